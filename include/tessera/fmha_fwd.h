@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: MIT
+// Fused multi-head attention, forward. Method: FlashAttention-2 (Dao, 2023), online softmax (Milakov and Gimelshein,
+// 2018). Fields are CK's (example/ck_tile/01_fmha) by CK's names.
+//
+// For every sequence b, query head h, its key head g = h / (nhead_q / nhead_k), query i and key j:
+//
+//   s[i,j] = scale_s * qd * kd * sum_d q[b,i,h,d] k[b,j,g,d]             qd, kd: the descales of qscale, else 1
+//   s[i,j] = logits_soft_cap * tanh(s[i,j] / logits_soft_cap)            with has_logits_soft_cap
+//   s[i,j] = s[i,j] + bias[b,h,i,j]   or   + alibi(i, j)                 with bias_type
+//   s[i,j] = -inf  where the mask hides j from i
+//   lse[b,h,i] = ln( sum_j exp s[i,j]  (+ exp sink[h]  with sink_ptr) )
+//   o[b,i,h,:] = sum_j keep[i,j] / (1 - p_drop) * exp(s[i,j] - lse[b,h,i]) * vd * v[b,j,g,:]
+//
+// A row that sees no key gives o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32.
+//
+// Mask. Query i sees key j when i - y < j < i + x and 0 <= j < seqlen_k, where
+//   TOP_LEFT      y = 1 + left,               x = 1 + right
+//   BOTTOM_RIGHT  y = 1 + left - (sk - sq),   x = 1 + right + (sk - sq)
+//   GENERIC       y = window_size_left,       x = window_size_right
+// and a negative window_size_left (right) means unbounded on that side; causal is left = -1, right = 0. With
+// sink_size > 0 query i also sees every j < min(sink_size, i + x), where y < sq and i < sk (StreamingLLM).
+//
+// Alibi, slope = alibi_slope[b or 0, h] (fp32):
+//   no mask                        -slope * | i + max(sk - sq, 0) - j - max(sq - sk, 0) |
+//   causal (left < 0, right = 0)   +slope * j
+//   other TOP_LEFT, GENERIC        -slope * | i - j |
+//   other BOTTOM_RIGHT             as without mask
+//
+// Dropout. keep[i,j] = byte[b,h,i,j] <= floor(255 (1 - p_drop)). The bytes come from Philox4x32-10 with key = seed and
+// counter = (offset low, offset high, i + 2^24 c, c / 2^8 + 2^12 (b nhead_q + h)), c = 2 (j / 32) + (j / 4) % 2, of
+// whose 16 output bytes (x first, little-endian) number j % 4 + 4 ((j % 32) / 8) is taken. They depend on nothing else.
+// A caller's generator must advance its offset by 1. CK's bytes are others: it runs 7 rounds and numbers by its warps'
+// registers. Needs seqlen_q, seqlen_k <= 2^24 and batch * nhead_q <= 2^20.
+#ifndef TESSERA_FMHA_FWD_H
+#define TESSERA_FMHA_FWD_H
+
+#include "tessera/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Decides which instances may serve a request. Zero a trait to go without it.
+typedef struct tessera_fmha_fwd_traits {
+    size_t struct_size;     // sizeof(tessera_fmha_fwd_traits)
+    int32_t hdim_q, hdim_v; // 1 .. 512; mxfp4: even
+    tessera_dtype data_type;
+    int32_t is_group_mode;       // 0: batch, every sequence has the same room; 1: group, sequences are concatenated
+    int32_t is_v_rowmajor;       // 1: v is [seqlen_k, hdim_v]; 0: [hdim_v, seqlen_k]
+    int32_t has_logits_soft_cap; // not together with a bias, as in CK
+    tessera_mask mask_type;
+    tessera_bias bias_type;
+    int32_t has_lse;
+    int32_t has_dropout;
+    tessera_qscale qscale_type; // NONE; PER_TENSOR or BLOCK for fp8, fp8bf16, fp8fp32; MX for and only for mxfp8, mxfp4
+    int32_t skip_min_seqlen_q;  // sequences with seqlen_q <= min_seqlen_q are left untouched
+    int32_t has_sink;           // sink_ptr or sink_size is given
+} tessera_fmha_fwd_traits;
+
+#define TESSERA_FMHA_FWD_TRAITS_INIT                                                                                   \
+    {                                                                                                                  \
+        sizeof(tessera_fmha_fwd_traits), 0, 0, TESSERA_FP32, 0, 1, 0, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 0, 0,      \
+            TESSERA_QSCALE_NONE, 0, 0                                                                                  \
+    }
+
+// What the launch needs. Strides count elements (mxfp4: elements too, hence even). A stride may be anything that keeps
+// outputs from overlapping themselves: packed b*s*3*h*d views, broadcast inputs (stride 0) and padding all work. The
+// innermost dimension is contiguous. Pointers are borrowed until the stream has passed the call; o, lse and rand_val
+// must not overlap any input. Alignment: that of the element.
+//
+//   tensor      indexed by                                        innermost
+//   q, o        batch_stride, nhead_stride (h), stride (i)        hdim_q, hdim_v
+//   k           batch_stride, nhead_stride (g), stride (j)        hdim_q
+//   v           batch_stride, nhead_stride (g), stride (j)        hdim_v                    row-major
+//               batch_stride, nhead_stride (g), stride (d)        seqlen_k                  column-major
+//   bias        batch_stride, nhead_stride (h), stride (i)        seqlen_k                  elementwise
+//               stride_bias (b), 1 (h)                                                      alibi slopes, fp32
+//   lse         batch_stride, nhead_stride (h)                    seqlen_q                  fp32
+//   rand_val    batch_stride, nhead_stride (h), stride (i)        seqlen_k                  uint8
+//   sink_ptr    1 (h)                                                                       fp32
+//
+// In group mode batch strides are ignored (alibi's stride_bias is not) and token i of sequence b is token
+// seqstart_q[b] + i of q, o, bias, lse, rand_val; token j is token seqstart_k[b] + j of k and v. bias and rand_val
+// columns are j itself.
+//
+// Lengths. Batch mode: seqlen_q, seqlen_k; with cu_seqlen_{q,k}_ptr [batch + 1] the effective length of sequence b is
+// cu[b + 1] - cu[b], at most that. Group mode: seqstart_{q,k}_ptr [batch + 1] are cumulative physical lengths; the
+// logical length is seqlen_{q,k}_ptr[b], or cu_seqlen[b + 1] - cu_seqlen[b], or else the physical one. All are int32,
+// in memory that the device reads. Rows of o, lse past a logical length are left untouched.
+//
+// Descales. PER_TENSOR: one fp32 each. BLOCK: fp32 [batch, head, ceil(seqlen / block_scale_size)], in group mode
+// [head, sum of blocks] and sequence b's begin at block_scale_seqstart_{q,k}_ptr[b]; v shares k's blocks. MX: E8M0
+// bytes (2^(byte - 127), 255 is NaN), one for each 32 elements along the reduced dimension: q, k [.., token,
+// ceil(hdim_q / 32)] with the tensor's own order of strides; v [.., hdim_v, ceil(seqlen_k / 32)] with stride_v_descale
+// from one d to the next; in group mode sequence b's columns begin at seqstart_v_scale_ptr[b].
+typedef struct tessera_fmha_fwd_args {
+    size_t struct_size; // sizeof(tessera_fmha_fwd_args)
+
+    const void *q_ptr, *k_ptr, *v_ptr;
+    const void *bias_ptr; // bias, or alibi slopes
+    const void *q_descale_ptr, *k_descale_ptr, *v_descale_ptr;
+    void *rand_val_ptr; // written with s_randval
+    void *lse_ptr;
+    void *o_ptr;
+    const void *seqstart_q_ptr, *seqstart_k_ptr;
+    const void *seqlen_q_ptr, *seqlen_k_ptr;
+    const void *cu_seqlen_q_ptr, *cu_seqlen_k_ptr;
+    const void *block_scale_seqstart_q_ptr, *block_scale_seqstart_k_ptr;
+    const void *seqstart_v_scale_ptr;
+    const void *sink_ptr; // NULL: no learned sink
+
+    int32_t seqlen_q, seqlen_k; // batch mode
+    int32_t batch;
+    int32_t max_seqlen_q;     // at least the longest logical length; group mode needs it
+    int32_t hdim_q, hdim_v;   // those of the traits
+    int32_t nhead_q, nhead_k; // nhead_q is a multiple of nhead_k
+
+    float scale_s;         // any finite number; 1/sqrt(hdim_q) is usual
+    float logits_soft_cap; // > 0 with has_logits_soft_cap
+
+    int64_t stride_q, stride_k, stride_v, stride_bias, stride_randval, stride_o;
+    int64_t stride_q_descale, stride_k_descale, stride_v_descale;
+    int64_t nhead_stride_q, nhead_stride_k, nhead_stride_v, nhead_stride_bias, nhead_stride_randval, nhead_stride_lse;
+    int64_t nhead_stride_o, nhead_stride_q_descale, nhead_stride_k_descale, nhead_stride_v_descale;
+    int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_bias, batch_stride_randval, batch_stride_lse;
+    int64_t batch_stride_o, batch_stride_q_descale, batch_stride_k_descale, batch_stride_v_descale;
+
+    int32_t window_size_left, window_size_right;
+    int32_t sink_size;
+    tessera_mask mask_type; // that of the traits
+    int32_t min_seqlen_q;
+
+    float p_drop;       // 0 <= p_drop < 1
+    int32_t s_randval;  // 1: store the bytes of dropout
+    int32_t drop_prefs; // 0: the two numbers; 1: the two pointers, in memory that the device reads
+    uint64_t drop_seed, drop_offset;
+    const uint64_t *drop_seed_ptr, *drop_offset_ptr;
+
+    int32_t block_scale_size_q, block_scale_size_kv; // BLOCK: > 0, 128 is usual
+
+    void *workspace_ptr; // tessera_fmha_fwd_workspace_size() bytes, 64-byte aligned, contents lost
+    size_t workspace_size;
+} tessera_fmha_fwd_args;
+
+// All zero but the struct's size, the windows (-1) and the masks' neutral values.
+#ifdef __cplusplus
+#define TESSERA_FMHA_FWD_ARGS_INIT tessera_fmha_fwd_args_init()
+#else
+#define TESSERA_FMHA_FWD_ARGS_INIT                                                                                     \
+    { .struct_size = sizeof(tessera_fmha_fwd_args), .window_size_left = -1, .window_size_right = -1 }
+#endif
+static inline tessera_fmha_fwd_args tessera_fmha_fwd_args_init(void) {
+    tessera_fmha_fwd_args args;
+    for (size_t i = 0; i < sizeof args; i++) ((unsigned char *)&args)[i] = 0;
+    args.struct_size = sizeof args;
+    args.window_size_left = args.window_size_right = -1;
+    return args;
+}
+
+// One row of the generated table; its definition is in tessera/dispatch.h.
+typedef struct tessera_fmha_fwd_instance tessera_fmha_fwd_instance;
+
+// Computes. `stream` is the device's raw handle, NULL its default stream; on the CPU it must be NULL and the call
+// returns when the result is there. On any error nothing is written.
+TESSERA_API tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
+                                            const tessera_fmha_fwd_args *args, void *stream);
+
+// Validates traits, sizes, pointers, strides, alignment and overlap without launching; says what tessera_fmha_fwd
+// would, but for the workspace.
+TESSERA_API tessera_status tessera_fmha_fwd_check(const tessera_fmha_fwd_traits *traits,
+                                                  const tessera_fmha_fwd_args *args);
+
+// Chooses the instance of least estimated cost. Pure: reads only traits, the sizes in args and facts, does no I/O.
+TESSERA_API tessera_status tessera_fmha_fwd_select(const tessera_device_facts *facts,
+                                                   const tessera_fmha_fwd_traits *traits,
+                                                   const tessera_fmha_fwd_args *args,
+                                                   const tessera_fmha_fwd_instance **out);
+
+// Lists every instance of the table with its cost, or the field that kept it out, one line each, best first. Writes at
+// most `size` bytes including the final NUL and returns the bytes that the whole text needs (as snprintf does, plus 1).
+TESSERA_API size_t tessera_fmha_fwd_explain(const tessera_device_facts *facts, const tessera_fmha_fwd_traits *traits,
+                                            const tessera_fmha_fwd_args *args, char *text, size_t size);
+
+// The short name of an instance, and CK's name of the combination of traits and tile that this call takes. The second
+// writes as tessera_fmha_fwd_explain does.
+TESSERA_API const char *tessera_fmha_fwd_instance_name(const tessera_fmha_fwd_instance *instance);
+TESSERA_API size_t tessera_fmha_fwd_ck_name(const tessera_fmha_fwd_instance *instance,
+                                            const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                                            char *text, size_t size);
+
+// Bytes of workspace that tessera_fmha_fwd needs on this device with its present number of threads. Reads only sizes.
+TESSERA_API tessera_status tessera_fmha_fwd_workspace_size(const tessera_device *device,
+                                                           const tessera_fmha_fwd_traits *traits,
+                                                           const tessera_fmha_fwd_args *args, size_t *bytes);
+
+// Loads what a call with these traits and sizes will run, so that the call itself loads and allocates nothing.
+TESSERA_API tessera_status tessera_fmha_fwd_prepare(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
+                                                    const tessera_fmha_fwd_args *args);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: MIT
+// What an emitted CPU kernel of fmha_fwd receives from the launcher. Not for callers.
+#ifndef TESSERA_KERNEL_FMHA_FWD_CPU_H
+#define TESSERA_KERNEL_FMHA_FWD_CPU_H
+
+#include "tessera/fmha_fwd.h"
+
+// How the elements of a tensor lie in memory.
+typedef enum tessera_storage {
+    TESSERA_STORAGE_FP32 = 0,
+    TESSERA_STORAGE_FP16 = 1,
+    TESSERA_STORAGE_BF16 = 2,
+    TESSERA_STORAGE_E4M3 = 3,
+    TESSERA_STORAGE_E2M1 = 4 // two a byte, low nibble first
+} tessera_storage;
+
+// The part of a call that all its tasks share. Everything was checked.
+struct tessera_fmha_fwd_cpu_problem {
+    const tessera_fmha_fwd_traits *traits;
+    const tessera_fmha_fwd_args *args;
+    tessera_storage qkv_storage, o_storage, bias_storage;
+    int32_t group; // nhead_q / nhead_k
+    float scale_s; // args->scale_s times the per-tensor descales of q and k
+    float scale_o; // the per-tensor descale of v, else 1
+    uint64_t drop_seed, drop_offset;
+    uint32_t keep_below; // a byte of dropout <= keep_below keeps its element
+    float keep_scale;    // 1 / (1 - p_drop)
+};
+
+// One task: some rows of one sequence and key head against some of its keys. The rows of the group's query heads are
+// folded: row r is query r / group of head head_k * group + r % group.
+struct tessera_fmha_fwd_cpu_task {
+    int32_t batch, head_k;
+    int64_t row_begin, row_end; // folded rows; at most the tile's bm0
+    int32_t seqlen_q, seqlen_k; // logical lengths
+    int64_t token_q, token_k;   // group mode: the sequence's first token; batch mode: 0
+    int32_t kv_begin, kv_end;   // keys of this task; kv_begin is a multiple of the tile's bn0
+    int32_t mask_y, mask_x;     // query i sees i - mask_y < j < i + mask_x; no mask: INT32_MAX / 2 each
+    int32_t sink;               // query i sees j < min(sink, i + mask_x) too; 0 where there is none
+    int32_t alibi_shift;        // alibi zero point of query i: i + alibi_shift, or 0 with alibi_vertical
+    int32_t alibi_vertical;
+    float *partial; // NULL: write o and lse. Else (rows)x(hdim_v + 2) fp32: sums of exp * v, max (log2), sum
+};
+
+// Runs one task. scratch: tessera_fmha_fwd_instance.scratch_bytes(hdim_q, hdim_v) bytes, 64-byte aligned, any contents.
+typedef void tessera_fmha_fwd_cpu_run(const struct tessera_fmha_fwd_cpu_problem *problem,
+                                      const struct tessera_fmha_fwd_cpu_task *task, void *scratch);
+
+// Merges the `splits` partials of a task's rows (one after the other, `split_stride` floats apart) into o and lse.
+typedef void tessera_fmha_fwd_cpu_combine(const struct tessera_fmha_fwd_cpu_problem *problem,
+                                          const struct tessera_fmha_fwd_cpu_task *task, int32_t splits,
+                                          int64_t split_stride);
+
+typedef size_t tessera_fmha_fwd_cpu_scratch(int32_t hdim_q, int32_t hdim_v);
+
+#endif
