@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// What tessera_fmha_fwd must compute, row by row, accumulated in fp64. Written from the text of tessera/fmha_fwd.h
+// alone: it shares no code with kernels or runtime, dtypes, masks and Philox included.
+#ifndef FMHA_FWD_REFERENCE_H
+#define FMHA_FWD_REFERENCE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tessera/fmha_fwd.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct fmha_fwd_row {
+    int32_t batch, head, query; // query is below the sequence's logical length
+} fmha_fwd_row;
+
+// The answer for one row. Pointers are valid until the visitor returns.
+typedef struct fmha_fwd_reference_row {
+    const double *o; // [hdim_v], neither rounded nor saturated
+    double lse;
+    int32_t seqlen_k;       // logical
+    const uint8_t *visible; // [seqlen_k]: 1 where the mask lets the query see the key
+    const uint8_t *randval; // [seqlen_k]: the bytes of dropout; NULL without
+} fmha_fwd_reference_row;
+
+// Called once for every row, in any order, from any of the threads; `index` counts rows as they were given.
+typedef void (*fmha_fwd_visit)(void *user, int64_t index, const fmha_fwd_row *row,
+                               const fmha_fwd_reference_row *answer);
+
+// Sorted rows (by batch, then head) go fastest. Returns 0, or -1 when memory or threads ran out. args must be valid.
+int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                       const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user);
+
+// The same into arrays: o [count, hdim_v]; lse [count] and randval [count, randval_stride] may be NULL.
+int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                            const fmha_fwd_row *rows, int64_t count, int threads, double *o, double *lse,
+                            uint8_t *randval, int64_t randval_stride);
+
+// Lengths and places of sequence `batch`, as the header defines them.
+typedef struct fmha_fwd_sequence {
+    int32_t seqlen_q, seqlen_k; // logical
+    int64_t token_q, token_k;   // group mode: the first token; batch mode: 0
+    int32_t skipped;            // by min_seqlen_q
+} fmha_fwd_sequence;
+fmha_fwd_sequence fmha_fwd_sequence_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                                       int32_t batch);
+
+// Does query i see key j of a sequence with these lengths?
+int fmha_fwd_sees(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t seqlen_k, int32_t i, int32_t j);
+
+// Where the row's o and lse lie in the caller's buffers.
+const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, fmha_fwd_row row);
+const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                             fmha_fwd_row row);
+
+// CK's tolerances for the outputs of a dtype: valid when |o - reference| <= atol + rtol |reference|.
+typedef struct fmha_fwd_tolerance {
+    double rtol, atol, lse_atol;
+} fmha_fwd_tolerance;
+fmha_fwd_tolerance fmha_fwd_ck_tolerance(tessera_dtype dtype);
+
+// Compares n elements of dtype's output type with the reference (which is saturated first where the output type is).
+// Returns the greatest error over bound, <= 1 when valid, infinity where one is NaN; *max_error takes the greatest
+// error unless it is greater already.
+double fmha_fwd_compare_row(tessera_dtype dtype, const void *got, const double *want, int32_t n,
+                            const fmha_fwd_tolerance *tolerance, double *max_error);
+double fmha_fwd_compare_lse(float got, double want, const fmha_fwd_tolerance *tolerance, double *max_error);
+
+// Conversions, for tests and for filling inputs. Decoding is exact; encoding rounds to nearest even, and e4m3, e2m1
+// saturate.
+double fmha_fwd_decode_fp16(uint16_t bits);
+double fmha_fwd_decode_bf16(uint16_t bits);
+double fmha_fwd_decode_e4m3(uint8_t bits);
+double fmha_fwd_decode_e2m1(uint8_t nibble);
+double fmha_fwd_decode_e8m0(uint8_t bits);
+uint16_t fmha_fwd_encode_fp16(double value);
+uint16_t fmha_fwd_encode_bf16(double value);
+uint8_t fmha_fwd_encode_e4m3(double value);
+uint8_t fmha_fwd_encode_e2m1(double value); // a nibble
+
+// Philox4x32-10, and the byte that it gives element (i, j) of head `head` = batch * nhead_q + h.
+void fmha_fwd_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
+uint8_t fmha_fwd_dropout_byte(uint64_t seed, uint64_t offset, uint32_t head, uint32_t i, uint32_t j);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
