@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: MIT
+// What the CPU vocabularies share: mathematics, conversions and random bytes, written in their words. Include one of
+// cpu_portable.h, cpu_avx2.h, cpu_avx512.h, cpu_avx512bf16.h, cpu_neon.h first.
+#ifndef TESSERA_ISA_CPU_COMMON_H
+#define TESSERA_ISA_CPU_COMMON_H
+
+#include <math.h>
+#include <string.h>
+
+#include "tessera/kernel/fmha_fwd_cpu.h"
+
+#define ALIGN64(bytes) (((size_t)(bytes) + 63) & ~(size_t)63)
+
+// 2^x for x <= 126; 0 for x <= -150. Relative error 1.3e-7: 2^r by a polynomial of degree 5 on [-1/2, 1/2], fitted for
+// least greatest relative error.
+INLINE vf v_exp2(vf x) {
+    x = v_max(x, v_set1(-160.0f));
+    vf n = v_round(x), r = v_sub(x, n);
+    vf p = v_fma(v_set1(0x1.5c08e4p-10f), r, v_set1(0x1.3d0c52p-7f));
+    p = v_fma(p, r, v_set1(0x1.c6b6e4p-5f));
+    p = v_fma(p, r, v_set1(0x1.ebf918p-3f));
+    p = v_fma(p, r, v_set1(0x1.62e428p-1f));
+    p = v_fma(p, r, v_set1(0x1.000002p+0f));
+    return v_scale2(p, n);
+}
+
+// The same within 7.5e-5: enough for a result that is rounded to bf16.
+INLINE vf v_exp2_short(vf x) {
+    x = v_max(x, v_set1(-160.0f));
+    vf n = v_round(x), r = v_sub(x, n);
+    vf p = v_fma(v_set1(0x1.c3f75cp-5f), r, v_set1(0x1.f0de1ap-3f));
+    p = v_fma(p, r, v_set1(0x1.62f31ap-1f));
+    p = v_fma(p, r, v_set1(0x1.fff692p-1f));
+    return v_scale2(p, n);
+}
+
+// tanh x = 1 - 2 / (1 + e^(2x)); absolute error below 2e-7.
+INLINE vf v_tanh(vf x) {
+    vf e = v_exp2(v_min(v_mul(x, v_set1(2.885390081777927f)), v_set1(126.0f)));
+    return v_sub(v_set1(1.0f), v_div(v_set1(2.0f), v_add(v_set1(1.0f), e)));
+}
+
+// bfloat16
+INLINE vf v_load_bf16(const uint16_t *p) { return v_as_f(v_shl_i(v_load_u16(p), 16)); }
+INLINE void v_store_bf16(uint16_t *p, vf x) { // to nearest even; NaN stays NaN
+    vi bits = v_as_i(x);
+    vi odd = v_and_i(v_shr_i(bits, 16), v_set1_i(1));
+    vi rounded = v_shr_i(v_add_i(bits, v_add_i(odd, v_set1_i(0x7fff))), 16);
+    vi quiet = v_or_i(v_shr_i(bits, 16), v_set1_i(0x40));
+    v_store_u16(p, v_as_i(v_if_equal(x, x, v_as_f(rounded), v_as_f(quiet))));
+}
+
+// fp8 e4m3 of OCP: no infinity, 0x7f is NaN. The field of exponent and mantissa, read as fp32, is the value / 2^120.
+INLINE vf v_load_e4m3(const uint8_t *p) {
+    vi byte = v_load_u8(p), magnitude = v_and_i(byte, v_set1_i(0x7f));
+    vf value = v_mul(v_as_f(v_shl_i(magnitude, 20)), v_set1(0x1p120f));
+    vf nan = v_as_f(v_set1_i(0x7fc00000));
+    value = v_if_gt_i(magnitude, v_set1_i(0x7e), nan, value);
+    return v_as_f(v_or_i(v_as_i(value), v_shl_i(v_and_i(byte, v_set1_i(0x80)), 24)));
+}
+INLINE void v_store_e4m3(uint8_t *p, vf x) { // to nearest even; saturates at 448; NaN stays NaN
+    vi sign = v_and_i(v_shr_i(v_as_i(x), 24), v_set1_i(0x80));
+    vf a = v_min(v_abs(x), v_set1(448.0f));
+    // Normal results: round the mantissa to 3 bits in place. Below 2^-6: adding 2^14 rounds to steps of 2^-9.
+    vi bits = v_as_i(a);
+    vi odd = v_and_i(v_shr_i(bits, 20), v_set1_i(1));
+    vi normal = v_sub_i(v_shr_i(v_add_i(bits, v_add_i(odd, v_set1_i(0x7ffff))), 20), v_set1_i(120 << 3));
+    vi small = v_and_i(v_as_i(v_add(a, v_set1(0x1p14f))), v_set1_i(0x7f));
+    vi value = v_as_i(v_if_gt_i(v_set1_i(0x3c800000), bits, v_as_f(small), v_as_f(normal)));
+    vi quiet = v_as_i(v_if_equal(x, x, v_as_f(value), v_as_f(v_set1_i(0x7f))));
+    v_store_u8(p, v_or_i(sign, quiet));
+}
+
+// E8M0: 2^(byte - 127); 255 is NaN.
+INLINE float e8m0(uint8_t byte) {
+    uint32_t bits = byte == 0 ? 0x00400000u : byte == 255 ? 0x7fc00000u : (uint32_t)byte << 23;
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+INLINE float e2m1(unsigned nibble) {
+    static const float magnitude[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
+    return nibble & 8 ? -magnitude[nibble & 7] : magnitude[nibble & 7];
+}
+
+// `count` <= LANES elements from element `at` of a tensor on, as fp32; the lanes beyond are 0. Reads nothing else.
+INLINE vf v_fetch(tessera_storage storage, const void *base, int64_t at, int count) {
+    uint64_t whole[LANES / 2];
+    float list[LANES];
+    if (storage == TESSERA_STORAGE_E2M1) {
+        for (int i = 0; i < LANES; i++) {
+            unsigned byte = i < count ? ((const uint8_t *)base)[(at + i) / 2] : 0;
+            list[i] = e2m1((at + i) & 1 ? byte >> 4 : byte & 15);
+        }
+        return v_load(list);
+    }
+    int bytes = storage == TESSERA_STORAGE_FP32 ? 4 : storage == TESSERA_STORAGE_E4M3 ? 1 : 2;
+    const void *p = (const uint8_t *)base + at * bytes;
+    if (count < LANES) {
+        memset(whole, 0, sizeof whole);
+        memcpy(whole, p, (size_t)(count * bytes));
+        p = whole;
+    }
+    switch (storage) {
+    case TESSERA_STORAGE_FP16: return v_load_f16((const uint16_t *)p);
+    case TESSERA_STORAGE_BF16: return v_load_bf16((const uint16_t *)p);
+    case TESSERA_STORAGE_E4M3: return v_load_e4m3((const uint8_t *)p);
+    default: return v_load((const float *)p);
+    }
+}
+
+// Writes the first `count` lanes from element `at` on, and nothing else.
+INLINE void v_put(tessera_storage storage, void *base, int64_t at, int count, vf x) {
+    uint64_t whole[LANES / 2];
+    int bytes = storage == TESSERA_STORAGE_FP32 ? 4 : storage == TESSERA_STORAGE_E4M3 ? 1 : 2;
+    void *p = (uint8_t *)base + at * bytes, *to = count < LANES ? (void *)whole : p;
+    switch (storage) {
+    case TESSERA_STORAGE_FP16: v_store_f16((uint16_t *)to, x); break;
+    case TESSERA_STORAGE_BF16: v_store_bf16((uint16_t *)to, x); break;
+    case TESSERA_STORAGE_E4M3: v_store_e4m3((uint8_t *)to, x); break;
+    default: v_store((float *)to, x); break;
+    }
+    if (to != p) memcpy(p, whole, (size_t)(count * bytes));
+}
+
+// Philox4x32-10 (Salmon et al., 2011) on LANES counters at once; counter[] becomes the output.
+INLINE void v_philox(vi counter[4], uint64_t seed) {
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
+    for (int round = 0; round < 10; round++) {
+        vi high0, low0, high1, low1;
+        v_mul_wide(counter[0], 0xD2511F53u, &high0, &low0);
+        v_mul_wide(counter[2], 0xCD9E8D57u, &high1, &low1);
+        counter[0] = v_xor_i(v_xor_i(high1, counter[1]), v_set1_i((int32_t)key0));
+        counter[2] = v_xor_i(v_xor_i(high0, counter[3]), v_set1_i((int32_t)key1));
+        counter[1] = low1;
+        counter[3] = low0;
+        key0 += 0x9E3779B9u;
+        key1 += 0xBB67AE85u;
+    }
+}
+
+#endif
