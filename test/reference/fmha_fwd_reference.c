@@ -1,0 +1,674 @@
+// SPDX-License-Identifier: MIT
+// The fp64 reference. Rows are taken in chunks that share a sequence and a key head, so that each block of keys is
+// decoded once a chunk; scores of a chunk are kept whole, so softmax is the textbook one and not the online one.
+#include "fmha_fwd_reference.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+// Wider vectors where the machine has them; sanitizers do not get along with the resolvers of these clones.
+#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                           \
+    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define WIDE
+#endif
+
+enum {
+    KEYS = 64,             // keys decoded at once
+    COLUMNS = 32,          // columns of o summed at once
+    CHUNK = 64,            // most rows of a chunk
+    CHUNK_SCORES = 4 << 20 // most scores of a chunk, unless one row has more
+};
+
+// --- element types ---------------------------------------------------------------------------------------------------
+
+static double from_bits(uint64_t bits) {
+    double value;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// A normal number: (1 + mantissa / 2^bits) 2^exponent.
+static double normal(int negative, int exponent, unsigned mantissa, int bits) {
+    return from_bits((uint64_t)negative << 63 | (uint64_t)(exponent + 1023) << 52 | (uint64_t)mantissa << (52 - bits));
+}
+
+double fmha_fwd_decode_fp16(uint16_t bits) {
+    int negative = bits >> 15, exponent = (bits >> 10) & 31;
+    unsigned mantissa = bits & 1023;
+    if (exponent == 31) return mantissa ? NAN : negative ? -INFINITY : INFINITY;
+    if (exponent == 0) return (negative ? -0x1p-24 : 0x1p-24) * mantissa;
+    return normal(negative, exponent - 15, mantissa, 10);
+}
+
+double fmha_fwd_decode_bf16(uint16_t bits) {
+    uint32_t wide = (uint32_t)bits << 16;
+    float value;
+    memcpy(&value, &wide, sizeof value);
+    return value;
+}
+
+double fmha_fwd_decode_e4m3(uint8_t bits) {
+    int negative = bits >> 7, exponent = (bits >> 3) & 15;
+    unsigned mantissa = bits & 7;
+    if (exponent == 15 && mantissa == 7) return NAN;
+    if (exponent == 0) return (negative ? -0x1p-9 : 0x1p-9) * mantissa;
+    return normal(negative, exponent - 7, mantissa, 3);
+}
+
+double fmha_fwd_decode_e2m1(uint8_t nibble) {
+    static const double magnitude[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
+    double value = magnitude[nibble & 7];
+    return nibble & 8 ? -value : value;
+}
+
+double fmha_fwd_decode_e8m0(uint8_t bits) { return bits == 255 ? NAN : ldexp(1, bits - 127); }
+
+// Code of |value| in a format with `bits` of mantissa whose least normal number is 2^least; ties go to even, and codes
+// go on past the format's greatest. Infinity and NaN give the greatest codes of all.
+static uint64_t encode(double value, int bits, int least) {
+    uint64_t wide;
+    memcpy(&wide, &value, sizeof wide);
+    int exponent = (int)(wide >> 52 & 2047) - 1023;
+    uint64_t mantissa = (wide & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
+    int below = exponent < least ? least - exponent : 0;
+    if (below > bits + 1) return 0;
+    int drop = 52 - bits + below;
+    uint64_t kept = mantissa >> drop, rest = mantissa & ((UINT64_C(1) << drop) - 1), half = UINT64_C(1) << (drop - 1);
+    kept += rest > half || (rest == half && kept % 2);
+    return below ? kept : kept + ((uint64_t)(exponent - least) << bits);
+}
+
+uint16_t fmha_fwd_encode_fp16(double value) {
+    uint64_t sign = signbit(value) ? 0x8000 : 0, code = encode(value, 10, -14);
+    return (uint16_t)(sign | (isnan(value) ? 0x7e00 : code < 0x7c00 ? code : 0x7c00));
+}
+
+uint16_t fmha_fwd_encode_bf16(double value) {
+    uint64_t sign = signbit(value) ? 0x8000 : 0, code = encode(value, 7, -126);
+    return (uint16_t)(sign | (isnan(value) ? 0x7fc0 : code < 0x7f80 ? code : 0x7f80));
+}
+
+uint8_t fmha_fwd_encode_e4m3(double value) {
+    uint64_t sign = signbit(value) ? 0x80 : 0, code = encode(value, 3, -6);
+    return (uint8_t)(sign | (isnan(value) ? 0x7f : code < 0x7e ? code : 0x7e));
+}
+
+uint8_t fmha_fwd_encode_e2m1(double value) {
+    uint64_t sign = signbit(value) ? 8 : 0, code = encode(value, 1, 0);
+    return (uint8_t)(sign | (code < 7 ? code : 7));
+}
+
+typedef enum element { FP32, FP16, BF16, E4M3, E2M1 } element;
+
+static element input_element(tessera_dtype dtype) {
+    switch (dtype) {
+    case TESSERA_FP32:
+        return FP32;
+    case TESSERA_FP16:
+        return FP16;
+    case TESSERA_BF16:
+        return BF16;
+    case TESSERA_MXFP4:
+        return E2M1;
+    default:
+        return E4M3;
+    }
+}
+
+static element output_element(tessera_dtype dtype) {
+    switch (dtype) {
+    case TESSERA_FP16:
+        return FP16;
+    case TESSERA_BF16:
+    case TESSERA_FP8BF16:
+        return BF16;
+    case TESSERA_FP8:
+        return E4M3;
+    default:
+        return FP32;
+    }
+}
+
+static element bias_element(tessera_dtype dtype) {
+    return dtype == TESSERA_FP16 ? FP16 : dtype == TESSERA_BF16 ? BF16 : FP32;
+}
+
+static size_t element_size(element type) { return type == FP32 ? 4 : type == FP16 || type == BF16 ? 2 : 1; }
+
+static double load(element type, const void *base, int64_t index) {
+    switch (type) {
+    case FP32:
+        return ((const float *)base)[index];
+    case FP16:
+        return fmha_fwd_decode_fp16(((const uint16_t *)base)[index]);
+    case BF16:
+        return fmha_fwd_decode_bf16(((const uint16_t *)base)[index]);
+    case E4M3:
+        return fmha_fwd_decode_e4m3(((const uint8_t *)base)[index]);
+    default:
+        return fmha_fwd_decode_e2m1(((const uint8_t *)base)[index / 2] >> (index % 2 * 4) & 15);
+    }
+}
+
+// --- Philox ----------------------------------------------------------------------------------------------------------
+
+void fmha_fwd_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]) {
+    uint32_t x = counter[0], y = counter[1], z = counter[2], w = counter[3], k0 = key[0], k1 = key[1];
+    for (int round = 0; round < 10; round++) {
+        uint64_t first = (uint64_t)0xD2511F53 * x, second = (uint64_t)0xCD9E8D57 * z;
+        x = (uint32_t)(second >> 32) ^ y ^ k0;
+        y = (uint32_t)second;
+        z = (uint32_t)(first >> 32) ^ w ^ k1;
+        w = (uint32_t)first;
+        k0 += 0x9E3779B9;
+        k1 += 0xBB67AE85;
+    }
+    out[0] = x, out[1] = y, out[2] = z, out[3] = w;
+}
+
+static void dropout_words(uint64_t seed, uint64_t offset, uint32_t head, uint32_t i, uint32_t c, uint32_t out[4]) {
+    uint32_t counter[4] = {(uint32_t)offset, (uint32_t)(offset >> 32), i + (c << 24), (c >> 8) + (head << 12)};
+    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};
+    fmha_fwd_philox(counter, key, out);
+}
+
+uint8_t fmha_fwd_dropout_byte(uint64_t seed, uint64_t offset, uint32_t head, uint32_t i, uint32_t j) {
+    uint32_t words[4];
+    dropout_words(seed, offset, head, i, j / 32 * 2 + j / 4 % 2, words);
+    return (uint8_t)(words[j % 32 / 8] >> (j % 4 * 8));
+}
+
+// The bytes of keys [0, count) of one row: a counter gives those of 16 keys of every 32.
+static void dropout_row(uint64_t seed, uint64_t offset, uint32_t head, uint32_t i, int32_t count, uint8_t *bytes) {
+    for (int32_t c = 0; c * 16 < count + 16; c++) {
+        uint32_t words[4];
+        dropout_words(seed, offset, head, i, (uint32_t)c, words);
+        for (int n = 0; n < 16; n++) {
+            int32_t j = c / 2 * 32 + c % 2 * 4 + n / 4 * 8 + n % 4;
+            if (j < count) bytes[j] = (uint8_t)(words[n / 4] >> (n % 4 * 8));
+        }
+    }
+}
+
+// --- lengths and masks -----------------------------------------------------------------------------------------------
+
+static int32_t length_of(const int32_t *starts, const int32_t *lengths, const int32_t *cumulative, int32_t room,
+                         int32_t b) {
+    if (starts && lengths) return lengths[b];
+    if (cumulative) return cumulative[b + 1] - cumulative[b];
+    return starts ? starts[b + 1] - starts[b] : room;
+}
+
+fmha_fwd_sequence fmha_fwd_sequence_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                                       int32_t batch) {
+    const int32_t *starts_q = traits->is_group_mode ? args->seqstart_q_ptr : NULL;
+    const int32_t *starts_k = traits->is_group_mode ? args->seqstart_k_ptr : NULL;
+    fmha_fwd_sequence s = {
+        .seqlen_q = length_of(starts_q, args->seqlen_q_ptr, args->cu_seqlen_q_ptr, args->seqlen_q, batch),
+        .seqlen_k = length_of(starts_k, args->seqlen_k_ptr, args->cu_seqlen_k_ptr, args->seqlen_k, batch),
+        .token_q = starts_q ? starts_q[batch] : 0,
+        .token_k = starts_k ? starts_k[batch] : 0,
+    };
+    s.skipped = traits->skip_min_seqlen_q && s.seqlen_q <= args->min_seqlen_q;
+    return s;
+}
+
+// Keys [begin, end) and [0, sink) are those that query i sees.
+typedef struct sight {
+    int64_t begin, end, sink;
+} sight;
+
+static int64_t clamp(int64_t value, int64_t least, int64_t greatest) {
+    return value < least ? least : value > greatest ? greatest : value;
+}
+
+static sight sight_of(const tessera_fmha_fwd_args *args, int32_t sq, int32_t sk, int32_t i) {
+    sight all = {0, sk, 0};
+    if (args->mask_type == TESSERA_MASK_NONE) return all;
+    int64_t far = INT64_C(1) << 40, left = args->window_size_left, right = args->window_size_right;
+    int64_t y = left, x = right;
+    if (args->mask_type != TESSERA_MASK_GENERIC) {
+        int64_t shift = args->mask_type == TESSERA_MASK_BOTTOM_RIGHT ? (int64_t)sk - sq : 0;
+        y = 1 + left - shift;
+        x = 1 + right + shift;
+    }
+    if (left < 0) y = far;
+    if (right < 0) x = far;
+    sight s = {clamp(i - y + 1, 0, sk), clamp(i + x, 0, sk), 0};
+    if (args->sink_size > 0 && y < sq && i < sk) s.sink = clamp(i + x, 0, args->sink_size < sk ? args->sink_size : sk);
+    return s;
+}
+
+static int sees(sight s, int32_t j) { return (j >= s.begin && j < s.end) || j < s.sink; }
+
+int fmha_fwd_sees(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t seqlen_k, int32_t i, int32_t j) {
+    return sees(sight_of(args, seqlen_q, seqlen_k, i), j);
+}
+
+static double alibi(const tessera_fmha_fwd_args *args, double slope, int64_t sq, int64_t sk, int64_t i, int64_t j) {
+    if (args->mask_type != TESSERA_MASK_NONE) {
+        if (args->window_size_left < 0 && args->window_size_right == 0) return slope * (double)j;
+        if (args->mask_type != TESSERA_MASK_BOTTOM_RIGHT) return -slope * fabs((double)(i - j));
+    }
+    int64_t more_k = sk > sq ? sk - sq : 0, more_q = sq > sk ? sq - sk : 0;
+    return -slope * fabs((double)(i + more_k - j - more_q));
+}
+
+// --- addresses -------------------------------------------------------------------------------------------------------
+
+// Index of row `token` of head h, for tensors whose batch stride counts in batch mode only.
+static int64_t row_index(const tessera_fmha_fwd_traits *traits, int32_t b, int64_t batch_stride, int64_t h,
+                         int64_t nhead_stride, int64_t token, int64_t stride) {
+    return (traits->is_group_mode ? 0 : b * batch_stride) + h * nhead_stride + token * stride;
+}
+
+const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, fmha_fwd_row row) {
+    int64_t token = fmha_fwd_sequence_of(traits, args, row.batch).token_q + row.query;
+    int64_t index =
+        row_index(traits, row.batch, args->batch_stride_o, row.head, args->nhead_stride_o, token, args->stride_o);
+    return (const char *)args->o_ptr + index * (int64_t)element_size(output_element(traits->data_type));
+}
+
+const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                             fmha_fwd_row row) {
+    int64_t token = fmha_fwd_sequence_of(traits, args, row.batch).token_q + row.query;
+    return (const float *)args->lse_ptr +
+           row_index(traits, row.batch, args->batch_stride_lse, row.head, args->nhead_stride_lse, token, 1);
+}
+
+// --- the computation -------------------------------------------------------------------------------------------------
+
+typedef struct job {
+    const tessera_fmha_fwd_traits *traits;
+    const tessera_fmha_fwd_args *args;
+    const fmha_fwd_row *rows;
+    const int64_t *chunk_begin; // chunks + 1 row numbers
+    int64_t chunks;
+    int32_t longest_k;
+    uint64_t drop_seed, drop_offset;
+    fmha_fwd_visit visit;
+    void *user;
+    atomic_llong next;
+} job;
+
+// What one thread works with: scores, sights and sums of a chunk, and one block of decoded keys or values.
+typedef struct bench {
+    double *q;                  // [CHUNK][hdim_q], descaled and times scale_s
+    double *scores;             // [rows][longest_k]
+    double *block;              // keys: [hdim_q][KEYS]; values: [KEYS][hdim_v rounded up to COLUMNS]
+    double *o;                  // [CHUNK][hdim_v rounded up]
+    uint8_t *visible, *randval; // [longest_k]
+    double lse[CHUNK];
+    sight sights[CHUNK];
+} bench;
+
+static int32_t round_up(int32_t n, int32_t multiple) { return (n + multiple - 1) / multiple * multiple; }
+
+// s[j] += sum_d q[d] k[d][j] for the KEYS keys of a block.
+WIDE static void add_dots(const double *q, const double *k, int32_t hdim, double *s) {
+    double sums[KEYS] = {0};
+    for (int32_t d = 0; d < hdim; d++)
+        for (int j = 0; j < KEYS; j++) sums[j] += q[d] * k[d * KEYS + j];
+    memcpy(s, sums, sizeof sums);
+}
+
+// o[0 .. COLUMNS) += sum_j p[j] v[j][0 .. COLUMNS)
+WIDE static void add_weighted(const double *p, const double *v, int32_t keys, int32_t stride, double *o) {
+    double sums[COLUMNS];
+    memcpy(sums, o, sizeof sums);
+    for (int32_t j = 0; j < keys; j++)
+        for (int n = 0; n < COLUMNS; n++) sums[n] += p[j] * v[(int64_t)j * stride + n];
+    memcpy(o, sums, sizeof sums);
+}
+
+static double block_descale(const job *job, const void *scales, const void *seqstart, int32_t b, int64_t batch_stride,
+                            int32_t h, int64_t nhead_stride, int32_t position, int32_t block) {
+    int64_t first = job->traits->is_group_mode ? ((const int32_t *)seqstart)[b] : 0;
+    return (
+        (const float *)scales)[row_index(job->traits, b, batch_stride, h, nhead_stride, first + position / block, 1)];
+}
+
+static void decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, double *q) {
+    const tessera_fmha_fwd_args *a = job->args;
+    element type = input_element(job->traits->data_type);
+    tessera_qscale qscale = job->traits->qscale_type;
+    int64_t token = s->token_q + row->query;
+    int64_t at =
+        row_index(job->traits, row->batch, a->batch_stride_q, row->head, a->nhead_stride_q, token, a->stride_q);
+    int64_t scale_at = row_index(job->traits, row->batch, a->batch_stride_q_descale, row->head,
+                                 a->nhead_stride_q_descale, token, a->stride_q_descale);
+    double scale = a->scale_s;
+    if (qscale == TESSERA_QSCALE_PER_TENSOR) scale *= *(const float *)a->q_descale_ptr;
+    if (qscale == TESSERA_QSCALE_BLOCK)
+        scale *=
+            block_descale(job, a->q_descale_ptr, a->block_scale_seqstart_q_ptr, row->batch, a->batch_stride_q_descale,
+                          row->head, a->nhead_stride_q_descale, row->query, a->block_scale_size_q);
+    for (int32_t d = 0; d < a->hdim_q; d++) {
+        q[d] = scale * load(type, a->q_ptr, at + d);
+        if (qscale == TESSERA_QSCALE_MX)
+            q[d] *= fmha_fwd_decode_e8m0(((const uint8_t *)a->q_descale_ptr)[scale_at + d / 32]);
+    }
+}
+
+static void decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first, int32_t count,
+                        double *block) {
+    const tessera_fmha_fwd_args *a = job->args;
+    element type = input_element(job->traits->data_type);
+    tessera_qscale qscale = job->traits->qscale_type;
+    for (int32_t n = 0; n < KEYS; n++) {
+        if (n >= count) {
+            for (int32_t d = 0; d < a->hdim_q; d++) block[d * KEYS + n] = 0;
+            continue;
+        }
+        int32_t j = first + n;
+        int64_t token = s->token_k + j;
+        int64_t at = row_index(job->traits, b, a->batch_stride_k, g, a->nhead_stride_k, token, a->stride_k);
+        int64_t scale_at = row_index(job->traits, b, a->batch_stride_k_descale, g, a->nhead_stride_k_descale, token,
+                                     a->stride_k_descale);
+        double scale = 1;
+        if (qscale == TESSERA_QSCALE_PER_TENSOR) scale = *(const float *)a->k_descale_ptr;
+        if (qscale == TESSERA_QSCALE_BLOCK)
+            scale = block_descale(job, a->k_descale_ptr, a->block_scale_seqstart_k_ptr, b, a->batch_stride_k_descale, g,
+                                  a->nhead_stride_k_descale, j, a->block_scale_size_kv);
+        for (int32_t d = 0; d < a->hdim_q; d++) {
+            double value = scale * load(type, a->k_ptr, at + d);
+            if (qscale == TESSERA_QSCALE_MX)
+                value *= fmha_fwd_decode_e8m0(((const uint8_t *)a->k_descale_ptr)[scale_at + d / 32]);
+            block[d * KEYS + n] = value;
+        }
+    }
+}
+
+static void decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
+                          int32_t count, int32_t row_stride, double *block) {
+    const tessera_fmha_fwd_args *a = job->args;
+    element type = input_element(job->traits->data_type);
+    tessera_qscale qscale = job->traits->qscale_type;
+    int64_t base = row_index(job->traits, b, a->batch_stride_v, g, a->nhead_stride_v, 0, 0);
+    int64_t scale_base = row_index(job->traits, b, a->batch_stride_v_descale, g, a->nhead_stride_v_descale, 0, 0);
+    if (qscale == TESSERA_QSCALE_MX && job->traits->is_group_mode)
+        scale_base += ((const int32_t *)a->seqstart_v_scale_ptr)[b];
+    for (int32_t n = 0; n < count; n++) {
+        int32_t j = first + n;
+        int64_t token = s->token_k + j;
+        double scale = 1;
+        if (qscale == TESSERA_QSCALE_PER_TENSOR) scale = *(const float *)a->v_descale_ptr;
+        if (qscale == TESSERA_QSCALE_BLOCK)
+            scale = block_descale(job, a->v_descale_ptr, a->block_scale_seqstart_k_ptr, b, a->batch_stride_v_descale, g,
+                                  a->nhead_stride_v_descale, j, a->block_scale_size_kv);
+        for (int32_t d = 0; d < a->hdim_v; d++) {
+            int64_t at = job->traits->is_v_rowmajor ? token * a->stride_v + d : d * a->stride_v + token;
+            double value = scale * load(type, a->v_ptr, base + at);
+            if (qscale == TESSERA_QSCALE_MX)
+                value *= fmha_fwd_decode_e8m0(
+                    ((const uint8_t *)a->v_descale_ptr)[scale_base + d * a->stride_v_descale + j / 32]);
+            block[(int64_t)n * row_stride + d] = value;
+        }
+        for (int32_t d = a->hdim_v; d < row_stride; d++) block[(int64_t)n * row_stride + d] = 0;
+    }
+}
+
+// Soft cap, bias and mask of the scores of one row and block.
+static void finish_scores(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, sight seen,
+                          int32_t first, int32_t count, double *scores) {
+    const tessera_fmha_fwd_args *a = job->args;
+    const tessera_fmha_fwd_traits *t = job->traits;
+    int64_t bias_at = row_index(t, row->batch, a->batch_stride_bias, row->head, a->nhead_stride_bias,
+                                s->token_q + row->query, a->stride_bias);
+    double slope = 0;
+    if (t->bias_type == TESSERA_BIAS_ALIBI)
+        slope = ((const float *)a->bias_ptr)[row->batch * a->stride_bias + row->head];
+    for (int32_t n = 0; n < count; n++) {
+        int32_t j = first + n;
+        if (!sees(seen, j)) {
+            scores[n] = -INFINITY;
+            continue;
+        }
+        if (t->has_logits_soft_cap) scores[n] = a->logits_soft_cap * tanh(scores[n] / a->logits_soft_cap);
+        if (t->bias_type == TESSERA_BIAS_ELEMENTWISE)
+            scores[n] += load(bias_element(t->data_type), a->bias_ptr, bias_at + j);
+        if (t->bias_type == TESSERA_BIAS_ALIBI) scores[n] += alibi(a, slope, s->seqlen_q, s->seqlen_k, row->query, j);
+    }
+}
+
+// Turns scores into the weights of the values, dropout included, and returns the log of their sum before it.
+static double softmax(const job *job, const fmha_fwd_row *row, int32_t seqlen_k, double *scores, uint8_t *randval) {
+    const tessera_fmha_fwd_args *a = job->args;
+    double sink = job->traits->has_sink && a->sink_ptr ? ((const float *)a->sink_ptr)[row->head] : -INFINITY;
+    double greatest = sink, sum = 0;
+    for (int32_t j = 0; j < seqlen_k; j++)
+        if (scores[j] > greatest || isnan(scores[j])) greatest = scores[j];
+    if (greatest == -INFINITY) {
+        for (int32_t j = 0; j < seqlen_k; j++) scores[j] = 0;
+        return -INFINITY;
+    }
+    for (int32_t j = 0; j < seqlen_k; j++) sum += scores[j] = scores[j] == -INFINITY ? 0 : exp(scores[j] - greatest);
+    sum += exp(sink - greatest);
+    double weight = 1 / sum;
+    uint8_t keep_below = 255;
+    if (job->traits->has_dropout) {
+        float keep = 1.0f - a->p_drop; // CK rounds to fp32 here
+        keep_below = (uint8_t)floorf(keep * 255.0f);
+        weight /= (double)keep;
+        dropout_row(job->drop_seed, job->drop_offset, (uint32_t)(row->batch * a->nhead_q + row->head),
+                    (uint32_t)row->query, seqlen_k, randval);
+    }
+    for (int32_t j = 0; j < seqlen_k; j++)
+        scores[j] = job->traits->has_dropout && randval[j] > keep_below ? 0 : scores[j] * weight;
+    return greatest + log(sum);
+}
+
+static int block_is_seen(sight s, int32_t first, int32_t count) {
+    return first < s.sink || (first < s.end && first + count > s.begin);
+}
+
+static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) {
+    const tessera_fmha_fwd_args *a = job->args;
+    const fmha_fwd_row *rows = job->rows + begin;
+    int32_t count = (int32_t)(end - begin), b = rows[0].batch, g = rows[0].head / (a->nhead_q / a->nhead_k);
+    int32_t columns = round_up(a->hdim_v, COLUMNS), stride = round_up(job->longest_k, KEYS);
+    fmha_fwd_sequence s = fmha_fwd_sequence_of(job->traits, a, b);
+    for (int32_t r = 0; r < count; r++) {
+        decode_query(job, &rows[r], &s, bench->q + (int64_t)r * a->hdim_q);
+        bench->sights[r] = sight_of(a, s.seqlen_q, s.seqlen_k, rows[r].query);
+    }
+    for (int32_t first = 0; first < s.seqlen_k; first += KEYS) {
+        int32_t keys = s.seqlen_k - first < KEYS ? s.seqlen_k - first : KEYS, decoded = 0;
+        for (int32_t r = 0; r < count; r++) {
+            double *scores = bench->scores + (int64_t)r * stride + first;
+            if (block_is_seen(bench->sights[r], first, keys)) {
+                if (!decoded++) decode_keys(job, b, g, &s, first, keys, bench->block);
+                add_dots(bench->q + (int64_t)r * a->hdim_q, bench->block, a->hdim_q, scores);
+                finish_scores(job, &rows[r], &s, bench->sights[r], first, keys, scores);
+            } else {
+                for (int32_t n = 0; n < keys; n++) scores[n] = -INFINITY;
+            }
+        }
+    }
+    memset(bench->o, 0, sizeof(double) * (size_t)count * (size_t)columns);
+    // Dropout needs its bytes again when the row is handed out, so they are made twice and kept nowhere.
+    for (int32_t r = 0; r < count; r++)
+        bench->lse[r] = softmax(job, &rows[r], s.seqlen_k, bench->scores + (int64_t)r * stride, bench->randval);
+    for (int32_t first = 0; first < s.seqlen_k; first += KEYS) {
+        int32_t keys = s.seqlen_k - first < KEYS ? s.seqlen_k - first : KEYS, decoded = 0;
+        for (int32_t r = 0; r < count; r++) {
+            if (!block_is_seen(bench->sights[r], first, keys)) continue;
+            if (!decoded++) decode_values(job, b, g, &s, first, keys, columns, bench->block);
+            for (int32_t n = 0; n < columns; n += COLUMNS)
+                add_weighted(bench->scores + (int64_t)r * stride + first, bench->block + n, keys, columns,
+                             bench->o + (int64_t)r * columns + n);
+        }
+    }
+    for (int32_t r = 0; r < count; r++) {
+        for (int32_t j = 0; j < s.seqlen_k; j++) bench->visible[j] = (uint8_t)sees(bench->sights[r], j);
+        if (job->traits->has_dropout)
+            dropout_row(job->drop_seed, job->drop_offset, (uint32_t)(b * a->nhead_q + rows[r].head),
+                        (uint32_t)rows[r].query, s.seqlen_k, bench->randval);
+        fmha_fwd_reference_row answer = {
+            .o = bench->o + (int64_t)r * columns,
+            .lse = bench->lse[r],
+            .seqlen_k = s.seqlen_k,
+            .visible = bench->visible,
+            .randval = job->traits->has_dropout ? bench->randval : NULL,
+        };
+        job->visit(job->user, begin + r, &rows[r], &answer);
+    }
+}
+
+static int32_t rows_of_chunk(int32_t longest_k) { return (int32_t)clamp(CHUNK_SCORES / (longest_k + 1), 1, CHUNK); }
+
+static void bench_free(bench *bench) {
+    free(bench->q), free(bench->scores), free(bench->block), free(bench->o);
+    free(bench->visible), free(bench->randval), free(bench);
+}
+
+static bench *bench_new(const job *job) {
+    const tessera_fmha_fwd_args *a = job->args;
+    size_t columns = (size_t)round_up(a->hdim_v, COLUMNS), keys = (size_t)round_up(job->longest_k, KEYS) + KEYS;
+    size_t deepest = columns > (size_t)a->hdim_q ? columns : (size_t)a->hdim_q;
+    bench *bench = calloc(1, sizeof *bench);
+    if (!bench) return NULL;
+    bench->q = malloc(sizeof(double) * CHUNK * (size_t)a->hdim_q);
+    bench->scores = malloc(sizeof(double) * (size_t)rows_of_chunk(job->longest_k) * keys);
+    bench->block = malloc(sizeof(double) * KEYS * deepest);
+    bench->o = malloc(sizeof(double) * CHUNK * columns);
+    bench->visible = malloc(keys);
+    bench->randval = malloc(keys);
+    if (bench->q && bench->scores && bench->block && bench->o && bench->visible && bench->randval) return bench;
+    bench_free(bench);
+    return NULL;
+}
+
+typedef struct worker {
+    job *job;
+    pthread_t thread;
+    int started, failed;
+} worker;
+
+static void *work(void *context) {
+    worker *self = context;
+    job *job = self->job;
+    bench *bench = bench_new(job);
+    self->failed = !bench;
+    for (int64_t n; bench && (n = atomic_fetch_add(&job->next, 1)) < job->chunks;)
+        run_chunk(job, bench, job->chunk_begin[n], job->chunk_begin[n + 1]);
+    if (bench) bench_free(bench);
+    return NULL;
+}
+
+// Cuts the rows where the sequence or the key head changes. Returns the number of chunks.
+static int64_t cut(const tessera_fmha_fwd_args *a, const fmha_fwd_row *rows, int64_t count, int32_t most,
+                   int64_t *begins) {
+    int64_t chunks = 0, group = a->nhead_q / a->nhead_k;
+    for (int64_t n = 0; n < count; n++) {
+        int same = n && rows[n].batch == rows[n - 1].batch && rows[n].head / group == rows[n - 1].head / group;
+        if (!same || n - begins[chunks - 1] >= most) begins[chunks++] = n;
+    }
+    begins[chunks] = count;
+    return chunks;
+}
+
+int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                       const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user) {
+    job job = {.traits = traits, .args = args, .rows = rows, .visit = visit, .user = user};
+    job.drop_seed = args->drop_prefs ? *args->drop_seed_ptr : args->drop_seed;
+    job.drop_offset = args->drop_prefs ? *args->drop_offset_ptr : args->drop_offset;
+    for (int32_t b = 0; b < args->batch; b++) {
+        int32_t seqlen_k = fmha_fwd_sequence_of(traits, args, b).seqlen_k;
+        if (seqlen_k > job.longest_k) job.longest_k = seqlen_k;
+    }
+    int64_t *begins = malloc(sizeof *begins * ((size_t)count + 1));
+    if (!begins) return -1;
+    job.chunk_begin = begins;
+    job.chunks = cut(args, rows, count, rows_of_chunk(job.longest_k), begins);
+    if (threads > job.chunks) threads = (int)job.chunks;
+    if (threads < 1) threads = 1;
+
+    worker *workers = calloc((size_t)threads, sizeof *workers);
+    int failed = !workers;
+    for (int n = 0; !failed && n < threads; n++) {
+        workers[n].job = &job;
+        // The caller is worker 0; a thread that cannot be started is merely missing.
+        workers[n].started = n > 0 && pthread_create(&workers[n].thread, NULL, work, &workers[n]) == 0;
+    }
+    if (!failed) work(&workers[0]);
+    for (int n = 0; !failed && n < threads; n++)
+        if (workers[n].started) pthread_join(workers[n].thread, NULL);
+    failed = failed || workers[0].failed;
+    free(workers);
+    free(begins);
+    return failed ? -1 : 0;
+}
+
+typedef struct arrays {
+    int32_t hdim_v;
+    double *o, *lse;
+    uint8_t *randval;
+    int64_t randval_stride;
+} arrays;
+
+static void store(void *user, int64_t index, const fmha_fwd_row *row, const fmha_fwd_reference_row *answer) {
+    const arrays *to = user;
+    (void)row;
+    memcpy(to->o + index * to->hdim_v, answer->o, sizeof(double) * (size_t)to->hdim_v);
+    if (to->lse) to->lse[index] = answer->lse;
+    if (to->randval && answer->randval)
+        memcpy(to->randval + index * to->randval_stride, answer->randval, (size_t)answer->seqlen_k);
+}
+
+int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                            const fmha_fwd_row *rows, int64_t count, int threads, double *o, double *lse,
+                            uint8_t *randval, int64_t randval_stride) {
+    arrays to = {args->hdim_v, o, lse, randval, randval_stride};
+    return fmha_fwd_reference(traits, args, rows, count, threads, store, &to);
+}
+
+// --- comparison ------------------------------------------------------------------------------------------------------
+
+fmha_fwd_tolerance fmha_fwd_ck_tolerance(tessera_dtype dtype) {
+    switch (dtype) {
+    case TESSERA_FP32:
+        return (fmha_fwd_tolerance){1e-5, 1e-5, 1e-4};
+    case TESSERA_FP16:
+        return (fmha_fwd_tolerance){1e-3, 1e-3, 1e-4};
+    case TESSERA_BF16:
+        return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4};
+    case TESSERA_FP8:
+        return (fmha_fwd_tolerance){0, 32, 1e-4};
+    case TESSERA_MXFP4:
+        return (fmha_fwd_tolerance){1e-1, 2.6e-1, 1e-4};
+    default:
+        return (fmha_fwd_tolerance){1e-2, 1.8e-1, 1e-4};
+    }
+}
+
+// Error over bound. Equal infinities agree; NaN agrees with NaN alone.
+static double excess(double got, double want, double rtol, double atol, double *max_error) {
+    if (got == want || (isnan(got) && isnan(want))) return 0;
+    double error = fabs(got - want);
+    if (isnan(error) || isinf(error)) error = INFINITY;
+    if (error > *max_error) *max_error = error;
+    return isinf(error) ? INFINITY : error / (atol + rtol * fabs(want));
+}
+
+double fmha_fwd_compare_row(tessera_dtype dtype, const void *got, const double *want, int32_t n,
+                            const fmha_fwd_tolerance *tolerance, double *max_error) {
+    element type = output_element(dtype);
+    double greatest = 0;
+    for (int32_t d = 0; d < n; d++) {
+        double target = want[d];
+        if (type == E4M3 && !isnan(target)) target = target > 448 ? 448 : target < -448 ? -448 : target;
+        double ratio = excess(load(type, got, d), target, tolerance->rtol, tolerance->atol, max_error);
+        if (ratio > greatest) greatest = ratio;
+    }
+    return greatest;
+}
+
+double fmha_fwd_compare_lse(float got, double want, const fmha_fwd_tolerance *tolerance, double *max_error) {
+    return excess(got, want, tolerance->lse_atol, tolerance->lse_atol, max_error);
+}
