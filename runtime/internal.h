@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// What the files of the library share. Nothing here is exported.
+#ifndef TESSERA_RUNTIME_INTERNAL_H
+#define TESSERA_RUNTIME_INTERNAL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "tessera/device.h"
+
+#if defined(__GNUC__)
+#define TESSERA_PRINTF(text, first) __attribute__((format(printf, text, first)))
+#else
+#define TESSERA_PRINTF(text, first)
+#endif
+
+// ---- errors and the log (status.c)
+
+// Makes the line the thread's last error and returns `status`. A failing function ends in `return tessera_fail(...)`.
+tessera_status tessera_fail(tessera_status status, const char *format, ...) TESSERA_PRINTF(2, 3);
+
+bool tessera_log_enabled(tessera_log_level level);
+void tessera_log(tessera_log_level level, const char *format, ...) TESSERA_PRINTF(2, 3);
+
+// ---- a function and its user pointer that one thread may replace while others read them (callback.c)
+
+typedef void (*tessera_any_function)(void);
+struct tessera_callback {
+    atomic_uint version; // odd while being replaced
+    _Atomic(tessera_any_function) function;
+    _Atomic(void *) user;
+};
+void tessera_callback_set(struct tessera_callback *callback, tessera_any_function function, void *user);
+// False where none is set, or another thread is replacing it at this very moment.
+bool tessera_callback_get(struct tessera_callback *callback, tessera_any_function *function, void **user);
+
+// ---- text for a caller's buffer that may be too small (text.c)
+
+struct tessera_text {
+    char *text;
+    size_t size, used; // used: bytes of the whole text, without the final NUL
+};
+void tessera_text_add(struct tessera_text *out, const char *format, ...) TESSERA_PRINTF(2, 3);
+
+// ---- structs that begin with struct_size (structs.c)
+
+// Copies a caller's struct over *out, which holds the defaults: what an older caller lacks keeps its default, what a
+// newer one has beyond ours must be zero.
+tessera_status tessera_read_struct(const char *name, const void *caller, void *out, size_t out_size);
+
+// ---- this machine (cpu.c)
+
+uint32_t tessera_cpu_targets(void);                             // bit t: can run target t
+void tessera_cpu_caches(int64_t *l1, int64_t *l2, int64_t *l3); // bytes
+int tessera_cpu_count(void);                                    // the least of affinity and cgroup quota
+int tessera_cgroup_cpus(const char *membership,
+                        const char *hierarchy); // /proc/self/cgroup, /sys/fs/cgroup; 0: no limit
+
+// ---- threads (threads.c)
+
+enum { TESSERA_MAX_THREADS = 1024 };
+
+// Calls body(context, i) once for every i in [0, count) and returns when all have returned. Bodies may run one after
+// the other on one thread, so none may wait for another.
+void tessera_parallel(int64_t count, tessera_parallel_body body, void *context);
+void tessera_start_threads(void); // those that tessera_num_threads() asks for
+
+#endif
