@@ -4,15 +4,10 @@
 #define TESSERA_ISA_CPU_AVX512_H
 
 #include <immintrin.h>
-#include <stdint.h>
+
+#include "tessera/isa/common.h"
 
 #define LANES 16
-#define INLINE static inline __attribute__((always_inline, unused))
-#ifdef __clang__
-#define UNROLL _Pragma("unroll")
-#else
-#define UNROLL _Pragma("GCC unroll 16")
-#endif
 
 typedef __m512 vf;  // LANES floats
 typedef __m512i vi; // LANES 32-bit integers, or LANES words of packed operands
@@ -78,12 +73,11 @@ INLINE void v_transpose(vf x[LANES]) {
         t[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
         t[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
     }
-    UNROLL for (int i = 0; i < 16; i += 4)
-        UNROLL for (int h = 0; h < 2; h++) {
-            __m512d a = _mm512_castps_pd(t[i + h]), b = _mm512_castps_pd(t[i + 2 + h]);
-            x[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
-            x[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
-        }
+    UNROLL for (int i = 0; i < 16; i += 4) UNROLL for (int h = 0; h < 2; h++) {
+        __m512d a = _mm512_castps_pd(t[i + h]), b = _mm512_castps_pd(t[i + 2 + h]);
+        x[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
+        x[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
+    }
     UNROLL for (int i = 0; i < 4; i++) {
         t[i] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0x88);
         t[i + 4] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0xdd);

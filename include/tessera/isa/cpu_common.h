@@ -103,10 +103,14 @@ INLINE vf v_fetch(tessera_storage storage, const void *base, int64_t at, int cou
         p = whole;
     }
     switch (storage) {
-    case TESSERA_STORAGE_FP16: return v_load_f16((const uint16_t *)p);
-    case TESSERA_STORAGE_BF16: return v_load_bf16((const uint16_t *)p);
-    case TESSERA_STORAGE_E4M3: return v_load_e4m3((const uint8_t *)p);
-    default: return v_load((const float *)p);
+    case TESSERA_STORAGE_FP16:
+        return v_load_f16((const uint16_t *)p);
+    case TESSERA_STORAGE_BF16:
+        return v_load_bf16((const uint16_t *)p);
+    case TESSERA_STORAGE_E4M3:
+        return v_load_e4m3((const uint8_t *)p);
+    default:
+        return v_load((const float *)p);
     }
 }
 
@@ -116,10 +120,18 @@ INLINE void v_put(tessera_storage storage, void *base, int64_t at, int count, vf
     int bytes = storage == TESSERA_STORAGE_FP32 ? 4 : storage == TESSERA_STORAGE_E4M3 ? 1 : 2;
     void *p = (uint8_t *)base + at * bytes, *to = count < LANES ? (void *)whole : p;
     switch (storage) {
-    case TESSERA_STORAGE_FP16: v_store_f16((uint16_t *)to, x); break;
-    case TESSERA_STORAGE_BF16: v_store_bf16((uint16_t *)to, x); break;
-    case TESSERA_STORAGE_E4M3: v_store_e4m3((uint8_t *)to, x); break;
-    default: v_store((float *)to, x); break;
+    case TESSERA_STORAGE_FP16:
+        v_store_f16((uint16_t *)to, x);
+        break;
+    case TESSERA_STORAGE_BF16:
+        v_store_bf16((uint16_t *)to, x);
+        break;
+    case TESSERA_STORAGE_E4M3:
+        v_store_e4m3((uint8_t *)to, x);
+        break;
+    default:
+        v_store((float *)to, x);
+        break;
     }
     if (to != p) memcpy(p, whole, (size_t)(count * bytes));
 }

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// The CPU vocabulary on AVX2 with FMA and F16C (x86-64-v3). docs/vocabulary.md says what each word means.
+#ifndef TESSERA_ISA_CPU_AVX2_H
+#define TESSERA_ISA_CPU_AVX2_H
+
+#include <immintrin.h>
+
+#include "tessera/isa/common.h"
+
+#define LANES 8
+
+typedef __m256 vf;  // LANES floats
+typedef __m256i vi; // LANES 32-bit integers, or LANES words of packed operands
+
+// memory
+INLINE vf v_load(const float *p) { return _mm256_loadu_ps(p); }
+INLINE void v_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
+INLINE vi v_load_i(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
+INLINE void v_store_i(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
+INLINE vi v_load_u8(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
+INLINE vi v_load_u16(const uint16_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
+INLINE void v_store_u16(uint16_t *p, vi x) {
+    x = _mm256_and_si256(x, _mm256_set1_epi32(0xffff));
+    __m256i halves = _mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08);
+    _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(halves));
+}
+INLINE void v_store_u8(uint8_t *p, vi x) {
+    x = _mm256_and_si256(x, _mm256_set1_epi32(0xff));
+    __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
+    _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+}
+INLINE vf v_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
+INLINE void v_store_f16(uint16_t *p, vf x) {
+    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+}
+
+// floats
+INLINE vf v_set1(float x) { return _mm256_set1_ps(x); }
+INLINE vf v_add(vf a, vf b) { return _mm256_add_ps(a, b); }
+INLINE vf v_sub(vf a, vf b) { return _mm256_sub_ps(a, b); }
+INLINE vf v_mul(vf a, vf b) { return _mm256_mul_ps(a, b); }
+INLINE vf v_div(vf a, vf b) { return _mm256_div_ps(a, b); }
+INLINE vf v_fma(vf a, vf b, vf c) { return _mm256_fmadd_ps(a, b, c); }
+INLINE vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
+INLINE vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
+INLINE vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
+INLINE vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+INLINE vf v_scale2(vf a, vf n) { // below 2^-126 the result is 0, not a denormal
+    __m256i shifted = _mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23));
+    return _mm256_and_ps(_mm256_castsi256_ps(shifted), _mm256_cmp_ps(n, _mm256_set1_ps(-125.0f), _CMP_GE_OQ));
+}
+
+// integers
+INLINE vi v_set1_i(int32_t x) { return _mm256_set1_epi32(x); }
+INLINE vi v_add_i(vi a, vi b) { return _mm256_add_epi32(a, b); }
+INLINE vi v_sub_i(vi a, vi b) { return _mm256_sub_epi32(a, b); }
+INLINE vi v_and_i(vi a, vi b) { return _mm256_and_si256(a, b); }
+INLINE vi v_or_i(vi a, vi b) { return _mm256_or_si256(a, b); }
+INLINE vi v_xor_i(vi a, vi b) { return _mm256_xor_si256(a, b); }
+INLINE vi v_shl_i(vi a, int bits) { return _mm256_slli_epi32(a, bits); }
+INLINE vi v_shr_i(vi a, int bits) { return _mm256_srli_epi32(a, bits); }
+INLINE vf v_to_f(vi a) { return _mm256_cvtepi32_ps(a); }
+INLINE vf v_as_f(vi a) { return _mm256_castsi256_ps(a); }
+INLINE vi v_as_i(vf a) { return _mm256_castps_si256(a); }
+INLINE void v_mul_wide(vi a, uint32_t b, vi *high, vi *low) {
+    __m256i factor = _mm256_set1_epi64x(b);
+    __m256i even = _mm256_mul_epu32(a, factor), odd = _mm256_mul_epu32(_mm256_srli_epi64(a, 32), factor);
+    *low = _mm256_blend_epi32(even, _mm256_slli_epi64(odd, 32), 0xaa);
+    *high = _mm256_blend_epi32(_mm256_srli_epi64(even, 32), odd, 0xaa);
+}
+
+// choices
+INLINE vf v_if_gt_i(vi a, vi b, vf then, vf otherwise) {
+    return _mm256_blendv_ps(otherwise, then, _mm256_castsi256_ps(_mm256_cmpgt_epi32(a, b)));
+}
+INLINE vf v_if_equal(vf a, vf b, vf then, vf otherwise) {
+    return _mm256_blendv_ps(otherwise, then, _mm256_cmp_ps(a, b, _CMP_EQ_OQ));
+}
+
+// x[r] lane c becomes x[c] lane r.
+INLINE void v_transpose(vf x[LANES]) {
+    __m256 t[8];
+    UNROLL for (int i = 0; i < 8; i += 2) {
+        t[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
+        t[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
+    }
+    UNROLL for (int i = 0; i < 8; i += 4) UNROLL for (int h = 0; h < 2; h++) {
+        x[i + 2 * h] = _mm256_shuffle_ps(t[i + h], t[i + 2 + h], 0x44);
+        x[i + 2 * h + 1] = _mm256_shuffle_ps(t[i + h], t[i + 2 + h], 0xee);
+    }
+    UNROLL for (int i = 0; i < 4; i++) {
+        t[i] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x20);
+        t[i + 4] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x31);
+    }
+    UNROLL for (int i = 0; i < 8; i++) x[i] = t[i];
+}
+
+// products: acc + a * b with a one fp32 word of memory for all lanes
+INLINE vf v_word(const void *p) { return _mm256_broadcast_ss((const float *)p); }
+INLINE vf v_mac(vf acc, vf a, vf b) { return _mm256_fmadd_ps(a, b, acc); }
+
+#endif

@@ -1,0 +1,116 @@
+// SPDX-License-Identifier: MIT
+// The CPU vocabulary in plain C with the vector extension that gcc and clang share: any machine, no intrinsics.
+// docs/vocabulary.md says what each word means.
+#ifndef TESSERA_ISA_CPU_PORTABLE_H
+#define TESSERA_ISA_CPU_PORTABLE_H
+
+#include "tessera/isa/common.h"
+
+#define LANES 4
+
+typedef float vf __attribute__((vector_size(16)));   // LANES floats
+typedef int32_t vi __attribute__((vector_size(16))); // LANES 32-bit integers
+typedef uint32_t vu __attribute__((vector_size(16)));
+
+// memory
+INLINE vf v_load(const float *p) {
+    vf x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+INLINE void v_store(float *p, vf x) { memcpy(p, &x, sizeof x); }
+INLINE vi v_load_i(const void *p) {
+    vi x;
+    memcpy(&x, p, sizeof x);
+    return x;
+}
+INLINE void v_store_i(void *p, vi x) { memcpy(p, &x, sizeof x); }
+INLINE vi v_load_u8(const uint8_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
+INLINE vi v_load_u16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
+INLINE void v_store_u8(uint8_t *p, vi x) {
+    for (int i = 0; i < LANES; i++) p[i] = (uint8_t)x[i];
+}
+INLINE void v_store_u16(uint16_t *p, vi x) {
+    for (int i = 0; i < LANES; i++) p[i] = (uint16_t)x[i];
+}
+
+// floats
+INLINE vf v_set1(float x) { return (vf){x, x, x, x}; }
+INLINE vf v_add(vf a, vf b) { return a + b; }
+INLINE vf v_sub(vf a, vf b) { return a - b; }
+INLINE vf v_mul(vf a, vf b) { return a * b; }
+INLINE vf v_div(vf a, vf b) { return a / b; }
+INLINE vf v_fma(vf a, vf b, vf c) { return a * b + c; }
+
+// integers
+INLINE vi v_set1_i(int32_t x) { return (vi){x, x, x, x}; }
+INLINE vi v_add_i(vi a, vi b) { return (vi)((vu)a + (vu)b); }
+INLINE vi v_sub_i(vi a, vi b) { return (vi)((vu)a - (vu)b); }
+INLINE vi v_and_i(vi a, vi b) { return a & b; }
+INLINE vi v_or_i(vi a, vi b) { return a | b; }
+INLINE vi v_xor_i(vi a, vi b) { return a ^ b; }
+INLINE vi v_shl_i(vi a, int bits) { return (vi)((vu)a << (uint32_t)bits); }
+INLINE vi v_shr_i(vi a, int bits) { return (vi)((vu)a >> (uint32_t)bits); }
+INLINE vf v_to_f(vi a) { return __builtin_convertvector(a, vf); }
+INLINE vf v_as_f(vi a) { return (vf)a; }
+INLINE vi v_as_i(vf a) { return (vi)a; }
+INLINE void v_mul_wide(vi a, uint32_t b, vi *high, vi *low) {
+    for (int i = 0; i < LANES; i++) {
+        uint64_t product = (uint64_t)(uint32_t)a[i] * b;
+        (*high)[i] = (int32_t)(uint32_t)(product >> 32);
+        (*low)[i] = (int32_t)(uint32_t)product;
+    }
+}
+
+// choices
+INLINE vf v_choose(vi mask, vf then, vf otherwise) { return (vf)((mask & (vi)then) | (~mask & (vi)otherwise)); }
+INLINE vf v_if_gt_i(vi a, vi b, vf then, vf otherwise) { return v_choose(a > b, then, otherwise); }
+INLINE vf v_if_equal(vf a, vf b, vf then, vf otherwise) { return v_choose(a == b, then, otherwise); }
+INLINE vf v_max(vf a, vf b) { return v_choose(a > b, a, b); }
+INLINE vf v_min(vf a, vf b) { return v_choose(a < b, a, b); }
+INLINE vf v_abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
+INLINE vf v_round(vf a) { // for |a| < 2^22: the sum's last bit is worth 1
+    const vf magic = v_set1(0x1.8p23f);
+    return (a + magic) - magic;
+}
+INLINE vf v_scale2(vf a, vf n) { // below 2^-126 the result is 0, not a denormal
+    vi shifted = v_add_i((vi)a, v_shl_i(__builtin_convertvector(n, vi), 23));
+    return v_choose(n >= v_set1(-125.0f), (vf)shifted, v_set1(0.0f));
+}
+
+// half precision: 112 is the difference of the exponents' biases
+INLINE vf v_load_f16(const uint16_t *p) {
+    vi half = v_load_u16(p), magnitude = half & 0x7fff;
+    vf value = (vf)v_shl_i(magnitude, 13) * v_set1(0x1p112f);
+    vf special = (vf)(v_shl_i(magnitude, 13) | 0x7f800000);
+    value = v_choose(magnitude > 0x7bff, special, value);
+    return (vf)((vi)value | v_shl_i(half & 0x8000, 16));
+}
+INLINE void v_store_f16(uint16_t *p, vf x) { // to nearest even
+    vi bits = (vi)x, sign = v_shr_i(bits, 16) & 0x8000;
+    vf a = v_abs(x);
+    vi odd = v_shr_i((vi)a, 13) & 1;
+    vi normal = v_shr_i((vi)a + odd + 0xfff, 13) - (112 << 10);
+    vi small = (vi)(a + v_set1(0x1p-1f)) - (vi)v_set1(0x1p-1f); // steps of 2^-24
+    vi value = (vi)v_choose((vi)a < 0x38800000, (vf)small, (vf)normal);
+    value = (vi)v_choose((vi)a >= 0x477ff000, (vf)v_set1_i(0x7c00), (vf)value);
+    value = (vi)v_choose((vi)a > 0x7f800000, (vf)v_set1_i(0x7e00), (vf)value);
+    v_store_u16(p, value | sign);
+}
+
+// x[r] lane c becomes x[c] lane r.
+INLINE void v_transpose(vf x[LANES]) {
+    vf t[LANES];
+    for (int r = 0; r < LANES; r++) t[r] = (vf){x[0][r], x[1][r], x[2][r], x[3][r]};
+    for (int r = 0; r < LANES; r++) x[r] = t[r];
+}
+
+// products: acc + a * b with a one fp32 word of memory for all lanes
+INLINE vf v_word(const void *p) {
+    float x;
+    memcpy(&x, p, sizeof x);
+    return v_set1(x);
+}
+INLINE vf v_mac(vf acc, vf a, vf b) { return acc + a * b; }
+
+#endif
