@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: MIT
+"""One module an operation. A module here is all that makes an operation known."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+
+from codegen import Refused
+from codegen.spec import Operation
+
+# CK's apis that have no module yet; they are refused by name.
+FUTURE = ("fwd_splitkv", "fwd_appendkv", "pagedkv_prefill", "batch_prefill", "bwd")
+
+
+def operations(mask: str = "simplified") -> dict[str, Operation]:
+    """The operations by the words of --api. `mask` is CK's spelling of masks in names."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        operation: Operation = importlib.import_module(f"{__name__}.{module.name}").operation(mask)
+        found[operation.api] = operation
+    return found
+
+
+def parse_apis(text: str, mask: str) -> list[Operation]:
+    """The operations of a comma list."""
+    known = operations(mask)
+    chosen = []
+    for word in text.split(","):
+        if word not in known:
+            why = "has no instances yet" if word in FUTURE else "is unknown"
+            raise Refused(f"api '{word}' {why}; there is: {', '.join(known)}")
+        if known[word] in chosen:
+            raise Refused(f"api '{word}' is named twice")
+        chosen.append(known[word])
+    return chosen

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""instances/<op>.toml: hand-edited rows, read into records. See docs/extending.md for the format."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from codegen import Refused, one_of
+from codegen.space import Region
+from codegen.spec import Instance, Operation, Tile
+from codegen.targets import TARGETS
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    try:
+        import tomli as tomllib  # type: ignore[no-redef]
+    except ModuleNotFoundError:
+        raise Refused("Python below 3.11 needs tomli: pip install tomli") from None
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """A TOML file."""
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise Refused(f"{path}: {error}") from None
+
+
+def read_instances(op: Operation, folder: Path, targets: tuple[str, ...]) -> list[Instance]:
+    """All instances of an operation for some targets, by target, then in the order of the rows."""
+    path = folder / f"{op.name}.toml"
+    document = read_toml(path)
+    for key in document:
+        if key not in ("default", "tile"):
+            raise Refused(f"{path}: {one_of('table', key, ('default', 'tile'))}")
+    by_target: dict[str, list[Instance]] = {name: [] for name in targets}
+    regions: dict[tuple[str, str], Region] = {}
+    for number, row in enumerate(document.get("tile", []), 1):
+        try:
+            for name in _row_targets(row):
+                if name in by_target:
+                    by_target[name].extend(_row_instances(op, row, name, document.get("default", {}), regions))
+        except Refused as refused:
+            raise Refused(f"{path}: tile {number}: {refused}") from None
+    return [instance for name in targets for instance in by_target[name]]
+
+
+def _row_targets(row: dict[str, Any]) -> list[str]:
+    names: list[str] = row.get("targets", [])
+    if not isinstance(names, list) or not names:
+        raise Refused("targets must be a list of at least one target")
+    for name in names:
+        if name not in TARGETS:
+            raise one_of("target", name, TARGETS)
+    return names
+
+
+def _row_instances(
+    op: Operation, row: dict[str, Any], target_name: str, defaults: dict[str, Any], regions: dict[tuple[str, str], Region]
+) -> Iterator[Instance]:
+    """The instances of a row on one target: one for each choice out of the lists in it."""
+    target = TARGETS[target_name]
+    pipeline_default = defaults.get(row.get("pipeline"), {})
+    default = {field: value for field, value in pipeline_default.items() if not isinstance(value, dict)}
+    default |= pipeline_default.get(target_name, {})
+    said = default | row
+    del said["targets"]
+    lists = {field: value for field, value in said.items() if isinstance(value, list)}
+    for choice in itertools.product(*lists.values()):
+        tile = _tile(op, said | dict(zip(lists, choice)))
+        for complaint in tile.complaints(target):
+            raise Refused(f"{target_name}: {complaint}")
+        key = (tile.compute, tile.serves)
+        if key not in regions:
+            regions[key] = op.served(tile)
+        if not regions[key]:
+            raise Refused(f"serves = '{tile.serves}' leaves nothing that compute = '{tile.compute}' can")
+        yield Instance(op, target, tile, default, regions[key])
+
+
+PYTHON_TYPES = {"str": (str,), "int": (int,), "float": (float, int)}
+
+
+def _tile(op: Operation, said: dict[str, Any]) -> Tile:
+    """The record of a row."""
+    fields = {field.name: field for field in dataclasses.fields(op.tile)}  # type: ignore[arg-type]
+    for name, value in said.items():
+        if name not in fields:
+            raise one_of("field", name, ("targets", *fields))
+        kind = str(fields[name].type)
+        if type(value) not in PYTHON_TYPES[kind]:
+            raise Refused(f"{name} = {value!r} is not of type {kind}")
+    for name, field in fields.items():
+        if name not in said and field.default is dataclasses.MISSING:
+            raise Refused(f"field {name} is missing")
+    if not said["why"]:
+        raise Refused("why is empty: say what the row is there for")
+    return op.tile(**said)

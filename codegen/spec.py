@@ -1,0 +1,202 @@
+# SPDX-License-Identifier: MIT
+"""The records that everything is generated from. Names are made here and nowhere else."""
+
+from __future__ import annotations
+
+import itertools
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import ClassVar, Protocol
+
+from codegen.space import Box, Region, Space, bits, region_minus, region_size
+from codegen.targets import Target
+
+ROOT = Path(__file__).resolve().parent.parent
+NAME_LIMIT = 96
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Combinations that no instance serves, and why."""
+
+    box: Box
+    reason: str
+
+
+class Tile(Protocol):
+    """What a row of instances/<op>.toml says; each operation has its own record of this shape."""
+
+    name_tokens: ClassVar[dict[str, str]]  # field -> what stands before its value in the short name
+    pipeline: str
+    epilogue: str
+    compute: str
+    efficiency: float
+    why: str
+    serves: str
+
+    @property
+    def block(self) -> str: ...  # block and warps in the short name: "b192x128x16_w1"
+
+    def ck_tile(self, target: Target) -> dict[str, int]: ...  # CK's fields; 0: that of the call's head dims
+
+    @property
+    def needs(self) -> str: ...  # what a call must bring, in words
+
+    def complaints(self, target: Target) -> Iterator[str]: ...  # why the tile does not fit the target
+
+
+@dataclass(frozen=True, eq=False)
+class Instance:
+    """operation x traits served x target x tile x pipeline x epilogue: one file, one row of the table, one name."""
+
+    op: Operation
+    target: Target
+    tile: Tile
+    default: dict[str, object]  # the pipeline's default row, which names leave unsaid
+    region: Region  # the trait combinations served
+
+    @cached_property
+    def name(self) -> str:
+        """The short name: left of `__` what is computed, right of it how."""
+        what = [self.op.name, *self.op.compiled_tokens(self.region)]
+        how = [self.target.tag, self.tile.block, self.tile.pipeline]
+        for field, token in self.tile.name_tokens.items():
+            value = getattr(self.tile, field)
+            if value != self.default.get(field):
+                how.append(f"{token}{value}")
+        return f"{'_'.join(what)}__{'_'.join(how)}"
+
+    @cached_property
+    def symbol(self) -> str:
+        """The C symbol of the kernel."""
+        return f"tessera_k_{self.name.replace('__', '_')}"
+
+    def entry(self, entry: str) -> str:
+        """The C symbol of one of the operation's entries."""
+        return self.symbol if entry == "run" else f"{self.symbol}_{entry}"
+
+    @property
+    def file(self) -> str:
+        """The emitted file."""
+        return f"{self.name}.c"
+
+    @property
+    def template(self) -> str:
+        """The template, relative to templates/."""
+        return f"{self.op.name}/{self.tile.pipeline}.{self.target.kind}.c.j2"
+
+    @property
+    def compute(self) -> str:
+        """The type that products are computed in."""
+        return self.tile.compute
+
+    @property
+    def macs_per_cycle(self) -> float:
+        """Estimated multiply-adds a cycle of one compute unit in the main loop."""
+        return self.target.macs[self.tile.compute] * self.tile.efficiency
+
+    @property
+    def tile_cycles(self) -> float:
+        """Estimated cycles that one tile takes beside its multiply-adds."""
+        return self.op.tile_cycles(self)
+
+    @cached_property
+    def combinations(self) -> int:
+        """How many names of CK this instance covers."""
+        return region_size(self.region)
+
+    @cached_property
+    def record(self) -> str:
+        """All that this instance is made from, as text: what the manifest's hash is taken of."""
+        return f"{self.name} {self.target!r} {self.tile!r} {self.region}"
+
+    def ck_names(self, region: Region) -> Iterator[str]:
+        """CK's names of the combinations of a region, by box, the last axis fastest."""
+        head, tail = self.op.space.axes[: self.op.head_axes], self.op.space.axes[self.op.head_axes :]
+        for box in region:
+            sets = [[axis.tokens[v] for v in bits(mask)] for axis, mask in zip(self.op.space.axes, box)]
+            for hdim in bits(box[0]):
+                sets[0] = [head[0].tokens[hdim]]
+                middle = self.ck_middle(hdim)
+                for left in itertools.product(*sets[: len(head)]):
+                    for right in itertools.product(*sets[len(head) :][: len(tail)]):
+                        yield "_".join((self.op.name, *left, middle, *right))
+
+    def ck_middle(self, first: int) -> str:
+        """The tile's part of CK's names for value number `first` of the first axis."""
+        return self.op.ck_middle(self, first)
+
+
+@dataclass(frozen=True)
+class Slices:
+    """Which rows of the C table may serve a request: row numbers by (target, data type, bucket), best first."""
+
+    buckets: list[int]  # the greatest size of each bucket
+    rows: dict[tuple[str, str, int], list[int]]
+
+
+class Operation(ABC):
+    """What a caller asks for. One module of codegen/ops each, which names its object OPERATION."""
+
+    api: str  # word for --api
+    name: str  # word in names of files and symbols
+    kernels: tuple[str, ...]  # sub-kernels, in the order of the parts of a filter
+    entries: ClassVar[dict[str, str]]  # field of the table's row -> entry of the kernel
+    space: Space  # its first axis decides the tile's part of CK's names
+    head_axes: int  # axes that stand before the tile in CK's names
+    rules: tuple[Rule, ...]
+    tile: Callable[..., Tile]  # the record of a row of instances/<op>.toml
+
+    @cached_property
+    def everything(self) -> Region:
+        """All combinations that the rules leave."""
+        return region_minus((self.space.full,), (rule.box for rule in self.rules))
+
+    @abstractmethod
+    def served(self, tile: Tile) -> Region:
+        """What the kernel of a tile computes, of `everything`."""
+
+    @abstractmethod
+    def tile_cycles(self, instance: Instance) -> float: ...
+
+    @abstractmethod
+    def shadows(self, one: Instance, other: Instance) -> bool:
+        """Whether one's estimated cost is at most the other's for every size."""
+
+    @abstractmethod
+    def ck_middle(self, instance: Instance, first: int) -> str: ...
+
+    @abstractmethod
+    def served_rows(self, region: Region) -> list[dict[str, int]]:
+        """A region as the C table holds it: a struct's fields for each disjoint product."""
+
+    @abstractmethod
+    def slices(self, instances: list[Instance]) -> Slices:
+        """The C table's index."""
+
+    def describe(self) -> str:
+        """The operation's own part in the dispatch table, as text: what a hash is taken of."""
+        return f"{self.name} {[(axis.name, axis.values) for axis in self.space.axes]} {self.rules}"
+
+    @property
+    def dispatch_files(self) -> dict[str, str]:
+        """The emitted files beside the instances, with their templates: C source, header, list of sources."""
+        return {
+            f"{self.name}_table.c": "dispatch/table.c.j2",
+            f"tessera_{self.name}_table.h": "dispatch/table.h.j2",
+            f"{self.name}_sources.txt": "dispatch/sources.txt.j2",
+        }
+
+    def compiled_tokens(self, region: Region) -> list[str]:
+        """The tokens of axes that a region holds to one value."""
+        tokens = []
+        for i, axis in enumerate(self.space.axes):
+            mask = 0
+            for box in region:
+                mask |= box[i]
+            if len(axis.values) > 1 and mask.bit_count() == 1:
+                tokens.append(axis.tokens[mask.bit_length() - 1])
+        return tokens

@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""A page of facts for each target that code is generated for."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+from codegen import Refused
+
+
+@dataclass(frozen=True)
+class Target:
+    """What generation, building and ranking know of a target. The enum's values stand in include/tessera/device.h."""
+
+    name: str
+    families: tuple[str, ...]  # other words for --targets that include this one
+    vocabulary: str  # header in include/tessera/isa that its kernels are written in
+    lanes: int  # fp32 numbers in a vector
+    registers: int  # vector registers
+    cflags: tuple[str, ...]  # gcc and clang
+    zig_cflags: tuple[str, ...]  # zig cc
+    macs: dict[str, float]  # peak multiply-adds a cycle and core, for each compute type it has
+    l1_bytes: int  # caches that a tile may count on
+    l2_bytes: int
+    source: str  # where the figures come from
+    kind: str = "cpu"  # kinds share templates
+
+    @property
+    def tag(self) -> str:
+        """The target in names of files and symbols."""
+        return self.name.replace("-", "_")
+
+    @property
+    def enum(self) -> str:
+        """The target in C."""
+        return f"TESSERA_TARGET_{self.tag.upper()}"
+
+
+KIB = 1024
+
+TARGETS: dict[str, Target] = {
+    target.name: target
+    for target in (
+        Target(
+            name="portable",
+            families=(),
+            vocabulary="cpu_portable.h",
+            lanes=4,
+            registers=16,
+            cflags=(),
+            zig_cflags=(),
+            macs={"f32": 4.0},
+            l1_bytes=32 * KIB,
+            l2_bytes=256 * KIB,
+            source="any compiler's baseline; a machine with one 128-bit multiplier and adder is assumed",
+        ),
+        Target(
+            name="x86-64-v2",
+            families=("x86-64",),
+            vocabulary="cpu_portable.h",
+            lanes=4,
+            registers=16,
+            cflags=("-march=x86-64-v2",),
+            zig_cflags=("-mcpu=x86_64_v2",),
+            macs={"f32": 4.0},
+            l1_bytes=32 * KIB,
+            l2_bytes=256 * KIB,
+            source="x86-64 psABI (SSE4.2); Nehalem: one mulps and one addps a cycle, 256 KiB of L2",
+        ),
+        Target(
+            name="x86-64-v3",
+            families=("x86-64",),
+            vocabulary="cpu_avx2.h",
+            lanes=8,
+            registers=16,
+            cflags=("-march=x86-64-v3",),
+            zig_cflags=("-mcpu=x86_64_v3",),
+            macs={"f32": 16.0},
+            l1_bytes=32 * KIB,
+            l2_bytes=512 * KIB,
+            source="x86-64 psABI (AVX2, FMA); Haswell and later, Zen 2 and later: two 256-bit FMA a cycle",
+        ),
+        Target(
+            name="x86-64-v4",
+            families=("x86-64",),
+            vocabulary="cpu_avx512.h",
+            lanes=16,
+            registers=32,
+            cflags=("-march=x86-64-v4",),
+            zig_cflags=("-mcpu=x86_64_v4",),
+            macs={"f32": 32.0},
+            l1_bytes=32 * KIB,
+            l2_bytes=1024 * KIB,
+            source="x86-64 psABI (AVX-512 F, BW, CD, DQ, VL); Skylake-SP and later: two 512-bit FMA a cycle, 1 MiB of L2",
+        ),
+        Target(
+            name="x86-64-v4-bf16",
+            families=("x86-64",),
+            vocabulary="cpu_avx512bf16.h",
+            lanes=16,
+            registers=32,
+            cflags=("-march=x86-64-v4", "-mavx512bf16"),
+            zig_cflags=("-mcpu=x86_64_v4+avx512bf16",),
+            macs={"f32": 32.0, "bf16": 64.0},
+            l1_bytes=32 * KIB,
+            l2_bytes=1024 * KIB,
+            source="AVX512_BF16 (Cooper Lake, Sapphire Rapids, Zen 4): vdpbf16ps does 32 multiply-adds, two a cycle at best",
+        ),
+        Target(
+            name="armv8-a",
+            families=("aarch64",),
+            vocabulary="cpu_neon.h",
+            lanes=4,
+            registers=32,
+            cflags=("-march=armv8-a",),
+            zig_cflags=("-mcpu=generic",),
+            macs={"f32": 8.0},
+            l1_bytes=32 * KIB,
+            l2_bytes=512 * KIB,
+            source="Armv8-A with Advanced SIMD; Cortex-A76 and Neoverse N1: two 128-bit FMA a cycle, 512 KiB of L2 or more",
+        ),
+    )
+}
+
+# Targets of the design that have no instances yet; they are refused by name.
+FUTURE = ("gfx90a", "gfx942", "gfx950", "sm_90a")
+# What CK's generator takes for its option of the same name.
+CK_FAMILIES = ("gfx9", "gfx10", "gfx11", "gfx12")
+CK_DEFAULT = ("gfx9", "gfx950")
+
+
+def host_targets() -> tuple[str, ...]:
+    """The CPU targets of this machine's architecture, all of which go into one library."""
+    machine = platform.machine().lower()
+    if machine in ("x86_64", "amd64"):
+        return _family("x86-64")
+    if machine in ("aarch64", "arm64"):
+        return _family("aarch64")
+    return ("portable",)
+
+
+def _family(word: str) -> tuple[str, ...]:
+    return tuple(target.name for target in TARGETS.values() if word in target.families)
+
+
+def families() -> list[str]:
+    """Words for --targets that stand for several targets."""
+    return ["cpu", *dict.fromkeys(word for target in TARGETS.values() for word in target.families)]
+
+
+def parse_targets(text: str) -> tuple[str, ...]:
+    """The targets of a comma list of names and families, in the order of the pages, each once."""
+    chosen: set[str] = set()
+    for word in text.split(","):
+        if word in TARGETS:
+            chosen.add(word)
+        elif word == "cpu":
+            chosen.update(host_targets())
+        elif _family(word):
+            chosen.update(_family(word))
+        elif word in FUTURE or word.startswith(("gfx", "sm_")):
+            raise Refused(f"target '{word}' has no instances yet; {_there_is()}")
+        else:
+            raise Refused(f"unknown target '{word}'; {_there_is()}")
+    return tuple(name for name in TARGETS if name in chosen)
+
+
+def _there_is() -> str:
+    return f"there is: {', '.join(TARGETS)}, and the families {', '.join(families())}"
