@@ -1,0 +1,53 @@
+# SPDX-License-Identifier: MIT
+# libtessera, shared (tessera::tessera) and static (tessera::tessera_static), from the same objects; installation.
+include(CheckLinkerFlag)
+include(CMakePackageConfigHelpers)
+
+set(THREADS_PREFER_PTHREAD_FLAG ON)
+find_package(Threads REQUIRED)
+
+tessera_generate(generated_sources)
+file(GLOB runtime_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/*.c")
+
+add_library(tessera_objects OBJECT ${runtime_sources} ${generated_sources})
+target_link_libraries(tessera_objects PRIVATE tessera_options Threads::Threads)
+target_include_directories(tessera_objects
+    PUBLIC "${PROJECT_SOURCE_DIR}/include"
+    PRIVATE "${PROJECT_SOURCE_DIR}/runtime" "${tessera_generated_dir}")
+target_compile_definitions(tessera_objects PRIVATE "TESSERA_VERSION=\"${PROJECT_VERSION}\"")
+set_target_properties(tessera_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
+
+add_library(tessera SHARED $<TARGET_OBJECTS:tessera_objects>)
+add_library(tessera_static STATIC $<TARGET_OBJECTS:tessera_objects>)
+set_target_properties(tessera PROPERTIES VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR})
+set_target_properties(tessera_static PROPERTIES OUTPUT_NAME tessera)
+foreach(library tessera tessera_static)
+    add_library(tessera::${library} ALIAS ${library})
+    set_target_properties(${library} PROPERTIES LINKER_LANGUAGE C)
+    target_include_directories(${library} INTERFACE
+        "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
+    target_link_libraries(${library} PRIVATE Threads::Threads m "$<BUILD_INTERFACE:tessera_options>")
+endforeach()
+
+# Two versions in one process: calls within the library stay within it.
+check_linker_flag(C -Wl,-Bsymbolic-functions TESSERA_HAVE_BSYMBOLIC_FUNCTIONS)
+if(TESSERA_HAVE_BSYMBOLIC_FUNCTIONS)
+    target_link_options(tessera PRIVATE -Wl,-Bsymbolic-functions)
+endif()
+
+install(TARGETS tessera tessera_static EXPORT tesseraTargets)
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+    FILES_MATCHING PATTERN "*.h" PATTERN isa EXCLUDE)
+set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
+install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${package_dir}")
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in"
+    "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" INSTALL_DESTINATION "${package_dir}")
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake"
+    DESTINATION "${package_dir}")
+
+# Relative to the file itself, so that an installed tree may be moved.
+file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+configure_file("${PROJECT_SOURCE_DIR}/cmake/tessera.pc.in" "${PROJECT_BINARY_DIR}/tessera.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/tessera.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

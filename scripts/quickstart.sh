@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# From a bare checkout to attention that runs: builds the few instances that one problem needs, runs and verifies it,
+# then builds everything else. Needs no root; run it again after an interruption or a change and it goes on from there.
+#
+# usage: scripts/quickstart.sh [--no-apt] [--wheels DIR]
+#   --no-apt      never call apt (it is called only for Python, and only where that asks nobody)
+#   --wheels DIR  take the Python wheels from DIR instead of an index
+# environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
+while [ $# -gt 0 ]; do
+    common_option "$@"
+    if [ $shifted -gt 0 ]; then
+        shift $shifted
+    elif [ "$1" = -h ] || [ "$1" = --help ]; then
+        usage
+        exit
+    else
+        echo "$1: no such option" >&2
+        usage >&2
+        exit 1
+    fi
+done
+
+prepare_tools build
+choose_compiler
+
+# What one problem on this machine needs: CK's default is fp16, head dim 128.
+program=$build/bin/tile_example_fmha_fwd
+if [ ! -e "$build/everything.built" ]; then
+    step "configure, one problem" "$build_remedy" configure "$build" \
+        "-DTESSERA_TARGETS=$("$python" "$root/generate.py" --native-target)" "-DTESSERA_WHERE=dtype=fp16 hdim_q=128 hdim_v=128"
+    step "build, one problem" "$build_remedy" ninja -C "$build" -j "$(jobs)" tile_example_fmha_fwd
+    "$program"
+fi
+step "configure" "$build_remedy" configure "$build" -DTESSERA_TARGETS= -DTESSERA_WHERE=
+step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"
+if [ -e "$build/everything.built" ]; then
+    "$program"
+fi
+touch "$build/everything.built"
+
+echo "library: $build/libtessera.so    programs: $build/bin    tests: scripts/test.sh"
