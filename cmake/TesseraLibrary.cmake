@@ -14,7 +14,8 @@ target_link_libraries(tessera_objects PRIVATE tessera_options Threads::Threads)
 target_include_directories(tessera_objects
     PUBLIC "${PROJECT_SOURCE_DIR}/include"
     PRIVATE "${PROJECT_SOURCE_DIR}/runtime" "${tessera_generated_dir}")
-target_compile_definitions(tessera_objects PRIVATE "TESSERA_VERSION=\"${PROJECT_VERSION}\"")
+set_source_files_properties("${PROJECT_SOURCE_DIR}/runtime/status.c" PROPERTIES
+    COMPILE_DEFINITIONS "TESSERA_VERSION=\"${PROJECT_VERSION}\"")
 set_target_properties(tessera_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 
 add_library(tessera SHARED $<TARGET_OBJECTS:tessera_objects>)

@@ -12,6 +12,12 @@ if(TESSERA_HAVE_FILE_PREFIX_MAP)
         "-ffile-prefix-map=${PROJECT_BINARY_DIR}=build" "-ffile-prefix-map=${PROJECT_SOURCE_DIR}=tessera")
 endif()
 
+# zig cc compiles for the machine it runs on unless told otherwise, and spells its flags its own way.
+check_c_compiler_flag(-mcpu=baseline TESSERA_COMPILER_IS_ZIG)
+if(TESSERA_COMPILER_IS_ZIG)
+    target_compile_options(tessera_options INTERFACE -mcpu=baseline)
+endif()
+
 if(PROJECT_IS_TOP_LEVEL)
     target_compile_options(tessera_options INTERFACE -Wall -Wextra)
 endif()
