@@ -250,6 +250,13 @@ int fmha_fwd_sees(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t s
     return sees(sight_of(args, seqlen_q, seqlen_k, i), j);
 }
 
+int32_t fmha_fwd_keys_seen(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t seqlen_k, int32_t i) {
+    sight s = sight_of(args, seqlen_q, seqlen_k, i);
+    if (s.end <= s.begin) return (int32_t)s.sink;
+    if (s.sink <= s.begin) return (int32_t)(s.end - s.begin + s.sink);
+    return (int32_t)(s.end > s.sink ? s.end : s.sink);
+}
+
 static double alibi(const tessera_fmha_fwd_args *args, double slope, int64_t sq, int64_t sk, int64_t i, int64_t j) {
     if (args->mask_type != TESSERA_MASK_NONE) {
         if (args->window_size_left < 0 && args->window_size_right == 0) return slope * (double)j;

@@ -50,6 +50,8 @@ fmha_fwd_sequence fmha_fwd_sequence_of(const tessera_fmha_fwd_traits *traits, co
 
 // Does query i see key j of a sequence with these lengths?
 int fmha_fwd_sees(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t seqlen_k, int32_t i, int32_t j);
+// How many keys does it see?
+int32_t fmha_fwd_keys_seen(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t seqlen_k, int32_t i);
 
 // Where the row's o and lse lie in the caller's buffers.
 const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, fmha_fwd_row row);

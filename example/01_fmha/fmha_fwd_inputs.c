@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: MIT
+// What the inputs of a problem hold: CK's distributions, drawn from our own generator.
+#include "fmha_fwd_problem.h"
+
+#include <math.h>
+
+// A stream of numbers (SplitMix64), and the element it stands at.
+typedef struct stream {
+    uint64_t state;
+    fmha_fwd_init init;
+    fmha_fwd_storage storage;
+    int64_t drawn;
+} stream;
+
+static uint64_t next(stream *s) {
+    uint64_t z = s->state += UINT64_C(0x9E3779B97F4A7C15);
+    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
+    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
+    return z ^ z >> 31;
+}
+
+static stream stream_of(const fmha_fwd_problem *p, fmha_fwd_buffer_id id, fmha_fwd_init init,
+                        fmha_fwd_storage storage) {
+    stream s = {p->seed * BUFFER_COUNT + (uint64_t)id, init, storage, 0};
+    s.state = next(&s);
+    return s;
+}
+
+static double uniform(stream *s, double least, double greatest) {
+    return least + (greatest - least) * ((double)(next(s) >> 40) * 0x1p-24);
+}
+
+static double normal(stream *s, double mean, double variance) {
+    double radius = sqrt(-2 * log(1 - uniform(s, 0, 1))), angle = 6.283185307179586 * uniform(s, 0, 1);
+    return mean + sqrt(variance) * radius * cos(angle);
+}
+
+static double greatest_of(fmha_fwd_storage storage) {
+    switch (storage) {
+    case STORAGE_FP16:
+        return 65504;
+    case STORAGE_E4M3:
+        return 448;
+    case STORAGE_E2M1:
+        return 6;
+    default:
+        return 0x1.fep127;
+    }
+}
+
+static double draw(stream *s) {
+    switch (s->init) {
+    case INIT_UNIFORM_INTEGER:
+        return nearbyint(uniform(s, -3, 3));
+    case INIT_NORMAL_INTEGER:
+        return nearbyint(normal(s, -3, 3));
+    case INIT_UNIFORM:
+        return uniform(s, 0, 1);
+    case INIT_NORMAL:
+        return normal(s, 0, 3);
+    case INIT_TRIG:
+        return cos((double)s->drawn++);
+    default:
+        return uniform(s, -greatest_of(s->storage), greatest_of(s->storage));
+    }
+}
+
+static void put(fmha_fwd_storage storage, void *base, int64_t index, double value) {
+    switch (storage) {
+    case STORAGE_FP32:
+        ((float *)base)[index] = (float)value;
+        break;
+    case STORAGE_FP16:
+        ((uint16_t *)base)[index] = fmha_fwd_encode_fp16(value);
+        break;
+    case STORAGE_BF16:
+        ((uint16_t *)base)[index] = fmha_fwd_encode_bf16(value);
+        break;
+    case STORAGE_E4M3:
+        ((uint8_t *)base)[index] = fmha_fwd_encode_e4m3(value);
+        break;
+    case STORAGE_E2M1: {
+        uint8_t *byte = (uint8_t *)base + index / 2;
+        int shift = index % 2 * 4;
+        *byte = (uint8_t)((*byte & ~(15 << shift)) | fmha_fwd_encode_e2m1(value) << shift);
+        break;
+    }
+    }
+}
+
+static void *payload(const fmha_fwd_problem *p, fmha_fwd_buffer_id id) { return p->arena + p->buffers[id].offset; }
+
+typedef struct strides {
+    int64_t batch, nhead, row;
+} strides;
+
+// Fills the logical part of a tensor of tokens: rows are tokens.
+static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, int32_t heads, const int32_t *lengths,
+                        const int32_t *rooms, int32_t columns) {
+    fmha_fwd_storage storage = fmha_fwd_input_storage(p->dtype);
+    stream s = stream_of(p, id, p->init, storage);
+    int64_t first = 0;
+    for (int32_t b = 0; b < p->options.b; b++) {
+        for (int32_t h = 0; h < heads; h++)
+            for (int64_t i = first; i < first + lengths[b]; i++) {
+                int64_t index = (p->options.mode ? 0 : b * at.batch) + h * at.nhead + i * at.row;
+                for (int32_t d = 0; d < columns; d++) put(storage, payload(p, id), index + d, draw(&s));
+            }
+        if (p->options.mode) first += rooms[b];
+    }
+}
+
+// The same for v in column-major order: rows are columns of the head, tokens lie side by side.
+static void fill_columns(fmha_fwd_problem *p) {
+    const tessera_fmha_fwd_args *a = &p->args;
+    fmha_fwd_storage storage = fmha_fwd_input_storage(p->dtype);
+    stream s = stream_of(p, BUFFER_V, p->init, storage);
+    int64_t first = 0;
+    for (int32_t b = 0; b < p->options.b; b++) {
+        for (int32_t g = 0; g < a->nhead_k; g++)
+            for (int32_t d = 0; d < a->hdim_v; d++) {
+                int64_t index = (p->options.mode ? 0 : b * a->batch_stride_v) + g * a->nhead_stride_v + d * a->stride_v;
+                for (int64_t j = first; j < first + p->seqlen_k[b]; j++)
+                    put(storage, payload(p, BUFFER_V), index + j, draw(&s));
+            }
+        if (p->options.mode) first += p->room_k[b];
+    }
+}
+
+// Fills a whole buffer; init INIT_RANGE becomes plain uniform, as in CK for biases.
+static void fill_bias(fmha_fwd_problem *p) {
+    fmha_fwd_storage storage = fmha_fwd_bias_storage(p->dtype);
+    stream s = stream_of(p, BUFFER_BIAS, p->init == INIT_RANGE ? INIT_UNIFORM : p->init, storage);
+    int64_t count = p->buffers[BUFFER_BIAS].bytes / fmha_fwd_storage_bytes(storage);
+    for (int64_t n = 0; n < count; n++) put(storage, payload(p, BUFFER_BIAS), n, draw(&s));
+}
+
+// Slopes of Press et al. (2022): powers of 2^(-8/n) for the greatest power of two n <= heads, then every other one of
+// those for 2n.
+static void fill_slopes(fmha_fwd_problem *p) {
+    int32_t heads = p->args.nhead_q, power = 1;
+    while (power * 2 <= heads) power *= 2;
+    float *slopes = payload(p, BUFFER_BIAS);
+    int64_t count = p->buffers[BUFFER_BIAS].bytes / (int64_t)sizeof *slopes;
+    for (int64_t n = 0; n < count; n++) {
+        int32_t h = (int32_t)(n % heads);
+        double exponent = h < power ? -8.0 * (h + 1) / power : -4.0 * (2 * (h - power) + 1) / power;
+        slopes[n] = (float)exp2(exponent);
+    }
+}
+
+// E8M0 bytes whose product with the greatest element is 2^-range to 2^range.
+static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
+    stream s = stream_of(p, id, INIT_UNIFORM, STORAGE_FP32);
+    double middle = -log2(greatest_of(fmha_fwd_input_storage(p->dtype)));
+    uint8_t *bytes = payload(p, id);
+    for (int64_t n = 0; n < p->buffers[id].bytes; n++)
+        bytes[n] = (uint8_t)(127 + nearbyint(uniform(&s, middle - range, middle + range)));
+}
+
+// Descales that bring the greatest element to 3, and in blocks to anything from 2.4 to 3.
+static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
+    stream s = stream_of(p, id, INIT_UNIFORM, STORAGE_FP32);
+    double greatest = 3 / greatest_of(fmha_fwd_input_storage(p->dtype));
+    float *scales = payload(p, id);
+    for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales; n++)
+        scales[n] = (float)(p->qscale == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);
+}
+
+static void fill_sinks(fmha_fwd_problem *p) {
+    stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, STORAGE_FP32);
+    float *sinks = payload(p, BUFFER_SINK);
+    for (int32_t h = 0; h < p->args.nhead_q; h++) sinks[h] = (float)nearbyint(uniform(&s, 30, 60));
+}
+
+void fmha_fwd_fill_inputs(fmha_fwd_problem *p) {
+    const tessera_fmha_fwd_args *a = &p->args;
+    fill_tokens(p, BUFFER_Q, (strides){a->batch_stride_q, a->nhead_stride_q, a->stride_q}, a->nhead_q, p->seqlen_q,
+                p->room_q, a->hdim_q);
+    fill_tokens(p, BUFFER_K, (strides){a->batch_stride_k, a->nhead_stride_k, a->stride_k}, a->nhead_k, p->seqlen_k,
+                p->room_k, a->hdim_q);
+    if (p->traits.is_v_rowmajor)
+        fill_tokens(p, BUFFER_V, (strides){a->batch_stride_v, a->nhead_stride_v, a->stride_v}, a->nhead_k, p->seqlen_k,
+                    p->room_k, a->hdim_v);
+    else
+        fill_columns(p);
+    if (p->bias.type == TESSERA_BIAS_ELEMENTWISE) fill_bias(p);
+    if (p->bias.type == TESSERA_BIAS_ALIBI) fill_slopes(p);
+    for (fmha_fwd_buffer_id id = BUFFER_Q_DESCALE; id <= BUFFER_V_DESCALE; id++) {
+        if (!p->buffers[id].used) continue;
+        // CK narrows the scales of v where P would be rounded to fp4.
+        if (p->qscale == TESSERA_QSCALE_MX)
+            fill_exponents(p, id, id == BUFFER_V_DESCALE && p->dtype == TESSERA_MXFP4 ? 1 : 3);
+        else
+            fill_descales(p, id);
+    }
+    if (p->buffers[BUFFER_SINK].used) fill_sinks(p);
+}
+
+void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths) {
+    stream s = {seed, INIT_UNIFORM, STORAGE_FP32, 0};
+    for (int32_t n = 0; n < count; n++) lengths[n] = mean;
+    if (count < 2 || mean == 0) return;
+    // Moves single tokens from one sequence to another, so that the mean stays.
+    for (int64_t moves = (int64_t)mean * (count / 2); moves > 0; moves--) {
+        int32_t from = (int32_t)(next(&s) % (uint64_t)count);
+        int32_t to = (int32_t)((uint64_t)from + 1 + next(&s) % (uint64_t)(count - 1)) % count;
+        if (lengths[from] == 1 || (rooms[to] && lengths[to] >= rooms[to])) continue;
+        lengths[from]--;
+        lengths[to]++;
+    }
+}

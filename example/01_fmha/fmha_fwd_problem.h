@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// The inside of a problem, for the files of the runner only.
+#ifndef FMHA_FWD_PROBLEM_H
+#define FMHA_FWD_PROBLEM_H
+
+#include <stddef.h>
+
+#include "fmha_fwd_reference.h"
+#include "fmha_fwd_runner.h"
+
+// Bytes of pattern before and after every buffer, and what they and unwritten outputs hold. An output of 0xff bytes is
+// NaN in every type that has one, and so are inputs past a logical length.
+enum { FMHA_FWD_GUARD = 256, FMHA_FWD_GUARD_BYTE = 0xc3, FMHA_FWD_UNWRITTEN_BYTE = 0xff };
+
+typedef enum fmha_fwd_buffer_id {
+    BUFFER_Q,
+    BUFFER_K,
+    BUFFER_V,
+    BUFFER_BIAS,
+    BUFFER_Q_DESCALE,
+    BUFFER_K_DESCALE,
+    BUFFER_V_DESCALE,
+    BUFFER_SEQSTART_Q,
+    BUFFER_SEQSTART_K,
+    BUFFER_SEQLEN_Q,
+    BUFFER_SEQLEN_K,
+    BUFFER_CU_SEQLEN_Q,
+    BUFFER_CU_SEQLEN_K,
+    BUFFER_BLOCK_START_Q,
+    BUFFER_BLOCK_START_K,
+    BUFFER_V_SCALE_START,
+    BUFFER_SINK,
+    BUFFER_DROP_SEED,
+    BUFFER_DROP_OFFSET,
+    BUFFER_O, // the first output
+    BUFFER_LSE,
+    BUFFER_RANDVAL,
+    BUFFER_COUNT
+} fmha_fwd_buffer_id;
+
+typedef struct fmha_fwd_buffer {
+    int used;
+    int64_t bytes;
+    int32_t element_bytes;
+    int64_t offset; // in the arena
+} fmha_fwd_buffer;
+
+typedef enum fmha_fwd_storage { STORAGE_FP32, STORAGE_FP16, STORAGE_BF16, STORAGE_E4M3, STORAGE_E2M1 } fmha_fwd_storage;
+
+typedef enum fmha_fwd_init {
+    INIT_UNIFORM_INTEGER,
+    INIT_NORMAL_INTEGER,
+    INIT_UNIFORM,
+    INIT_NORMAL,
+    INIT_TRIG,
+    INIT_RANGE // uniform over the type's range
+} fmha_fwd_init;
+
+typedef struct fmha_fwd_mask {
+    tessera_mask type;
+    int32_t left, right; // GENERIC: y, x
+    int32_t sink;
+} fmha_fwd_mask;
+
+typedef struct fmha_fwd_bias {
+    tessera_bias type;
+    int32_t rank;
+} fmha_fwd_bias;
+
+struct fmha_fwd_problem {
+    fmha_fwd_options options; // negative "as the other" values replaced; texts are borrowed
+    tessera_dtype dtype;
+    tessera_qscale qscale;
+    fmha_fwd_init init;
+    fmha_fwd_mask mask;
+    fmha_fwd_bias bias;
+    uint64_t seed;
+
+    // One a sequence. Rooms are physical lengths; effective lengths count in batch mode.
+    int32_t *seqlen_q, *seqlen_k, *room_q, *room_k;
+    int32_t max_seqlen_q, max_seqlen_k;
+    int64_t shape_batch, shape_seqlen_q, shape_seqlen_k; // of the tensors: group mode has one batch and all tokens
+
+    uint8_t *arena;
+    int64_t arena_bytes, input_bytes; // inputs and their guard zones come first
+    fmha_fwd_buffer buffers[BUFFER_COUNT];
+    uint64_t input_sum;
+    uint8_t *workspace; // its guard zones included
+    int64_t workspace_bytes;
+
+    tessera_device *device;
+    tessera_fmha_fwd_traits traits;
+    tessera_fmha_fwd_args args;
+    int32_t tile_rows; // bm0 of the instance that ran
+};
+
+// Name of a buffer for messages.
+const char *fmha_fwd_buffer_name(fmha_fwd_buffer_id id);
+// Sum of the inputs' part of the arena.
+uint64_t fmha_fwd_input_sum(const fmha_fwd_problem *problem);
+
+// Storage of a dtype's tensors, and bytes of an element (0: half a byte).
+fmha_fwd_storage fmha_fwd_input_storage(tessera_dtype dtype);
+fmha_fwd_storage fmha_fwd_output_storage(tessera_dtype dtype);
+fmha_fwd_storage fmha_fwd_bias_storage(tessera_dtype dtype);
+int32_t fmha_fwd_storage_bytes(fmha_fwd_storage storage);
+
+// Fills every input buffer of a problem that is laid out.
+void fmha_fwd_fill_inputs(fmha_fwd_problem *problem);
+
+// Draws lengths of that mean, each at least 1 (all 0 for mean 0) and at most its room where that is not 0.
+void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths);
+
+// Read the command line's spellings. Each returns 0, or -1 and leaves *out alone.
+int fmha_fwd_read_mask(const char *text, fmha_fwd_mask *out);
+int fmha_fwd_read_bias(const char *text, fmha_fwd_bias *out);
+int fmha_fwd_read_qscale(const char *text, tessera_qscale *out);
+int fmha_fwd_read_init(const char *text, fmha_fwd_init *out);
+
+// Sets outcome and message; returns the outcome.
+__attribute__((format(printf, 3, 4))) fmha_fwd_outcome fmha_fwd_fail(fmha_fwd_result *result, fmha_fwd_outcome outcome,
+                                                                     const char *format, ...);
+// The same for a call of the library that failed.
+fmha_fwd_outcome fmha_fwd_fail_status(fmha_fwd_result *result, tessera_status status, const char *call);
+
+#endif

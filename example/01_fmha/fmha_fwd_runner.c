@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: MIT
+// Launches a problem through the public API, times it, and checks everything that it may have written.
+#include "fmha_fwd_problem.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "tessera/dispatch.h"
+
+// --- launch ----------------------------------------------------------------------------------------------------------
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+// Picks the instance for its names and makes the workspace.
+static fmha_fwd_outcome prepare(fmha_fwd_problem *p, fmha_fwd_result *result) {
+    const tessera_fmha_fwd_instance *instance;
+    tessera_status status = tessera_fmha_fwd_check(&p->traits, &p->args);
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_check");
+    status = tessera_fmha_fwd_select(tessera_device_get_facts(p->device), &p->traits, &p->args, &instance);
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_select");
+    snprintf(result->short_name, sizeof result->short_name, "%s", tessera_fmha_fwd_instance_name(instance));
+    tessera_fmha_fwd_ck_name(instance, &p->traits, &p->args, result->ck_name, sizeof result->ck_name);
+    p->tile_rows = instance->tile.bm0;
+
+    size_t bytes = 0;
+    status = tessera_fmha_fwd_workspace_size(p->device, &p->traits, &p->args, &bytes);
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_workspace_size");
+    free(p->workspace);
+    p->workspace_bytes = (int64_t)bytes;
+    size_t rounded = (bytes + 63) / 64 * 64;
+    p->workspace = aligned_alloc(64, rounded + 2 * FMHA_FWD_GUARD);
+    if (!p->workspace)
+        return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for %zu bytes of workspace", bytes);
+    memset(p->workspace, FMHA_FWD_GUARD_BYTE, FMHA_FWD_GUARD);
+    memset(p->workspace + FMHA_FWD_GUARD + bytes, FMHA_FWD_GUARD_BYTE, rounded - bytes + FMHA_FWD_GUARD);
+    p->args.workspace_ptr = p->workspace + FMHA_FWD_GUARD;
+    p->args.workspace_size = bytes;
+
+    status = tessera_fmha_fwd_prepare(p->device, &p->traits, &p->args);
+    return status == TESSERA_SUCCESS ? FMHA_FWD_OK : fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_prepare");
+}
+
+// Pairs of query and key that the mask lets through, and CK's bytes: each of q, k, v, o once.
+static void count_work(const fmha_fwd_problem *p, fmha_fwd_result *result) {
+    const tessera_fmha_fwd_args *a = &p->args;
+    int32_t in = fmha_fwd_storage_bytes(fmha_fwd_input_storage(p->dtype));
+    double in_bytes = in ? in : 0.5, out_bytes = fmha_fwd_storage_bytes(fmha_fwd_output_storage(p->dtype));
+    double pairs = 0, q = 0, k = 0;
+    for (int32_t b = 0; b < a->batch; b++) {
+        fmha_fwd_sequence s = fmha_fwd_sequence_of(&p->traits, a, b);
+        if (s.skipped) continue;
+        for (int32_t i = 0; i < s.seqlen_q; i++) pairs += fmha_fwd_keys_seen(a, s.seqlen_q, s.seqlen_k, i);
+        q += s.seqlen_q;
+        k += s.seqlen_k;
+        result->rows += (int64_t)s.seqlen_q * a->nhead_q;
+    }
+    result->flop = 2.0 * a->nhead_q * pairs * (a->hdim_q + a->hdim_v);
+    result->bytes = a->nhead_q * q * (in_bytes * a->hdim_q + out_bytes * a->hdim_v) +
+                    a->nhead_k * k * in_bytes * (a->hdim_q + a->hdim_v);
+}
+
+fmha_fwd_outcome fmha_fwd_launch(fmha_fwd_problem *p, fmha_fwd_result *result) {
+    memset(result, 0, sizeof *result);
+    if (prepare(p, result)) return result->outcome;
+    count_work(p, result);
+
+    // Under a limit, warming up may take half of it, and a single run that exceeds it is the measurement.
+    const fmha_fwd_options *o = &p->options;
+    double limit = o->time_limit_s > 0 ? o->time_limit_s : INFINITY, start = now(), spent = 0;
+    for (int32_t n = -o->warmup; n < o->repeat; n++) {
+        double before = now();
+        if (n < 0 && n > -o->warmup && before - start > limit / 2) continue;
+        if (result->runs > 0 && before - start > limit) break;
+        tessera_status status = tessera_fmha_fwd(p->device, &p->traits, &p->args, NULL);
+        double took = now() - before;
+        if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd");
+        if (n < 0 && took <= limit) continue;
+        spent += took;
+        result->runs++;
+    }
+    double seconds = spent / result->runs;
+    result->time_ms = seconds * 1e3;
+    result->tflops = result->flop / seconds / 1e12;
+    result->gbps = result->bytes / seconds / 1e9;
+    return FMHA_FWD_OK;
+}
+
+// --- verification ----------------------------------------------------------------------------------------------------
+
+typedef struct check {
+    const fmha_fwd_problem *problem;
+    fmha_fwd_result *result;
+    fmha_fwd_tolerance tolerance;
+    pthread_mutex_t lock;
+    double worst; // the row that the message is about
+} check;
+
+// For e4m3 outputs CK allows an absolute error of 32, which no row of an attention can miss. Here: half a step of the
+// type and a little.
+static fmha_fwd_tolerance tolerance_of(const fmha_fwd_problem *p) {
+    const fmha_fwd_options *o = &p->options;
+    fmha_fwd_tolerance t = fmha_fwd_ck_tolerance(p->dtype);
+    if (p->dtype == TESSERA_FP8) t.rtol = 0.08, t.atol = 0.004;
+    if (o->rtol >= 0) t.rtol = o->rtol;
+    if (o->atol >= 0) t.atol = o->atol;
+    if (o->lse_atol >= 0) t.lse_atol = o->lse_atol;
+    return t;
+}
+
+static const uint8_t *randval_row(const fmha_fwd_problem *p, const fmha_fwd_row *row) {
+    const tessera_fmha_fwd_args *a = &p->args;
+    int64_t token = fmha_fwd_sequence_of(&p->traits, a, row->batch).token_q + row->query;
+    int64_t batch = p->traits.is_group_mode ? 0 : row->batch * a->batch_stride_randval;
+    return (const uint8_t *)a->rand_val_ptr + batch + row->head * a->nhead_stride_randval + token * a->stride_randval;
+}
+
+// The first key whose byte of dropout is wrong, or -1. Those of hidden keys may be left alone, those beyond must be.
+static int32_t wrong_randval(const fmha_fwd_problem *p, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
+    const uint8_t *got = randval_row(p, row);
+    for (int32_t j = 0; j < p->max_seqlen_k; j++) {
+        int same = j < want->seqlen_k && got[j] == want->randval[j];
+        int alone = (j >= want->seqlen_k || !want->visible[j]) && got[j] == FMHA_FWD_UNWRITTEN_BYTE;
+        if (!same && !alone) return j;
+    }
+    return -1;
+}
+
+static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
+    check *c = user;
+    const fmha_fwd_problem *p = c->problem;
+    (void)index;
+    double error = 0, lse_error = 0, lse_ratio = 0;
+    double ratio = fmha_fwd_compare_row(p->dtype, fmha_fwd_o_row(&p->traits, &p->args, *row), want->o, p->args.hdim_v,
+                                        &c->tolerance, &error);
+    if (p->traits.has_lse)
+        lse_ratio =
+            fmha_fwd_compare_lse(*fmha_fwd_lse_of(&p->traits, &p->args, *row), want->lse, &c->tolerance, &lse_error);
+    int32_t wrong_byte = p->args.s_randval ? wrong_randval(p, row, want) : -1;
+    double worst = wrong_byte >= 0 ? INFINITY : ratio > lse_ratio ? ratio : lse_ratio;
+
+    pthread_mutex_lock(&c->lock);
+    fmha_fwd_result *r = c->result;
+    r->rows_checked++;
+    if (error > r->max_error) r->max_error = error;
+    if (ratio > r->max_error_ratio) r->max_error_ratio = ratio;
+    if (lse_error > r->max_lse_error) r->max_lse_error = lse_error;
+    if (worst > 1 && worst > c->worst) {
+        c->worst = worst;
+        const char *what = wrong_byte >= 0 ? "rand_val" : ratio >= lse_ratio ? "o" : "lse";
+        fmha_fwd_fail(r, FMHA_FWD_WRONG_RESULT, "%s of sequence %d, head %d, query %d is wrong: ", what, row->batch,
+                      row->head, row->query);
+        size_t used = strlen(r->message), room = sizeof r->message - used;
+        if (wrong_byte >= 0)
+            snprintf(r->message + used, room, "the byte of key %d", wrong_byte);
+        else
+            snprintf(r->message + used, room, "off by %.3g, which is %.3g times what is allowed",
+                     ratio >= lse_ratio ? error : lse_error, worst);
+    }
+    pthread_mutex_unlock(&c->lock);
+}
+
+static int all_bytes(const void *begin, int64_t count, uint8_t value) {
+    const uint8_t *bytes = begin;
+    return count <= 0 || (bytes[0] == value && memcmp(bytes, bytes + 1, (size_t)count - 1) == 0);
+}
+
+static fmha_fwd_outcome check_guards(const fmha_fwd_problem *p, fmha_fwd_result *result) {
+    if (fmha_fwd_input_sum(p) != p->input_sum)
+        return fmha_fwd_fail(result, FMHA_FWD_WRONG_RESULT, "an input, or a guard zone around one, was written");
+    int64_t end = p->input_bytes;
+    for (int id = BUFFER_O; id <= BUFFER_COUNT; id++) {
+        if (id < BUFFER_COUNT && !p->buffers[id].used) continue;
+        int64_t next = id < BUFFER_COUNT ? p->buffers[id].offset : p->arena_bytes;
+        if (!all_bytes(p->arena + end, next - end, FMHA_FWD_GUARD_BYTE))
+            return fmha_fwd_fail(result, FMHA_FWD_WRONG_RESULT, "a guard zone next to %s was written",
+                                 fmha_fwd_buffer_name(id < BUFFER_COUNT ? (fmha_fwd_buffer_id)id : BUFFER_O));
+        if (id < BUFFER_COUNT) end = next + p->buffers[id].bytes;
+    }
+    if (p->workspace &&
+        (!all_bytes(p->workspace, FMHA_FWD_GUARD, FMHA_FWD_GUARD_BYTE) ||
+         !all_bytes(p->workspace + FMHA_FWD_GUARD + p->workspace_bytes, FMHA_FWD_GUARD, FMHA_FWD_GUARD_BYTE)))
+        return fmha_fwd_fail(result, FMHA_FWD_WRONG_RESULT, "a guard zone next to the workspace was written");
+    return FMHA_FWD_OK;
+}
+
+// Is what belongs to query `i` of every head of sequence `b` as it was before the call?
+static int untouched(const fmha_fwd_problem *p, int32_t b, int32_t i) {
+    const tessera_fmha_fwd_args *a = &p->args;
+    int64_t o_bytes = (int64_t)a->hdim_v * fmha_fwd_storage_bytes(fmha_fwd_output_storage(p->dtype));
+    for (int32_t h = 0; h < a->nhead_q; h++) {
+        fmha_fwd_row row = {b, h, i};
+        if (!all_bytes(fmha_fwd_o_row(&p->traits, a, row), o_bytes, FMHA_FWD_UNWRITTEN_BYTE)) return 0;
+        if (p->traits.has_lse &&
+            !all_bytes(fmha_fwd_lse_of(&p->traits, a, row), sizeof(float), FMHA_FWD_UNWRITTEN_BYTE))
+            return 0;
+        if (a->s_randval && !all_bytes(randval_row(p, &row), p->max_seqlen_k, FMHA_FWD_UNWRITTEN_BYTE)) return 0;
+    }
+    return 1;
+}
+
+static fmha_fwd_outcome check_untouched(const fmha_fwd_problem *p, fmha_fwd_result *result) {
+    for (int32_t b = 0; b < p->args.batch; b++) {
+        fmha_fwd_sequence s = fmha_fwd_sequence_of(&p->traits, &p->args, b);
+        int32_t room = p->options.mode ? p->room_q[b] : (int32_t)p->shape_seqlen_q;
+        for (int32_t i = s.skipped ? 0 : s.seqlen_q; i < room; i++)
+            if (!untouched(p, b, i))
+                return fmha_fwd_fail(result, FMHA_FWD_WRONG_RESULT, "query %d of sequence %d, which is %s, was written",
+                                     i, b, s.skipped ? "to be skipped" : "past the logical length");
+    }
+    return FMHA_FWD_OK;
+}
+
+// --- rows to check ---------------------------------------------------------------------------------------------------
+
+static const double SAMPLED_ABOVE_FLOP = 137438953472.0; // 2^37
+enum { SAMPLED_ROWS = 4096 };
+
+static int sampled(const fmha_fwd_problem *p, const fmha_fwd_result *result) {
+    return p->options.v != 3 && result->flop > SAMPLED_ABOVE_FLOP && result->rows > SAMPLED_ROWS;
+}
+
+// First and last query of every tile of a key head's folded rows.
+static int at_tile_edge(const fmha_fwd_problem *p, int32_t i, int32_t seqlen_q) {
+    int64_t group = p->args.nhead_q / p->args.nhead_k, tile = p->tile_rows, first = i * group, last = first + group - 1;
+    return i == seqlen_q - 1 || first % tile + group >= tile || last % tile < group;
+}
+
+// Every row, or those at tile edges and a share of the others that amounts to SAMPLED_ROWS. Sorted as the reference
+// likes them. NULL when memory ran out.
+static fmha_fwd_row *choose_rows(const fmha_fwd_problem *p, const fmha_fwd_result *result, int64_t *count) {
+    int64_t room = 0;
+    fmha_fwd_row *rows = NULL;
+    *count = 0;
+    // Takes row n when the running sum of SAMPLED_ROWS / rows passes an integer, starting somewhere by the seed.
+    int64_t sum = result->rows ? (int64_t)(p->seed % (uint64_t)result->rows) : 0, some = sampled(p, result);
+    uint64_t jump = p->seed;
+    for (int32_t b = 0; b < p->args.batch; b++) {
+        fmha_fwd_sequence s = fmha_fwd_sequence_of(&p->traits, &p->args, b);
+        for (int32_t h = 0; h < p->args.nhead_q && !s.skipped; h++)
+            for (int32_t i = 0; i < s.seqlen_q; i++) {
+                jump = jump * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+                sum += 2 * (int64_t)((jump >> 40) % (SAMPLED_ROWS + 1)); // SAMPLED_ROWS on average
+                int chosen = sum >= result->rows;
+                if (chosen) sum -= result->rows;
+                if (some && !chosen && !at_tile_edge(p, i, s.seqlen_q)) continue;
+                if (*count == room) {
+                    room = room ? room * 2 : 1024;
+                    fmha_fwd_row *more = realloc(rows, (size_t)room * sizeof *rows);
+                    if (!more) return free(rows), NULL;
+                    rows = more;
+                }
+                rows[(*count)++] = (fmha_fwd_row){b, h, i};
+            }
+    }
+    return rows ? rows : malloc(sizeof *rows);
+}
+
+fmha_fwd_outcome fmha_fwd_verify(fmha_fwd_problem *p, fmha_fwd_result *result) {
+    if (p->options.v == 0) return result->outcome;
+    int64_t count;
+    fmha_fwd_row *rows = choose_rows(p, result, &count);
+    if (!rows) return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the list of rows to verify");
+    check check = {.problem = p, .result = result, .tolerance = tolerance_of(p)};
+    int threads = p->options.threads > 0 ? p->options.threads : tessera_num_threads();
+    pthread_mutex_init(&check.lock, NULL);
+    int failed = check_guards(p, result) == FMHA_FWD_OK && check_untouched(p, result) == FMHA_FWD_OK &&
+                 fmha_fwd_reference(&p->traits, &p->args, rows, count, threads, check_row, &check);
+    pthread_mutex_destroy(&check.lock);
+    free(rows);
+    if (failed) return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the reference");
+    result->verification = result->outcome == FMHA_FWD_OK ? FMHA_FWD_VALID : FMHA_FWD_INVALID;
+    return result->outcome;
+}
+
+fmha_fwd_outcome fmha_fwd_run(const fmha_fwd_options *options, fmha_fwd_result *result) {
+    fmha_fwd_problem *problem;
+    if (fmha_fwd_build(options, &problem, result) == FMHA_FWD_OK && fmha_fwd_launch(problem, result) == FMHA_FWD_OK)
+        fmha_fwd_verify(problem, result);
+    fmha_fwd_destroy(problem);
+    return result->outcome;
+}
