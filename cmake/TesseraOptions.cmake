@@ -13,7 +13,9 @@ if(TESSERA_HAVE_FILE_PREFIX_MAP)
 endif()
 
 # zig cc compiles for the machine it runs on unless told otherwise, and spells its flags its own way.
+set(CMAKE_REQUIRED_FLAGS -Werror) # clang only warns of it
 check_c_compiler_flag(-mcpu=baseline TESSERA_COMPILER_IS_ZIG)
+unset(CMAKE_REQUIRED_FLAGS)
 if(TESSERA_COMPILER_IS_ZIG)
     target_compile_options(tessera_options INTERFACE -mcpu=baseline)
 endif()
