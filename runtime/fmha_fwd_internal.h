@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// What the files of fmha_fwd share. Nothing here is exported.
+#ifndef TESSERA_RUNTIME_FMHA_FWD_INTERNAL_H
+#define TESSERA_RUNTIME_FMHA_FWD_INTERNAL_H
+
+#include "internal.h"
+#include "tessera/dispatch.h"
+
+// A caller's request, whole whatever header the caller was compiled with.
+struct tessera_fmha_fwd_call {
+    tessera_fmha_fwd_traits traits;
+    tessera_fmha_fwd_args args;
+};
+
+static inline int64_t tessera_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
+static inline int64_t tessera_round_up(int64_t a, int64_t b) { return tessera_ceil_div(a, b) * b; }
+static inline int64_t tessera_min(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t tessera_max(int64_t a, int64_t b) { return a > b ? a : b; }
+
+// ---- validation (fmha_fwd_check.c), in the order in which it is done
+
+tessera_status tessera_fmha_fwd_read(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                                     struct tessera_fmha_fwd_call *call);
+tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *traits);
+tessera_status tessera_fmha_fwd_check_sizes(const struct tessera_fmha_fwd_call *call);
+tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace);
+
+// The first three of them: all that functions need that look only at traits and sizes.
+tessera_status tessera_fmha_fwd_read_sizes(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+                                           struct tessera_fmha_fwd_call *call);
+
+enum { TESSERA_FMHA_FWD_MAX_SEQLEN = INT32_MAX / 2 }; // mask arithmetic of kernels stays within int32
+
+struct tessera_fmha_fwd_storages {
+    tessera_storage qkv, o, bias;
+};
+extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_DTYPE_COUNT];
+
+// ---- selection (fmha_fwd_select.c)
+
+tessera_status tessera_fmha_fwd_choose(const tessera_fmha_fwd_table *table, const tessera_device_facts *facts,
+                                       const struct tessera_fmha_fwd_call *call, const tessera_fmha_fwd_instance **out);
+
+// ---- geometry (fmha_fwd_launch_cpu.c)
+
+struct tessera_fmha_fwd_sequence {
+    int32_t batch;
+    int32_t seqlen_q, seqlen_k;     // logical
+    int32_t physical_q, physical_k; // room
+    int64_t token_q, token_k;       // group mode: the first token; batch mode: 0
+};
+struct tessera_fmha_fwd_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call, int32_t batch);
+
+// Keys are cut into parts where a tile's keys are at least 2 / 64 of the keys of all tiles, so that about 64 tasks
+// exist whatever the number of threads, and a part never has fewer than 512 keys.
+enum { TESSERA_FMHA_FWD_PARTS = 64, TESSERA_FMHA_FWD_PART_KEYS = 512 };
+static inline int64_t tessera_fmha_fwd_parts(int64_t keys, int64_t keys_of_all_tiles) {
+    const int64_t part =
+        tessera_max(tessera_ceil_div(keys_of_all_tiles, TESSERA_FMHA_FWD_PARTS), TESSERA_FMHA_FWD_PART_KEYS);
+    return tessera_max(keys / part, 1);
+}
+
+// ---- launching (fmha_fwd_launch_cpu.c)
+
+// Reads only traits and sizes of a call that was checked.
+size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,
+                                      const struct tessera_fmha_fwd_call *call, int threads);
+// Runs a call that was checked, on at most `threads` threads; the workspace is large enough for them.
+void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
+                                 int threads);
+
+#endif

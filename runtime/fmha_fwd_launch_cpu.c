@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+// Runs a call on the CPU: cuts it into tasks, and hands them to the threads.
+//
+// A tile is at most bm0 folded rows of one sequence and key head, and usually one task. Where one tile's keys are a
+// large share of all, they are cut into parts, a task each, and whoever finishes the last part of a tile combines
+// them. Cuts depend on lengths alone and partial results are combined in order, so the number of threads changes
+// nothing. Longest sequences go first, and under a mask the last rows, which tend to see the most keys.
+#include <math.h>
+#include <string.h>
+
+#include "fmha_fwd_internal.h"
+
+typedef struct tessera_fmha_fwd_cpu_task task_t;
+
+// A sequence, and what its tasks share.
+struct plan {
+    struct tessera_fmha_fwd_sequence sequence;
+    int32_t mask_y, mask_x, sink, alibi_shift, alibi_vertical;
+    int64_t tiles;      // of one head
+    int64_t first_tile; // tiles of all heads of the plans before
+};
+
+// A tile whose keys are cut: its parts, and how many of them are yet to finish.
+struct cut {
+    task_t task; // partial: that of the first part
+    int32_t parts;
+    atomic_int unfinished;
+};
+
+struct launch {
+    const tessera_fmha_fwd_instance *instance;
+    tessera_fmha_fwd_traits traits;
+    tessera_fmha_fwd_args args;
+    struct tessera_fmha_fwd_cpu_problem problem;
+    struct plan *plans;
+    int32_t plan_count;
+    int64_t tiles, all_keys; // of all sequences and heads; the sum of their tiles' keys
+    double macs;
+
+    struct cut cuts[TESSERA_FMHA_FWD_PARTS / 2];
+    struct {
+        int32_t cut, part;
+    } parts[TESSERA_FMHA_FWD_PARTS];
+    int32_t cut_count, part_count;
+    float *partials;
+    int64_t split_stride; // floats from one part's partial result to the next one's
+
+    char *scratch;
+    size_t scratch_bytes; // of one thread
+    atomic_llong next;    // task that the next free thread takes: parts first, then tiles
+};
+
+// ---- sequences
+
+static int32_t logical_length(const int32_t *seqlen, const int32_t *cu_seqlen, int32_t b, int32_t physical) {
+    if (seqlen) return seqlen[b];
+    if (!cu_seqlen) return physical;
+    return (int32_t)tessera_max(-1, tessera_min((int64_t)cu_seqlen[b + 1] - cu_seqlen[b], INT32_MAX));
+}
+
+struct tessera_fmha_fwd_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call, int32_t b) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool group = call->traits.is_group_mode;
+    struct tessera_fmha_fwd_sequence s = {.batch = b, .physical_q = a->seqlen_q, .physical_k = a->seqlen_k};
+    if (group) {
+        const int32_t *const q = a->seqstart_q_ptr, *const k = a->seqstart_k_ptr;
+        s.token_q = q[b];
+        s.token_k = k[b];
+        s.physical_q = q[b + 1] - q[b];
+        s.physical_k = k[b + 1] - k[b];
+    }
+    s.seqlen_q = logical_length(group ? a->seqlen_q_ptr : NULL, a->cu_seqlen_q_ptr, b, s.physical_q);
+    s.seqlen_k = logical_length(group ? a->seqlen_k_ptr : NULL, a->cu_seqlen_k_ptr, b, s.physical_k);
+    return s;
+}
+
+static int32_t clamp(int64_t value) {
+    return (int32_t)tessera_max(-TESSERA_FMHA_FWD_MAX_SEQLEN, tessera_min(value, TESSERA_FMHA_FWD_MAX_SEQLEN));
+}
+
+// The mask's window and alibi's zero point for one sequence's lengths, as tessera/fmha_fwd.h defines them.
+static void set_mask(const struct launch *l, struct plan *plan) {
+    const tessera_fmha_fwd_args *const a = &l->args;
+    const tessera_mask mask = l->traits.mask_type;
+    const int64_t left = a->window_size_left, right = a->window_size_right;
+    const int64_t shift = (int64_t)plan->sequence.seqlen_k - plan->sequence.seqlen_q;
+    const int64_t edge = mask == TESSERA_MASK_GENERIC ? 0 : 1, moved = mask == TESSERA_MASK_BOTTOM_RIGHT ? shift : 0;
+    plan->mask_y = mask == TESSERA_MASK_NONE || left < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + left - moved);
+    plan->mask_x = mask == TESSERA_MASK_NONE || right < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + right + moved);
+    plan->sink = l->traits.has_sink && plan->mask_y < plan->sequence.seqlen_q ? a->sink_size : 0;
+    plan->alibi_vertical = mask != TESSERA_MASK_NONE && left < 0 && right == 0;
+    plan->alibi_shift = mask == TESSERA_MASK_TOP_LEFT || mask == TESSERA_MASK_GENERIC ? 0 : clamp(shift);
+}
+
+// Longest keys first; heap sort, which needs no memory and has no bad case.
+static void sift(struct plan *plans, int32_t root, int32_t count) {
+    for (int32_t child; (child = 2 * root + 1) < count; root = child) {
+        if (child + 1 < count && plans[child + 1].sequence.seqlen_k < plans[child].sequence.seqlen_k) child++;
+        if (plans[root].sequence.seqlen_k <= plans[child].sequence.seqlen_k) return;
+        const struct plan moved = plans[root];
+        plans[root] = plans[child];
+        plans[child] = moved;
+    }
+}
+
+static void sort_plans(struct plan *plans, int32_t count) {
+    bool sorted = true;
+    for (int32_t i = 1; i < count; i++) sorted &= plans[i].sequence.seqlen_k <= plans[i - 1].sequence.seqlen_k;
+    if (sorted) return;
+    for (int32_t root = count / 2; root-- > 0;) sift(plans, root, count);
+    for (int32_t last = count - 1; last > 0; last--) {
+        const struct plan least = plans[0];
+        plans[0] = plans[last];
+        plans[last] = least;
+        sift(plans, 0, last);
+    }
+}
+
+// ---- tiles
+
+static task_t tile_task(const struct launch *l, const struct plan *plan, int32_t head, int64_t tile) {
+    const int64_t bm0 = l->instance->tile.bm0, group = l->problem.group;
+    const struct tessera_fmha_fwd_sequence *const s = &plan->sequence;
+    task_t task = {
+        .batch = s->batch,
+        .head_k = head,
+        .row_begin = tile * bm0,
+        .row_end = tessera_min((tile + 1) * bm0, s->seqlen_q * group),
+        .seqlen_q = s->seqlen_q,
+        .seqlen_k = s->seqlen_k,
+        .token_q = s->token_q,
+        .token_k = s->token_k,
+        .mask_y = plan->mask_y,
+        .mask_x = plan->mask_x,
+        .sink = plan->sink,
+        .alibi_shift = plan->alibi_shift,
+        .alibi_vertical = plan->alibi_vertical,
+    };
+    // The keys that any of its queries sees; all of them where the bytes of dropout are to be stored.
+    const int64_t first = task.row_begin / group, last = (task.row_end - 1) / group;
+    int64_t begin = task.sink ? 0 : tessera_max(first - plan->mask_y + 1, 0);
+    int64_t end = tessera_min(last + plan->mask_x, s->seqlen_k);
+    if (l->args.rand_val_ptr) begin = 0, end = s->seqlen_k;
+    if (begin < end) {
+        task.kv_begin = (int32_t)(begin - begin % l->instance->tile.bn0);
+        task.kv_end = (int32_t)end;
+    }
+    return task;
+}
+
+// How many keys a part of the tile takes; all where it is not cut.
+static int64_t part_keys(const struct launch *l, const task_t *task) {
+    const int64_t keys = task->kv_end - task->kv_begin;
+    return tessera_round_up(tessera_ceil_div(keys, tessera_fmha_fwd_parts(keys, l->all_keys)), l->instance->tile.bn0);
+}
+
+static bool is_cut(const struct launch *l, const task_t *task) {
+    return task->kv_begin + part_keys(l, task) < task->kv_end;
+}
+
+static void measure(struct launch *l, const struct plan *plan) {
+    const int32_t heads = l->args.nhead_k;
+    for (int64_t tile = 0; tile < plan->tiles; tile++) {
+        const task_t task = tile_task(l, plan, 0, tile);
+        const int64_t keys = task.kv_end - task.kv_begin;
+        l->all_keys += keys * heads;
+        l->macs += (double)keys * heads * (double)(task.row_end - task.row_begin) * (l->args.hdim_q + l->args.hdim_v);
+    }
+}
+
+static void cut_tile(struct launch *l, const task_t *task) {
+    struct cut *const cut = &l->cuts[l->cut_count];
+    cut->task = *task;
+    cut->task.partial = l->partials + l->part_count * l->split_stride;
+    cut->parts = (int32_t)tessera_ceil_div(task->kv_end - task->kv_begin, part_keys(l, task));
+    atomic_init(&cut->unfinished, cut->parts);
+    for (int32_t part = 0; part < cut->parts; part++) {
+        l->parts[l->part_count].cut = l->cut_count;
+        l->parts[l->part_count++].part = part;
+    }
+    l->cut_count++;
+}
+
+static void cut_long_tiles(struct launch *l) {
+    for (int32_t p = 0; p < l->plan_count; p++) {
+        // Tiles of one sequence see no more than its keys, and sequences come longest first.
+        if (tessera_fmha_fwd_parts(l->plans[p].sequence.seqlen_k, l->all_keys) == 1) return;
+        for (int64_t tile = 0; tile < l->plans[p].tiles; tile++)
+            for (int32_t head = 0; head < l->args.nhead_k; head++) {
+                const task_t task = tile_task(l, &l->plans[p], head, tile);
+                if (!is_cut(l, &task)) break;
+                cut_tile(l, &task);
+            }
+    }
+}
+
+// ---- running
+
+static void run_part(struct launch *l, int64_t index, void *scratch) {
+    struct cut *const cut = &l->cuts[l->parts[index].cut];
+    const int32_t part = l->parts[index].part;
+    const int64_t keys = part_keys(l, &cut->task);
+    task_t task = cut->task;
+    task.partial += part * l->split_stride;
+    task.kv_begin = (int32_t)(cut->task.kv_begin + part * keys);
+    task.kv_end = (int32_t)tessera_min(task.kv_begin + keys, cut->task.kv_end);
+    l->instance->run(&l->problem, &task, scratch);
+    if (atomic_fetch_sub(&cut->unfinished, 1) == 1)
+        l->instance->combine(&l->problem, &cut->task, cut->parts, l->split_stride);
+}
+
+static void run_tile(struct launch *l, int64_t index, void *scratch) {
+    int32_t low = 0, high = l->plan_count; // the last plan whose first tile is not after index
+    while (high - low > 1) {
+        const int32_t middle = low + (high - low) / 2;
+        *(l->plans[middle].first_tile <= index ? &low : &high) = middle;
+    }
+    const struct plan *const plan = &l->plans[low];
+    const int64_t heads = l->args.nhead_k, at = index - plan->first_tile;
+    // Without a mask all tiles weigh the same, and tiles of one head share its keys.
+    const bool masked = l->traits.mask_type != TESSERA_MASK_NONE;
+    const int64_t tile = masked ? plan->tiles - 1 - at / heads : at % plan->tiles;
+    const task_t task = tile_task(l, plan, (int32_t)(masked ? at % heads : at / plan->tiles), tile);
+    if (!is_cut(l, &task)) l->instance->run(&l->problem, &task, scratch);
+}
+
+static void work(void *context, int64_t worker) {
+    struct launch *const l = context;
+    void *const scratch = l->scratch + (size_t)worker * l->scratch_bytes;
+    int64_t index;
+    while ((index = atomic_fetch_add(&l->next, 1)) < l->part_count + l->tiles)
+        if (index < l->part_count)
+            run_part(l, index, scratch);
+        else
+            run_tile(l, index - l->part_count, scratch);
+}
+
+// ---- the whole
+
+// What kernels may rely on: pointers that the traits do not ask for are NULL, and strides that a mode ignores are 0.
+static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a) {
+    if (t->bias_type == TESSERA_BIAS_NONE) a->bias_ptr = NULL;
+    if (!t->has_lse) a->lse_ptr = NULL;
+    if (!t->has_sink) a->sink_ptr = NULL;
+    if (!t->has_dropout || !a->s_randval) a->rand_val_ptr = NULL;
+    if (t->qscale_type == TESSERA_QSCALE_NONE) a->q_descale_ptr = a->k_descale_ptr = a->v_descale_ptr = NULL;
+    if (!t->is_group_mode) return;
+    a->batch_stride_q = a->batch_stride_k = a->batch_stride_v = a->batch_stride_o = 0;
+    a->batch_stride_bias = a->batch_stride_lse = a->batch_stride_randval = 0;
+    a->batch_stride_q_descale = a->batch_stride_k_descale = a->batch_stride_v_descale = 0;
+}
+
+static void set_problem(struct launch *l) {
+    const tessera_fmha_fwd_traits *const t = &l->traits;
+    const tessera_fmha_fwd_args *const a = &l->args;
+    const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
+    const bool per_tensor = t->qscale_type == TESSERA_QSCALE_PER_TENSOR;
+    const float keep = t->has_dropout ? 1.0f - a->p_drop : 1.0f;
+    l->problem = (struct tessera_fmha_fwd_cpu_problem){
+        .traits = t,
+        .args = a,
+        .qkv_storage = storages->qkv,
+        .o_storage = storages->o,
+        .bias_storage = storages->bias,
+        .group = a->nhead_q / a->nhead_k,
+        .scale_s = a->scale_s,
+        .scale_o = 1.0f,
+        .drop_seed = a->drop_seed,
+        .drop_offset = a->drop_offset,
+        .keep_below = (uint32_t)floorf(255.0f * keep),
+        .keep_scale = 1.0f / keep,
+    };
+    if (per_tensor) {
+        l->problem.scale_s *= *(const float *)a->q_descale_ptr * *(const float *)a->k_descale_ptr;
+        l->problem.scale_o = *(const float *)a->v_descale_ptr;
+    }
+    if (t->has_dropout && a->drop_prefs) {
+        l->problem.drop_seed = *a->drop_seed_ptr;
+        l->problem.drop_offset = *a->drop_offset_ptr;
+    }
+}
+
+// The workspace holds the plans, the partial results, and each thread's scratch, 64-byte aligned each.
+enum { ALIGNMENT = 64 };
+
+struct layout {
+    size_t plans, partials, scratch; // bytes; of scratch: one thread's
+    int64_t split_stride;
+};
+
+static struct layout lay_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool group = call->traits.is_group_mode;
+    const int64_t queries = group ? a->max_seqlen_q : a->seqlen_q;
+    const int64_t rows = tessera_min(queries * (a->nhead_q / a->nhead_k), instance->tile.bm0);
+    const bool may_cut = group || a->seqlen_k >= 2 * TESSERA_FMHA_FWD_PART_KEYS;
+    struct layout layout;
+    layout.split_stride = tessera_round_up(rows * (a->hdim_v + 2), ALIGNMENT / (int)sizeof(float));
+    layout.plans = (size_t)tessera_round_up((int64_t)sizeof(struct plan) * a->batch, ALIGNMENT);
+    layout.partials = may_cut ? (size_t)layout.split_stride * sizeof(float) * TESSERA_FMHA_FWD_PARTS : 0;
+    layout.scratch = (size_t)tessera_round_up((int64_t)instance->scratch_bytes(a->hdim_q, a->hdim_v), ALIGNMENT);
+    return layout;
+}
+
+size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,
+                                      const struct tessera_fmha_fwd_call *call, int threads) {
+    const struct layout layout = lay_out(instance, call);
+    return layout.plans + layout.partials + layout.scratch * (size_t)threads;
+}
+
+static void make_plans(struct launch *l, const struct tessera_fmha_fwd_call *call) {
+    for (int32_t b = 0; b < l->args.batch; b++) {
+        struct plan plan = {.sequence = tessera_fmha_fwd_get_sequence(call, b)};
+        const int32_t queries = plan.sequence.seqlen_q;
+        if (queries == 0 || (l->traits.skip_min_seqlen_q && queries <= l->args.min_seqlen_q)) continue;
+        plan.tiles = tessera_ceil_div((int64_t)queries * l->problem.group, l->instance->tile.bm0);
+        set_mask(l, &plan);
+        l->plans[l->plan_count++] = plan;
+    }
+    sort_plans(l->plans, l->plan_count);
+    for (int32_t p = 0; p < l->plan_count; p++) {
+        l->plans[p].first_tile = l->tiles;
+        l->tiles += l->plans[p].tiles * l->args.nhead_k;
+        measure(l, &l->plans[p]);
+    }
+}
+
+// Waking a thread pays from about a million multiply-adds on.
+static int64_t workers_for(const struct launch *l, int threads) {
+    const double useful = 1 + l->macs / (1 << 20);
+    const int64_t most = tessera_min(threads, l->part_count + l->tiles);
+    return useful < (double)most ? (int64_t)useful : most;
+}
+
+void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
+                                 int threads) {
+    const struct layout layout = lay_out(instance, call);
+    char *const workspace = call->args.workspace_ptr;
+    struct launch l;
+    l.instance = instance;
+    l.traits = call->traits;
+    l.args = call->args;
+    l.plans = (struct plan *)workspace;
+    l.partials = (float *)(workspace + layout.plans);
+    l.scratch = workspace + layout.plans + layout.partials;
+    l.scratch_bytes = layout.scratch;
+    l.split_stride = layout.split_stride;
+    l.plan_count = l.cut_count = l.part_count = 0;
+    l.tiles = l.all_keys = 0;
+    l.macs = 0;
+    atomic_init(&l.next, 0);
+    normalize(&l.traits, &l.args);
+    set_problem(&l);
+    make_plans(&l, call);
+    cut_long_tiles(&l);
+    tessera_parallel(workers_for(&l, threads), work, &l);
+}
