@@ -38,12 +38,16 @@ seconds_since() { echo "$(($(date +%s) - $1)) s"; }
 # step NAME REMEDY COMMAND...: runs it with its output in a log; a failure shows the log's end and the remedy, and ends
 # the script.
 step() {
-    local name=$1 remedy=$2 log start
+    local name=$1 remedy=$2 log start status
     shift 2
-    log=$build/log/${name// /-}.log
+    log=$build/log/${name//[^a-z0-9]/-}.log
     start=$(date +%s)
     printf '%-34s' "$name"
-    if ("$@") >"$log" 2>&1; then
+    set +e # so that -e holds inside; it does not in the condition of an if
+    (set -e && "$@") >"$log" 2>&1
+    status=$?
+    set -e
+    if [ $status -eq 0 ]; then
         seconds_since "$start"
         return
     fi

@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""The program of example/00_integrate, built in each of its three ways, outside the build tree, and run."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
+
+pytestmark = pytest.mark.skipif(not (BUILD / "CMakeCache.txt").exists(), reason=f"nothing is built in {BUILD}")
+
+
+def run(*command: str | Path, cwd: Path, **environment: str) -> str:
+    result = subprocess.run(
+        [str(word) for word in command],
+        cwd=cwd,
+        env={**os.environ, **environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert result.returncode == 0, result.stdout
+    return result.stdout
+
+
+def cache_entry(name: str) -> str:
+    """A value of the build's CMake cache."""
+    for line in (BUILD / "CMakeCache.txt").read_text().splitlines():
+        if line.startswith(f"{name}:"):
+            return line.split("=", 1)[1]
+    raise KeyError(name)
+
+
+def same_tools() -> list[str]:
+    """Options that make another CMake project use the compiler and the Python of the build."""
+    names = ["CMAKE_C_COMPILER", "CMAKE_AR", "CMAKE_RANLIB", "TESSERA_PYTHON"]
+    return ["-G", "Ninja", *(f"-D{name}={cache_entry(name)}" for name in names)]
+
+
+@pytest.fixture(scope="module")
+def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the example in a folder whose name has a space."""
+    return Path(shutil.copytree(ROOT / "example/00_integrate", tmp_path_factory.mktemp("with space") / "integrate"))
+
+
+@pytest.fixture(scope="module")
+def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An installed Tessera, moved away from where it was installed to."""
+    first = tmp_path_factory.mktemp("installed") / "first"
+    run("cmake", "--install", BUILD, "--prefix", first, cwd=ROOT)
+    moved = first.with_name("moved here")
+    first.rename(moved)
+    return moved
+
+
+def assert_right(output: str) -> None:
+    assert output.rstrip().endswith("right"), output
+
+
+def test_find_package(project: Path, prefix: Path) -> None:
+    folder = project / "find_package"
+    run("cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", *same_tools(), cwd=folder)
+    run("cmake", "--build", "build", cwd=folder)
+    assert_right(run(folder / "build/integrate", cwd=folder))
+
+
+def test_find_package_static(project: Path, prefix: Path) -> None:
+    folder = project / "find_package"
+    lists = folder / "CMakeLists.txt"
+    text = lists.read_text()
+    lists.write_text(text.replace("tessera::tessera m)", "tessera::tessera_static m)"))
+    try:
+        run("cmake", "-B", "static", f"-DCMAKE_PREFIX_PATH={prefix}", *same_tools(), cwd=folder)
+        run("cmake", "--build", "static", cwd=folder)
+    finally:
+        lists.write_text(text)
+    assert_right(run(folder / "static/integrate", cwd=folder))
+
+
+def test_add_subdirectory(project: Path) -> None:
+    folder = project / "add_subdirectory"
+    run("cmake", "-B", "build", f"-DTESSERA_SOURCE_DIR={ROOT}", *same_tools(), cwd=folder)
+    targets = run("ninja", "-C", "build", "-t", "targets", "all", cwd=folder)
+    assert "tile_example" not in targets and "gtest" not in targets
+    cache = (folder / "build/CMakeCache.txt").read_text()
+    assert "GTest" not in cache
+    run("cmake", "--build", "build", cwd=folder)
+    assert_right(run(folder / "build/integrate", cwd=folder))
+
+
+@pytest.mark.skipif(not shutil.which("pkg-config") or not shutil.which("make"), reason="needs pkg-config and make")
+def test_pkg_config(project: Path, prefix: Path) -> None:
+    folder = project / "pkg_config"
+    (pc,) = prefix.rglob("tessera.pc")
+    moved = prefix.with_name("plain")
+    prefix.rename(moved)  # make and the shell of pkg-config's users cannot take spaces
+    try:
+        path = str(moved / pc.parent.relative_to(prefix))
+        run("make", f"CC={cache_entry('CMAKE_C_COMPILER')}", cwd=folder, PKG_CONFIG_PATH=path)
+        assert_right(run(folder / "integrate", cwd=folder, LD_LIBRARY_PATH=str(Path(path).parent)))
+    finally:
+        moved.rename(prefix)
