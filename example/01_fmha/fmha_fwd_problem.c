@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // From options to a problem: checks them, settles lengths, lays all buffers out in one arena with guard zones between
 // them, and fills traits, args and inputs.
+#define _DEFAULT_SOURCE // sysconf's _SC_PHYS_PAGES
 #include "fmha_fwd_problem.h"
 
 #include <inttypes.h>
@@ -43,7 +44,7 @@ fmha_fwd_options fmha_fwd_options_default(void) {
         .drop_seed = 1,
         .warmup = 5,
         .repeat = 20,
-        .device = "cpu",
+        .device = "auto",
         .time_limit_s = 3,
         .rtol = -1,
         .atol = -1,
@@ -639,6 +640,8 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     if (allocate(p, result)) return result->outcome;
     set_pointers(p);
     put_lengths(p);
+    status = tessera_fmha_fwd_check(&p->traits, &p->args);
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_check");
     fmha_fwd_fill_inputs(p);
     if (o->v) p->input_sum = fmha_fwd_input_sum(p);
     guard(p);
