@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A pair of function and user pointer behind a version number: readers take no lock, and a reader that meets a writer
 // does without. All accesses are sequentially consistent, so the version brackets the pair.
-#include "internal.h"
+#include "callback.h"
 
 void tessera_callback_set(struct tessera_callback *callback, tessera_any_function function, void *user) {
     unsigned version = atomic_load(&callback->version);

@@ -6,7 +6,7 @@
 // them. Cuts depend on lengths alone and partial results are combined in order, so the number of threads changes
 // nothing. Longest sequences go first, and under a mask the last rows, which tend to see the most keys.
 #include <math.h>
-#include <string.h>
+#include <stdatomic.h>
 
 #include "fmha_fwd_internal.h"
 

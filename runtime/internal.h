@@ -3,7 +3,6 @@
 #ifndef TESSERA_RUNTIME_INTERNAL_H
 #define TESSERA_RUNTIME_INTERNAL_H
 
-#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "tessera/device.h"
@@ -21,18 +20,6 @@ tessera_status tessera_fail(tessera_status status, const char *format, ...) TESS
 
 bool tessera_log_enabled(tessera_log_level level);
 void tessera_log(tessera_log_level level, const char *format, ...) TESSERA_PRINTF(2, 3);
-
-// ---- a function and its user pointer that one thread may replace while others read them (callback.c)
-
-typedef void (*tessera_any_function)(void);
-struct tessera_callback {
-    atomic_uint version; // odd while being replaced
-    _Atomic(tessera_any_function) function;
-    _Atomic(void *) user;
-};
-void tessera_callback_set(struct tessera_callback *callback, tessera_any_function function, void *user);
-// False where none is set, or another thread is replacing it at this very moment.
-bool tessera_callback_get(struct tessera_callback *callback, tessera_any_function *function, void **user);
 
 // ---- text for a caller's buffer that may be too small (text.c)
 

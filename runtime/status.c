@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "callback.h"
 #include "internal.h"
 
 #ifndef TESSERA_VERSION

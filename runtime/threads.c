@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdlib.h>
 
+#include "callback.h"
 #include "internal.h"
 
 static struct {
