@@ -1,40 +1,244 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Generates kernel instances, their dispatch table and the list of their sources. Thin path; more options follow."""
+"""Generates kernel instances, their dispatch tables and the lists of their sources."""
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
+from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
+from typing import NoReturn
 
-from codegen import Refused
-from codegen.spec import ROOT
-from codegen.emit import emit
+from codegen import Refused, emit, one_of, show
+from codegen.check import check
 from codegen.ops import parse_apis
+from codegen.receipts import DEFAULT, find_receipt, read_receipts
+from codegen.render import instance_source
 from codegen.rows import read_instances
-from codegen.targets import host_targets, parse_targets
+from codegen.select import Request, Selection, select, select_listed, split_filter
+from codegen.spec import ROOT
+from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
+
+ACTIONS = ("table", "count", "expand", "explain", "render", "diff", "list_blobs", "output_dir")
 
 
-def main() -> int:
-    parser = argparse.ArgumentParser(prog="generate.py", allow_abbrev=False)
-    parser.add_argument("-d", "--direction", "-a", "--api", default="fwd")
-    parser.add_argument("--targets")
-    parser.add_argument("-o", "--output_dir", type=Path, required=True)
-    parser.add_argument("-r", "--receipt", default="all")
-    parser.add_argument("-f", "--filter", default="")
-    options = parser.parse_args()
-    targets = parse_targets(options.targets) if options.targets else host_targets()
-    for op in parse_apis(options.direction, "simplified"):
-        instances = read_instances(op, ROOT / "instances", targets)
-        report = emit(op, instances, options.output_dir, lambda done, count: None)
-        print(f"{op.api}: {len(instances)} instances, {report}", file=sys.stderr)
+class Parser(argparse.ArgumentParser):
+    """One line for a wrong argument, and exit code 1."""
+
+    def error(self, message: str) -> NoReturn:
+        raise Refused(f"{message}; --help lists the options")
+
+
+def parse(arguments: list[str]) -> argparse.Namespace:
+    """The options."""
+    parser = Parser(prog="generate.py", description=__doc__, allow_abbrev=False)
+    what = parser.add_argument_group("what is selected")
+    what.add_argument(
+        "-d",
+        "--direction",
+        "-a",
+        "--api",
+        metavar="API",
+        help="comma list of apis, such as fwd (the default)",
+    )
+    what.add_argument(
+        "--targets",
+        metavar="LIST",
+        help="comma list of targets, families; default: this machine's CPU, with -d or -r CK's gfx9,gfx950",
+    )
+    what.add_argument(
+        "-r", "--receipt", metavar="NAME|NUMBER", help="a selection of instances/receipts.toml; default all"
+    )
+    what.add_argument(
+        "-f",
+        "--filter",
+        default="",
+        metavar="PATTERN",
+        help='shell pattern on short or CK names; for each api, parted by commas; " " is none',
+    )
+    what.add_argument(
+        "--optdim", default="-1", metavar="LIST", help="comma list of hdim_q; -1 (the default) is all"
+    )
+    what.add_argument(
+        "--where", default="", metavar="CLAUSES", help='such as "hdim_q=128 dtype=fp16|bf16 mask!=no"'
+    )
+    what.add_argument(
+        "--from", dest="from_file", type=Path, metavar="FILE", help="exactly what --table printed"
+    )
+    what.add_argument(
+        "-m", "--mask", default="simplified", help="masks in CK's names: simplified (default) or generic"
+    )
+    what.add_argument(
+        "--instances", type=Path, metavar="DIR", help="rows and receipts; default: instances/ beside this"
+    )
+    how = parser.add_argument_group("what is done with it (one of these; -l wins over -o)")
+    how.add_argument("-o", "--output_dir", type=Path, metavar="DIR", help="write the files")
+    how.add_argument(
+        "-l", "--list_blobs", type=Path, metavar="FILE", help="list absolute paths of sources in a file"
+    )
+    how.add_argument("--table", action="store_true", help="print the instances")
+    how.add_argument("--count", action="store_true", help="print how many instances and CK names there are")
+    how.add_argument("--expand", action="store_true", help="print the CK names asked for, one a line")
+    how.add_argument(
+        "--explain", action="store_true", help="print what was selected at which cost, and what not, and why"
+    )
+    how.add_argument("--render", metavar="NAME", help="print one instance's source")
+    how.add_argument(
+        "--diff", type=Path, metavar="DIR", help="render all and print what would change there; exit 1 if so"
+    )
+    parser.add_argument(
+        "--format", default="text", help="of --table and --count: text (default), json or csv"
+    )
+    return parser.parse_args(arguments)
+
+
+def choose_action(options: argparse.Namespace) -> str:
+    """The one thing to do."""
+    asked = [action for action in ACTIONS if getattr(options, action)]
+    if asked == ["list_blobs", "output_dir"]:
+        return "list_blobs"
+    if len(asked) == 1:
+        return asked[0]
+    names = " and ".join(f"--{action}" for action in asked)
+    one = ", ".join(f"--{action}" for action in ACTIONS)
+    raise Refused(f"{names} exclude each other" if asked else f"nothing to do; give one of {one}")
+
+
+def choose_targets(options: argparse.Namespace) -> tuple[str, ...]:
+    """The targets to generate for."""
+    if options.targets is not None:
+        return parse_targets(options.targets)
+    if options.render or options.from_file:
+        return tuple(TARGETS)
+    if options.direction is not None or options.receipt is not None:
+        return parse_targets(",".join(CK_DEFAULT))
+    return host_targets()
+
+
+def choose_instances(options: argparse.Namespace) -> list[Selection]:
+    """What is selected, for each api."""
+    ops = parse_apis("fwd" if options.direction is None else options.direction, options.mask)
+    targets = choose_targets(options)
+    folder = options.instances or ROOT / "instances"
+    receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT)
+    request = Request(receipt, options.optdim, options.where)
+    selections = []
+    for op, pattern in zip(ops, split_filter(options.filter, ops)):
+        instances = read_instances(op, folder, targets)
+        check(op, instances)
+        if options.from_file:
+            selections.append(select_listed(op, instances, show.read_names(options.from_file, op, instances)))
+        else:
+            selections.append(select(op, instances, request, pattern))
+    return selections
+
+
+def emit_all(selections: list[Selection], folder: Path) -> None:
+    """Writes every file."""
+    plans = [
+        partial(emit.Plan, selection.op, selection.instances, folder, progress) for selection in selections
+    ]
+    for selection, done in zip(selections, emit.emit(plans)):
+        say(f"{selection.summary()}; {done}")
+
+
+def list_all(selections: list[Selection], options: argparse.Namespace) -> None:
+    """Lists the sources in a file: kernels, then the table. As in CK, they lie beside the list by default."""
+    folder = (options.output_dir or options.list_blobs.parent).resolve()
+    files = [folder / file for selection in selections for file in emit.compiled_files(selection)]
+    try:
+        options.list_blobs.write_text("".join(f"{file}\n" for file in files), encoding="utf-8")
+    except OSError as error:
+        raise Refused(f"cannot write {options.list_blobs}: {error.strerror}") from None
+    for selection in selections:
+        say(selection.summary())
+
+
+def render_one(selections: list[Selection], name: str) -> str:
+    """One instance's source."""
+    instances = [instance for selection in selections for instance in selection.instances]
+    for instance in instances:
+        if instance.name == name:
+            return instance_source(instance)
+    raise one_of("instance", name, (instance.name for instance in instances))
+
+
+def run(options: argparse.Namespace) -> int:
+    """Does what was asked for."""
+    action = choose_action(options)
+    if options.format not in show.FORMATS:
+        raise one_of("format", options.format, show.FORMATS)
+    selections = choose_instances(options)
+    if action == "output_dir":
+        emit_all(selections, options.output_dir)
+    elif action == "list_blobs":
+        list_all(selections, options)
+    elif action == "render":
+        sys.stdout.write(render_one(selections, options.render))
+    elif action == "diff":
+        return print_all(line for selection in selections for line in emit.diff(selection, options.diff))
+    elif action == "explain":
+        print_all(line for selection in selections for line in show.explain(selection))
+    else:
+        for selection in selections:
+            say(selection.summary())
+        if action == "expand":
+            print_all(f"{name}\n" for selection in selections for name in selection.ck_names())
+        elif action == "count":
+            sys.stdout.write(
+                show.print_rows([show.count_row(selection) for selection in selections], options.format)
+            )
+        else:
+            rows = [
+                show.instance_row(instance) for selection in selections for instance in selection.instances
+            ]
+            sys.stdout.write(show.print_rows(rows, options.format))
     return 0
 
 
-if __name__ == "__main__":
+def print_all(lines: Iterable[str]) -> int:
+    """Prints lines as they come; 1 if there were any."""
+    some = False
+    for line in lines:
+        sys.stdout.write(line)
+        some = True
+    return int(some)
+
+
+def say(line: str) -> None:
+    """One line beside the output."""
+    print(line, file=sys.stderr)
+
+
+def progress(done: int, total: int) -> None:
+    """A bar on a terminal, nothing in a log."""
+    if sys.stderr.isatty() and (done == total or done % 16 == 0):
+        width = 40 * done // total
+        print(
+            f"\r[{'#' * width}{'.' * (40 - width)}] {done}/{total}",
+            end="\n" if done == total else "",
+            file=sys.stderr,
+        )
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code of a command line."""
     try:
-        sys.exit(main())
+        code = run(parse(arguments))
+        sys.stdout.flush()
+        return code
     except Refused as refused:
-        print(f"generate.py: {refused}", file=sys.stderr)
-        sys.exit(1)
+        say(f"generate.py: {refused}")
+        return 1
+    except BrokenPipeError:  # the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        return 130
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,23 +1,27 @@
 # SPDX-License-Identifier: MIT
 """Writing what was selected into a directory that other apis, and other calls, write into too.
 
-Each api has its own manifest: a line for each file it wrote, with a key of all that the file was made from and a
-digest of its bytes. A file whose key and digest still hold is neither rendered nor touched; only files that the
-manifest lists are ever removed; nothing is written before everything has been rendered.
+Each api has its own manifest: a line for each file it wrote, with a key of all that the file was made from
+and a digest of its bytes. A file whose key and digest still hold is neither rendered nor touched; only files
+that the manifest lists are ever removed; nothing is written before everything has been rendered.
 """
 
 from __future__ import annotations
 
 import difflib
 import hashlib
+import multiprocessing
 import os
-from collections.abc import Callable, Iterator
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from codegen import Refused
 from codegen.render import TEMPLATES, dispatch_sources, instance_source
+from codegen.select import Selection
 from codegen.spec import ROOT, Instance, Operation
 
 Progress = Callable[[int, int], None]  # files done, files in all
@@ -61,7 +65,9 @@ def read_manifest(path: Path) -> dict[str, Entry]:
     for line in lines:
         parts = line.split(" ")
         if len(parts) != 3 or "/" in parts[2] or "\\" in parts[2] or parts[2].startswith("."):
-            raise Refused(f"{path} is not a manifest of this generator: line '{line}'; remove it to start afresh")
+            raise Refused(
+                f"{path} is not a manifest of this generator: line '{line}'; remove it to start afresh"
+            )
         entries[parts[2]] = Entry(parts[0], parts[1])
     return entries
 
@@ -89,7 +95,7 @@ def sources(op: Operation, instances: list[Instance]) -> Iterator[tuple[str, str
     keys = []
     for instance in instances:
         keys.append(digest(generator_digest().encode(), instance.record.encode()))
-        yield instance.file, keys[-1], lambda instance=instance: instance_source(instance)  # type: ignore[misc]
+        yield instance.file, keys[-1], partial(instance_source, instance)
     key = digest(generator_digest().encode(), op.describe().encode(), *(key.encode() for key in keys))
     rendered: dict[str, str] = {}
 
@@ -99,61 +105,127 @@ def sources(op: Operation, instances: list[Instance]) -> Iterator[tuple[str, str
         return rendered[file]
 
     for file in op.dispatch_files:
-        yield file, key, lambda file=file: dispatch(file)  # type: ignore[misc]
+        yield file, key, partial(dispatch, file)
 
 
-@dataclass
-class Report:
-    """What a call did."""
+class Plan:
+    """What one api's part of a call will do to a folder. Renders into a hidden folder; commit() moves it."""
 
-    written: int = 0
-    kept: int = 0
-    removed: int = 0
+    def __init__(self, op: Operation, instances: list[Instance], folder: Path, progress: Progress) -> None:
+        self.folder = folder
+        self.manifest = manifest_path(folder, op.api)
+        self.before = read_manifest(self.manifest)
+        self.after: dict[str, Entry] = {}
+        self.pending: list[str] = []
+        self.staging = Path(tempfile.mkdtemp(prefix=f".tessera-{op.api}-", dir=_existing(folder)))
+        try:
+            todo = []
+            for file, key, source in sources(op, instances):
+                there = _read(folder / file)
+                have = digest(there) if there is not None else ""
+                self.after[file] = Entry(key, have)
+                if self.before.get(file) != self.after[file]:
+                    todo.append((file, have, source))
+            for done, (file, new) in enumerate(_render_all(todo, self.staging), 1):
+                progress(done, len(todo))
+                if new:
+                    self.after[file] = Entry(self.after[file].key, new)
+                    self.pending.append(file)
+        except BaseException:
+            self.drop()
+            raise
+        self.gone = [file for file in self.before if file not in self.after]
+
+    def commit(self) -> str:
+        """Does it, and says what was done."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self.pending or self.gone:
+            # Until all is done the manifest lists old and new: a call that is cut short leaves no strays.
+            unfinished = dict.fromkeys((*self.before, *self.pending), Entry("-", "-"))
+            _write(self.manifest, _manifest(unfinished))
+        for file in self.pending:
+            (self.staging / file).replace(self.folder / file)
+        for file in self.gone:
+            (self.folder / file).unlink(missing_ok=True)
+        if self.after != self.before or self.pending or self.gone:
+            _write(self.manifest, _manifest(self.after))
+        kept = len(self.after) - len(self.pending)
+        return f"{len(self.pending)} files written, {kept} kept, {len(self.gone)} removed"
+
+    def drop(self) -> None:
+        """Removes what was rendered and not moved."""
+        shutil.rmtree(self.staging, ignore_errors=True)
 
 
-def emit(op: Operation, instances: list[Instance], folder: Path, progress: Progress) -> Report:
-    """Writes the files of an operation, and removes those it wrote before that are no longer among them."""
+Todo = list[tuple[str, str, Callable[[], str]]]  # file, digest of what is there, source
+WORKERS_FROM = 400  # files from which starting further processes pays
+
+
+def _render_all(todo: Todo, staging: Path) -> Iterator[tuple[str, str]]:
+    """Renders files into a folder: each file's name, and the digest of its content where that is new."""
+    cpus = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if len(todo) < WORKERS_FROM or cpus == 1 or "fork" not in multiprocessing.get_all_start_methods():
+        for file, have, source in todo:
+            yield file, _stage(file, have, source, staging)
+        return
+    global _shared
+    _shared = (todo, staging)  # what forked processes inherit
+    with multiprocessing.get_context("fork").Pool(min(cpus, 8)) as pool:
+        yield from pool.imap(_stage_number, range(len(todo)), chunksize=64)
+
+
+_shared: tuple[Todo, Path]
+
+
+def _stage_number(number: int) -> tuple[str, str]:
+    todo, staging = _shared
+    file, have, source = todo[number]
+    return file, _stage(file, have, source, staging)
+
+
+def _stage(file: str, have: str, source: Callable[[], str], staging: Path) -> str:
+    content = source().encode()
+    new = digest(content)
+    if new == have:
+        return ""
+    (staging / file).write_bytes(content)
+    return new
+
+
+def _existing(folder: Path) -> Path:
+    """A folder, or the nearest one above it that exists: the same file system, so moving is renaming."""
+    while not folder.exists():
+        folder = folder.parent
+    return folder
+
+
+def emit(plans: Sequence[Callable[[], Plan]]) -> list[str]:
+    """Carries out the plans of all apis of a call, or none of them. What was done, for each."""
+    made: list[Plan] = []
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        path = manifest_path(folder, op.api)
-        before = read_manifest(path)
-        after: dict[str, Entry] = {}
-        pending: dict[str, bytes] = {}
-        for done, (file, key, source) in enumerate(sources(op, instances), 1):
-            progress(done, len(instances) + len(op.dispatch_files))
-            there = _read(folder / file)
-            have = digest(there) if there is not None else ""
-            if before.get(file) == Entry(key, have):
-                after[file] = before[file]
-                continue
-            content = source().encode()
-            after[file] = Entry(key, digest(content))
-            if content != there:
-                pending[file] = content
-        gone = [file for file in before if file not in after]
-        if pending or gone:
-            # Until all is done the manifest lists old and new, so that a call that was cut short leaves no strays.
-            unfinished = {file: before.get(file, Entry("-", "-")) for file in (*before, *pending)}
-            _write(path, _manifest(unfinished))
-        for file, content in pending.items():
-            _write(folder / file, content)
-        for file in gone:
-            (folder / file).unlink(missing_ok=True)
-        if after != before or pending or gone:
-            _write(path, _manifest(after))
-        return Report(len(pending), len(after) - len(pending), len(gone))
+        for plan in plans:
+            made.append(plan())
+        return [plan.commit() for plan in made]
     except OSError as error:
-        raise Refused(f"cannot write {error.filename or folder}: {error.strerror}") from None
+        raise Refused(f"cannot write {error.filename}: {error.strerror}") from None
+    finally:
+        for done in made:
+            done.drop()
 
 
 def _manifest(entries: dict[str, Entry]) -> bytes:
     return "".join(f"{entry.key} {entry.digest} {file}\n" for file, entry in entries.items()).encode()
 
 
-def diff(op: Operation, instances: list[Instance], folder: Path) -> Iterator[str]:
+def compiled_files(selection: Selection) -> list[str]:
+    """The files that a compiler is given: kernels, then the table."""
+    return [*(instance.file for instance in selection.instances), *list(selection.op.dispatch_files)[:1]]
+
+
+def diff(selection: Selection, folder: Path) -> Iterator[str]:
     """Lines of the difference between a folder and what would be written there. Renders all."""
-    listed = dict.fromkeys(read_manifest(manifest_path(folder, op.api)))
-    for file, _, source in sources(op, instances):
+    listed = dict.fromkeys(read_manifest(manifest_path(folder, selection.op.api)))
+    for file, _, source in sources(selection.op, selection.instances):
         listed.pop(file, None)
         there = _read(folder / file)
         yield from _unified(file, there, source())

@@ -1,16 +1,16 @@
 # SPDX-License-Identifier: MIT
 """Shell patterns as automata, so that a set of names is matched and counted without listing it.
 
-Semantics are those of Python's fnmatch, which CK's generator uses. A state is the set of places in the pattern that the
-text so far may have reached, as an int; that is the subset construction, done lazily, so each text has one path and
-counts of accepted texts are exact.
+Semantics are those of Python's fnmatch, which CK's generator uses. A state is the set of places in the
+pattern that the text so far may have reached, as an int; that is the subset construction, done lazily, so
+each text has one path and counts of accepted texts are exact.
 """
 
 from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 
 class Glob:
@@ -47,6 +47,16 @@ class Glob:
         for char in text:
             state = self._step(state, char)
         return self.accepts(state)
+
+    def beginnings(self) -> Iterator[tuple[str, str]]:
+        """The parts between stars, each with the pattern up to it, whatever follows."""
+        begun = token = ""
+        for item in [*_items(self.pattern), "*"]:
+            if item == "*" and token:
+                yield token, f"{begun}*"
+                token = ""
+            token += item if item != "*" else ""
+            begun += item
 
     def _step(self, state: int, char: str) -> int:
         key = (state, char)
@@ -91,8 +101,3 @@ def _set_end(pattern: str, begin: int) -> int:
         i += 1
     end = pattern.find("]", i)
     return begin if end < 0 else end
-
-
-def tokens(pattern: str) -> list[str]:
-    """The parts of a pattern between stars, as an error names them."""
-    return [part for part in pattern.split("*") if part]

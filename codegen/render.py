@@ -1,20 +1,18 @@
 # SPDX-License-Identifier: MIT
-"""Text of emitted files: templates/ rendered with the records. Templates loop and test; arithmetic is done here."""
+"""Text of emitted files: templates rendered with records. Templates loop and test, no more."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from codegen import Refused
 from codegen.space import Region
 from codegen.spec import ROOT, Instance, Operation
 
-try:
+if TYPE_CHECKING:
     import jinja2
-except ModuleNotFoundError:
-    raise Refused("the generator needs Jinja2: pip install jinja2") from None
 
 TEMPLATES = ROOT / "templates"
 WIDTH = 120
@@ -23,6 +21,10 @@ WIDTH = 120
 @lru_cache
 def environment() -> jinja2.Environment:
     """Jinja2 with delimiters that leave a template C to an editor."""
+    try:
+        import jinja2
+    except ModuleNotFoundError:
+        raise Refused("rendering needs Jinja2: pip install jinja2") from None
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(TEMPLATES),
         undefined=jinja2.StrictUndefined,
@@ -44,8 +46,11 @@ def environment() -> jinja2.Environment:
 
 def render(template: str, **facts: Any) -> str:
     """A template's text."""
+    jinja = environment()
+    import jinja2
+
     try:
-        return environment().get_template(template).render(facts)
+        return jinja.get_template(template).render(facts)
     except jinja2.TemplateNotFound as error:
         raise Refused(f"template templates/{error} does not exist") from None
     except jinja2.TemplateSyntaxError as error:
@@ -83,7 +88,9 @@ def numbers(values: list[int]) -> str:
 
 def comment(*paragraphs: str) -> str:
     """Lines of C comments."""
-    return "\n".join(f"// {fill(text.split(), 3).replace(chr(10) + '   ', chr(10) + '// ')}" for text in paragraphs)
+    return "\n".join(
+        f"// {fill(text.split(), 3).replace(chr(10) + '   ', chr(10) + '// ')}" for text in paragraphs
+    )
 
 
 def provenance(template: str, *paragraphs: str) -> str:
@@ -103,26 +110,16 @@ def instance_words(instance: Instance) -> list[str]:
     """What an instance is, costs and needs, in words."""
     target, tile = instance.target, instance.tile
     peak = target.macs[tile.compute]
+    traits = instance.op.traits_words(instance.region).replace(",", ", ")
+    rate = (
+        f"{instance.macs_per_cycle:.1f} multiply-adds a cycle ({tile.efficiency:.0%} of the peak of {peak:g})"
+    )
     return [
-        f"{instance.name} serves: {serves_words(instance)}",
-        f"Cost: {instance.macs_per_cycle:.1f} multiply-adds a cycle ({tile.efficiency:.0%} of the peak of {peak:g}) and "
-        f"{instance.tile_cycles:.0f} cycles a block. Needs: {target.name}, {target.lanes} lanes, {tile.needs}.",
+        f"{instance.name} serves: {traits}; {instance.combinations} names of CK",
+        f"Cost: {rate} and {instance.tile_cycles:.0f} cycles a block. "
+        f"Needs: {target.name}, {target.lanes} lanes, {tile.needs}.",
         f"Why: {tile.why}.",
     ]
-
-
-def serves_words(instance: Instance) -> str:
-    """The combinations served: each axis's values, where they are not all there are."""
-    space = instance.op.space
-    union = [0] * len(space.axes)
-    for box in instance.region:
-        union = [a | b for a, b in zip(union, box)]
-    held = [
-        f"{axis.name} {', '.join(space.values(tuple(union), axis.name))}"
-        for axis, mask, full in zip(space.axes, union, space.full)
-        if mask != full
-    ]
-    return f"{'; '.join(held) or 'every trait'} ({instance.combinations} names of CK)"
 
 
 def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]:

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import itertools
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,23 +15,24 @@ from codegen.space import Region
 from codegen.spec import Instance, Operation, Tile
 from codegen.targets import TARGETS
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10
-    try:
-        import tomli as tomllib  # type: ignore[no-redef]
-    except ModuleNotFoundError:
-        raise Refused("Python below 3.11 needs tomli: pip install tomli") from None
-
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file."""
+    toml = _toml_module()
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        document: dict[str, Any] = toml.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except ValueError as error:
         raise Refused(f"{path}: {error}") from None
+    return document
+
+
+def _toml_module() -> Any:
+    for name in ("tomllib", "tomli"):  # Python 3.10 has none of its own
+        if importlib.util.find_spec(name):
+            return importlib.import_module(name)
+    raise Refused("Python below 3.11 needs tomli: pip install tomli")
 
 
 def read_instances(op: Operation, folder: Path, targets: tuple[str, ...]) -> list[Instance]:
@@ -46,7 +48,9 @@ def read_instances(op: Operation, folder: Path, targets: tuple[str, ...]) -> lis
         try:
             for name in _row_targets(row):
                 if name in by_target:
-                    by_target[name].extend(_row_instances(op, row, name, document.get("default", {}), regions))
+                    by_target[name].extend(
+                        _row_instances(op, row, name, document.get("default", {}), regions)
+                    )
         except Refused as refused:
             raise Refused(f"{path}: tile {number}: {refused}") from None
     return [instance for name in targets for instance in by_target[name]]
@@ -63,11 +67,15 @@ def _row_targets(row: dict[str, Any]) -> list[str]:
 
 
 def _row_instances(
-    op: Operation, row: dict[str, Any], target_name: str, defaults: dict[str, Any], regions: dict[tuple[str, str], Region]
+    op: Operation,
+    row: dict[str, Any],
+    target_name: str,
+    defaults: dict[str, Any],
+    regions: dict[tuple[str, str], Region],
 ) -> Iterator[Instance]:
     """The instances of a row on one target: one for each choice out of the lists in it."""
     target = TARGETS[target_name]
-    pipeline_default = defaults.get(row.get("pipeline"), {})
+    pipeline_default = defaults.get(row.get("pipeline", ""), {})
     default = {field: value for field, value in pipeline_default.items() if not isinstance(value, dict)}
     default |= pipeline_default.get(target_name, {})
     said = default | row
@@ -90,7 +98,7 @@ PYTHON_TYPES = {"str": (str,), "int": (int,), "float": (float, int)}
 
 def _tile(op: Operation, said: dict[str, Any]) -> Tile:
     """The record of a row."""
-    fields = {field.name: field for field in dataclasses.fields(op.tile)}  # type: ignore[arg-type]
+    fields = {field.name: field for field in dataclasses.fields(op.row)}
     for name, value in said.items():
         if name not in fields:
             raise one_of("field", name, ("targets", *fields))
@@ -102,4 +110,5 @@ def _tile(op: Operation, said: dict[str, Any]) -> Tile:
             raise Refused(f"field {name} is missing")
     if not said["why"]:
         raise Refused("why is empty: say what the row is there for")
-    return op.tile(**said)
+    tile: Tile = op.row(**said)
+    return tile

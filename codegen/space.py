@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Sets of trait combinations as lists of disjoint boxes, so that counting is products and sums.
 
-An axis has ordered values; a set of its values is an int with bit v for value v. A box is one such set for each axis
-of a space, and stands for their product. A region is a tuple of boxes no two of which meet.
+An axis has ordered values; a set of its values is an int with bit v for value v. A box is one such set for
+each axis of a space, and stands for their product. A region is a tuple of boxes no two of which meet.
 """
 
 from __future__ import annotations
@@ -31,8 +31,12 @@ class Axis:
     name: str
     values: tuple[str, ...]
     tokens: tuple[str, ...]
-    aliases: dict[str, tuple[str, ...]] = field(default_factory=dict)  # further words, and the values they stand for
-    views: dict[str, dict[str, tuple[str, ...]]] = field(default_factory=dict)  # further names of the axis: their words
+    aliases: dict[str, tuple[str, ...]] = field(
+        default_factory=dict
+    )  # further words, and the values they stand for
+    views: dict[str, dict[str, tuple[str, ...]]] = field(
+        default_factory=dict
+    )  # further names of the axis: their words
     refused: dict[str, str] = field(default_factory=dict)  # words that exist elsewhere, and why not here
 
     def parse(self, word: str, view: str | None = None) -> int:
@@ -74,7 +78,9 @@ def parse_clauses(text: str) -> list[Clause]:
         field_, equals, words = clause.partition("=")
         if not equals or not words or field_ in ("", "!"):
             raise Refused(f"clause '{clause}' is not of the form field=value|value or field!=value")
-        clauses.append(Clause(clause, field_.removesuffix("!"), field_.endswith("!"), tuple(words.split("|"))))
+        clauses.append(
+            Clause(clause, field_.removesuffix("!"), field_.endswith("!"), tuple(words.split("|")))
+        )
     return clauses
 
 
@@ -196,6 +202,14 @@ def size(box: Box) -> int:
 def region_size(region: Region) -> int:
     """How many combinations a region stands for."""
     return sum(map(size, region))
+
+
+def held_values(region: Region, axis: int) -> int:
+    """The values of an axis that occur in a region."""
+    values = 0
+    for box in region:
+        values |= box[axis]
+    return values
 
 
 def covers(a: Region, b: Region) -> bool:

@@ -3,15 +3,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Protocol
 
-from codegen.space import Box, Region, Space, bits, region_minus, region_size
+from codegen.space import Box, Region, Space, bits, held_values, region_minus, region_size
 from codegen.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -50,11 +51,11 @@ class Tile(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Instance:
-    """operation x traits served x target x tile x pipeline x epilogue: one file, one row of the table, one name."""
+    """operation x traits x target x tile x pipeline x epilogue: one file, one row of the table, one name."""
 
     op: Operation
     target: Target
-    tile: Tile
+    tile: Any  # a Tile
     default: dict[str, object]  # the pipeline's default row, which names leave unsaid
     region: Region  # the trait combinations served
 
@@ -91,12 +92,12 @@ class Instance:
     @property
     def compute(self) -> str:
         """The type that products are computed in."""
-        return self.tile.compute
+        return str(self.tile.compute)
 
     @property
     def macs_per_cycle(self) -> float:
         """Estimated multiply-adds a cycle of one compute unit in the main loop."""
-        return self.target.macs[self.tile.compute] * self.tile.efficiency
+        return self.target.macs[self.compute] * float(self.tile.efficiency)
 
     @property
     def tile_cycles(self) -> float:
@@ -120,22 +121,26 @@ class Instance:
             sets = [[axis.tokens[v] for v in bits(mask)] for axis, mask in zip(self.op.space.axes, box)]
             for hdim in bits(box[0]):
                 sets[0] = [head[0].tokens[hdim]]
-                middle = self.ck_middle(hdim)
+                middle = "".join(self.ck_middle(hdim))
                 for left in itertools.product(*sets[: len(head)]):
                     for right in itertools.product(*sets[len(head) :][: len(tail)]):
                         yield "_".join((self.op.name, *left, middle, *right))
 
-    def ck_middle(self, first: int) -> str:
-        """The tile's part of CK's names for value number `first` of the first axis."""
+    def ck_middle(self, first: int) -> tuple[str, ...]:
+        """The tile's part of CK's names for value number `first` of the first axis, in pieces that recur."""
         return self.op.ck_middle(self, first)
 
 
 @dataclass(frozen=True)
 class Slices:
-    """Which rows of the C table may serve a request: row numbers by (target, data type, bucket), best first."""
+    """Which rows of the C table may serve a request, by (target, data type, bucket), best first."""
 
     buckets: list[int]  # the greatest size of each bucket
     rows: dict[tuple[str, str, int], list[int]]
+
+
+def _tile_field(name: str, instance: Instance) -> str:
+    return str(getattr(instance.tile, name))
 
 
 class Operation(ABC):
@@ -148,7 +153,8 @@ class Operation(ABC):
     space: Space  # its first axis decides the tile's part of CK's names
     head_axes: int  # axes that stand before the tile in CK's names
     rules: tuple[Rule, ...]
-    tile: Callable[..., Tile]  # the record of a row of instances/<op>.toml
+    row: type[Any]  # the record of a row of instances/<op>.toml: a dataclass that is a Tile
+    optdim_field: str  # what CK's --optdim restricts
 
     @cached_property
     def everything(self) -> Region:
@@ -156,7 +162,7 @@ class Operation(ABC):
         return region_minus((self.space.full,), (rule.box for rule in self.rules))
 
     @abstractmethod
-    def served(self, tile: Tile) -> Region:
+    def served(self, tile: Any) -> Region:
         """What the kernel of a tile computes, of `everything`."""
 
     @abstractmethod
@@ -167,7 +173,7 @@ class Operation(ABC):
         """Whether one's estimated cost is at most the other's for every size."""
 
     @abstractmethod
-    def ck_middle(self, instance: Instance, first: int) -> str: ...
+    def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]: ...
 
     @abstractmethod
     def served_rows(self, region: Region) -> list[dict[str, int]]:
@@ -190,13 +196,29 @@ class Operation(ABC):
             f"{self.name}_sources.txt": "dispatch/sources.txt.j2",
         }
 
+    def traits_words(self, region: Region) -> str:
+        """What a region holds, axis by axis where that is not all."""
+        held = []
+        for i, axis in enumerate(self.space.axes):
+            mask = held_values(region, i)
+            if mask != self.space.full[i]:
+                held.append(f"{axis.name}={'|'.join(axis.values[v] for v in bits(mask))}")
+        return ",".join(held) or "all"
+
+    @cached_property
+    def instance_fields(self) -> dict[str, Callable[[Instance], str]]:
+        """What --where may name beside traits, and --table prints."""
+        fields: dict[str, Callable[[Instance], str]] = {"target": lambda instance: instance.target.name}
+        for field in dataclasses.fields(self.row):
+            if field.name not in ("why", "serves"):
+                fields[field.name] = partial(_tile_field, field.name)
+        return fields
+
     def compiled_tokens(self, region: Region) -> list[str]:
         """The tokens of axes that a region holds to one value."""
         tokens = []
         for i, axis in enumerate(self.space.axes):
-            mask = 0
-            for box in region:
-                mask |= box[i]
+            mask = held_values(region, i)
             if len(axis.values) > 1 and mask.bit_count() == 1:
                 tokens.append(axis.tokens[mask.bit_length() - 1])
         return tokens

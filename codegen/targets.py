@@ -11,7 +11,7 @@ from codegen import Refused
 
 @dataclass(frozen=True)
 class Target:
-    """What generation, building and ranking know of a target. The enum's values stand in include/tessera/device.h."""
+    """What generation, building and ranking know of a target. The enum stands in include/tessera/device.h."""
 
     name: str
     families: tuple[str, ...]  # other words for --targets that include this one
@@ -92,7 +92,7 @@ TARGETS: dict[str, Target] = {
             macs={"f32": 32.0},
             l1_bytes=32 * KIB,
             l2_bytes=1024 * KIB,
-            source="x86-64 psABI (AVX-512 F, BW, CD, DQ, VL); Skylake-SP and later: two 512-bit FMA a cycle, 1 MiB of L2",
+            source="x86-64 psABI (AVX-512); Skylake-SP: two 512-bit FMA a cycle, 1 MiB of L2",
         ),
         Target(
             name="x86-64-v4-bf16",
@@ -105,7 +105,7 @@ TARGETS: dict[str, Target] = {
             macs={"f32": 32.0, "bf16": 64.0},
             l1_bytes=32 * KIB,
             l2_bytes=1024 * KIB,
-            source="AVX512_BF16 (Cooper Lake, Sapphire Rapids, Zen 4): vdpbf16ps does 32 multiply-adds, two a cycle at best",
+            source="Sapphire Rapids: vdpbf16ps does 32 multiply-adds at the rate of an FMA",
         ),
         Target(
             name="armv8-a",
@@ -118,7 +118,7 @@ TARGETS: dict[str, Target] = {
             macs={"f32": 8.0},
             l1_bytes=32 * KIB,
             l2_bytes=512 * KIB,
-            source="Armv8-A with Advanced SIMD; Cortex-A76 and Neoverse N1: two 128-bit FMA a cycle, 512 KiB of L2 or more",
+            source="Cortex-A76, Neoverse N1: two 128-bit FMA a cycle, 512 KiB of L2",
         ),
     )
 }

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""fmha_fwd: fused multi-head attention, forward. Its traits, what goes together, its tiles and what they cost.
+"""fmha_fwd: fused multi-head attention, forward: traits, rules, tiles, costs.
 
-On the CPU every trait is an argument at run time: head dims and storage types are a matter of packing, and the rest
-costs a few percent of the main loop at most. So instances differ in target, compute type and tile alone.
+On the CPU every trait is an argument at run time: head dims and storage types are a matter of packing, and
+the rest costs a few percent of the main loop at most. So instances differ in target, compute type and tile
+alone.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from codegen.space import Axis, Box, Region, Space, bits, region_meet, union
 from codegen.spec import Instance, Operation, Rule, Slices
 from codegen.targets import Target
 
-# The head dims (q, v) of CK's names, each the least that serves what it covers: smaller ones are padded to it.
+# The head dims (q, v) of CK's names. Any other pair is padded to the first that holds it.
 HDIMS = (
-    (32, 32), (48, 48), (64, 64), (80, 96), (96, 128), (128, 128), (192, 128), (192, 192), (256, 256), (512, 512),
+    (32, 32), (48, 48), (64, 64), (80, 96), (96, 128),
+    (128, 128), (192, 128), (192, 192), (256, 256), (512, 512),
 )  # fmt: skip
 
 FP8 = ("fp8", "fp8bf16", "fp8fp32")
@@ -58,7 +60,7 @@ MASK_AXES = {
         "mask",
         ("no", "mask"),
         ("nmask", "mask"),
-        aliases={word: ("mask",) for word in ("causal", "window", "generic")},
+        aliases=dict.fromkeys(("causal", "window", "generic"), ("mask",)),
     ),
     "generic": Axis(
         "mask",
@@ -93,7 +95,10 @@ def make_space(mask: str) -> Space:
                 "qscale",
                 ("no", "pt", "bs", "mx"),
                 ("nqscale", "pertensor", "blockscale", "mx"),
-                refused={"kvbs": "it belongs to batch_prefill alone", "kv_blockscale": "it belongs to batch_prefill alone"},
+                refused={
+                    "kvbs": "it belongs to batch_prefill alone",
+                    "kv_blockscale": "it belongs to batch_prefill alone",
+                },
             ),
             Axis("trload", ("no",), ("ntrload",)),
             _flag("sink", "sink"),
@@ -225,41 +230,44 @@ class FmhaFwd(Operation):
     kernels = ("fwd",)
     entries: ClassVar[dict[str, str]] = {"run": "run", "combine": "combine", "scratch_bytes": "scratch"}
     head_axes = 3
-    tile = Tile
+    row = Tile
+    optdim_field = "hdim_q"
 
     def __init__(self, mask: str) -> None:
         self.space = make_space(mask)
         self.rules = make_rules(self.space)
 
-    def served(self, tile: Tile) -> Region:  # type: ignore[override]
-        """All traits of the storage types that the compute type holds, or those of them that the row names."""
+    def served(self, tile: Tile) -> Region:
+        """All traits of the storage types that the compute type holds, or those that the row names."""
         region = region_meet(self.everything, (self.space.box(dtype=COMPUTES[tile.compute]),))
         return region_meet(region, self.space.where(tile.serves))
 
-    def ck_middle(self, instance: Instance, first: int) -> str:
+    def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """Tile and pipeline in CK's names."""
         hdim_q, hdim_v = HDIMS[first]
-        t = instance.tile.ck_tile(instance.target) | {"bn1": hdim_v, "bk0max": hdim_q}
+        tile: Tile = instance.tile
+        warp = f"w{tile.nv * instance.target.lanes}x{tile.mr}x{tile.wk}"
         return (
-            f"b{t['bm0']}x{t['bn0']}x{t['bk0']}x{t['bn1']}x{t['bk1']}x{t['bk0max']}"
-            f"_r{t['rm0']}x{t['rn0']}x{t['rk0']}_r{t['rm1']}x{t['rn1']}x{t['rk1']}"
-            f"_w{t['wm0']}x{t['wn0']}x{t['wk0']}_w{t['wm1']}x{t['wn1']}x{t['wk1']}_{instance.tile.pipeline}"
+            f"b{tile.bm0}x{tile.bn0}x{tile.bk0}x",
+            f"{hdim_v}x{tile.bn0}x{hdim_q}",
+            f"_r1x1x1_r1x1x1_{warp}_{warp}_{tile.pipeline}",
         )
 
     def tile_cycles(self, instance: Instance) -> float:
         """What a block of keys costs beside its multiply-adds: its softmax and its bookkeeping."""
-        tile: Tile = instance.tile  # type: ignore[assignment]
+        tile: Tile = instance.tile
         return SOFTMAX_CYCLES * tile.bm0 * tile.bn0 / instance.target.lanes + BLOCK_CYCLES
 
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Whether one's cost is at most the other's for every size.
 
-        The cost of a call is ceil(rows / bm0) * ceil(keys / bn0) blocks, shared out over the compute units, of
-        bm0 * bn0 * (hdim_q + hdim_v) / macs_per_cycle + tile_cycles each. One's blocks outnumber the other's by the
-        factor below at worst, which rows = bm0 and keys = bn0 of the other reach; the rest is linear in the head dims.
+        The cost of a call is ceil(rows / bm0) * ceil(keys / bn0) blocks, shared out over the compute units,
+        of bm0 * bn0 * (hdim_q + hdim_v) / macs_per_cycle + tile_cycles each. One's blocks outnumber the
+        other's by the factor below at worst, which rows = bm0 and keys = bn0 of the other reach; the rest is
+        linear in the head dims.
         """
-        a: Tile = one.tile  # type: ignore[assignment]
-        b: Tile = other.tile  # type: ignore[assignment]
+        a: Tile = one.tile
+        b: Tile = other.tile
         blocks = -(-b.bm0 // a.bm0) * -(-b.bn0 // a.bn0)
         return all(
             blocks * (a.bm0 * a.bn0 * hdims / one.macs_per_cycle + one.tile_cycles)
@@ -273,11 +281,15 @@ class FmhaFwd(Operation):
         kept = [space.index[axis] for axis in SERVED]
         by_range: dict[tuple[int, int, int], list[Box]] = {}
         for box in region:
-            hdim_q, hdim_v = HDIMS[box[0].bit_length() - 1]  # the pairs are a chain: the last one covers the others
+            hdim_q, hdim_v = HDIMS[
+                box[0].bit_length() - 1
+            ]  # the pairs are a chain: the last one covers the others
             for dtype in bits(box[space.index["dtype"]]):
                 projected = [mask if i in kept else 1 for i, mask in enumerate(box)]
                 projected[space.index["dtype"]] = 1 << dtype
-                by_range.setdefault((hdim_q, hdim_v, PACKED.get(DTYPES[dtype], 1)), []).append(tuple(projected))
+                by_range.setdefault((hdim_q, hdim_v, PACKED.get(DTYPES[dtype], 1)), []).append(
+                    tuple(projected)
+                )
         rows = []
         for (hdim_q, hdim_v, multiple), boxes in sorted(by_range.items()):
             for box in union(boxes):
@@ -287,7 +299,11 @@ class FmhaFwd(Operation):
                     for value in space.values(box, axis):
                         row[field] |= values[value]
                 for side, most in (("q", hdim_q), ("v", hdim_v)):
-                    row |= {f"hdim_{side}_min": multiple, f"hdim_{side}_max": most, f"hdim_{side}_multiple": multiple}
+                    row |= {
+                        f"hdim_{side}_min": multiple,
+                        f"hdim_{side}_max": most,
+                        f"hdim_{side}_multiple": multiple,
+                    }
                 rows.append(row)
         return rows
 

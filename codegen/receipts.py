@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: MIT
+"""Receipts: named selections, kept as data in instances/receipts.toml."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from codegen import Refused, one_of
+from codegen.rows import read_toml
+from codegen.space import Region, bits, held_values, union
+from codegen.spec import Instance, Operation
+
+DEFAULT = "all"
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """A row of the file."""
+
+    name: str
+    about: str
+    number: int | None = None
+    cover: bool = False  # selects the fewest instances that show everything, instead of by clauses
+    alternatives: dict[str, list[str]] = field(default_factory=dict)  # by api
+
+    def __str__(self) -> str:
+        return self.name if self.number is None else f"{self.number} ({self.name})"
+
+    def region(self, op: Operation) -> Region:
+        """The combinations that the receipt selects by."""
+        if self.cover:
+            return (op.space.full,)
+        if op.api not in self.alternatives:
+            raise Refused(
+                f"receipt {self} says nothing of api '{op.api}'; it knows: {', '.join(self.alternatives)}"
+            )
+        return union(box for text in self.alternatives[op.api] for box in op.space.where(text))
+
+
+def read_receipts(folder: Path) -> list[Receipt]:
+    """All receipts."""
+    path = folder / "receipts.toml"
+    receipts = []
+    for row in read_toml(path).get("receipt", []):
+        apis = {key: row[key] for key in row if key not in ("name", "about", "number", "cover")}
+        receipts.append(Receipt(row["name"], row["about"], row.get("number"), row.get("cover", False), apis))
+    return receipts
+
+
+def find_receipt(receipts: Iterable[Receipt], word: str) -> Receipt:
+    """The receipt of a name or number."""
+    receipts = list(receipts)
+    for receipt in receipts:
+        if word == receipt.name or word == str(receipt.number):
+            return receipt
+    raise one_of("receipt", word, receipts)
+
+
+def cover(instances: list[Instance]) -> list[Instance]:
+    """For each target the fewest instances in which every template, compute type and trait value occurs.
+
+    Greedy: the instance that adds most, the first of equals, until nothing is added; then those go that the
+    others have made needless.
+    """
+    first: dict[frozenset[Feature], Instance] = {}
+    for instance in instances:
+        first.setdefault(_features(instance), instance)
+    missing = frozenset[Feature]().union(*first)
+    chosen: list[frozenset[Feature]] = []
+    while missing:
+        chosen.append(max(first, key=lambda features: len(features & missing)))
+        missing -= chosen[-1]
+    for features in list(chosen):
+        if features <= frozenset[Feature]().union(*(other for other in chosen if other is not features)):
+            chosen.remove(features)
+    return [instance for features, instance in first.items() if features in chosen]
+
+
+Feature = tuple[str, str, str]  # target, what, which
+
+
+def _features(instance: Instance) -> frozenset[Feature]:
+    """What an instance shows of its target."""
+    target = instance.target.name
+    features = {
+        (target, "template", instance.template),
+        (target, "epilogue", instance.tile.epilogue),
+        (target, "compute", instance.tile.compute),
+    }
+    for i, axis in enumerate(instance.op.space.axes):
+        features |= {
+            (target, axis.name, axis.values[value]) for value in bits(held_values(instance.region, i))
+        }
+    return frozenset(features)

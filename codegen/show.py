@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: MIT
+"""What the generator prints: tables, counts, explanations. And what it reads back: a table."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+from codegen import Refused
+from codegen.render import instance_words
+from codegen.select import Selection
+from codegen.space import region_size
+from codegen.spec import Instance, Operation
+
+FORMATS = ("text", "json", "csv")
+Row = dict[str, str]
+
+
+def print_rows(rows: list[Row], form: str) -> str:
+    """Rows as a table. No cell is empty or holds a blank, so that each form can be read back."""
+    if form == "json":
+        return json.dumps(rows, indent=1) + "\n"
+    header = list(rows[0]) if rows else []
+    lines = [header, *(list(row.values()) for row in rows)]
+    if form == "csv":
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows(lines)
+        return text.getvalue()
+    widths = [max(map(len, column)) for column in zip(*lines)]
+    return "".join(
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() + "\n" for line in lines
+    )
+
+
+def parse_rows(path: Path) -> list[Row]:
+    """Rows that print_rows printed, in any of its forms."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        if text.lstrip().startswith("["):
+            return [{str(key): str(value) for key, value in row.items()} for row in json.loads(text)]
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}") from None
+    except (ValueError, AttributeError):
+        raise Refused(f"{path} is not a table that --table printed") from None
+    lines = text.splitlines()
+    cells = (
+        list(csv.reader(lines))
+        if lines and "," in lines[0]
+        else [line.split() for line in lines if line.strip()]
+    )
+    if not cells or any(len(line) != len(cells[0]) for line in cells):
+        raise Refused(f"{path} is not a table that --table printed")
+    return [dict(zip(cells[0], line)) for line in cells[1:]]
+
+
+def instance_row(instance: Instance) -> Row:
+    """An instance in the table."""
+    row = {"name": instance.name, "api": instance.op.api}
+    row |= {field: value(instance) for field, value in instance.op.instance_fields.items()}
+    row["macs_per_cycle"] = f"{instance.macs_per_cycle:.3f}"
+    row["tile_cycles"] = f"{instance.tile_cycles:.1f}"
+    row["ck_names"] = str(instance.combinations)
+    row["traits"] = instance.op.traits_words(instance.region)
+    return row
+
+
+def count_row(selection: Selection) -> Row:
+    """A selection in numbers."""
+    return {
+        "api": selection.op.api,
+        "instances": str(len(selection.matches)),
+        "ck_names": str(sum(match.instance.combinations for match in selection.matches)),
+        "ck_names_asked_for": str(sum(match.matched for match in selection.matches)),
+    }
+
+
+def read_names(path: Path, op: Operation, instances: list[Instance]) -> list[str]:
+    """The instances of a table that --table printed; refused where a row would now be printed differently."""
+    known = {instance.name: instance for instance in instances}
+    names = []
+    for number, row in enumerate(parse_rows(path), 1):
+        if row.get("api") != op.api:
+            continue
+        instance = known.get(row.get("name", ""))
+        if instance is None:
+            raise Refused(f"{path}: row {number}: there is no instance '{row.get('name', '')}'")
+        for field, value in instance_row(instance).items():
+            if row.get(field) != value:
+                raise Refused(
+                    f"{path}: row {number}: {field} is '{row.get(field)}', but {instance.name} has '{value}'"
+                )
+        names.append(instance.name)
+    return names
+
+
+def explain(selection: Selection) -> Iterator[str]:
+    """Every instance with its cost or the condition that kept it out, and the rules."""
+    op = selection.op
+    yield f"{selection.summary()}\n"
+    for match in selection.matches:
+        words = instance_words(match.instance)
+        yield f"  + {words[0]}\n"
+        for line in words[1:]:
+            yield f"      {line}\n"
+    for instance, reason in selection.refused:
+        yield f"  - {instance.name}: kept out by {reason}\n"
+    count, left = region_size((op.space.full,)), region_size(op.everything)
+    yield f"Rules of {op.name}; of {count} combinations they leave {left}:\n"
+    for rule in op.rules:
+        yield f"  not {op.space.describe(rule.box)}: {rule.reason}\n"
