@@ -11,22 +11,22 @@
 
 #define ALIGN64(bytes) (((size_t)(bytes) + 63) & ~(size_t)63)
 
-// 2^x for x <= 126; 0 for x <= -150. Relative error 1.3e-7: 2^r by a polynomial of degree 5 on [-1/2, 1/2], fitted for
-// least greatest relative error.
+// 2^x for x <= 126; 0 for x <= -151, and from -125.5 down 0 or 2^x. NaN stays NaN. Relative error 1.7e-7, and 2^0 is 1: 2^r
+// by a polynomial of degree 5 on [-1/2, 1/2], fitted for least greatest relative error.
 INLINE vf v_exp2(vf x) {
-    x = v_max(x, v_set1(-160.0f));
+    x = v_max(v_set1(-160.0f), x);
     vf n = v_round(x), r = v_sub(x, n);
-    vf p = v_fma(v_set1(0x1.5c08e4p-10f), r, v_set1(0x1.3d0c52p-7f));
-    p = v_fma(p, r, v_set1(0x1.c6b6e4p-5f));
-    p = v_fma(p, r, v_set1(0x1.ebf918p-3f));
-    p = v_fma(p, r, v_set1(0x1.62e428p-1f));
-    p = v_fma(p, r, v_set1(0x1.000002p+0f));
+    vf p = v_fma(v_set1(0x1.5b8da0p-10f), r, v_set1(0x1.3ceb2cp-7f));
+    p = v_fma(p, r, v_set1(0x1.c6b752p-5f));
+    p = v_fma(p, r, v_set1(0x1.ebf9b8p-3f));
+    p = v_fma(p, r, v_set1(0x1.62e42ap-1f));
+    p = v_fma(p, r, v_set1(1.0f));
     return v_scale2(p, n);
 }
 
 // The same within 7.5e-5: enough for a result that is rounded to bf16.
 INLINE vf v_exp2_short(vf x) {
-    x = v_max(x, v_set1(-160.0f));
+    x = v_max(v_set1(-160.0f), x);
     vf n = v_round(x), r = v_sub(x, n);
     vf p = v_fma(v_set1(0x1.c3f75cp-5f), r, v_set1(0x1.f0de1ap-3f));
     p = v_fma(p, r, v_set1(0x1.62f31ap-1f));
@@ -36,7 +36,7 @@ INLINE vf v_exp2_short(vf x) {
 
 // tanh x = 1 - 2 / (1 + e^(2x)); absolute error below 2e-7.
 INLINE vf v_tanh(vf x) {
-    vf e = v_exp2(v_min(v_mul(x, v_set1(2.885390081777927f)), v_set1(126.0f)));
+    vf e = v_exp2(v_min(v_set1(126.0f), v_mul(x, v_set1(2.885390081777927f))));
     return v_sub(v_set1(1.0f), v_div(v_set1(2.0f), v_add(v_set1(1.0f), e)));
 }
 
@@ -50,10 +50,18 @@ INLINE void v_store_bf16(uint16_t *p, vf x) { // to nearest even; NaN stays NaN
     v_store_u16(p, v_as_i(v_if_equal(x, x, v_as_f(rounded), v_as_f(quiet))));
 }
 
-// fp8 e4m3 of OCP: no infinity, 0x7f is NaN. The field of exponent and mantissa, read as fp32, is the value / 2^120.
+// The magnitude that exponent and mantissa of a small format make. Its denormals are integers times a power of 2: no operand
+// is a denormal of fp32, which the host may have told the CPU to flush, and which are slow on many.
+INLINE vf v_small_float(vi code, int mantissa_bits, int bias) {
+    vf normal = v_as_f(v_add_i(v_shl_i(code, 23 - mantissa_bits), v_set1_i((127 - bias) << 23)));
+    vf denormal = v_mul(v_to_f(code), v_as_f(v_set1_i((128 - bias - mantissa_bits) << 23)));
+    return v_if_gt_i(v_set1_i(1 << mantissa_bits), code, denormal, normal);
+}
+
+// fp8 e4m3 of OCP: no infinity, 0x7f is NaN.
 INLINE vf v_load_e4m3(const uint8_t *p) {
     vi byte = v_load_u8(p), magnitude = v_and_i(byte, v_set1_i(0x7f));
-    vf value = v_mul(v_as_f(v_shl_i(magnitude, 20)), v_set1(0x1p120f));
+    vf value = v_small_float(magnitude, 3, 7);
     vf nan = v_as_f(v_set1_i(0x7fc00000));
     value = v_if_gt_i(magnitude, v_set1_i(0x7e), nan, value);
     return v_as_f(v_or_i(v_as_i(value), v_shl_i(v_and_i(byte, v_set1_i(0x80)), 24)));
@@ -79,21 +87,40 @@ INLINE float e8m0(uint8_t byte) {
     return value;
 }
 
-INLINE float e2m1(unsigned nibble) {
-    static const float magnitude[8] = {0.0f, 0.5f, 1.0f, 1.5f, 2.0f, 3.0f, 4.0f, 6.0f};
-    return nibble & 8 ? -magnitude[nibble & 7] : magnitude[nibble & 7];
+// fp4 e2m1: LANES numbers of LANES / 2 bytes, low nibble first.
+INLINE vf v_load_e2m1(const uint8_t *p) {
+    uint64_t nibbles[(LANES + 7) / 8]; // a byte each
+    for (int i = 0; i < (LANES + 7) / 8; i++) {
+        uint64_t x = 0;
+        memcpy(&x, p + 4 * i, LANES < 8 ? LANES / 2 : 4);
+        x = (x | x << 16) & 0x0000ffff0000ffffu;
+        x = (x | x << 8) & 0x00ff00ff00ff00ffu;
+        nibbles[i] = (x | x << 4) & 0x0f0f0f0f0f0f0f0fu;
+    }
+    vi code = v_load_u8((const uint8_t *)nibbles);
+    vf value = v_small_float(v_and_i(code, v_set1_i(7)), 1, 1);
+    return v_as_f(v_or_i(v_as_i(value), v_shl_i(v_and_i(code, v_set1_i(8)), 28)));
+}
+
+INLINE int64_t bytes_of(tessera_storage storage, int64_t elements) {
+    switch (storage) {
+    case TESSERA_STORAGE_FP32: return elements * 4;
+    case TESSERA_STORAGE_E4M3: return elements;
+    case TESSERA_STORAGE_E2M1: return elements / 2;
+    default: return elements * 2;
+    }
 }
 
 // `count` <= LANES elements from element `at` of a tensor on, as fp32; the lanes beyond are 0. Reads nothing else.
 INLINE vf v_fetch(tessera_storage storage, const void *base, int64_t at, int count) {
     uint64_t whole[LANES / 2];
-    float list[LANES];
     if (storage == TESSERA_STORAGE_E2M1) {
-        for (int i = 0; i < LANES; i++) {
-            unsigned byte = i < count ? ((const uint8_t *)base)[(at + i) / 2] : 0;
-            list[i] = e2m1((at + i) & 1 ? byte >> 4 : byte & 15);
-        }
-        return v_load(list);
+        const uint8_t *bytes = (const uint8_t *)base;
+        uint8_t nibbles[LANES / 2] = {0};
+        if (at % 2 == 0 && count == LANES) return v_load_e2m1(bytes + at / 2);
+        for (int i = 0; i < count; i++)
+            nibbles[i / 2] |= (uint8_t)((bytes[(at + i) / 2] >> (at + i) % 2 * 4 & 15) << i % 2 * 4);
+        return v_load_e2m1(nibbles);
     }
     int bytes = storage == TESSERA_STORAGE_FP32 ? 4 : storage == TESSERA_STORAGE_E4M3 ? 1 : 2;
     const void *p = (const uint8_t *)base + at * bytes;
