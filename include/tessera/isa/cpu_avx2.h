@@ -17,6 +17,12 @@ INLINE vf v_load(const float *p) { return _mm256_loadu_ps(p); }
 INLINE void v_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
 INLINE vi v_load_i(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINE void v_store_i(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
+INLINE vi v_load_u4(const uint8_t *p) {
+    int32_t four;
+    memcpy(&four, p, sizeof four);
+    __m256i bytes = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four)); // its high nibble goes to the upper word
+    return _mm256_and_si256(_mm256_or_si256(bytes, _mm256_slli_epi64(bytes, 28)), _mm256_set1_epi32(15));
+}
 INLINE vi v_load_u8(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
 INLINE vi v_load_u16(const uint16_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
 INLINE void v_store_u16(uint16_t *p, vi x) {
@@ -45,9 +51,9 @@ INLINE vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 INLINE vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 INLINE vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 INLINE vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-INLINE vf v_scale2(vf a, vf n) { // below 2^-126 the result is 0, not a denormal
+INLINE vf v_scale2(vf a, vf n) { // 0, not a denormal, where n < -125
     __m256i shifted = _mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23));
-    return _mm256_and_ps(_mm256_castsi256_ps(shifted), _mm256_cmp_ps(n, _mm256_set1_ps(-125.0f), _CMP_GE_OQ));
+    return _mm256_and_ps(_mm256_castsi256_ps(shifted), _mm256_cmp_ps(n, _mm256_set1_ps(-125.0f), _CMP_NLT_UQ));
 }
 
 // integers

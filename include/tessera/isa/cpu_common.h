@@ -11,8 +11,8 @@
 
 #define ALIGN64(bytes) (((size_t)(bytes) + 63) & ~(size_t)63)
 
-// 2^x for x <= 126; 0 for x <= -151, and from -125.5 down 0 or 2^x. NaN stays NaN. Relative error 1.7e-7, and 2^0 is 1: 2^r
-// by a polynomial of degree 5 on [-1/2, 1/2], fitted for least greatest relative error.
+// 2^x for x <= 126; 0 for x <= -151, and from -125.5 down 0 or 2^x. NaN stays NaN. Relative error 1.7e-7, and 2^0 is 1:
+// 2^r by a polynomial of degree 5 on [-1/2, 1/2], fitted for least greatest relative error.
 INLINE vf v_exp2(vf x) {
     x = v_max(v_set1(-160.0f), x);
     vf n = v_round(x), r = v_sub(x, n);
@@ -34,7 +34,7 @@ INLINE vf v_exp2_short(vf x) {
     return v_scale2(p, n);
 }
 
-// tanh x = 1 - 2 / (1 + e^(2x)); absolute error below 2e-7.
+// tanh x = 1 - 2 / (1 + e^(2x)); absolute error below 2.1e-7.
 INLINE vf v_tanh(vf x) {
     vf e = v_exp2(v_min(v_set1(126.0f), v_mul(x, v_set1(2.885390081777927f))));
     return v_sub(v_set1(1.0f), v_div(v_set1(2.0f), v_add(v_set1(1.0f), e)));
@@ -50,8 +50,8 @@ INLINE void v_store_bf16(uint16_t *p, vf x) { // to nearest even; NaN stays NaN
     v_store_u16(p, v_as_i(v_if_equal(x, x, v_as_f(rounded), v_as_f(quiet))));
 }
 
-// The magnitude that exponent and mantissa of a small format make. Its denormals are integers times a power of 2: no operand
-// is a denormal of fp32, which the host may have told the CPU to flush, and which are slow on many.
+// The magnitude that exponent and mantissa of a small format make. Its denormals are integers times a power of 2: no
+// operand is a denormal of fp32, which the host may have told the CPU to flush, and which are slow on many.
 INLINE vf v_small_float(vi code, int mantissa_bits, int bias) {
     vf normal = v_as_f(v_add_i(v_shl_i(code, 23 - mantissa_bits), v_set1_i((127 - bias) << 23)));
     vf denormal = v_mul(v_to_f(code), v_as_f(v_set1_i((128 - bias - mantissa_bits) << 23)));
@@ -89,25 +89,21 @@ INLINE float e8m0(uint8_t byte) {
 
 // fp4 e2m1: LANES numbers of LANES / 2 bytes, low nibble first.
 INLINE vf v_load_e2m1(const uint8_t *p) {
-    uint64_t nibbles[(LANES + 7) / 8]; // a byte each
-    for (int i = 0; i < (LANES + 7) / 8; i++) {
-        uint64_t x = 0;
-        memcpy(&x, p + 4 * i, LANES < 8 ? LANES / 2 : 4);
-        x = (x | x << 16) & 0x0000ffff0000ffffu;
-        x = (x | x << 8) & 0x00ff00ff00ff00ffu;
-        nibbles[i] = (x | x << 4) & 0x0f0f0f0f0f0f0f0fu;
-    }
-    vi code = v_load_u8((const uint8_t *)nibbles);
+    vi code = v_load_u4(p);
     vf value = v_small_float(v_and_i(code, v_set1_i(7)), 1, 1);
     return v_as_f(v_or_i(v_as_i(value), v_shl_i(v_and_i(code, v_set1_i(8)), 28)));
 }
 
 INLINE int64_t bytes_of(tessera_storage storage, int64_t elements) {
     switch (storage) {
-    case TESSERA_STORAGE_FP32: return elements * 4;
-    case TESSERA_STORAGE_E4M3: return elements;
-    case TESSERA_STORAGE_E2M1: return elements / 2;
-    default: return elements * 2;
+    case TESSERA_STORAGE_FP32:
+        return elements * 4;
+    case TESSERA_STORAGE_E4M3:
+        return elements;
+    case TESSERA_STORAGE_E2M1:
+        return elements / 2;
+    default:
+        return elements * 2;
     }
 }
 

@@ -17,6 +17,11 @@ INLINE vf v_load(const float *p) { return vld1q_f32(p); }
 INLINE void v_store(float *p, vf x) { vst1q_f32(p, x); }
 INLINE vi v_load_i(const void *p) { return vreinterpretq_s32_u8(vld1q_u8((const uint8_t *)p)); }
 INLINE void v_store_i(void *p, vi x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_s32(x)); }
+INLINE vi v_load_u4(const uint8_t *p) {
+    int32x4_t bytes = {p[0], p[0], p[1], p[1]};
+    uint32x4_t nibbles = vshlq_u32(vreinterpretq_u32_s32(bytes), (int32x4_t){0, -4, 0, -4});
+    return vreinterpretq_s32_u32(vandq_u32(nibbles, vdupq_n_u32(15)));
+}
 INLINE vi v_load_u16(const uint16_t *p) { return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p))); }
 INLINE vi v_load_u8(const uint8_t *p) {
     uint32_t four;
@@ -39,13 +44,13 @@ INLINE vf v_sub(vf a, vf b) { return vsubq_f32(a, b); }
 INLINE vf v_mul(vf a, vf b) { return vmulq_f32(a, b); }
 INLINE vf v_div(vf a, vf b) { return vdivq_f32(a, b); }
 INLINE vf v_fma(vf a, vf b, vf c) { return vfmaq_f32(c, a, b); }
-INLINE vf v_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); } // NaN in a gives b, as on x86
+INLINE vf v_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); } // not vmaxq: NaN gives b
 INLINE vf v_min(vf a, vf b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 INLINE vf v_abs(vf a) { return vabsq_f32(a); }
 INLINE vf v_round(vf a) { return vrndnq_f32(a); }
-INLINE vf v_scale2(vf a, vf n) { // below 2^-126 the result is 0, not a denormal
+INLINE vf v_scale2(vf a, vf n) { // 0, not a denormal, where n < -125
     int32x4_t shifted = vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vcvtq_s32_f32(n), 23));
-    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_s32(shifted), vcgeq_f32(n, vdupq_n_f32(-125.0f))));
+    return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_s32(shifted), vcltq_f32(n, vdupq_n_f32(-125.0f))));
 }
 
 // integers

@@ -25,6 +25,7 @@ INLINE vi v_load_i(const void *p) {
     return x;
 }
 INLINE void v_store_i(void *p, vi x) { memcpy(p, &x, sizeof x); }
+INLINE vi v_load_u4(const uint8_t *p) { return (vi){p[0] & 15, p[0] >> 4, p[1] & 15, p[1] >> 4}; }
 INLINE vi v_load_u8(const uint8_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
 INLINE vi v_load_u16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
 INLINE void v_store_u8(uint8_t *p, vi x) {
@@ -73,17 +74,19 @@ INLINE vf v_round(vf a) { // for |a| < 2^22: the sum's last bit is worth 1
     const vf magic = v_set1(0x1.8p23f);
     return (a + magic) - magic;
 }
-INLINE vf v_scale2(vf a, vf n) { // below 2^-126 the result is 0, not a denormal
-    vi shifted = v_add_i((vi)a, v_shl_i(__builtin_convertvector(n, vi), 23));
-    return v_choose(n >= v_set1(-125.0f), (vf)shifted, v_set1(0.0f));
+INLINE vf v_scale2(vf a, vf n) {               // 0, not a denormal, where n < -125
+    vi exponent = (vi)(n + v_set1(0x1.8p23f)); // its low bits are those of n
+    vi shifted = v_add_i((vi)a, v_shl_i(exponent, 23));
+    return v_choose(n >= v_set1(-125.0f), (vf)shifted, a * v_set1(0.0f));
 }
 
-// half precision: 112 is the difference of the exponents' biases
+// half precision: 112 is the difference of the exponents' biases. No operand is a denormal, whatever the host makes of
+// them.
 INLINE vf v_load_f16(const uint16_t *p) {
     vi half = v_load_u16(p), magnitude = half & 0x7fff;
-    vf value = (vf)v_shl_i(magnitude, 13) * v_set1(0x1p112f);
+    vf normal = (vf)(v_shl_i(magnitude, 13) + (112 << 23)), denormal = v_to_f(magnitude) * v_set1(0x1p-24f);
     vf special = (vf)(v_shl_i(magnitude, 13) | 0x7f800000);
-    value = v_choose(magnitude > 0x7bff, special, value);
+    vf value = v_choose(magnitude > 0x7bff, special, v_choose(magnitude < 0x400, denormal, normal));
     return (vf)((vi)value | v_shl_i(half & 0x8000, 16));
 }
 INLINE void v_store_f16(uint16_t *p, vf x) { // to nearest even

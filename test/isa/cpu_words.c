@@ -1,0 +1,938 @@
+// SPDX-License-Identifier: MIT
+// Checks every word of a CPU vocabulary, lane by lane, against a scalar statement of its meaning. Compiled once for
+// each vocabulary: -DVOCABULARY='"tessera/isa/cpu_avx2.h"' with the flags of its target. Exit status: 0 all passed, 1
+// some failed, 77 this CPU lacks the instructions.
+#define _DEFAULT_SOURCE // MAP_ANONYMOUS
+
+#include <float.h>
+#include <math.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include VOCABULARY
+
+#include "tessera/isa/cpu_common.h"
+
+#define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
+
+// ---- framework -----------------------------------------------------------------------------------------------------
+
+typedef union {
+    float f[LANES];
+    int32_t i[LANES];
+    uint32_t u[LANES];
+} lanes;
+
+static const char *test;  // the one that runs
+static int failed_checks; // of this test
+
+// Counts a failed check; the first few are worth a line.
+static bool complain(void) { return ++failed_checks <= 8; }
+
+static bool same_bits(uint32_t a, uint32_t b) { return a == b; }
+
+static float as_float(uint32_t bits) {
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+
+static uint32_t as_bits(float x) {
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    return bits;
+}
+
+// The same number, -0 apart from 0; any NaN for NaN.
+static bool same_float(uint32_t a, uint32_t b) { return a == b || (isnan(as_float(a)) && isnan(as_float(b))); }
+
+// The same number, -0 like 0.
+static bool same_value(uint32_t a, uint32_t b) { return as_float(a) == as_float(b); }
+
+static void check(const char *word, bool (*same)(uint32_t, uint32_t), const lanes *got, const lanes *want, int inputs,
+                  const lanes *input) {
+    for (int l = 0; l < LANES; l++) {
+        if (same(got->u[l], want->u[l]) || !complain()) continue;
+        printf("%s: %s, lane %d:", test, word, l);
+        for (int k = 0; k < inputs; k++) printf(" %08x (%g)", input[k].u[l], input[k].f[l]);
+        printf(" gave %08x (%g), not %08x (%g)\n", got->u[l], got->f[l], want->u[l], want->f[l]);
+    }
+}
+
+static lanes of_f(vf x) {
+    lanes list;
+    v_store(list.f, x);
+    return list;
+}
+
+static lanes of_i(vi x) {
+    lanes list;
+    v_store_i(list.i, x);
+    return list;
+}
+
+static uint32_t random_bits(void) { // xorshift
+    static uint32_t x = 2463534242u;
+    x ^= x << 13;
+    x ^= x >> 17;
+    x ^= x << 5;
+    return x;
+}
+
+// ---- floats --------------------------------------------------------------------------------------------------------
+
+static const uint32_t edges[] = {
+    0x00000000, 0x80000000,                                     // 0, -0
+    0x00000001, 0x80000001, 0x007fffff, 0x807fffff,             // denormals
+    0x00800000, 0x80800000,                                     // least normal
+    0x3f800000, 0xbf800000, 0x3f800001, 0x3f7fffff,             // 1, -1, and about 1
+    0x3f000000, 0x3fc00000, 0x40200000, 0xc0200000, 0x40490fdb, // 0.5, 1.5, 2.5, -2.5, pi
+    0x4affffff, 0x4b000000, 0xcb000001,                         // about 2^23
+    0x7e967699, 0xfe967699, 0x7f7fffff, 0xff7fffff,             // 1e38, -1e38, greatest
+    0x7f800000, 0xff800000, 0x7fc00000, 0xffc00000,             // inf, -inf, NaN, -NaN
+};
+
+// A different edge value in each lane. Over all i, every lane sees every value.
+static lanes edge(int i, int step) {
+    lanes x;
+    for (int l = 0; l < LANES; l++) x.u[l] = edges[(i + l * step) % COUNT(edges)];
+    return x;
+}
+
+static float add(float a, float b) { return a + b; }
+static float sub(float a, float b) { return a - b; }
+static float mul(float a, float b) { return a * b; }
+static float divide(float a, float b) { return a / b; }
+static float max(float a, float b) { return a > b ? a : b; } // b where either is NaN
+static float min(float a, float b) { return a < b ? a : b; }
+
+static void test_float_words(void) {
+    static const struct {
+        const char *word;
+        vf (*vector)(vf, vf);
+        float (*scalar)(float, float);
+    } words[] = {{"v_add", v_add, add},    {"v_sub", v_sub, sub}, {"v_mul", v_mul, mul},
+                 {"v_div", v_div, divide}, {"v_max", v_max, max}, {"v_min", v_min, min}};
+    for (int w = 0; w < COUNT(words); w++)
+        for (int i = 0; i < COUNT(edges); i++)
+            for (int j = 0; j < COUNT(edges); j++) {
+                const lanes in[2] = {edge(i, 1), edge(j, 3)},
+                            got = of_f(words[w].vector(v_load(in[0].f), v_load(in[1].f)));
+                lanes want;
+                for (int l = 0; l < LANES; l++) want.f[l] = words[w].scalar(in[0].f[l], in[1].f[l]);
+                check(words[w].word, same_float, &got, &want, 2, in);
+            }
+}
+
+// a * b + c with one rounding or with two: which of them is the vocabulary's choice.
+static void check_fma(const char *word, vf result, const lanes in[3]) {
+    const lanes got = of_f(result);
+    lanes want;
+    for (int l = 0; l < LANES; l++) {
+        const volatile float product = in[0].f[l] * in[1].f[l];
+        want.f[l] = fmaf(in[0].f[l], in[1].f[l], in[2].f[l]);
+        if (!same_float(got.u[l], want.u[l])) want.f[l] = product + in[2].f[l];
+    }
+    check(word, same_float, &got, &want, 3, in);
+}
+
+static void test_fma(void) {
+    for (int i = 0; i < COUNT(edges); i++)
+        for (int j = 0; j < COUNT(edges); j++)
+            for (int k = 0; k < COUNT(edges); k++) {
+                const lanes in[3] = {edge(i, 1), edge(j, 3), edge(k, 5)};
+                const vf a = v_load(in[0].f), b = v_load(in[1].f), c = v_load(in[2].f);
+                check_fma("v_fma", v_fma(a, b, c), in);
+                check_fma("v_mac", v_mac(c, a, b), in);
+            }
+}
+
+static void test_unary_words(void) {
+    for (int i = 0; i < COUNT(edges); i++) {
+        const lanes in = edge(i, 1);
+        lanes want, got = of_f(v_abs(v_load(in.f)));
+        for (int l = 0; l < LANES; l++) want.u[l] = in.u[l] & 0x7fffffff;
+        check("v_abs", same_float, &got, &want, 1, &in);
+
+        got = of_f(v_set1(as_float(edges[i])));
+        for (int l = 0; l < LANES; l++) want.u[l] = edges[i];
+        check("v_set1", same_float, &got, &want, 0, NULL);
+    }
+    for (int i = -32768; i < 32768; i += LANES) { // quarters, so halves as well
+        lanes in, want;
+        for (int l = 0; l < LANES; l++) {
+            in.f[l] = (float)(i + l) * 0.25f;
+            want.f[l] = rintf(in.f[l]);
+        }
+        const lanes got = of_f(v_round(v_load(in.f)));
+        check("v_round", same_value, &got, &want, 1, &in);
+    }
+}
+
+static void test_round_limits(void) {
+    static const float numbers[] = {0x1p-149f,      0x1p-30f,        0x1.fffffep-2f,
+                                    0x1.000002p-1f, 0x1.fffff8p+21f, 0x1.fffffcp+21f};
+    for (int i = 0; i < COUNT(numbers); i++) {
+        lanes in, want;
+        for (int l = 0; l < LANES; l++) {
+            in.f[l] = l % 2 ? -numbers[i] : numbers[i];
+            want.f[l] = rintf(in.f[l]);
+        }
+        const lanes got = of_f(v_round(v_load(in.f)));
+        check("v_round", same_value, &got, &want, 1, &in);
+    }
+}
+
+// v_scale2(a, n) = a * 2^n for a in [1/2, 2); where n < -125 it may be 0 instead.
+static void test_scale2(void) {
+    for (int n = -160; n <= 126; n++) {
+        lanes in[2], want;
+        for (int l = 0; l < LANES; l++) {
+            in[0].f[l] = 0.5f + 1.5f * (float)l / LANES;
+            in[1].f[l] = (float)n;
+            want.f[l] = ldexpf(in[0].f[l], n);
+        }
+        const lanes got = of_f(v_scale2(v_load(in[0].f), v_load(in[1].f)));
+        for (int l = 0; l < LANES; l++)
+            if (n < -125 && got.u[l] == 0) want.u[l] = 0;
+        check("v_scale2", same_bits, &got, &want, 2, in);
+    }
+    const lanes nan = of_f(v_scale2(v_set1(NAN), v_set1(NAN))), want = of_f(v_set1(NAN));
+    check("v_scale2 of NaN", same_float, &nan, &want, 0, NULL);
+}
+
+// ---- integers and choices ------------------------------------------------------------------------------------------
+
+static uint32_t add_i(uint32_t a, uint32_t b) { return a + b; }
+static uint32_t sub_i(uint32_t a, uint32_t b) { return a - b; }
+static uint32_t and_i(uint32_t a, uint32_t b) { return a & b; }
+static uint32_t or_i(uint32_t a, uint32_t b) { return a | b; }
+static uint32_t xor_i(uint32_t a, uint32_t b) { return a ^ b; }
+
+static void test_integer_words(void) {
+    static const struct {
+        const char *word;
+        vi (*vector)(vi, vi);
+        uint32_t (*scalar)(uint32_t, uint32_t);
+    } words[] = {{"v_add_i", v_add_i, add_i},
+                 {"v_sub_i", v_sub_i, sub_i},
+                 {"v_and_i", v_and_i, and_i},
+                 {"v_or_i", v_or_i, or_i},
+                 {"v_xor_i", v_xor_i, xor_i}};
+    for (int w = 0; w < COUNT(words); w++)
+        for (int i = 0; i < COUNT(edges); i++)
+            for (int j = 0; j < COUNT(edges); j++) {
+                const lanes in[2] = {edge(i, 1), edge(j, 3)};
+                const lanes got = of_i(words[w].vector(v_load_i(in[0].i), v_load_i(in[1].i)));
+                lanes want;
+                for (int l = 0; l < LANES; l++) want.u[l] = words[w].scalar(in[0].u[l], in[1].u[l]);
+                check(words[w].word, same_bits, &got, &want, 2, in);
+            }
+}
+
+static void test_shifts(void) {
+    for (int i = 0; i < COUNT(edges); i++)
+        for (int bits = 0; bits < 32; bits++) {
+            const lanes in = edge(i, 1);
+            const lanes left = of_i(v_shl_i(v_load_i(in.i), bits)), right = of_i(v_shr_i(v_load_i(in.i), bits));
+            lanes want_left, want_right;
+            for (int l = 0; l < LANES; l++) {
+                want_left.u[l] = in.u[l] << bits;
+                want_right.u[l] = in.u[l] >> bits;
+            }
+            check("v_shl_i", same_bits, &left, &want_left, 1, &in);
+            check("v_shr_i", same_bits, &right, &want_right, 1, &in);
+        }
+}
+
+static void test_int_and_float(void) {
+    for (int i = 0; i < COUNT(edges); i++) {
+        const lanes in = edge(i, 1);
+        lanes got = of_f(v_to_f(v_load_i(in.i))), want;
+        for (int l = 0; l < LANES; l++) want.f[l] = (float)in.i[l];
+        check("v_to_f", same_bits, &got, &want, 1, &in);
+        got = of_f(v_as_f(v_load_i(in.i)));
+        check("v_as_f", same_bits, &got, &in, 1, &in);
+        got = of_i(v_as_i(v_load(in.f)));
+        check("v_as_i", same_bits, &got, &in, 1, &in);
+        got = of_i(v_set1_i((int32_t)edges[i]));
+        for (int l = 0; l < LANES; l++) want.u[l] = edges[i];
+        check("v_set1_i", same_bits, &got, &want, 0, NULL);
+    }
+}
+
+static void test_mul_wide(void) {
+    for (int i = 0; i < COUNT(edges); i++)
+        for (int j = 0; j < COUNT(edges) + 2; j++) {
+            const uint32_t factor = j < COUNT(edges) ? edges[j] : j == COUNT(edges) ? 0xD2511F53u : 0xffffffffu;
+            const lanes in = edge(i, 1);
+            lanes want_high, want_low;
+            vi high, low;
+            v_mul_wide(v_load_i(in.i), factor, &high, &low);
+            for (int l = 0; l < LANES; l++) {
+                const uint64_t product = (uint64_t)in.u[l] * factor;
+                want_high.u[l] = (uint32_t)(product >> 32);
+                want_low.u[l] = (uint32_t)product;
+            }
+            const lanes got_high = of_i(high), got_low = of_i(low);
+            check("v_mul_wide, high", same_bits, &got_high, &want_high, 1, &in);
+            check("v_mul_wide, low", same_bits, &got_low, &want_low, 1, &in);
+        }
+}
+
+static void test_choices(void) {
+    lanes then, otherwise;
+    for (int l = 0; l < LANES; l++) {
+        then.u[l] = 0x7f800001u + (uint32_t)l; // signaling NaNs: the bits must pass as they are
+        otherwise.u[l] = 0x80000000u + (uint32_t)l;
+    }
+    for (int i = 0; i < COUNT(edges); i++)
+        for (int j = 0; j < COUNT(edges); j++) {
+            const lanes in[2] = {edge(i, 1), edge(j, 3)};
+            const vf t = v_load(then.f), o = v_load(otherwise.f);
+            const lanes greater = of_f(v_if_gt_i(v_load_i(in[0].i), v_load_i(in[1].i), t, o));
+            const lanes equal = of_f(v_if_equal(v_load(in[0].f), v_load(in[1].f), t, o));
+            lanes want_greater, want_equal;
+            for (int l = 0; l < LANES; l++) {
+                want_greater.u[l] = in[0].i[l] > in[1].i[l] ? then.u[l] : otherwise.u[l];
+                want_equal.u[l] = in[0].f[l] == in[1].f[l] ? then.u[l] : otherwise.u[l];
+            }
+            check("v_if_gt_i", same_bits, &greater, &want_greater, 2, in);
+            check("v_if_equal", same_bits, &equal, &want_equal, 2, in);
+        }
+}
+
+// Moves keep every bit: packed words of any kind travel as floats.
+static void test_transpose(void) {
+    lanes rows[LANES];
+    vf x[LANES];
+    for (int r = 0; r < LANES; r++) {
+        for (int c = 0; c < LANES; c++) rows[r].u[c] = 0x7f800001u + (uint32_t)(r * 256 + c);
+        x[r] = v_load(rows[r].f);
+    }
+    v_transpose(x);
+    for (int r = 0; r < LANES; r++) {
+        const lanes got = of_f(x[r]);
+        lanes want;
+        for (int c = 0; c < LANES; c++) want.u[c] = rows[c].u[r];
+        check("v_transpose", same_bits, &got, &want, 0, NULL);
+    }
+}
+
+// ---- memory --------------------------------------------------------------------------------------------------------
+
+// A page between two that may not be touched: whoever reads or writes past either end is stopped there and then.
+static uint8_t *page;
+static size_t page_bytes;
+
+static void on_fault(int signal_number) {
+    (void)signal_number;
+    static const char text[] = ": reads or writes past its operand\n";
+    if (write(STDOUT_FILENO, test, strlen(test)) < 0 || write(STDOUT_FILENO, text, sizeof text - 1) < 0) _exit(2);
+    _exit(1);
+}
+
+static bool make_page(void) {
+    page_bytes = (size_t)sysconf(_SC_PAGESIZE);
+    uint8_t *all = mmap(NULL, 3 * page_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (all == MAP_FAILED || mprotect(all + page_bytes, page_bytes, PROT_READ | PROT_WRITE)) return false;
+    page = all + page_bytes;
+    signal(SIGSEGV, on_fault);
+    signal(SIGBUS, on_fault);
+    return true;
+}
+
+// Where `bytes` bytes lie: 0 at the page's head, 1 at its end, 2 in between.
+static uint8_t *place(int where, size_t bytes) {
+    return where == 0 ? page : where == 1 ? page + page_bytes - bytes : page + 12;
+}
+
+static void fill_page(void) {
+    for (size_t n = 0; n < page_bytes; n++) page[n] = (uint8_t)random_bits();
+}
+
+static uint32_t load_bits(const uint8_t *p, int bytes) {
+    uint32_t bits = 0;
+    memcpy(&bits, p, (size_t)bytes);
+    return bits;
+}
+
+// Element n of numbers of `bits` bits, of two in a byte the low one first.
+static uint32_t load_element(const uint8_t *p, int bits, int n) {
+    return bits < 8 ? load_bits(p + n / 2, 1) >> n % 2 * 4 & 15 : load_bits(p + n * bits / 8, bits / 8);
+}
+
+static lanes load_f(const void *p) { return of_f(v_load(p)); }
+static lanes load_i(const void *p) { return of_i(v_load_i(p)); }
+static lanes load_u16(const void *p) { return of_i(v_load_u16(p)); }
+static lanes load_u8(const void *p) { return of_i(v_load_u8(p)); }
+static lanes load_u4(const void *p) { return of_i(v_load_u4(p)); }
+
+static void test_loads(void) {
+    static const struct {
+        const char *word;
+        int bits;
+        lanes (*load)(const void *);
+    } words[] = {{"v_load", 32, load_f},
+                 {"v_load_i", 32, load_i},
+                 {"v_load_u16", 16, load_u16},
+                 {"v_load_u8", 8, load_u8},
+                 {"v_load_u4", 4, load_u4}};
+    for (int w = 0; w < COUNT(words); w++)
+        for (int where = 0; where < 3; where++) {
+            const int bits = words[w].bits;
+            const uint8_t *p = place(where, (size_t)(bits * LANES / 8));
+            fill_page();
+            lanes want;
+            for (int l = 0; l < LANES; l++) want.u[l] = load_element(p, bits, l);
+            const lanes got = words[w].load(p);
+            check(words[w].word, same_bits, &got, &want, 0, NULL);
+        }
+    for (int where = 0; where < 3; where++) {
+        const uint8_t *p = place(where, 4);
+        lanes want;
+        for (int l = 0; l < LANES; l++) want.u[l] = load_bits(p, 4);
+        const lanes got = of_f(v_word(p));
+        check("v_word", same_bits, &got, &want, 0, NULL);
+    }
+}
+
+static void store_f(void *p, const lanes *x) { v_store(p, v_load(x->f)); }
+static void store_i(void *p, const lanes *x) { v_store_i(p, v_load_i(x->i)); }
+static void store_u16(void *p, const lanes *x) { v_store_u16(p, v_load_i(x->i)); }
+static void store_u8(void *p, const lanes *x) { v_store_u8(p, v_load_i(x->i)); }
+
+static uint8_t *before; // the page as it was
+
+// Bytes of the page outside [p, p + bytes) must be as they were.
+static void check_untouched(const char *word, const uint8_t *p, size_t bytes) {
+    const size_t at = (size_t)(p - page);
+    for (size_t n = 0; n < page_bytes; n++)
+        if ((n < at || n >= at + bytes) && page[n] != before[n] && complain())
+            printf("%s: %s wrote byte %ld of its %zu\n", test, word, (long)n - (long)at, bytes);
+}
+
+static void test_stores(void) {
+    static const struct {
+        const char *word;
+        int bytes;
+        void (*store)(void *, const lanes *);
+    } words[] = {
+        {"v_store", 4, store_f}, {"v_store_i", 4, store_i}, {"v_store_u16", 2, store_u16}, {"v_store_u8", 1, store_u8}};
+    for (int w = 0; w < COUNT(words); w++)
+        for (int where = 0; where < 3; where++) {
+            const int bytes = words[w].bytes;
+            uint8_t *p = place(where, (size_t)(bytes * LANES));
+            lanes in, got, want;
+            for (int l = 0; l < LANES; l++) in.u[l] = random_bits();
+            fill_page();
+            memcpy(before, page, page_bytes);
+            words[w].store(p, &in);
+            for (int l = 0; l < LANES; l++) {
+                got.u[l] = load_bits(p + l * bytes, bytes);
+                want.u[l] = in.u[l] & (0xffffffffu >> (32 - 8 * bytes));
+            }
+            check(words[w].word, same_bits, &got, &want, 1, &in);
+            check_untouched(words[w].word, p, (size_t)(bytes * LANES));
+        }
+}
+
+// ---- storages ------------------------------------------------------------------------------------------------------
+
+static const struct {
+    const char *name;
+    int bits;
+    uint32_t last, after; // the greatest finite code, and what lies beyond it
+    uint32_t nan;         // one code of NaN
+} formats[] = {
+    [TESSERA_STORAGE_FP32] = {"fp32", 32, 0, 0, 0},
+    [TESSERA_STORAGE_FP16] = {"fp16", 16, 0x7bff, 0x7c00, 0x7e00},
+    [TESSERA_STORAGE_BF16] = {"bf16", 16, 0x7f7f, 0x7f80, 0x7fc0},
+    [TESSERA_STORAGE_E4M3] = {"e4m3", 8, 0x7e, 0x7e, 0x7f},
+    [TESSERA_STORAGE_E2M1] = {"e2m1", 4, 0, 0, 0},
+};
+
+// The number with this sign, exponent and mantissa, where exponent 0 marks denormals.
+static float small_float(uint32_t code, int exponent_bits, int mantissa_bits) {
+    const int exponent = (int)(code >> mantissa_bits) & ((1 << exponent_bits) - 1),
+              bias = (1 << (exponent_bits - 1)) - 1;
+    const int mantissa = (int)code & ((1 << mantissa_bits) - 1), hidden = exponent ? 1 << mantissa_bits : 0;
+    const float magnitude = ldexpf((float)(hidden + mantissa), (exponent ? exponent : 1) - bias - mantissa_bits);
+    return code >> (exponent_bits + mantissa_bits) ? -magnitude : magnitude;
+}
+
+static float decode(tessera_storage storage, uint32_t code) {
+    switch (storage) {
+    case TESSERA_STORAGE_FP16:
+        if ((code & 0x7fff) >= 0x7c00) return as_float((code & 0x8000) << 16 | 0x7f800000 | (code & 0x3ff) << 13);
+        return small_float(code, 5, 10);
+    case TESSERA_STORAGE_BF16:
+        return as_float(code << 16);
+    case TESSERA_STORAGE_E4M3:
+        return (code & 0x7f) == 0x7f ? as_float(code << 24 | 0x7fc00000) : small_float(code, 4, 3);
+    case TESSERA_STORAGE_E2M1:
+        return small_float(code, 2, 1);
+    default:
+        return as_float(code);
+    }
+}
+
+// The nearest code, of two the even one; too great a number becomes what lies after the last.
+static uint32_t encode(tessera_storage storage, float x) {
+    const uint32_t sign = storage == TESSERA_STORAGE_E4M3 ? as_bits(x) >> 24 & 0x80 : as_bits(x) >> 16 & 0x8000;
+    const double a = fabs((double)x);
+    if (isnan(x)) return sign | formats[storage].nan;
+    uint32_t low = 0, end = formats[storage].last + 1; // the last code that is no greater than a: low <= it < end
+    while (end - low > 1) {
+        const uint32_t middle = (low + end) / 2;
+        *(decode(storage, middle) <= a ? &low : &end) = middle;
+    }
+    const bool top = low == formats[storage].last;
+    const double value = decode(storage, low);
+    const double next = top ? 2 * value - decode(storage, low - 1) : decode(storage, low + 1);
+    const uint32_t high = top ? formats[storage].after : low + 1;
+    const double below = a - value, above = next - a;
+    return sign | (below < above ? low : below > above ? high : low & 1 ? high : low);
+}
+
+static bool is_nan_code(tessera_storage storage, uint32_t code) { return isnan(decode(storage, code)); }
+
+// Flush denormals to zero and take them for zero, as a host that was linked with -ffast-math would. Whatever has
+// denormal codes of its own must come out the same.
+static void flush_denormals(bool on) {
+#if defined(__x86_64__)
+    __builtin_ia32_ldmxcsr(on ? 0x1f80u | 0x8040u : 0x1f80u);
+#elif defined(__aarch64__)
+    const uint64_t fpcr = on ? 1u << 24 : 0;
+    __asm__ volatile("msr fpcr, %0" ::"r"(fpcr) : "memory");
+#else
+    (void)on;
+#endif
+}
+
+__attribute__((noinline)) static void fetch(tessera_storage storage, const void *base, int64_t at, int count,
+                                            lanes *x) {
+    *x = of_f(v_fetch(storage, base, at, count));
+}
+
+__attribute__((noinline)) static void put(tessera_storage storage, void *base, int64_t at, int count, const lanes *x) {
+    v_put(storage, base, at, count, v_load(x->f));
+}
+
+// Every code of a storage read, and written back.
+static void check_codes(tessera_storage storage, bool flush) {
+    const int bits = formats[storage].bits;
+    for (uint32_t first = 0; first < 1u << bits; first += LANES) {
+        lanes code, got, back, want;
+        uint8_t bytes[4 * LANES] = {0}, again[4 * LANES] = {0};
+        for (uint32_t l = 0; l < LANES; l++) {
+            code.u[l] = (first + l) & ((1u << bits) - 1);
+            want.f[l] = decode(storage, code.u[l]);
+            for (uint32_t b = 0; b < (uint32_t)bits; b += 4)
+                bytes[(l * (uint32_t)bits + b) / 8] |= (uint8_t)((code.u[l] >> b & 15) << (l * (uint32_t)bits + b) % 8);
+        }
+        flush_denormals(flush);
+        fetch(storage, bytes, 0, LANES, &got);
+        if (bits > 4) put(storage, again, 0, LANES, &want);
+        flush_denormals(false);
+        check(formats[storage].name, same_float, &got, &want, 1, &code);
+        if (bits == 4) continue;
+        for (int l = 0; l < LANES; l++) {
+            back.u[l] = load_bits(again + l * bits / 8, bits / 8);
+            if (is_nan_code(storage, code.u[l]) && is_nan_code(storage, back.u[l])) back.u[l] = code.u[l];
+        }
+        check(formats[storage].name, same_bits, &back, &code, 1, &want);
+    }
+}
+
+static void test_codes(void) {
+    for (int storage = TESSERA_STORAGE_FP16; storage <= TESSERA_STORAGE_E2M1; storage++) {
+        check_codes((tessera_storage)storage, false);
+        check_codes((tessera_storage)storage, true);
+    }
+}
+
+static void check_rounding_of(tessera_storage storage, const lanes *in) {
+    const int bytes = formats[storage].bits / 8;
+    lanes want;
+    for (int l = 0; l < LANES; l++) want.u[l] = encode(storage, in->f[l]);
+    for (int flush = 0; flush < 2; flush++) {
+        uint8_t list[4 * LANES];
+        lanes got;
+        flush_denormals(flush);
+        put(storage, list, 0, LANES, in);
+        flush_denormals(false);
+        for (int l = 0; l < LANES; l++) {
+            got.u[l] = load_bits(list + l * bytes, bytes);
+            if (is_nan_code(storage, want.u[l]) && is_nan_code(storage, got.u[l])) got.u[l] = want.u[l];
+        }
+        check(formats[storage].name, same_bits, &got, &want, 1, in);
+    }
+}
+
+// Each midpoint of two codes and its neighbours, with both signs, and numbers anywhere.
+static void test_rounding(void) {
+    for (int storage = TESSERA_STORAGE_FP16; storage <= TESSERA_STORAGE_E4M3; storage++) {
+        const uint32_t last = formats[storage].last;
+        lanes in;
+        int filled = 0;
+        for (uint32_t code = 0; code <= last; code++) {
+            const double low = decode((tessera_storage)storage, code);
+            const double high = code == last ? 2 * low - decode((tessera_storage)storage, code - 1)
+                                             : decode((tessera_storage)storage, code + 1);
+            const float middle = (float)((low + high) / 2);
+            const float about[] = {nextafterf(middle, 0.0f), middle, nextafterf(middle, INFINITY)};
+            for (int n = 0; n < 6; n++) {
+                in.f[filled++] = n % 2 ? -about[n / 2] : about[n / 2];
+                if (filled < LANES) continue;
+                check_rounding_of((tessera_storage)storage, &in);
+                filled = 0;
+            }
+        }
+        for (int l = 0; l < LANES && filled; l++) in.f[l] = l < filled ? in.f[l] : 0.0f;
+        check_rounding_of((tessera_storage)storage, &in);
+        for (int n = 0; n < 20000; n++) {
+            for (int l = 0; l < LANES; l++) in.u[l] = random_bits();
+            check_rounding_of((tessera_storage)storage, &in);
+        }
+        for (int i = 0; i < COUNT(edges); i++) {
+            in = edge(i, 1);
+            check_rounding_of((tessera_storage)storage, &in);
+        }
+    }
+}
+
+// The operand lies at the head or the end of the page, so that it alone can be read.
+static void check_fetch(tessera_storage storage, int where, int at, int count) {
+    const int bits = formats[storage].bits;
+    const int begin = at * bits / 8, end = count ? ((at + count) * bits + 7) / 8 : begin;
+    const uint8_t *operand = place(where, (size_t)(end - begin));
+    const void *base = (const void *)((uintptr_t)operand - (uintptr_t)begin);
+    lanes got, want = {.u = {0}};
+    fill_page();
+    const int skipped = at - 8 * begin / bits; // of the operand's first byte
+    for (int l = 0; l < count; l++) want.f[l] = decode(storage, load_element(operand, bits, skipped + l));
+    fetch(storage, base, at, count, &got);
+    check(formats[storage].name, same_float, &got, &want, 0, NULL);
+}
+
+static void test_fetch(void) {
+    for (int storage = TESSERA_STORAGE_FP32; storage <= TESSERA_STORAGE_E2M1; storage++)
+        for (int where = 0; where < 2; where++)
+            for (int at = 0; at < 2 * LANES; at++)
+                for (int count = 0; count <= LANES; count++) check_fetch((tessera_storage)storage, where, at, count);
+}
+
+static void check_put(tessera_storage storage, int where, int at, int count) {
+    const int bytes = formats[storage].bits / 8;
+    uint8_t *operand = place(where, (size_t)(count * bytes));
+    lanes in, got = {.u = {0}}, want = {.u = {0}};
+    for (int l = 0; l < LANES; l++) in.f[l] = (float)(int32_t)random_bits() * 0x1p-29f;
+    fill_page();
+    memcpy(before, page, page_bytes);
+    put(storage, (void *)((uintptr_t)operand - (uintptr_t)(at * bytes)), at, count, &in);
+    for (int l = 0; l < count; l++) {
+        got.u[l] = load_bits(operand + l * bytes, bytes);
+        want.u[l] = storage == TESSERA_STORAGE_FP32 ? in.u[l] : encode(storage, in.f[l]);
+    }
+    check(formats[storage].name, same_bits, &got, &want, 1, &in);
+    check_untouched(formats[storage].name, operand, (size_t)(count * bytes));
+}
+
+static void test_put(void) {
+    for (int storage = TESSERA_STORAGE_FP32; storage <= TESSERA_STORAGE_E4M3; storage++)
+        for (int where = 0; where < 3; where++)
+            for (int at = 0; at < 3; at++)
+                for (int count = 0; count <= LANES; count++) check_put((tessera_storage)storage, where, at, count);
+}
+
+static void test_scalars(void) {
+    for (int byte = 0; byte < 256; byte++) {
+        const float want = byte == 255 ? NAN : ldexpf(1.0f, byte - 127), got = e8m0((uint8_t)byte);
+        if (!same_float(as_bits(got), as_bits(want)) && complain())
+            printf("e8m0(%d) gave %g, not %g\n", byte, got, want);
+    }
+}
+
+// ---- mathematics ---------------------------------------------------------------------------------------------------
+
+// Greatest error of `word` at LANES points: relative to the result, or absolute.
+static double worst(vf (*word)(vf), double (*exact)(double), const lanes *x, bool relative) {
+    const lanes got = of_f(word(v_load(x->f)));
+    double greatest = 0.0;
+    for (int l = 0; l < LANES; l++) {
+        const double want = exact(x->f[l]), error = fabs(got.f[l] - want) / (relative ? want : 1.0);
+        if (!(error <= greatest)) greatest = error; // a NaN is the greatest error
+    }
+    return greatest;
+}
+
+// The word's greatest error from `from` to `to`, in steps of `step`, must not be above `bound`, the one that
+// cpu_common.h states; nor far below it, or the statement is out of date.
+static void check_bound(const char *word, vf (*vector)(vf), double (*exact)(double), double from, double to,
+                        double step, bool relative, double bound) {
+    double greatest = 0.0;
+    for (double at = from; at <= to; at += step * LANES) {
+        lanes x;
+        for (int l = 0; l < LANES; l++) x.f[l] = (float)fmin(at + step * l, to);
+        const double error = worst(vector, exact, &x, relative);
+        if (!(error <= greatest)) greatest = error;
+    }
+    printf("%s: %s from %g to %g: %s error %.3g\n", test, word, from, to, relative ? "relative" : "absolute", greatest);
+    if (!(greatest <= bound && greatest > bound / 2) && complain())
+        printf("%s: %s is stated as %g\n", test, word, bound);
+}
+
+static vf exp2_of(vf x) { return v_exp2(x); }
+static vf exp2_short_of(vf x) { return v_exp2_short(x); }
+static vf tanh_of(vf x) { return v_tanh(x); }
+
+static void check_point(const char *word, vf (*vector)(vf), float x, float least, float greatest) {
+    const lanes got = of_f(vector(v_set1(x)));
+    for (int l = 0; l < LANES; l++) {
+        const bool right = isnan(least) ? isnan(got.f[l]) : got.f[l] >= least && got.f[l] <= greatest;
+        if (!right && complain())
+            printf("%s: %s(%g) gave %g, not %g to %g\n", test, word, x, got.f[l], least, greatest);
+    }
+}
+
+static void test_exp2(void) {
+    check_bound("v_exp2", v_exp2, exp2, -1.5, 1.5, 0x1p-19, true, 1.7e-7);
+    check_bound("v_exp2", v_exp2, exp2, -125.49, 126.0, 0x1.01p-12, true, 1.7e-7);
+    check_point("v_exp2", exp2_of, 0.0f, 1.0f, 1.0f);
+    check_bound("v_exp2_short", v_exp2_short, exp2, -1.5, 1.5, 0x1p-19, true, 7.5e-5);
+    check_bound("v_exp2_short", v_exp2_short, exp2, -125.49, 126.0, 0x1.01p-12, true, 7.5e-5);
+}
+
+static void test_tanh(void) {
+    check_bound("v_tanh", v_tanh, tanh, -1.0, 1.0, 0x1p-19, false, 2.1e-7);
+    check_bound("v_tanh", v_tanh, tanh, -12.0, 12.0, 0x1.01p-16, false, 2.1e-7);
+}
+
+static void test_math_limits(void) {
+    static const float tiny[] = {-INFINITY, -FLT_MAX, -1e30f, -1000.0f, -160.5f, -160.0f, -151.0f};
+    for (int i = 0; i < COUNT(tiny); i++) {
+        check_point("v_exp2", exp2_of, tiny[i], 0.0f, 0.0f);
+        check_point("v_exp2_short", exp2_short_of, tiny[i], 0.0f, 0.0f);
+    }
+    for (float x = -150.75f; x < -125.5f; x += 0.25f) { // 0 or the number
+        check_point("v_exp2", exp2_of, x, 0.0f, exp2f(x) * 1.001f + 0x1p-149f);
+        check_point("v_exp2_short", exp2_short_of, x, 0.0f, exp2f(x) * 1.001f + 0x1p-149f);
+    }
+    static const uint32_t nans[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0xffffffff, 0x7fc12345};
+    for (int i = 0; i < COUNT(nans); i++) {
+        check_point("v_exp2", exp2_of, as_float(nans[i]), NAN, NAN);
+        check_point("v_exp2_short", exp2_short_of, as_float(nans[i]), NAN, NAN);
+        check_point("v_tanh", tanh_of, as_float(nans[i]), NAN, NAN);
+    }
+    static const float large[] = {20.0f, 50.0f, 1e10f, FLT_MAX, INFINITY};
+    for (int i = 0; i < COUNT(large); i++) {
+        check_point("v_tanh", tanh_of, large[i], 1.0f, 1.0f);
+        check_point("v_tanh", tanh_of, -large[i], -1.0f, -1.0f);
+    }
+}
+
+// Philox4x32-10 as the paper states it.
+static void philox(uint32_t c[4], uint32_t key0, uint32_t key1) {
+    for (int round = 0; round < 10; round++, key0 += 0x9E3779B9u, key1 += 0xBB67AE85u) {
+        const uint64_t p0 = (uint64_t)0xD2511F53u * c[0], p1 = (uint64_t)0xCD9E8D57u * c[2];
+        const uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ key0, (uint32_t)p1, (uint32_t)(p0 >> 32) ^ c[3] ^ key1,
+                                  (uint32_t)p0};
+        memcpy(c, next, sizeof next);
+    }
+}
+
+static void check_philox(const lanes counter[4], uint64_t seed) {
+    vi x[4];
+    lanes want[4];
+    for (int n = 0; n < 4; n++) x[n] = v_load_i(counter[n].i);
+    v_philox(x, seed);
+    for (int l = 0; l < LANES; l++) {
+        uint32_t c[4] = {counter[0].u[l], counter[1].u[l], counter[2].u[l], counter[3].u[l]};
+        philox(c, (uint32_t)seed, (uint32_t)(seed >> 32));
+        for (int n = 0; n < 4; n++) want[n].u[l] = c[n];
+    }
+    for (int n = 0; n < 4; n++) {
+        const lanes got = of_i(x[n]);
+        check("v_philox", same_bits, &got, &want[n], 4, counter);
+    }
+}
+
+static void test_philox(void) {
+    static const struct {
+        uint32_t counter[4], key[2], answer[4];
+    } known[] = {
+        // Random123, kat_vectors
+        {{0, 0, 0, 0}, {0, 0}, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
+        {{0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff},
+         {0xffffffff, 0xffffffff},
+         {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
+        {{0x243f6a88, 0x85a308d3, 0x13198a2e, 0x03707344},
+         {0xa4093822, 0x299f31d0},
+         {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+    };
+    lanes counter[4];
+    for (int k = 0; k < COUNT(known); k++) {
+        vi x[4];
+        for (int n = 0; n < 4; n++) x[n] = v_set1_i((int32_t)known[k].counter[n]);
+        v_philox(x, (uint64_t)known[k].key[1] << 32 | known[k].key[0]);
+        for (int n = 0; n < 4; n++) {
+            const lanes got = of_i(x[n]), want = of_i(v_set1_i((int32_t)known[k].answer[n]));
+            check("v_philox, known answer", same_bits, &got, &want, 0, NULL);
+        }
+    }
+    for (int n = 0; n < 1000; n++) {
+        for (int c = 0; c < 4; c++)
+            for (int l = 0; l < LANES; l++) counter[c].u[l] = random_bits();
+        check_philox(counter, (uint64_t)random_bits() << 32 | random_bits());
+    }
+}
+
+// ---- pairs of bf16 -------------------------------------------------------------------------------------------------
+
+#ifdef __AVX512BF16__
+// As v_store_bf16, but denormals become 0.
+static uint32_t pair_code(float x) {
+    const uint32_t sign = as_bits(x) >> 16 & 0x8000;
+    return fabsf(x) < FLT_MIN ? sign : encode(TESSERA_STORAGE_BF16, x);
+}
+
+static bool same_pair(uint32_t a, uint32_t b) {
+    return same_float(a << 16, b << 16) && same_float(a & 0xffff0000, b & 0xffff0000);
+}
+
+static void check_pairs(const lanes in[2]) {
+    const vf low = v_load(in[0].f), high = v_load(in[1].f);
+    const lanes across = of_i(v_pair_lanes(low, high)), row = of_i(v_pair_row(low, high));
+    lanes want_across, want_row;
+    for (int l = 0; l < LANES; l++) {
+        const float *from = l < LANES / 2 ? &in[0].f[2 * l] : &in[1].f[2 * l - LANES];
+        want_across.u[l] = pair_code(in[1].f[l]) << 16 | pair_code(in[0].f[l]);
+        want_row.u[l] = pair_code(from[1]) << 16 | pair_code(from[0]);
+    }
+    check("v_pair_lanes", same_pair, &across, &want_across, 2, in);
+    check("v_pair_row", same_pair, &row, &want_row, 2, in);
+}
+
+static void test_pairs(void) {
+    for (int i = 0; i < COUNT(edges); i++)
+        for (int j = 0; j < COUNT(edges); j++) check_pairs((lanes[2]){edge(i, 1), edge(j, 3)});
+    for (uint32_t code = 0; code < 0x10000; code += LANES) { // each midpoint, and a number beside it
+        lanes in[2];
+        for (uint32_t l = 0; l < LANES; l++) {
+            in[0].u[l] = (code + l) << 16 | 0x8000;
+            in[1].u[l] = in[0].u[l] + (l % 2 ? 1u : -1u);
+        }
+        check_pairs(in);
+    }
+}
+
+// acc + a.low * b.low + a.high * b.high, a rounding or two.
+static void test_dot2(void) {
+    for (int n = 0; n < 100000; n++) {
+        lanes in[3], want;
+        double slack[LANES];
+        for (int l = 0; l < LANES; l++) {
+            in[0].f[l] = (float)(int32_t)random_bits() * 0x1p-29f;
+            for (int k = 1; k < 3; k++) // exponents -8 .. 7, all signs and mantissas
+                in[k].u[l] = (random_bits() & 0x87ff87ffu) + 0x3b803b80u;
+            const double low = (double)as_float(in[1].u[l] << 16) * as_float(in[2].u[l] << 16);
+            const double high = (double)as_float(in[1].u[l] & 0xffff0000) * as_float(in[2].u[l] & 0xffff0000);
+            want.f[l] = (float)(in[0].f[l] + low + high);
+            slack[l] = 0x1p-23 * (fabs(in[0].f[l]) + fabs(low) + fabs(high));
+        }
+        const lanes got = of_f(v_dot2(v_load(in[0].f), v_load(in[1].f), v_load(in[2].f)));
+        for (int l = 0; l < LANES; l++)
+            if (fabs((double)got.f[l] - want.f[l]) <= slack[l]) want.f[l] = got.f[l];
+        check("v_dot2", same_float, &got, &want, 3, in);
+    }
+}
+#endif
+
+// ---- all of it -----------------------------------------------------------------------------------------------------
+
+static const char *missing(void) { // instructions that this CPU lacks, or NULL
+#if defined(__x86_64__)
+    __builtin_cpu_init();
+#if defined(__AVX512BF16__)
+    if (!__builtin_cpu_supports("avx512bf16")) return "AVX512_BF16";
+#endif
+#if defined(__AVX512F__)
+    if (!(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+          __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+          __builtin_cpu_supports("avx512vl")))
+        return "AVX-512";
+#elif defined(__AVX2__)
+    if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return "AVX2";
+#elif defined(__SSE4_2__)
+    if (!__builtin_cpu_supports("sse4.2")) return "SSE4.2";
+#endif
+#endif
+    return NULL;
+}
+
+static const struct {
+    const char *name;
+    void (*run)(void);
+} tests[] = {
+    {"float words", test_float_words},
+    {"multiply-add", test_fma},
+    {"unary words", test_unary_words},
+    {"limits of v_round", test_round_limits},
+    {"v_scale2", test_scale2},
+    {"integer words", test_integer_words},
+    {"shifts", test_shifts},
+    {"integers and floats", test_int_and_float},
+    {"v_mul_wide", test_mul_wide},
+    {"choices", test_choices},
+    {"v_transpose", test_transpose},
+    {"loads", test_loads},
+    {"stores", test_stores},
+    {"every code", test_codes},
+    {"rounding", test_rounding},
+    {"v_fetch", test_fetch},
+    {"v_put", test_put},
+    {"scales", test_scalars},
+    {"v_exp2", test_exp2},
+    {"v_tanh", test_tanh},
+    {"limits of mathematics", test_math_limits},
+    {"v_philox", test_philox},
+#ifdef __AVX512BF16__
+    {"pairs", test_pairs},
+    {"v_dot2", test_dot2},
+#endif
+};
+
+__attribute__((noinline)) static int run_all(void) {
+    int passed = 0;
+    before = malloc(page_bytes);
+    if (!before) return 2;
+    for (int n = 0; n < COUNT(tests); n++) {
+        test = tests[n].name;
+        failed_checks = 0;
+        tests[n].run();
+        if (failed_checks) printf("%s: %d checks failed\n", test, failed_checks);
+        passed += failed_checks == 0;
+    }
+    free(before);
+    printf("%d passed, %d failed\n", passed, COUNT(tests) - passed);
+    return passed == COUNT(tests) ? 0 : 1;
+}
+
+int main(void) {
+    const char *lacking = missing();
+    if (lacking) {
+        printf("skipped: this CPU lacks %s\n", lacking);
+        return 77;
+    }
+    if (!make_page()) {
+        perror("mmap");
+        return 2;
+    }
+    return run_all();
+}
