@@ -224,8 +224,7 @@ static fmha_fwd_outcome settle_lengths(fmha_fwd_problem *p, const char *name, in
     if (!list && mean < least) return WRONG("-%s=%d: at least %d", name, mean, least);
     for (int32_t b = 0; b < o->b; b++) {
         lengths[b] = list ? list[b] : mean;
-        if (lengths[b] < least)
-            return WRONG("-%s: length %d of sequence %d is less than %d", name, lengths[b], b, least);
+        if (lengths[b] < 0) return WRONG("-%s: length %d of sequence %d is less than 0", name, lengths[b], b);
         if (rooms[b] && lengths[b] > rooms[b])
             return WRONG("-%s: length %d of sequence %d does not fit its pad of %d", name, lengths[b], b, rooms[b]);
     }

@@ -104,11 +104,11 @@ typedef struct check {
 } check;
 
 // For e4m3 outputs CK allows an absolute error of 32, which no row of an attention can miss. Here: half a step of the
-// type and a little.
+// type, and probabilities rounded to bf16 times values up to 3.
 static fmha_fwd_tolerance tolerance_of(const fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     fmha_fwd_tolerance t = fmha_fwd_ck_tolerance(p->dtype);
-    if (p->dtype == TESSERA_FP8) t.rtol = 0.08, t.atol = 0.004;
+    if (p->dtype == TESSERA_FP8) t.rtol = 0.08, t.atol = 0.008;
     if (o->rtol >= 0) t.rtol = o->rtol;
     if (o->atol >= 0) t.atol = o->atol;
     if (o->lse_atol >= 0) t.lse_atol = o->lse_atol;
