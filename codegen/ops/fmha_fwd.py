@@ -79,6 +79,7 @@ def make_space(mask: str) -> Space:
                 "hdim",
                 tuple(_hdim_word(*hdim) for hdim in HDIMS),
                 tuple(f"d{q}" for q, _ in HDIMS),
+                short=tuple(f"d{_hdim_word(*hdim)}" for hdim in HDIMS),
                 views={"hdim_q": _hdim_view(0), "hdim_v": _hdim_view(1)},
             ),
             Axis("dtype", DTYPES, DTYPES),
@@ -173,8 +174,15 @@ class Tile:
         """CK's fields. bn1 and bk0max are those of the call's head dims, which 0 stands for."""
         block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0, "bn1": 0, "bk1": self.bn0, "bk0max": 0}
         warps = {f"r{side}{gemm}": 1 for gemm in (0, 1) for side in "mnk"}
-        shape = {"m": self.nv * target.lanes, "n": self.mr, "k": self.wk}
+        shape = self.register_tile(target)
         return block | warps | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
+
+    def register_tile(self, target: Target) -> dict[str, int]:
+        """Rows, keys and multiply-adds of one lane that a step of the main loop takes: qr has rows along the lanes."""
+        rows, keys = self.nv * target.lanes, self.mr
+        if self.pipeline == "decode":
+            rows, keys = keys, rows
+        return {"m": rows, "n": keys, "k": self.wk}
 
     def complaints(self, target: Target) -> Iterator[str]:
         """Why the tile does not fit the target."""
@@ -185,9 +193,9 @@ class Tile:
         if min(self.bm0, self.bn0, self.mr, self.nv) < 1 or not 0 < self.efficiency <= 1:
             yield "bm0, bn0, mr, nv must be positive and 0 < efficiency <= 1"
             return
-        rows = self.nv * target.lanes
+        rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
-            yield f"bm0 = {self.bm0} is no multiple of nv x lanes = {rows}"
+            yield f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
         registers = self.mr * self.nv + self.nv + 1
         if registers > target.registers:
             yield f"mr x nv + nv + 1 = {registers} vector registers, {target.name} has {target.registers}"
@@ -246,7 +254,8 @@ class FmhaFwd(Operation):
         """Tile and pipeline in CK's names."""
         hdim_q, hdim_v = HDIMS[first]
         tile: Tile = instance.tile
-        warp = f"w{tile.nv * instance.target.lanes}x{tile.mr}x{tile.wk}"
+        shape = tile.register_tile(instance.target)
+        warp = f"w{shape['m']}x{shape['n']}x{shape['k']}"
         return (
             f"b{tile.bm0}x{tile.bn0}x{tile.bk0}x",
             f"{hdim_v}x{tile.bn0}x{hdim_q}",
