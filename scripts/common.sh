@@ -127,7 +127,7 @@ pip_remedy="check the network, or PIP_INDEX_URL and proxies; offline: --wheels D
 prepare_tools() {
     local kind
     "$python" -c 'import sys' 2>/dev/null && "$python" -m pip --version >/dev/null 2>&1 ||
-        step "python environment" "install Python 3.10 or newer (Debian: apt-get install python3 python3-venv)" make_venv
+        step "python environment" "install Python 3.10 or newer (Debian: apt-get install python3-venv); else $pip_remedy" make_venv
     for kind; do
         cmp -s "$root/scripts/requirements-$kind.txt" "$venv/$kind.installed" || step "wheels: $kind" "$pip_remedy" install_wheels "$kind"
     done

@@ -28,7 +28,11 @@ def main() -> int:
     if options.wheels:
         shutil.copy(options.wheels / name, wheel)
     else:
-        download(name, wheel)
+        index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/") + "/pip/"
+        try:
+            download(index, name, wheel)
+        except OSError as error:
+            sys.exit(f"{index}: {error}")
 
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     if digest not in pins:
@@ -38,12 +42,11 @@ def main() -> int:
     return 0
 
 
-def download(name: str, wheel: Path) -> None:
-    """Looks the wheel up in the index that pip would use. urllib honours http_proxy, https_proxy and no_proxy."""
+def download(index: str, name: str, wheel: Path) -> None:
+    """Looks the wheel up in an index as pip does. urllib honours http_proxy, https_proxy and no_proxy."""
     certificates = os.environ.get("PIP_CERT")
     if certificates:
         os.environ.setdefault("SSL_CERT_FILE", certificates)
-    index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/") + "/pip/"
     with urllib.request.urlopen(index, timeout=60) as page:
         link = re.search(rf'href="([^"]*{re.escape(name)}[^"]*)"', page.read().decode())
     if not link:
