@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from codegen import Refused, emit, one_of, show
-from codegen.check import check
+from codegen.check import check, check_renders
 from codegen.ops import parse_apis
 from codegen.receipts import DEFAULT, find_receipt, read_receipts
 from codegen.render import instance_source
@@ -138,6 +138,8 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
 
 def emit_all(selections: list[Selection], folder: Path) -> None:
     """Writes every file."""
+    for selection in selections:
+        check_renders(selection.instances)
     plans = [
         partial(emit.Plan, selection.op, selection.instances, folder, progress) for selection in selections
     ]
@@ -149,6 +151,8 @@ def list_all(selections: list[Selection], options: argparse.Namespace) -> None:
     """Lists the sources in a file: kernels, then the table. As in CK, they lie beside the list by default."""
     folder = (options.output_dir or options.list_blobs.parent).resolve()
     files = [folder / file for selection in selections for file in emit.compiled_files(selection)]
+    for selection in selections:
+        check_renders(selection.instances)
     try:
         options.list_blobs.write_text("".join(f"{file}\n" for file in files), encoding="utf-8")
     except OSError as error:

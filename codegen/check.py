@@ -3,8 +3,14 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
+import operator
+from collections.abc import Iterator
+
 from codegen import Refused
-from codegen.space import Region, covers
+from codegen.render import instance_source
+from codegen.space import Region, bits, covers, held_values
 from codegen.spec import NAME_LIMIT, Instance, Operation
 
 
@@ -31,20 +37,42 @@ def check_names(instances: list[Instance]) -> None:
             )
 
 
+def check_renders(instances: list[Instance]) -> None:
+    """Every template renders for every target that uses it, twice the same."""
+    for instance in {(instance.template, instance.target.name): instance for instance in instances}.values():
+        if instance_source(instance) != instance_source(instance):
+            raise Refused(f"templates/{instance.template} renders differently each time for {instance.name}")
+
+
 def check_shadows(op: Operation, instances: list[Instance]) -> None:
     """Refuses an instance when another serves all that it does at no greater cost for every size."""
-    groups: dict[tuple[str, Region], list[Instance]] = {}
+    by_target: dict[str, dict[Region, list[Instance]]] = {}
     for instance in instances:
-        groups.setdefault((instance.target.name, instance.region), []).append(instance)
-    for (target, region), group in groups.items():
-        rivals = list(group)
-        for (other_target, other_region), others in groups.items():
-            if other_target == target and other_region != region and covers(other_region, region):
-                rivals += others
-        for instance in group:
-            for rival in rivals:
+        by_target.setdefault(instance.target.name, {}).setdefault(instance.region, []).append(instance)
+    for groups in by_target.values():
+        for region, wider in _covering(list(groups)):
+            rivals = [rival for other in wider for rival in groups[other]]
+            for instance, rival in itertools.product(groups[region], rivals):
                 if rival is not instance and op.shadows(rival, instance):
                     raise Refused(
                         f"{instance.name} would never be chosen: {rival.name} serves all that it does "
                         f"and costs no more for any size"
                     )
+
+
+def _covering(regions: list[Region]) -> Iterator[tuple[Region, list[Region]]]:
+    """Each region with those that cover it, itself among them.
+
+    What covers a region holds each value that occurs in it, so an index from values to the regions that hold
+    them leaves few to be compared.
+    """
+    values = [
+        [(i, v) for i in range(len(region[0])) for v in bits(held_values(region, i))] for region in regions
+    ]
+    holders: dict[tuple[int, int], int] = {}  # axis and value -> set of numbers of regions
+    for number, held in enumerate(values):
+        for value in held:
+            holders[value] = holders.get(value, 0) | 1 << number
+    for region, held in zip(regions, values):
+        candidates = functools.reduce(operator.and_, (holders[value] for value in held))
+        yield region, [regions[number] for number in bits(candidates) if covers(regions[number], region)]

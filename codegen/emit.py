@@ -224,6 +224,8 @@ def compiled_files(selection: Selection) -> list[str]:
 
 def diff(selection: Selection, folder: Path) -> Iterator[str]:
     """Lines of the difference between a folder and what would be written there. Renders all."""
+    if not folder.is_dir():
+        raise Refused(f"cannot compare with {folder}: it is no directory")
     listed = dict.fromkeys(read_manifest(manifest_path(folder, selection.op.api)))
     for file, _, source in sources(selection.op, selection.instances):
         listed.pop(file, None)

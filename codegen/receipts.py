@@ -28,6 +28,10 @@ class Receipt:
     def __str__(self) -> str:
         return self.name if self.number is None else f"{self.number} ({self.name})"
 
+    def selects_none(self, op: Operation) -> bool:
+        """Whether the receipt says that it wants nothing of an api."""
+        return self.alternatives.get(op.api) == []
+
     def region(self, op: Operation) -> Region:
         """The combinations that the receipt selects by."""
         if self.cover:

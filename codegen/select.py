@@ -161,9 +161,10 @@ class Request:
 def select(op: Operation, instances: list[Instance], request: Request, pattern: str | None) -> Selection:
     """The instances that a request asks for. One that leaves none is refused, unless it says so."""
     selection = Selection(op, [], [], None, len(instances), f"receipt {request.receipt}")
-    if pattern is None:
-        selection.about = "the filter asks for none"
-        selection.refused = [(instance, "the filter, which asks for none") for instance in instances]
+    if pattern is None or request.receipt.selects_none(op):
+        who = "the filter" if pattern is None else selection.about
+        selection.about = f"{who} asks for none"
+        selection.refused = [(instance, f"{who}, which asks for none") for instance in instances]
         return selection
     selection.matches = [Match(instance, instance.region, instance.combinations) for instance in instances]
     label = f"receipt {request.receipt}"
@@ -214,7 +215,7 @@ def _narrow(selection: Selection, label: str, region: Region) -> None:
 def _optdim(op: Operation, text: str) -> Iterator[tuple[str, Region]]:
     """CK's --optdim: a list of hdim_q; -1 is all."""
     if text != "-1":
-        words = tuple(text.split(","))
+        words = tuple(word.strip() for word in text.split(","))
         yield f"--optdim {text}", (op.space.clause(Clause(text, op.optdim_field, False, words)),)
 
 

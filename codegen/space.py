@@ -31,6 +31,7 @@ class Axis:
     name: str
     values: tuple[str, ...]
     tokens: tuple[str, ...]
+    short: tuple[str, ...] = ()  # tokens in short names, where they are others
     aliases: dict[str, tuple[str, ...]] = field(
         default_factory=dict
     )  # further words, and the values they stand for
@@ -106,8 +107,11 @@ class Space:
         for word in clause.words:
             mask |= axis.parse(word, view)
         i = self.index[axis.name]
-        held = self.full[i] & ~mask if clause.negated else mask
-        return (*self.full[:i], held, *self.full[i + 1 :])
+        return self.held(i, self.full[i] & ~mask if clause.negated else mask)
+
+    def held(self, i: int, mask: int) -> Box:
+        """The box that holds axis number i to a set of values and leaves the others free."""
+        return (*self.full[:i], mask, *self.full[i + 1 :])
 
     def where(self, text: str) -> Region:
         """The combinations that clauses on axes leave."""

@@ -12,7 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
-from codegen.space import Box, Region, Space, bits, held_values, region_minus, region_size
+from codegen.space import Box, Region, Space, bits, held_values, region_meet, region_minus, region_size
 from codegen.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -214,11 +214,19 @@ class Operation(ABC):
                 fields[field.name] = partial(_tile_field, field.name)
         return fields
 
-    def compiled_tokens(self, region: Region) -> list[str]:
-        """The tokens of axes that a region holds to one value."""
-        tokens = []
-        for i, axis in enumerate(self.space.axes):
-            mask = held_values(region, i)
-            if len(axis.values) > 1 and mask.bit_count() == 1:
-                tokens.append(axis.tokens[mask.bit_length() - 1])
-        return tokens
+    def compiled_tokens(self, region: Region) -> tuple[str, ...]:
+        """Short tokens of axes that a region holds to one value, unless the axes before imply it."""
+        if region not in self._compiled:
+            tokens = []
+            rest = self.everything
+            for i, axis in enumerate(self.space.axes):
+                mask = held_values(region, i)
+                if mask.bit_count() == 1 and held_values(rest, i) != mask:
+                    tokens.append((axis.short or axis.tokens)[mask.bit_length() - 1])
+                    rest = region_meet(rest, (self.space.held(i, mask),))
+            self._compiled[region] = tuple(tokens)
+        return self._compiled[region]
+
+    @cached_property
+    def _compiled(self) -> dict[Region, tuple[str, ...]]:
+        return {}

@@ -6,9 +6,11 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from codegen import Refused
+from codegen import Refused, one_of
 from codegen.spec import Operation
 
+# CK's --mask: how names spell masks.
+MASKS = ("simplified", "generic")
 # CK's apis that have no module yet; they are refused by name.
 FUTURE = ("fwd_splitkv", "fwd_appendkv", "pagedkv_prefill", "batch_prefill", "bwd")
 
@@ -24,6 +26,8 @@ def operations(mask: str = "simplified") -> dict[str, Operation]:
 
 def parse_apis(text: str, mask: str) -> list[Operation]:
     """The operations of a comma list."""
+    if mask not in MASKS:
+        raise one_of("mask", mask, MASKS)
     known = operations(mask)
     chosen = []
     for word in text.split(","):

@@ -178,7 +178,7 @@ class Tile:
         return block | warps | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
 
     def register_tile(self, target: Target) -> dict[str, int]:
-        """Rows, keys and multiply-adds of one lane that a step of the main loop takes: qr has rows along the lanes."""
+        """Rows, keys and multiply-adds of a lane in a step of the main loop; qr has rows along the lanes."""
         rows, keys = self.nv * target.lanes, self.mr
         if self.pipeline == "decode":
             rows, keys = keys, rows
@@ -288,17 +288,15 @@ class FmhaFwd(Operation):
         """A region as the C table holds it: pads are no trait there, and head dims are ranges."""
         space = self.space
         kept = [space.index[axis] for axis in SERVED]
+        dtype_axis = space.index["dtype"]
         by_range: dict[tuple[int, int, int], list[Box]] = {}
         for box in region:
-            hdim_q, hdim_v = HDIMS[
-                box[0].bit_length() - 1
-            ]  # the pairs are a chain: the last one covers the others
-            for dtype in bits(box[space.index["dtype"]]):
+            widest = HDIMS[box[0].bit_length() - 1]  # the pairs are a chain: the last one covers the others
+            for dtype in bits(box[dtype_axis]):
                 projected = [mask if i in kept else 1 for i, mask in enumerate(box)]
-                projected[space.index["dtype"]] = 1 << dtype
-                by_range.setdefault((hdim_q, hdim_v, PACKED.get(DTYPES[dtype], 1)), []).append(
-                    tuple(projected)
-                )
+                projected[dtype_axis] = 1 << dtype
+                key = (*widest, PACKED.get(DTYPES[dtype], 1))
+                by_range.setdefault(key, []).append(tuple(projected))
         rows = []
         for (hdim_q, hdim_v, multiple), boxes in sorted(by_range.items()):
             for box in union(boxes):
