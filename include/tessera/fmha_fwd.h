@@ -99,7 +99,7 @@ typedef struct tessera_fmha_fwd_args {
     const void *q_ptr, *k_ptr, *v_ptr;
     const void *bias_ptr; // bias, or alibi slopes
     const void *q_descale_ptr, *k_descale_ptr, *v_descale_ptr;
-    void *rand_val_ptr; // written with s_randval
+    void *rand_val_ptr; // with s_randval: the byte of every i and j within the logical lengths
     void *lse_ptr;
     void *o_ptr;
     const void *seqstart_q_ptr, *seqstart_k_ptr;
