@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
 // From options to a problem: checks them, settles lengths, lays all buffers out in one arena with guard zones between
 // them, and fills traits, args and inputs.
-#define _DEFAULT_SOURCE // sysconf's _SC_PHYS_PAGES
 #include "fmha_fwd_problem.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/asan_interface.h>
@@ -445,6 +444,30 @@ static void use_dropout(fmha_fwd_problem *p) {
     a->s_randval = 1;
 }
 
+// Bytes that this machine could give; infinite where it does not say.
+static double memory_available(void) {
+    double kilobytes = INFINITY;
+    char line[128];
+    FILE *file = fopen("/proc/meminfo", "r");
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "MemAvailable: %lf kB", &kilobytes) == 1) break;
+    if (file) fclose(file);
+    return kilobytes * 1024;
+}
+
+// Refuses what no machine, or this one, can hold.
+static fmha_fwd_outcome check_memory(const fmha_fwd_options *o, double bytes, const char *what,
+                                     fmha_fwd_result *result) {
+    double available = memory_available();
+    if (bytes >= 0x1p62)
+        return WRONG("-b=%d -h=%d -s=%d -s_k=%d -d=%d: the size of %s overflows 64 bits", o->b, o->h, o->s, o->s_k,
+                     o->d, what);
+    if (bytes > available)
+        return WRONG("-b=%d -h=%d -s=%d -s_k=%d -d=%d: %s take %.1f GB, and this machine has %.1f GB to give", o->b,
+                     o->h, o->s, o->s_k, o->d, what, bytes / 1e9, available / 1e9);
+    return FMHA_FWD_OK;
+}
+
 // Places the buffers one after the other, at least FMHA_FWD_GUARD bytes apart.
 static fmha_fwd_outcome place(fmha_fwd_problem *p, fmha_fwd_result *result) {
     const fmha_fwd_options *o = &p->options;
@@ -454,17 +477,12 @@ static fmha_fwd_outcome place(fmha_fwd_problem *p, fmha_fwd_result *result) {
         if (id == BUFFER_O) p->input_bytes = end;
         if (!buffer->used) continue;
         if (buffer->bytes < 0 || buffer->bytes > INT64_MAX / BUFFER_COUNT / 2)
-            return WRONG("-b=%d -h=%d -s=%d -s_k=%d -d=%d: the size of %s overflows 64 bits", o->b, o->h,
-                         p->max_seqlen_q, p->max_seqlen_k, o->d, fmha_fwd_buffer_name((fmha_fwd_buffer_id)id));
+            return check_memory(o, INFINITY, fmha_fwd_buffer_name((fmha_fwd_buffer_id)id), result);
         buffer->offset = (end + FMHA_FWD_GUARD + 63) / 64 * 64 + (int64_t)o->misalign * buffer->element_bytes;
         end = buffer->offset + buffer->bytes + FMHA_FWD_GUARD;
     }
     p->arena_bytes = (end + 63) / 64 * 64;
-    double have = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    if ((double)p->arena_bytes > have)
-        return WRONG("-b=%d -h=%d -s=%d -s_k=%d -d=%d: %.1f GB of buffers, and this machine has %.1f GB", o->b, o->h,
-                     p->max_seqlen_q, p->max_seqlen_k, o->d, (double)p->arena_bytes / 1e9, have / 1e9);
-    return FMHA_FWD_OK;
+    return check_memory(o, (double)p->arena_bytes, "the buffers", result);
 }
 
 // Guards hold their pattern, payloads the unwritten one.
@@ -522,7 +540,7 @@ static void set_sizes(fmha_fwd_problem *p) {
     a->hdim_v = o->d_v;
     a->nhead_q = o->h;
     a->nhead_k = o->h_k;
-    a->scale_s = o->scale_s != 0 ? o->scale_s : (float)(1 / __builtin_sqrt((double)o->d));
+    a->scale_s = o->scale_s != 0 ? o->scale_s : (float)(1 / sqrt((double)o->d));
     a->logits_soft_cap = o->logits_soft_cap;
     a->window_size_left = p->mask.left;
     a->window_size_right = p->mask.right;
@@ -613,6 +631,9 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     const fmha_fwd_options *o = &p->options;
     if (read_texts(p, result) || check_numbers(p, result)) return result->outcome;
     p->seed = o->seed ? o->seed : (uint64_t)time(NULL) * 1000003 + (uint64_t)clock();
+    // The lists of lengths come before sizes are exact, so that a wild -b must be caught by what q takes at least.
+    double q = (double)o->b * o->h * (o->s_list ? 1 : o->s) * o->d / 2, all_lists = 4.0 * sizeof(int32_t) * o->b;
+    if (check_memory(o, q + all_lists, "q and the lengths", result)) return result->outcome;
     size_t lists = (size_t)o->b * sizeof(int32_t);
     p->seqlen_q = calloc(1, lists), p->seqlen_k = calloc(1, lists);
     p->room_q = calloc(1, lists), p->room_k = calloc(1, lists);
@@ -632,10 +653,7 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     if (place(p, result)) return result->outcome;
 
     tessera_status status = tessera_device_open(o->device, &p->device);
-    if (status != TESSERA_SUCCESS) {
-        fmha_fwd_fail_status(result, status, "-device");
-        return result->outcome = FMHA_FWD_DEVICE_ERROR;
-    }
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "-device");
     if (allocate(p, result)) return result->outcome;
     set_pointers(p);
     put_lengths(p);

@@ -233,48 +233,72 @@ static int at_tile_edge(const fmha_fwd_problem *p, int32_t i, int32_t seqlen_q) 
     return i == seqlen_q - 1 || first % tile + group >= tile || last % tile < group;
 }
 
-// Every row, or those at tile edges and a share of the others that amounts to SAMPLED_ROWS. Sorted as the reference
-// likes them. NULL when memory ran out.
-static fmha_fwd_row *choose_rows(const fmha_fwd_problem *p, const fmha_fwd_result *result, int64_t *count) {
-    int64_t room = 0;
-    fmha_fwd_row *rows = NULL;
-    *count = 0;
-    // Takes row n when the running sum of SAMPLED_ROWS / rows passes an integer, starting somewhere by the seed.
-    int64_t sum = result->rows ? (int64_t)(p->seed % (uint64_t)result->rows) : 0, some = sampled(p, result);
-    uint64_t jump = p->seed;
+// One row of each of SAMPLED_ROWS equal parts of all rows, by the seed; rows are asked for in order.
+typedef struct picker {
+    int64_t rows, part, picked;
+    uint64_t state;
+} picker;
+
+static void pick_next(picker *p) {
+    int64_t first = p->part * p->rows / SAMPLED_ROWS, next = ++p->part * p->rows / SAMPLED_ROWS;
+    p->state = p->state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    p->picked = first + (int64_t)((p->state >> 24) % (uint64_t)(next - first));
+}
+
+static int is_picked(picker *p, int64_t row) {
+    if (row != p->picked) return 0;
+    if (p->part < SAMPLED_ROWS) pick_next(p);
+    return 1;
+}
+
+typedef struct row_list {
+    fmha_fwd_row *rows;
+    int64_t count, room;
+} row_list;
+
+static int append(row_list *list, fmha_fwd_row row) {
+    if (list->count == list->room) {
+        int64_t room = list->room ? list->room * 2 : 1024;
+        fmha_fwd_row *more = realloc(list->rows, (size_t)room * sizeof *more);
+        if (!more) return -1;
+        *list = (row_list){more, list->count, room};
+    }
+    list->rows[list->count++] = row;
+    return 0;
+}
+
+// Every row, or those picked and those at tile edges. Sorted as the reference likes them. Returns -1 when memory ran
+// out.
+static int choose_rows(const fmha_fwd_problem *p, const fmha_fwd_result *result, row_list *list) {
+    int some = sampled(p, result);
+    picker picker = {.rows = result->rows, .state = p->seed};
+    if (some) pick_next(&picker);
+    int64_t n = 0;
     for (int32_t b = 0; b < p->args.batch; b++) {
         fmha_fwd_sequence s = fmha_fwd_sequence_of(&p->traits, &p->args, b);
         for (int32_t h = 0; h < p->args.nhead_q && !s.skipped; h++)
-            for (int32_t i = 0; i < s.seqlen_q; i++) {
-                jump = jump * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-                sum += 2 * (int64_t)((jump >> 40) % (SAMPLED_ROWS + 1)); // SAMPLED_ROWS on average
-                int chosen = sum >= result->rows;
-                if (chosen) sum -= result->rows;
-                if (some && !chosen && !at_tile_edge(p, i, s.seqlen_q)) continue;
-                if (*count == room) {
-                    room = room ? room * 2 : 1024;
-                    fmha_fwd_row *more = realloc(rows, (size_t)room * sizeof *rows);
-                    if (!more) return free(rows), NULL;
-                    rows = more;
-                }
-                rows[(*count)++] = (fmha_fwd_row){b, h, i};
-            }
+            for (int32_t i = 0; i < s.seqlen_q; i++, n++)
+                if ((!some || is_picked(&picker, n) || at_tile_edge(p, i, s.seqlen_q)) &&
+                    append(list, (fmha_fwd_row){b, h, i}) != 0)
+                    return -1;
     }
-    return rows ? rows : malloc(sizeof *rows);
+    return 0;
 }
 
 fmha_fwd_outcome fmha_fwd_verify(fmha_fwd_problem *p, fmha_fwd_result *result) {
     if (p->options.v == 0) return result->outcome;
-    int64_t count;
-    fmha_fwd_row *rows = choose_rows(p, result, &count);
-    if (!rows) return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the list of rows to verify");
+    row_list list = {0};
+    if (choose_rows(p, result, &list) != 0) {
+        free(list.rows);
+        return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the list of rows to verify");
+    }
     check check = {.problem = p, .result = result, .tolerance = tolerance_of(p)};
     int threads = p->options.threads > 0 ? p->options.threads : tessera_num_threads();
     pthread_mutex_init(&check.lock, NULL);
     int failed = check_guards(p, result) == FMHA_FWD_OK && check_untouched(p, result) == FMHA_FWD_OK &&
-                 fmha_fwd_reference(&p->traits, &p->args, rows, count, threads, check_row, &check);
+                 fmha_fwd_reference(&p->traits, &p->args, list.rows, list.count, threads, check_row, &check);
     pthread_mutex_destroy(&check.lock);
-    free(rows);
+    free(list.rows);
     if (failed) return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the reference");
     result->verification = result->outcome == FMHA_FWD_OK ? FMHA_FWD_VALID : FMHA_FWD_INVALID;
     return result->outcome;

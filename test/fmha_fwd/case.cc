@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+#include "case.h"
+
+#include <cstdlib>
+#include <set>
+#include <sstream>
+#include <stdexcept>
+
+#include "tessera/dispatch.h"
+
+// Takes "-name=N" out of the words; `otherwise` where there is none.
+static int32_t take(std::vector<std::string> &words, const std::string &name, int32_t otherwise) {
+    const std::string start = "-" + name + "=";
+    for (size_t n = words.size(); n-- > 0;)
+        if (words[n].rfind(start, 0) == 0) {
+            otherwise = std::stoi(words[n].substr(start.size()));
+            words.erase(words.begin() + static_cast<std::ptrdiff_t>(n));
+        }
+    return otherwise;
+}
+
+Case::Case(const std::string &text) : words{"tile_example_fmha_fwd", "-v=3", "-warmup=0", "-repeat=1"} {
+    std::istringstream stream(text);
+    for (std::string word; stream >> word;) words.push_back(word);
+    const int32_t min_seqlen_q = take(words, "min_seqlen_q", 0), cu_seqlen = take(words, "cu_seqlen", 0);
+    const int32_t misalign = take(words, "misalign", 0);
+
+    std::vector<char *> argv;
+    for (std::string &word : words) argv.push_back(word.data());
+    char message[512];
+    if (fmha_fwd_read_arguments(static_cast<int>(argv.size()), argv.data(), &arguments, message, sizeof message) != 0) {
+        fmha_fwd_free_arguments(&arguments);
+        throw std::invalid_argument(message);
+    }
+    arguments.options.min_seqlen_q = min_seqlen_q;
+    arguments.options.cu_seqlen = cu_seqlen;
+    arguments.options.misalign = misalign;
+}
+
+Case::~Case() { fmha_fwd_free_arguments(&arguments); }
+
+std::string command(const std::string &arguments) { return "tile_example_fmha_fwd " + arguments; }
+
+void expect_valid(const std::string &arguments) {
+    SCOPED_TRACE(command(arguments));
+    const Case one(arguments);
+    fmha_fwd_result result;
+    fmha_fwd_run(&one.options(), &result);
+    ASSERT_EQ(result.outcome, FMHA_FWD_OK) << result.message;
+    EXPECT_EQ(result.verification, FMHA_FWD_VALID) << result.message;
+    EXPECT_EQ(result.rows_checked, result.rows);
+}
+
+std::vector<tessera_target> built_targets() {
+    const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
+    std::set<tessera_target> targets;
+    for (uint32_t i = 0; i < table->row_count; i++) targets.insert(table->rows[i].target);
+    return {targets.begin(), targets.end()};
+}
+
+static std::string device_of(tessera_target target) { return std::string("cpu:") + tessera_target_string(target); }
+
+std::vector<tessera_target> usable_targets() {
+    std::vector<tessera_target> usable;
+    for (tessera_target target : built_targets()) {
+        tessera_device *device = nullptr;
+        if (tessera_device_open(device_of(target).c_str(), &device) == TESSERA_SUCCESS) usable.push_back(target);
+        tessera_device_close(device);
+    }
+    return usable;
+}
+
+static bool serves(tessera_target target, const std::string &prec) {
+    tessera_dtype dtype;
+    if (tessera_dtype_from_string(prec.c_str(), &dtype) != TESSERA_SUCCESS) throw std::invalid_argument(prec);
+    const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++)
+        for (uint32_t n = 0; n < table->rows[i].served_count; n++)
+            if (table->rows[i].target == target && table->rows[i].served[n].data_type >> dtype & 1) return true;
+    return false;
+}
+
+std::vector<std::string> kinds(const std::vector<std::string> &precs) {
+    std::vector<std::string> all;
+    for (const std::string &prec : precs)
+        for (tessera_target target : usable_targets())
+            if (serves(target, prec)) all.push_back("-prec=" + prec + " -device=" + device_of(target));
+    return all;
+}
+
+bool test_all() {
+    const char *value = std::getenv("TESSERA_TEST_ALL");
+    return value && std::string(value) == "1";
+}

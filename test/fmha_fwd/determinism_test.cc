@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: MIT
+// The same bytes whatever runs them: any number of threads, again and again, on a host's threads in any order. Problems
+// of few rows and long keys are cut along the keys and combined.
+#include <algorithm>
+#include <numeric>
+#include <thread>
+
+#include "problem.h"
+
+namespace {
+
+const char *const shapes[] = {
+    "-b=2 -h=4 -h_k=2 -s=300 -d=64 -mask=2",
+    "-b=1 -h=1 -s=1 -s_k=3000 -d=128",                     // cut
+    "-b=1 -h=4 -h_k=1 -s=2 -s_k=5000 -d=40 -mask=b",       // cut
+    "-b=1 -h=2 -s=130 -s_k=2500 -d=32 -mask=t:-1,2000",    // cut
+    "-mode=1 -b=3 -h=2 -s=1,70,3 -s_k=2500,90,1100 -d=32", // cut where long
+};
+
+const char *const traits[] = {
+    "",
+    "-lse=1",
+    "-p_drop=0.3 -lse=1",
+    "-init_sink=1 -lse=1",
+    "-bias=a -lse=1",
+    "-bias=e:1 -p_drop=0.2 -init_sink=1 -lse=1",
+    "-logits_soft_cap=20",
+};
+
+std::vector<std::string> problems() {
+    std::vector<std::string> all, every_kind = kinds({"fp32"});
+    every_kind.insert(every_kind.end(), {"-prec=bf16", "-prec=fp8bf16"}); // the best instance of each
+    for (const std::string &kind : every_kind)
+        for (const char *shape : shapes)
+            for (const char *trait : traits) all.push_back(kind + " -init=nf -scale_s=0.1 " + shape + " " + trait);
+    return all;
+}
+
+class Threads : public testing::Test {
+  protected:
+    ~Threads() override {
+        tessera_set_num_threads(0);
+        tessera_set_parallel_for(nullptr, nullptr);
+    }
+};
+
+TEST_F(Threads, TheirNumberChangesNothing) {
+    for (const std::string &arguments : problems()) {
+        SCOPED_TRACE(command(arguments));
+        Problem p(arguments);
+        tessera_set_num_threads(1);
+        p.launch();
+        const std::vector<uint8_t> want = p.outputs();
+        p.expect_rows_match(p.rows(23), p.traits->bias_type == TESSERA_BIAS_ALIBI ? p.args->seqlen_k * 0.5 : 0);
+        for (int threads : {2, 3, 5, 8}) {
+            tessera_set_num_threads(threads);
+            p.launch();
+            EXPECT_EQ(p.outputs(), want) << threads << " threads";
+        }
+    }
+}
+
+TEST_F(Threads, RepeatedCallsGiveTheSame) {
+    tessera_set_num_threads(4);
+    for (const char *trait : traits) {
+        const std::string arguments = std::string("-prec=bf16 -init=nf ") + shapes[2] + " " + trait;
+        SCOPED_TRACE(command(arguments));
+        Problem p(arguments);
+        p.launch();
+        const std::vector<uint8_t> want = p.outputs();
+        for (int n = 0; n < 20; n++) {
+            p.launch();
+            ASSERT_EQ(p.outputs(), want) << "call " << n;
+        }
+    }
+}
+
+// ---- a host's loops
+
+void backwards(void *, int64_t count, tessera_parallel_body body, void *context) {
+    while (count-- > 0) body(context, count);
+}
+
+void a_thread_each(void *calls, int64_t count, tessera_parallel_body body, void *context) {
+    ++*static_cast<int *>(calls);
+    std::vector<std::thread> threads;
+    for (int64_t i = 0; i < count; i++) threads.emplace_back(body, context, (i + count / 2) % count);
+    for (std::thread &thread : threads) thread.join();
+}
+
+TEST_F(Threads, AHostsLoopGivesTheSame) {
+    tessera_set_num_threads(6);
+    int calls = 0;
+    for (const std::string &arguments : problems()) {
+        SCOPED_TRACE(command(arguments));
+        tessera_set_parallel_for(nullptr, nullptr);
+        Problem p(arguments);
+        p.launch();
+        const std::vector<uint8_t> want = p.outputs();
+        tessera_set_parallel_for(backwards, nullptr);
+        p.launch();
+        EXPECT_EQ(p.outputs(), want) << "backwards";
+        tessera_set_parallel_for(a_thread_each, &calls);
+        p.launch();
+        EXPECT_EQ(p.outputs(), want) << "a thread each";
+    }
+    EXPECT_GT(calls, 0);
+}
+
+// A sequence's bytes do not depend on which others are in the call, as far as it is not cut.
+TEST_F(Threads, NeighboursChangeNothing) {
+    for (const std::string &kind : kinds({"fp32", "bf16"})) {
+        SCOPED_TRACE(kind);
+        Problem alone(kind + " -init=nf -b=1 -h=2 -s=100 -d=64 -lse=1"),
+            among(kind + " -init=nf -b=4 -h=2 -s=100 -d=64 -lse=1");
+        alone.each('q', [&](int, int h, int i, int d) { return among.q(0, h, i, d); });
+        alone.each('k', [&](int, int h, int i, int d) { return among.k(0, h, i, d); });
+        alone.each('v', [&](int, int h, int i, int d) { return among.v(0, h, i, d); });
+        alone.launch();
+        among.launch();
+        const std::vector<uint8_t> want = alone.outputs(), got = among.outputs();
+        EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin()));
+    }
+}
+
+} // namespace

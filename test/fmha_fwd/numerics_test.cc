@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: MIT
+// Accuracy beyond tolerances: FlashAttention's criterion (the greatest error is at most twice that of a plain
+// computation in the same dtype), and inputs that are hard on a softmax.
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <limits>
+#include <numeric>
+
+#include "case.h"
+#include "fmha_fwd_reference.h"
+#include "problem.h"
+
+namespace {
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
+constexpr float nan = std::numeric_limits<float>::quiet_NaN();
+
+// Rounds to what a plain computation keeps scores and probabilities in: the inputs' type, bf16 where that is narrower.
+float rounded(tessera_dtype dtype, float value) {
+    if (dtype == TESSERA_FP32) return value;
+    if (dtype == TESSERA_FP16) return static_cast<float>(fmha_fwd_decode_fp16(fmha_fwd_encode_fp16(value)));
+    return static_cast<float>(fmha_fwd_decode_bf16(fmha_fwd_encode_bf16(value)));
+}
+
+// Attention of one row as three operations, each rounded: scores, softmax, product with v. Sums in fp32.
+std::vector<float> plain_row(const Problem &p, const fmha_fwd_row &row) {
+    const tessera_fmha_fwd_args &a = *p.args;
+    const tessera_dtype dtype = p.traits->data_type;
+    const int32_t g = row.head / (a.nhead_q / a.nhead_k);
+    std::vector<float> s(static_cast<size_t>(a.seqlen_k), -infinity), o(static_cast<size_t>(a.hdim_v));
+    float max = -infinity, sum = 0;
+    for (int32_t j = 0; j < a.seqlen_k; j++) {
+        if (!fmha_fwd_sees(&a, a.seqlen_q, a.seqlen_k, row.query, j)) continue;
+        float dot = 0;
+        for (int32_t d = 0; d < a.hdim_q; d++) dot += p.q(row.batch, row.head, row.query, d) * p.k(row.batch, g, j, d);
+        s[j] = rounded(dtype, rounded(dtype, dot) * a.scale_s);
+        max = std::max(max, s[j]);
+    }
+    for (float &x : s) sum += x = x == -infinity ? 0 : std::exp(x - max);
+    for (float &x : s) x = sum > 0 ? rounded(dtype, x / sum) : 0;
+    for (int32_t d = 0; d < a.hdim_v; d++) {
+        for (int32_t j = 0; j < a.seqlen_k; j++) o[d] += s[j] * p.v(row.batch, g, j, d);
+        o[d] = static_cast<float>(rounded_output(dtype, o[d]));
+    }
+    return o;
+}
+
+void expect_twice_as_good_as_plain(const std::string &arguments) {
+    SCOPED_TRACE(command(arguments));
+    Problem p(arguments);
+    p.launch();
+    const auto rows = p.rows(97);
+    const auto want = p.reference(rows);
+    double ours = 0, plain = 0, magnitude = 0;
+    for (size_t n = 0; n < rows.size(); n++) {
+        const auto theirs = plain_row(p, rows[n]);
+        for (int32_t d = 0; d < p.args->hdim_v; d++) {
+            const double exact = want.o(n, d);
+            ours = std::max(ours, std::fabs(p.o(rows[n], d) - exact));
+            plain = std::max(plain, std::fabs(static_cast<double>(theirs[d]) - exact));
+            magnitude = std::max(magnitude, std::fabs(exact));
+        }
+        EXPECT_NEAR(p.lse(rows[n]), want.lse(n), 1e-4 + 1e-6 * std::fabs(want.lse(n)));
+    }
+    EXPECT_LE(ours, 2 * plain + 1e-6 * magnitude);
+    EXPECT_LT(plain, magnitude) << "the criterion says nothing";
+}
+
+TEST(Numerics, ErrorIsAtMostTwiceThatOfPlainAttention) {
+    for (const std::string &kind : kinds({"fp32", "fp16", "bf16", "fp8bf16", "fp8fp32"}))
+        for (const char *shape : {"-d=64 -s=128 -s_k=300", "-d=128 -d_v=40 -s=200 -mask=2", "-d=256 -s=65 -s_k=1000"})
+            for (const char *init : {"-init=nf", "-init=uf", "-init=ui"})
+                expect_twice_as_good_as_plain(kind + " -b=1 -h=2 -h_k=1 -lse=1 " + shape + " " + init);
+}
+
+// ---- hard inputs: an edit of the inputs, then every row against the reference
+
+struct Hard {
+    const char *name;
+    const char *arguments;
+    std::function<void(Problem &)> edit;
+    double greatest_score = 0; // beyond what CK's tolerances are made for
+};
+
+void PrintTo(const Hard &one, std::ostream *out) { *out << one.arguments; }
+
+void fill(Problem &p, char tensor, float value) {
+    p.each(tensor, [=](int, int, int, int) { return value; });
+}
+
+const Hard hard[] = {
+    {"AllEqual", "-s_k=257", [](Problem &p) { fill(p, 'q', 1), fill(p, 'k', 1), fill(p, 'v', 1); }},
+    {"AllZero", "-s_k=257", [](Problem &p) { fill(p, 'q', 0), fill(p, 'k', 0), fill(p, 'v', 0); }},
+    {"LargeScores", "-scale_s=8", [](Problem &) {}, 1000},
+    {"LargeNegativeScores", "-s_k=300",
+     [](Problem &p) { fill(p, 'q', 16), p.each('k', [](int, int, int j, int) { return -8.f - j % 3; }); }},
+    {"OneHugeKey", "-s_k=300",
+     [](Problem &p) { p.each('k', [](int, int, int j, int) { return j == 131 ? 64.f : 0.5f; }); }},
+    {"HugeKeyFirst", "-s_k=300",
+     [](Problem &p) { p.each('k', [](int, int, int j, int) { return j == 0 ? 64.f : 0.5f; }); }},
+    {"RisingMaximum", "-s_k=700",
+     [](Problem &p) { fill(p, 'q', 1), p.each('k', [](int, int, int j, int) { return j / 64.f; }); }},
+    {"FallingMaximum", "-s_k=700",
+     [](Problem &p) { fill(p, 'q', 1), p.each('k', [](int, int, int j, int) { return (700 - j) / 64.f; }); }},
+    {"TinyInputs", "-scale_s=1",
+     [](Problem &p) { fill(p, 'q', 0x1p-9f), fill(p, 'k', 0x1p-9f), fill(p, 'v', 0x1p-9f); }},
+    {"NegativeScale", "-scale_s=-0.3", [](Problem &) {}},
+    {"ZeroScale", "-s_k=130", [](Problem &p) { p.args->scale_s = 0; }},
+    {"TinySoftCap", "-logits_soft_cap=0.01 -s_k=130", [](Problem &) {}},
+    {"HugeSoftCap", "-logits_soft_cap=10000 -s_k=130", [](Problem &) {}},
+    {"SoftCapOfLargeScores", "-logits_soft_cap=30 -scale_s=100 -s_k=130", [](Problem &) {}, 30},
+    {"LargeBias", "-bias=e -s_k=200",
+     [](Problem &p) { p.each_bias([](int i, int j) { return (i * 7 + j * 13) % 5 * 1000.f; }); }, 4000},
+    {"BiasHidesKeys", "-bias=e -s_k=200",
+     [](Problem &p) { p.each_bias([](int i, int j) { return (i + j) % 3 ? -infinity : 1.f; }); }},
+    {"BiasHidesRows", "-bias=e -s_k=200",
+     [](Problem &p) { p.each_bias([](int i, int j) { return i % 2 || j % 2 ? -infinity : 1.f; }); }},
+    {"BiasHidesTheFirstBlocks", "-bias=e -s_k=600",
+     [](Problem &p) { p.each_bias([](int, int j) { return j < 550 ? -infinity : 1.f; }); }},
+    {"BiasHidesRowsOfSplitKeys", "-bias=e -s=3 -h=1 -s_k=4000",
+     [](Problem &p) { p.each_bias([](int i, int j) { return i == 1 || j < 2000 ? -infinity : 1.f; }); }},
+    {"FarSink", "-init_sink=1 -s_k=100", [](Problem &p) { std::fill_n(p.sinks(), p.args->nhead_q, 1e4f); }},
+    {"SinkOfNothing", "-init_sink=1 -s_k=100", [](Problem &p) { std::fill_n(p.sinks(), p.args->nhead_q, -infinity); }},
+    {"SinkAlone", "-init_sink=1 -s=9 -s_k=0", [](Problem &) {}},
+    {"SteepAlibi", "-bias=a -s_k=600", [](Problem &p) { std::fill_n(p.slopes(), p.args->nhead_q, 50.f); }},
+    {"NegativeAlibi", "-bias=a -s_k=600 -mask=t", [](Problem &p) { std::fill_n(p.slopes(), p.args->nhead_q, -0.5f); }},
+};
+
+class Inputs : public testing::TestWithParam<Hard> {};
+
+TEST_P(Inputs, MatchTheReference) {
+    for (const std::string &kind : kinds({"fp32", "fp16", "bf16", "fp8bf16"}))
+        for (const char *mask : {"-mask=0", "-mask=b:200,30"}) {
+            const std::string arguments =
+                kind + " -b=1 -h=2 -h_k=1 -d=32 -s=70 -lse=1 -init=nf " + mask + " " + GetParam().arguments;
+            SCOPED_TRACE(command(arguments));
+            Problem p(arguments);
+            GetParam().edit(p);
+            p.launch();
+            p.expect_rows_match(p.rows(), GetParam().greatest_score);
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Hard, Inputs, testing::ValuesIn(hard), [](const auto &one) { return one.param.name; });
+
+// What lies past a logical length, between rows, or before the first key that any row sees is not looked at.
+TEST(Numerics, HiddenMemoryDoesNotLeak) {
+    for (const std::string &kind : kinds({"fp32", "fp16", "bf16"}))
+        for (const char *layout : {"-vlayout=r", "-vlayout=c"})
+            for (int32_t visible : {0, 1, 31, 64, 100}) {
+                const std::string arguments = kind + " -b=1 -h=2 -d=40 -s=20 -s_k=130 -lse=1 -init=nf " + layout +
+                                              " -kv_eff_lens=" + std::to_string(visible);
+                SCOPED_TRACE(command(arguments));
+                Problem p(arguments);
+                for (float poison : {nan, infinity, -infinity}) {
+                    for (char tensor : {'k', 'v'})
+                        p.each(tensor, [&](int b, int h, int j, int d) {
+                            return j < visible ? p.at(tensor, b, h, j, d) : poison;
+                        });
+                    p.launch();
+                    p.expect_rows_match();
+                }
+            }
+}
+
+// A NaN in one row of q, or in one head's keys, stays in what depends on it.
+TEST(Numerics, NanStaysInItsRow) {
+    for (const std::string &kind : kinds({"fp32", "bf16"})) {
+        SCOPED_TRACE(kind);
+        Problem p(kind + " -b=2 -h=2 -d=40 -s=70 -s_k=200 -lse=1 -init=nf");
+        p.each('q',
+               [&](int b, int h, int i, int d) { return b == 1 && h == 0 && i == 17 ? nan : p.at('q', b, h, i, d); });
+        p.launch();
+        auto rows = p.rows(1);
+        const auto poisoned = [](const fmha_fwd_row &row) {
+            return row.batch == 1 && row.head == 0 && row.query == 17;
+        };
+        EXPECT_TRUE(std::isnan(p.o(*std::find_if(rows.begin(), rows.end(), poisoned), 0)));
+        rows.erase(std::remove_if(rows.begin(), rows.end(), poisoned), rows.end());
+        p.expect_rows_match(rows);
+    }
+}
+
+} // namespace
