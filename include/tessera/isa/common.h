@@ -7,10 +7,13 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline, unused))
+#define NOINLINE __attribute__((noinline, unused))
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
+#define UNROLL_TWICE _Pragma("unroll 2")
 #else
 #define UNROLL _Pragma("GCC unroll 16")
+#define UNROLL_TWICE _Pragma("GCC unroll 2")
 #endif
 
 #endif

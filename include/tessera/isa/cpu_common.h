@@ -107,24 +107,8 @@ INLINE int64_t bytes_of(tessera_storage storage, int64_t elements) {
     }
 }
 
-// `count` <= LANES elements from element `at` of a tensor on, as fp32; the lanes beyond are 0. Reads nothing else.
-INLINE vf v_fetch(tessera_storage storage, const void *base, int64_t at, int count) {
-    uint64_t whole[LANES / 2];
-    if (storage == TESSERA_STORAGE_E2M1) {
-        const uint8_t *bytes = (const uint8_t *)base;
-        uint8_t nibbles[LANES / 2] = {0};
-        if (at % 2 == 0 && count == LANES) return v_load_e2m1(bytes + at / 2);
-        for (int i = 0; i < count; i++)
-            nibbles[i / 2] |= (uint8_t)((bytes[(at + i) / 2] >> (at + i) % 2 * 4 & 15) << i % 2 * 4);
-        return v_load_e2m1(nibbles);
-    }
-    int bytes = storage == TESSERA_STORAGE_FP32 ? 4 : storage == TESSERA_STORAGE_E4M3 ? 1 : 2;
-    const void *p = (const uint8_t *)base + at * bytes;
-    if (count < LANES) {
-        memset(whole, 0, sizeof whole);
-        memcpy(whole, p, (size_t)(count * bytes));
-        p = whole;
-    }
+// LANES elements from p on, as fp32.
+INLINE vf v_load_as(tessera_storage storage, const void *p) {
     switch (storage) {
     case TESSERA_STORAGE_FP16:
         return v_load_f16((const uint16_t *)p);
@@ -132,16 +116,36 @@ INLINE vf v_fetch(tessera_storage storage, const void *base, int64_t at, int cou
         return v_load_bf16((const uint16_t *)p);
     case TESSERA_STORAGE_E4M3:
         return v_load_e4m3((const uint8_t *)p);
+    case TESSERA_STORAGE_E2M1:
+        return v_load_e2m1((const uint8_t *)p);
     default:
         return v_load((const float *)p);
     }
 }
 
+// What v_fetch does rarely, once for all places that fetch.
+static NOINLINE vf v_fetch_part(tessera_storage storage, const void *base, int64_t at, int count) {
+    uint8_t whole[LANES * sizeof(float)] = {0};
+    const uint8_t *bytes = (const uint8_t *)base;
+    if (storage == TESSERA_STORAGE_E2M1)
+        for (int i = 0; i < count; i++)
+            whole[i / 2] |= (uint8_t)((bytes[(at + i) / 2] >> (at + i) % 2 * 4 & 15) << i % 2 * 4);
+    else
+        memcpy(whole, bytes + bytes_of(storage, at), (size_t)bytes_of(storage, count));
+    return v_load_as(storage, whole);
+}
+
+// `count` <= LANES elements from element `at` of a tensor on, as fp32; the lanes beyond are 0. Reads nothing else.
+INLINE vf v_fetch(tessera_storage storage, const void *base, int64_t at, int count) {
+    const int within_byte = storage == TESSERA_STORAGE_E2M1 && at % 2;
+    if (count < LANES || within_byte) return v_fetch_part(storage, base, at, count);
+    return v_load_as(storage, (const uint8_t *)base + bytes_of(storage, at));
+}
+
 // Writes the first `count` lanes from element `at` on, and nothing else.
 INLINE void v_put(tessera_storage storage, void *base, int64_t at, int count, vf x) {
-    uint64_t whole[LANES / 2];
-    int bytes = storage == TESSERA_STORAGE_FP32 ? 4 : storage == TESSERA_STORAGE_E4M3 ? 1 : 2;
-    void *p = (uint8_t *)base + at * bytes, *to = count < LANES ? (void *)whole : p;
+    uint8_t whole[LANES * sizeof(float)];
+    void *p = (uint8_t *)base + bytes_of(storage, at), *to = count < LANES ? (void *)whole : p;
     switch (storage) {
     case TESSERA_STORAGE_FP16:
         v_store_f16((uint16_t *)to, x);
@@ -156,7 +160,7 @@ INLINE void v_put(tessera_storage storage, void *base, int64_t at, int count, vf
         v_store((float *)to, x);
         break;
     }
-    if (to != p) memcpy(p, whole, (size_t)(count * bytes));
+    if (to != p) memcpy(p, whole, (size_t)bytes_of(storage, count));
 }
 
 // Philox4x32-10 (Salmon et al., 2011) on LANES counters at once; counter[] becomes the output.
