@@ -40,23 +40,26 @@ static const argument table[] = {
     {"h", INTEGER, OPTION(h), -1, "8", "heads of q"},
     {"h_k", INTEGER, OPTION(h_k), -1, "-1", "heads of k and v, a divisor of h; -1: h"},
     {"s", INTEGER_OR_LIST, OPTION(s), 0, "3328",
-     "length of q; group mode: the mean of lengths that are drawn by -seed, or a list of b lengths"},
+     "length of q; group mode: the mean of lengths that are drawn by -seed,\n"
+     "or a list of b lengths with commas between them"},
     {"s_k", INTEGER_OR_LIST, OPTION(s_k), 1, "-1", "length of k and v, in the same ways; -1: those of q"},
     {"s_knew", FIXED, OWN(s_knew), -1, "0", "new keys to append: not in this operation"},
     {"s_qpad", INTEGER_OR_LIST, OPTION(s_qpad), 2, "-1",
-     "room of a sequence of q in tokens, at least its length (group mode: one value or b values); -1: no more"},
+     "room of a sequence of q in tokens, at least its length; -1: no more than that\n"
+     "(group mode: one value for all, or b values)"},
     {"s_kpad", INTEGER_OR_LIST, OPTION(s_kpad), 3, "-1", "the same for k and v"},
     {"d", INTEGER, OPTION(d), -1, "128", "head dim of q and k, 1 to 512"},
     {"d_v", INTEGER, OPTION(d_v), -1, "-1", "head dim of v and o, 1 to 512; -1: d"},
     {"scale_s", REAL, OPTION(scale_s), -1, "0", "factor of q k; 0: 1/sqrt(d)"},
     {"qscale", TEXT, OPTION(qscale), -1, "n",
      "scales of the inputs: n or 0 none; pt or 1 one a tensor; bs or 2 one for 128 tokens of a head;\n"
-     "mx or 4 one for 32 elements (mxfp8, mxfp4); kvbs or 3 belongs to batch_prefill and is refused"},
+     "mx or 4 one for 32 elements (mxfp8, mxfp4); kvbs or 3 belongs to batch_prefill: refused"},
     {"logits_soft_cap", REAL, OPTION(logits_soft_cap), -1, "0", "c: logits become c tanh(logits / c); 0: no cap"},
     {"iperm", FLAG, OPTION(iperm), -1, "1", "inputs lie as 1: b*h*s*d, 0: b*s*h*d"},
     {"operm", FLAG, OPTION(operm), -1, "1", "the output, likewise"},
     {"bias", TEXT, OPTION(bias), -1, "n",
-     "n or 0: none; e or 1: elementwise 1*1*s*s, e:1: 1*h*s*s, e:2: b*h*s*s; a or 2: alibi with 1*h slopes, a:1: b*h"},
+     "n or 0: none; e or 1: elementwise 1*1*s*s, e:1: 1*h*s*s, e:2: b*h*s*s;\n"
+     "a or 2: alibi with 1*h slopes, a:1: with b*h"},
     {"prec", TEXT, OPTION(prec), -1, "fp16", "fp32, fp16, bf16, fp8, fp8bf16, fp8fp32, mxfp8 or mxfp4"},
     {"mask", TEXT, OPTION(mask), -1, "0",
      "0: none; 1 or t: causal from the top left; 2 or b: causal from the bottom right;\n"
@@ -84,7 +87,7 @@ static const argument table[] = {
     {"pack_gqa", FIXED, OWN(pack_gqa), -1, "1", "fold the heads that share a key head into one tile: always so here"},
     {"warmup", INTEGER, OPTION(warmup), -1, "5", "runs before timing"},
     {"repeat", INTEGER, OPTION(repeat), -1, "20",
-     "timed runs, of which the mean is printed; without -warmup and -repeat timing stops after 3 s"},
+     "timed runs, of which the mean is printed;\nwithout -warmup and -repeat timing stops after 3 s"},
     {"json", FLAG, OWN(json), -1, "0", "1: write the result as JSON"},
     {"jsonfile", TEXT, OWN(jsonfile), -1, "fmha_fwd.json", "where to"},
     {"q_eff_lens", LIST, OPTION(q_eff_lens), 4, "",
@@ -95,7 +98,7 @@ static const argument table[] = {
      "auto, cpu, or cpu:TARGET such as cpu:x86-64-v3 for its kernels alone"},
     {"threads", INTEGER, OPTION(threads), -1, "0", "CPU threads; 0: affinity, quota and TESSERA_NUM_THREADS decide"},
     {"explain", FLAG, OWN(explain), -1, "0",
-     "1: first list every kernel with its cost or the reason why it cannot serve"},
+     "1: first list every kernel with its cost, or the reason why it cannot serve"},
 };
 enum { ARGUMENTS = sizeof table / sizeof *table };
 

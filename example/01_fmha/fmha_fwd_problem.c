@@ -460,7 +460,7 @@ static fmha_fwd_outcome check_memory(const fmha_fwd_options *o, double bytes, co
                                      fmha_fwd_result *result) {
     double available = memory_available();
     if (bytes >= 0x1p62)
-        return WRONG("-b=%d -h=%d -s=%d -s_k=%d -d=%d: the size of %s overflows 64 bits", o->b, o->h, o->s, o->s_k,
+        return WRONG("-b=%d -h=%d -s=%d -s_k=%d -d=%d: the bytes of %s overflow 64 bits", o->b, o->h, o->s, o->s_k,
                      o->d, what);
     if (bytes > available)
         return WRONG("-b=%d -h=%d -s=%d -s_k=%d -d=%d: %s take %.1f GB, and this machine has %.1f GB to give", o->b,
