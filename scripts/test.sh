@@ -1,0 +1,226 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
+# Builds everything and runs every test, each stage with its count and time; ends in "N passed, N failed".
+#
+# usage: scripts/test.sh [--all] [--no-apt] [--wheels DIR]
+#   --all         whole products of test axes instead of pairwise covers; run again after an interruption, stages that
+#                 are done for these sources are not repeated
+#   --no-apt      never call apt (it fetches GoogleTest's sources, unpacked in the build directory, where there are none)
+#   --wheels DIR  take the Python wheels from DIR instead of an index
+# environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy
+. "$(dirname "${BASH_SOURCE[0]}")/common.sh"
+
+usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
+all=
+while [ $# -gt 0 ]; do
+    common_option "$@"
+    if [ $shifted -gt 0 ]; then
+        shift $shifted
+    elif [ "$1" = --all ]; then
+        all=1
+        shift
+    elif [ "$1" = -h ] || [ "$1" = --help ]; then
+        usage
+        exit
+    else
+        echo "$1: no such option" >&2
+        usage >&2
+        exit 1
+    fi
+done
+
+began=$(date +%s)
+results=$build/test/stages
+mkdir -p "$results"
+passed=0 failed=0 skipped=0
+not_run=()
+
+# stage NAME COMMAND...: runs tests with their output in a log. They are counted from the JUnit files that the command
+# leaves in $xml, else from its lines "N passed, N failed", else the command is one test. Status 77: could not run here,
+# and the last line says why.
+stage() {
+    local name=$1 id=${1//[^a-z0-9]/-} log start status counts
+    shift
+    log=$build/log/test-$id.log
+    xml=$results/$id
+    printf '%-34s' "$name"
+    if [ -n "$all" ] && [ "$(sed -n 1p "$xml.done" 2>/dev/null)" = "$fingerprint" ]; then
+        counts=$(sed -n 2p "$xml.done")
+        report $counts "already done"
+        return
+    fi
+    rm -rf "$xml" "$xml.done"
+    mkdir -p "$xml"
+    start=$(date +%s)
+    set +e
+    (set -e && "$@") >"$log" 2>&1
+    status=$?
+    set -e
+    if [ $status -eq 77 ]; then
+        printf 'not run: %s\n' "$(tail -n 1 "$log")"
+        not_run+=("$name: $(tail -n 1 "$log")")
+        return
+    fi
+    if [ -n "$(find "$xml" -name '*.xml')" ]; then
+        "$python" "$root/scripts/count_tests.py" "$xml"/*.xml >"$xml.counts"
+        counts=$(head -n 1 "$xml.counts")
+        grep '^skipped' "$xml.counts" | sed "s/^/$name: /" >>"$results/skipped" || true
+    else
+        counts=$(awk '/^[0-9]+ passed, [0-9]+ failed/ {p += $1; f += $3} END {print p + 0, f + 0, 0}' "$log")
+    fi
+    if [ "$counts" = "0 0 0" ] && [ $status -eq 0 ]; then counts="1 0 0"; fi
+    if [ $status -ne 0 ] && [ "$(echo "$counts" | cut -d' ' -f2)" = 0 ]; then # it ended in another way than by its tests
+        counts=$(echo "$counts" | awk '{print $1, 1, $3}')
+    fi
+    report $counts "$(seconds_since "$start")"
+    if [ "$(echo "$counts" | cut -d' ' -f2)" = 0 ]; then
+        printf '%s\n%s\n' "$fingerprint" "$counts" >"$xml.done"
+    else
+        { grep '^failed' "$xml.counts" 2>/dev/null || tail -n 15 "$log"; } | head -n 15 | sed 's/^/    /'
+        echo "    log: $log"
+    fi
+}
+
+report() {
+    printf '%6d passed %4d failed %4d skipped  %s\n' "$1" "$2" "$3" "$4"
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+cannot() { echo "$*" && exit 77; }
+
+# ---- tools
+
+prepare_tools build test
+choose_compiler
+export TESSERA_BUILD_DIR=$build
+c_compiler=${compiler_options[0]#*=}
+export CC=$c_compiler
+[ -z "$all" ] || export TESSERA_TEST_ALL=1
+fingerprint=$(cd "$root" && find . \( -name .git -o -path ./build -o -name '*_cache' -o -name __pycache__ -o -name '.?*' -type d \) -prune \
+    -o -type f -print0 | sort -z | xargs -0 sha256sum | cat - <("$c_compiler" --version) <(uname -m) | sha256sum)
+rm -f "$results/skipped"
+
+# ---- building
+
+# Debian's package, fetched and unpacked as any user may: nothing is installed.
+unpack_googletest() {
+    local apt="apt-get -o Debug::NoLocking=1 -o APT::Sandbox::User= -o Dir::State=state -o Dir::Cache=cache"
+    mkdir -p "$googletest/state/lists/partial" "$googletest/cache/archives/partial"
+    cd "$googletest"
+    $apt -o Dir::State::status=/var/lib/dpkg/status update
+    $apt -o Dir::State::status=/var/lib/dpkg/status download googletest
+    dpkg-deb -x googletest_*.deb .
+    rm -rf state cache
+}
+
+googletest=$build/tools/googletest
+test_options=(-DTESSERA_TARGETS= -DTESSERA_BUILD_TESTS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
+step "configure" "$build_remedy" configure "$build" "${test_options[@]}"
+if grep -q "No GoogleTest" "$build/log/configure.log" && [ -n "$apt_allowed" ] && command -v apt-get >/dev/null; then
+    step "googletest sources" "apt-get install libgtest-dev, or --no-apt to go without" unpack_googletest
+    step "configure" "$build_remedy" configure "$build" "${test_options[@]}"
+fi
+if grep -q "No GoogleTest" "$build/log/configure.log"; then
+    not_run+=("C++ tests: no GoogleTest or no C++ compiler; apt-get install libgtest-dev g++")
+fi
+step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"
+
+# ---- stages
+
+python_lint() {
+    cd "$root"
+    ruff check .
+    mypy
+}
+
+c_format() {
+    cd "$root"
+    find include runtime example test \( -name '*.[ch]' -o -name '*.cc' \) -print0 | xargs -0 clang-format --dry-run -Werror
+    clang-format --dry-run -Werror "$build"/generated/*.[ch] --style="file:$root/.clang-format"
+}
+
+python_tests() { cd "$root" && pytest test -o "cache_dir=$build/cache/pytest" --junit-xml="$xml/pytest.xml"; }
+
+# ctest_in DIRECTORY OPTION...
+ctest_in() {
+    local directory=$1
+    shift
+    rm -rf "$directory/test/results"
+    local status=0
+    ctest --test-dir "$directory" -j "$(jobs)" --output-on-failure --output-junit "$xml/ctest.xml" "$@" || status=$?
+    cp "$directory"/test/results/*.xml "$xml" 2>/dev/null || true
+    return $status
+}
+
+smoke() { "$build/bin/tile_example_fmha_fwd_smoke"; }
+
+# The same bytes from another directory.
+same_bytes() {
+    configure "$build/test/again" -DTESSERA_BUILD_EXAMPLES=OFF
+    ninja -C "$build/test/again" -j "$(jobs)"
+    local file
+    for file in libtessera.so libtessera.a; do cmp "$build/$file" "$build/test/again/$file"; done
+}
+
+other_compiler() {
+    case $("$c_compiler" --version) in *clang*) cannot "the build itself is clang's" ;; esac
+    command -v clang >/dev/null || cannot "no clang"
+    cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
+    ninja -C "$build/test/clang" -j "$(jobs)"
+    "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *'
+}
+
+# A processor without AVX, and one without AVX-512: nothing but what it has may run.
+emulated() {
+    local qemu
+    qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || cannot "no qemu-x86_64; apt-get install qemu-user"
+    [ "$(uname -m)" = x86_64 ] || cannot "instances for x86-64 are not built here"
+    "$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases"
+    "$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd" -s=100 -d=40 -kname=1 | tee /dev/stderr | grep -q "$2.*valid:y"
+}
+
+neon() {
+    local directory=$build/test/aarch64 qemu word
+    qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || cannot "no qemu-aarch64; apt-get install qemu-user"
+    install_wheels zig
+    zig_tools
+    cmake -S "$root" -B "$directory" -G Ninja "-DTESSERA_PYTHON=$python" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
+        "-DCMAKE_C_COMPILER=$build/tools/zig-aarch64" "-DCMAKE_AR=$build/tools/zig-ar" "-DCMAKE_RANLIB=$build/tools/zig-ranlib" \
+        "-DCMAKE_CROSSCOMPILING_EMULATOR=$qemu" -DTESSERA_BUILD_TESTS=ON -DCMAKE_CXX_COMPILER=NOTFOUND
+    ninja -C "$directory" -j "$(jobs)"
+    for word in "$directory"/bin/cpu_words_*; do "$qemu" "$word"; done
+    "$qemu" "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases"
+}
+emulated_cases='*-s=3 *'
+[ -z "$all" ] || emulated_cases='*'
+
+# sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix.
+sanitized() {
+    local directory=$build/test/${1%%,*}
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    ninja -C "$directory" -j "$(jobs)"
+    export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
+    "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$3"
+    ctest_in "$directory" -R "$2"
+}
+
+echo
+stage "ruff, mypy" python_lint
+stage "clang-format" c_format
+stage "python tests" python_tests
+stage "programs" ctest_in "$build"
+stage "CK's smoke matrix" smoke
+stage "same bytes elsewhere" same_bytes
+stage "clang, warnings are errors" other_compiler
+stage "qemu: Nehalem" emulated Nehalem x86_64_v2
+stage "qemu: Haswell" emulated Haswell x86_64_v3
+stage "qemu: NEON" neon
+stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
+stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=bf16 -mode=1*'
+
+echo
+sort -u "$results/skipped" 2>/dev/null || true
+[ ${#not_run[@]} -eq 0 ] || printf 'not run: %s\n' "${not_run[@]}"
+echo "time: $(seconds_since "$began")"
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
