@@ -58,8 +58,9 @@ static struct request make_request(const tessera_device_facts *facts, const stru
     };
 }
 
-// The sets of traits are the first 15 bytes of tessera_fmha_fwd_served: compared as two words.
-_Static_assert(offsetof(served_t, mode) == 8 && offsetof(served_t, sink) == 14, "holds() compares bytes 0 to 14");
+// The sets of traits are the first bytes of tessera_fmha_fwd_served: compared as two words.
+enum { SET_BYTES = 15 };
+_Static_assert(offsetof(served_t, mode) == 8 && offsetof(served_t, sink) == SET_BYTES - 1, "holds() needs this layout");
 static bool holds(const served_t *served, const served_t *one) {
     uint64_t low, high = 0, low_one, high_one = 0;
     memcpy(&low, served, 8);
@@ -172,25 +173,51 @@ static int add_misfits(const served_t *s, const struct request *r, struct tesser
     return count;
 }
 
-// The fields that keep an instance out, of the product that misses the call by fewest; returns how many.
-static int why_not(const instance_t *row, const struct request *r, char *text, size_t size) {
-    const served_t *nearest = NULL;
-    int least = 0;
-    for (uint32_t i = 0; i < row->served_count; i++) {
-        struct tessera_text none = {NULL, 0, 0};
-        const int misfits = add_misfits(&row->served[i], r, &none);
-        if (nearest && misfits >= least) continue;
-        nearest = &row->served[i];
-        least = misfits;
+// The hull of an instance's products: what it serves of each trait by itself.
+static served_t hull_of(const instance_t *row) {
+    served_t hull = row->served[0];
+    for (uint32_t i = 1; i < row->served_count; i++) {
+        const served_t *const s = &row->served[i];
+        for (size_t byte = 0; byte < SET_BYTES; byte++) ((uint8_t *)&hull)[byte] |= ((const uint8_t *)s)[byte];
+        if (s->hdim_q_min < hull.hdim_q_min) hull.hdim_q_min = s->hdim_q_min;
+        if (s->hdim_v_min < hull.hdim_v_min) hull.hdim_v_min = s->hdim_v_min;
+        if (s->hdim_q_max > hull.hdim_q_max) hull.hdim_q_max = s->hdim_q_max;
+        if (s->hdim_v_max > hull.hdim_v_max) hull.hdim_v_max = s->hdim_v_max;
+        if (s->hdim_q_multiple < hull.hdim_q_multiple) hull.hdim_q_multiple = s->hdim_q_multiple;
+        if (s->hdim_v_multiple < hull.hdim_v_multiple) hull.hdim_v_multiple = s->hdim_v_multiple;
     }
+    return hull;
+}
+
+// What misses the call by fewest fields: the hull, or where that holds the call, a product.
+static served_t nearest_of(const instance_t *row, const struct request *r, int *misfits) {
+    struct tessera_text none = {NULL, 0, 0};
+    served_t nearest = hull_of(row);
+    *misfits = add_misfits(&nearest, r, &none);
+    if (*misfits) return nearest;
+    *misfits = INT32_MAX;
+    for (uint32_t i = 0; i < row->served_count; i++) {
+        const int of_this = add_misfits(&row->served[i], r, &none);
+        if (of_this >= *misfits) continue;
+        nearest = row->served[i];
+        *misfits = of_this;
+    }
+    return nearest;
+}
+
+// The fields that keep an instance out; returns how many, with a foreign target counting for more than all others.
+static int why_not(const instance_t *row, const struct request *r, char *text, size_t size) {
     struct tessera_text out = {text, size, 0};
-    tessera_text_add(&out, "%s", "");
     const bool here = r->targets >> row->target & 1;
-    if (!here)
-        tessera_text_add(&out, "target %s (not this device's)%s", tessera_target_string(row->target),
-                         least ? "; " : "");
-    if (nearest) add_misfits(nearest, r, &out);
-    return least + (here ? 0 : FIELDS);
+    int misfits;
+    const served_t nearest = nearest_of(row, r, &misfits);
+    tessera_text_add(&out, "%s", "");
+    if (!here) {
+        tessera_text_add(&out, "target %s (not this device's)", tessera_target_string(row->target));
+        if (misfits) tessera_text_add(&out, "; ");
+    }
+    if (misfits) add_misfits(&nearest, r, &out);
+    return misfits + (here ? 0 : 100);
 }
 
 static tessera_status no_instance(const tessera_fmha_fwd_table *table, const struct request *r) {
@@ -290,14 +317,17 @@ size_t tessera_fmha_fwd_table_explain(const tessera_fmha_fwd_table *table, const
         return out.used + 1;
     }
     const struct request r = make_request(&whole, &call);
+    int width = 0;
+    for (uint32_t i = 0; i < table->row_count; i++)
+        width = (int)tessera_max(width, (int64_t)strlen(table->rows[i].name));
     tessera_text_add(&out, "%s", "");
     double cost = 0;
     for (const instance_t *row = NULL; (row = next_in_order(table, &r, row, cost, &cost));)
-        tessera_text_add(&out, "%-48s cost %.4g cycles\n", row->name, cost);
+        tessera_text_add(&out, "%-*s  cost %.4g cycles\n", width, row->name, cost);
     for (uint32_t i = 0; i < table->row_count; i++) {
         const instance_t *const row = &table->rows[i];
         char why[512];
-        if (why_not(row, &r, why, sizeof why) > 0) tessera_text_add(&out, "%-48s no: %s\n", row->name, why);
+        if (why_not(row, &r, why, sizeof why) > 0) tessera_text_add(&out, "%-*s  no: %s\n", width, row->name, why);
     }
     return out.used + 1;
 }

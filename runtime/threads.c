@@ -95,7 +95,7 @@ static void run_here(int64_t count, tessera_parallel_body body, void *context) {
 }
 
 static void run_on_pool(int64_t count, tessera_parallel_body body, void *context) {
-    const int helpers = count - 1 < TESSERA_MAX_THREADS ? (int)(count - 1) : TESSERA_MAX_THREADS;
+    const int threads = tessera_num_threads(), helpers = (count < threads ? (int)count : threads) - 1;
     pthread_mutex_lock(&pool.mutex);
     start(helpers);
     pool.body = body;

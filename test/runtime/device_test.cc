@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: MIT
+#include "tessera/device.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+extern "C" {
+#include "internal.h"
+}
+
+namespace {
+
+std::string first_flags() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+        if (line.rfind("flags", 0) == 0) return line + " ";
+    return "";
+}
+
+bool has(const std::string &flags, std::initializer_list<const char *> words) {
+    for (const char *word : words)
+        if (flags.find(std::string(" ") + word + " ") == std::string::npos) return false;
+    return true;
+}
+
+TEST(Device, Cpu) {
+    tessera_device *device = nullptr;
+    ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_STREQ(tessera_device_name(device), "cpu");
+    const tessera_device_facts *facts = tessera_device_get_facts(device);
+    EXPECT_EQ(facts->struct_size, sizeof *facts);
+    EXPECT_EQ(facts->targets, tessera_cpu_targets());
+    EXPECT_EQ(facts->compute_units, tessera_num_threads());
+    EXPECT_GE(facts->l1_bytes, 8 << 10);
+    EXPECT_LE(facts->l1_bytes, 1 << 20);
+    EXPECT_GE(facts->l2_bytes, facts->l1_bytes);
+    EXPECT_TRUE(facts->l3_bytes == 0 || facts->l3_bytes >= facts->l2_bytes);
+    tessera_device_close(device);
+    tessera_device_close(nullptr);
+}
+
+TEST(Device, AutoIsTheCpu) {
+    tessera_device *device = nullptr;
+    ASSERT_EQ(tessera_device_open("auto", &device), TESSERA_SUCCESS);
+    EXPECT_STREQ(tessera_device_name(device), "cpu");
+    tessera_device_close(device);
+}
+
+TEST(Device, OneTarget) {
+    for (int target = 0; target < TESSERA_TARGET_COUNT; target++) {
+        const std::string word = tessera_target_string(static_cast<tessera_target>(target)), name = "cpu:" + word;
+        tessera_device *device = nullptr;
+        const tessera_status status = tessera_device_open(name.c_str(), &device);
+        if (tessera_cpu_targets() >> target & 1) {
+            ASSERT_EQ(status, TESSERA_SUCCESS) << tessera_last_error();
+            EXPECT_EQ(tessera_device_name(device), name);
+            EXPECT_EQ(tessera_device_get_facts(device)->targets, 1u << target);
+            tessera_device_close(device);
+        } else {
+            EXPECT_EQ(status, TESSERA_ERROR_DEVICE) << name;
+            EXPECT_EQ(tessera_last_error(), "device \"" + name + "\": this machine cannot run " + word);
+            EXPECT_EQ(device, nullptr);
+        }
+    }
+}
+
+TEST(Device, RefusedNames) {
+    tessera_device *device = nullptr;
+    for (const char *name : {"hip:0", "sim:gfx942", "cuda:1"}) {
+        EXPECT_EQ(tessera_device_open(name, &device), TESSERA_ERROR_DEVICE) << name;
+        EXPECT_NE(std::string(tessera_last_error()).find(name), std::string::npos);
+    }
+    for (const char *name : {"", "CPU", "cpu:", "cpu:sse", "hip", "gpu"}) {
+        EXPECT_EQ(tessera_device_open(name, &device), TESSERA_ERROR_INVALID_ARGUMENT) << name;
+        EXPECT_NE(std::string(tessera_last_error()).find("is unknown"), std::string::npos) << tessera_last_error();
+    }
+    EXPECT_EQ(tessera_device_open(nullptr, &device), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tessera_device_open("cpu", nullptr), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(device, nullptr);
+}
+
+TEST(CpuTargets, PortableAlways) { EXPECT_TRUE(tessera_cpu_targets() >> TESSERA_TARGET_PORTABLE & 1); }
+
+#if defined(__x86_64__)
+TEST(CpuTargets, AgreeWithTheKernel) {
+    const std::string flags = first_flags();
+    // Emulators run on the flags of their host.
+    if (flags.empty() || getenv("TESSERA_TEST_EMULATED")) GTEST_SKIP() << "no flags of this processor to compare with";
+    const bool v2 = has(flags, {"pni", "ssse3", "cx16", "sse4_1", "sse4_2", "popcnt", "lahf_lm"});
+    const bool v3 = v2 && has(flags, {"fma", "movbe", "avx", "f16c", "bmi1", "avx2", "bmi2", "abm"});
+    const bool v4 = v3 && has(flags, {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"});
+    const uint32_t targets = tessera_cpu_targets();
+    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V2 & 1, v2);
+    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V3 & 1, v3);
+    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4 & 1, v4);
+    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_BF16 & 1, v4 && has(flags, {"avx512_bf16"}));
+    EXPECT_EQ(targets >> TESSERA_TARGET_ARMV8_A & 1, 0u);
+}
+#endif
+
+class Cgroup : public ::testing::Test {
+  protected:
+    Cgroup() : root(std::filesystem::temp_directory_path() / ("tessera_cgroup_" + std::to_string(getpid()))) {}
+    ~Cgroup() override { std::filesystem::remove_all(root); }
+
+    void write(const std::string &path, const std::string &text) {
+        std::filesystem::create_directories((root / path).parent_path());
+        std::ofstream(root / path) << text << "\n";
+    }
+    int cpus(const std::string &membership) {
+        write("membership", membership);
+        return tessera_cgroup_cpus((root / "membership").c_str(), (root / "hierarchy").c_str());
+    }
+
+    std::filesystem::path root;
+};
+
+TEST_F(Cgroup, NoneWithoutFiles) {
+    EXPECT_EQ(tessera_cgroup_cpus((root / "missing").c_str(), root.c_str()), 0);
+    EXPECT_EQ(cpus("0::/"), 0);
+    EXPECT_EQ(cpus("nonsense"), 0);
+}
+
+TEST_F(Cgroup, Version2) {
+    write("hierarchy/cpu.max", "max 100000");
+    EXPECT_EQ(cpus("0::/"), 0);
+    write("hierarchy/cpu.max", "400000 100000");
+    EXPECT_EQ(cpus("0::/"), 4);
+    write("hierarchy/cpu.max", "150000 100000"); // rounded up
+    EXPECT_EQ(cpus("0::/"), 2);
+    write("hierarchy/cpu.max", "50000 100000");
+    EXPECT_EQ(cpus("0::/"), 1);
+}
+
+TEST_F(Cgroup, Version2TakesTheLeastOnTheWayUp) {
+    write("hierarchy/cpu.max", "800000 100000");
+    write("hierarchy/a/cpu.max", "300000 100000");
+    write("hierarchy/a/b/cpu.max", "500000 100000");
+    EXPECT_EQ(cpus("0::/a/b"), 3);
+    EXPECT_EQ(cpus("0::/elsewhere/unseen"), 8);
+}
+
+TEST_F(Cgroup, Version1) {
+    const std::string membership = "11:memory:/a\n7:cpuset:/a\n4:cpu,cpuacct:/a\n1:name=systemd:/a";
+    write("hierarchy/cpu/cpu.cfs_period_us", "100000");
+    write("hierarchy/cpu/cpu.cfs_quota_us", "-1");
+    EXPECT_EQ(cpus(membership), 0);
+    write("hierarchy/cpu/a/cpu.cfs_period_us", "50000");
+    write("hierarchy/cpu/a/cpu.cfs_quota_us", "250000");
+    EXPECT_EQ(cpus(membership), 5);
+    EXPECT_EQ(cpus("7:cpuset:/a"), 0);
+    EXPECT_EQ(cpus("7:cpuacct,cpu:/a"), 5);
+}
+
+} // namespace
