@@ -107,6 +107,15 @@ def choose_action(options: argparse.Namespace) -> str:
     raise Refused(f"{names} exclude each other" if asked else f"nothing to do; give one of {one}")
 
 
+def refuse_mixed(options: argparse.Namespace) -> None:
+    """A list says all; other selections beside it would be ignored."""
+    others = ("direction", "targets", "receipt", "filter", "where")
+    mixed = [f"--{other}" for other in others if getattr(options, other)]
+    mixed += ["--optdim"] if options.optdim != "-1" else []
+    if options.from_file and mixed:
+        raise Refused(f"give either --from or {' '.join(mixed)}: the list already says what is selected")
+
+
 def choose_targets(options: argparse.Namespace) -> tuple[str, ...]:
     """The targets to generate for."""
     if options.targets is not None:
@@ -120,7 +129,9 @@ def choose_targets(options: argparse.Namespace) -> tuple[str, ...]:
 
 def choose_instances(options: argparse.Namespace) -> list[Selection]:
     """What is selected, for each api."""
-    ops = parse_apis("fwd" if options.direction is None else options.direction, options.mask)
+    listed = show.parse_rows(options.from_file) if options.from_file else []
+    apis = ",".join(dict.fromkeys(row["api"] for row in listed)) or options.direction
+    ops = parse_apis("fwd" if apis is None else apis, options.mask)
     targets = choose_targets(options)
     folder = options.instances or ROOT / "instances"
     receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT)
@@ -129,8 +140,9 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
     for op, pattern in zip(ops, split_filter(options.filter, ops)):
         instances = read_instances(op, folder, targets)
         check(op, instances)
-        if options.from_file:
-            selections.append(select_listed(op, instances, show.read_names(options.from_file, op, instances)))
+        if listed:
+            names = show.listed_names(options.from_file, listed, op, instances)
+            selections.append(select_listed(op, instances, names))
         else:
             selections.append(select(op, instances, request, pattern))
     return selections
@@ -173,6 +185,7 @@ def render_one(selections: list[Selection], name: str) -> str:
 def run(options: argparse.Namespace) -> int:
     """Does what was asked for."""
     action = choose_action(options)
+    refuse_mixed(options)
     if options.format not in show.FORMATS:
         raise one_of("format", options.format, show.FORMATS)
     selections = choose_instances(options)

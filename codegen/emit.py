@@ -12,6 +12,7 @@ import difflib
 import hashlib
 import multiprocessing
 import os
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -55,6 +56,10 @@ def manifest_path(folder: Path, api: str) -> Path:
     return folder / f".tessera-{api}.manifest"
 
 
+# A key, a digest, and a name that cannot lead out of the folder.
+MANIFEST_LINE = re.compile(r"([0-9a-f]{32}|-) ([0-9a-f]{32}|-) (\w[\w.-]*)")
+
+
 def read_manifest(path: Path) -> dict[str, Entry]:
     """What an earlier call wrote."""
     try:
@@ -63,12 +68,12 @@ def read_manifest(path: Path) -> dict[str, Entry]:
         return {}
     entries = {}
     for line in lines:
-        parts = line.split(" ")
-        if len(parts) != 3 or "/" in parts[2] or "\\" in parts[2] or parts[2].startswith("."):
+        parts = MANIFEST_LINE.fullmatch(line)
+        if not parts:
             raise Refused(
                 f"{path} is not a manifest of this generator: line '{line}'; remove it to start afresh"
             )
-        entries[parts[2]] = Entry(parts[0], parts[1])
+        entries[parts[3]] = Entry(parts[1], parts[2])
     return entries
 
 

@@ -36,7 +36,16 @@ def print_rows(rows: list[Row], form: str) -> str:
 
 
 def parse_rows(path: Path) -> list[Row]:
-    """Rows that print_rows printed, in any of its forms."""
+    """Instances that print_rows printed, in any of its forms."""
+    rows = _parse_table(path)
+    if not rows:
+        raise Refused(f"{path} lists no instance")
+    if any("api" not in row for row in rows):
+        raise Refused(f"{path} is not a table that --table printed")
+    return rows
+
+
+def _parse_table(path: Path) -> list[Row]:
     try:
         text = path.read_text(encoding="utf-8")
         if text.lstrip().startswith("["):
@@ -51,7 +60,7 @@ def parse_rows(path: Path) -> list[Row]:
         if lines and "," in lines[0]
         else [line.split() for line in lines if line.strip()]
     )
-    if not cells or any(len(line) != len(cells[0]) for line in cells):
+    if any(len(line) != len(cells[0]) for line in cells):
         raise Refused(f"{path} is not a table that --table printed")
     return [dict(zip(cells[0], line)) for line in cells[1:]]
 
@@ -77,12 +86,12 @@ def count_row(selection: Selection) -> Row:
     }
 
 
-def read_names(path: Path, op: Operation, instances: list[Instance]) -> list[str]:
-    """The instances of a table that --table printed; refused where a row would now be printed differently."""
+def listed_names(path: Path, rows: list[Row], op: Operation, instances: list[Instance]) -> list[str]:
+    """The instances of an api in a table that was printed; refused where a row would now be printed differently."""
     known = {instance.name: instance for instance in instances}
     names = []
-    for number, row in enumerate(parse_rows(path), 1):
-        if row.get("api") != op.api:
+    for number, row in enumerate(rows, 1):
+        if row["api"] != op.api:
             continue
         instance = known.get(row.get("name", ""))
         if instance is None:

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: MIT
+"""The command line: every wrong use is one line on stderr that says what there is, and exit code 1."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from conftest import ROOT, refused, run, run_all
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        # an api, target, receipt, field, head dim, format, mask that there is not
+        ("--count -d nope --targets cpu", "api 'nope' is unknown; there is: fwd"),
+        ("--count -d fwd,bwd --targets cpu", "api 'bwd' has no instances yet; there is: fwd"),
+        ("--count -d batch_prefill --targets cpu", "api 'batch_prefill' has no instances yet; there is: fwd"),
+        ("--count -d fwd,fwd --targets cpu", "api 'fwd' is named twice"),
+        ("--count --targets pdp-11", "unknown target 'pdp-11'; there is: portable, x86-64-v2,"),
+        ("--count --targets x86-64-v9", "unknown target 'x86-64-v9'; there is: portable, x86-64-v2,"),
+        ("--count --targets gfx9", "target 'gfx9' has no instances yet; there is: portable,"),
+        ("--count --targets cpu,gfx1201", "target 'gfx1201' has no instances yet; there is: portable,"),
+        ("--count --targets sm_90a", "target 'sm_90a' has no instances yet; there is: portable,"),
+        (
+            "--count -r 5 --targets cpu",
+            "unknown receipt '5'; there is: all, ci, 0 (default), 1 (padded), 2 (flash-attention)",
+        ),
+        ("--count -r -1 --targets cpu", "unknown receipt '-1'; there is: all, ci,"),
+        ("--count --where colour=red", "unknown field 'colour'; there is: hdim, dtype,"),
+        ("--count --where dtype=int4", "unknown dtype 'int4'; there is: fp32, fp16,"),
+        (
+            "--count --where hdim_q=40",
+            "unknown hdim_q '40'; there is: 32, 48, 64, 80, 96, 128, 192, 256, 512",
+        ),
+        ("--count --where hdim=513", "unknown hdim '513'; there is: 32, 48, 64, 80x96,"),
+        ("--count --optdim 32,33", "unknown hdim_q '33'; there is: 32, 48,"),
+        ("--count --where qscale=kvbs", "qscale 'kvbs' is refused: it belongs to batch_prefill alone"),
+        ("--count --where dtype", "clause 'dtype' is not of the form field=value|value or field!=value"),
+        ("--count --where bm0=7", "clause 'bm0=7' leaves no instance; bm0 is: "),
+        (
+            "--count --where dtype=fp32|fp16 -r 888 --targets cpu",
+            "clause 'dtype=fp32|fp16' leaves no instance",
+        ),
+        ("--table --format yaml", "unknown format 'yaml'; there is: text, json, csv"),
+        ("--count -m fancy", "unknown mask 'fancy'; there is: simplified, generic"),
+        ("--render nope", "unknown instance 'nope'; there is: fmha_fwd__"),
+        # CK's default targets, when CK's options are used without targets
+        ("--count -d fwd", "target 'gfx9' has no instances yet"),
+        ("--count -r 2", "target 'gfx9' has no instances yet"),
+        # usage
+        ("", "nothing to do; give one of --table, --count,"),
+        ("--table --count", "--table and --count exclude each other"),
+        ("--tab", "unrecognized arguments: --tab"),
+        ("--count --rec 2", "unrecognized arguments: --rec 2"),
+        ("--count extra", "unrecognized arguments: extra"),
+        ("--count --receipt", "expected one argument"),
+        ("--count --from /no/such/file", "cannot read /no/such/file"),
+    ],
+)
+def test_refusals(arguments: str, says: str) -> None:
+    words = arguments.split()
+    if "--where" in words and "--targets" not in words:
+        words += ["--targets", "x86-64"]
+    assert says in refused(*words)
+
+
+def test_the_program_itself_never_prints_a_traceback() -> None:
+    command = [sys.executable, str(ROOT / "generate.py"), "-d", "fwd", "-r", "2", "-o", "/nonexistent"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and done.stdout == ""
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("generate.py: target 'gfx9'")
+
+
+def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
+    import generate
+
+    with pytest.raises(SystemExit) as stopped:
+        generate.main(["--help"])
+    assert stopped.value.code == 0
+    text = capsys.readouterr().out
+    for option in (
+        "-d --direction -a --api --targets -o --output_dir -l --list_blobs -f --filter -m --mask -r --receipt --optdim"
+        " --table --format --count --expand --where --from --render --explain --diff"
+    ).split():
+        assert option in text
+
+
+def test_the_default_targets_are_those_of_this_machine() -> None:
+    targets = {row["target"] for row in json.loads(run("--table", "--format", "json").out)}
+    machine = platform.machine()
+    if machine == "x86_64":
+        assert targets == {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"}
+    else:
+        assert targets == ({"armv8-a"} if machine == "aarch64" else {"portable"})
+    assert run("--table").out == run("--table", "--targets", "cpu").out
+
+
+def test_direction_and_api_are_one_option() -> None:
+    for option in ("-d", "-a", "--direction", "--api"):
+        assert run_all("--count", option, "fwd").out == run_all("--count").out
+
+
+def test_targets_are_listed_in_one_order_and_once() -> None:
+    assert (
+        run("--table", "--targets", "x86-64-v4,x86-64-v2").out
+        == run("--table", "--targets", "x86-64-v2,x86-64-v4,x86-64-v2").out
+    )
+    exact = json.loads(run("--table", "--targets", "x86-64-v4", "--format", "json").out)
+    assert {row["target"] for row in exact} == {"x86-64-v4"}
+
+
+def test_table_forms_say_the_same() -> None:
+    text, as_json, as_csv = (run_all("--table", "--format", form).out for form in ("text", "json", "csv"))
+    rows = json.loads(as_json)
+    assert list(csv.DictReader(io.StringIO(as_csv))) == rows
+    header, *lines = text.splitlines()
+    assert [dict(zip(header.split(), line.split())) for line in lines] == rows
+
+
+@pytest.mark.parametrize("form", ["text", "json", "csv"])
+def test_from_is_exactly_what_table_printed(tmp_path: Path, form: str) -> None:
+    listed = run_all("--table", "--format", form, "--where", "bm0!=32", "-f", "*_fp16_*")
+    file = tmp_path / "list"
+    file.write_text(listed.out)
+    assert run("--from", file, "--table", "--format", form).out == listed.out
+    out = tmp_path / "out"
+    assert run("--from", file, "-o", out).code == 0
+    kernels = [row["name"] for row in json.loads(run("--from", file, "--table", "--format", "json").out)]
+    assert {path.stem for path in out.glob("*__*.c")} == set(kernels)
+
+
+def test_from_refuses_what_it_did_not_print(tmp_path: Path) -> None:
+    file = tmp_path / "list"
+    good = run_all("--table").out
+    file.write_text(good.replace("  qr  ", "  qs  ", 1))
+    assert "row 1: pipeline is 'qs', but" in refused("--from", file, "--count")
+    file.write_text(good.replace("fmha_fwd__portable", "fmha_fwd__someone", 1))
+    assert "row 1: there is no instance 'fmha_fwd__someone" in refused("--from", file, "--count")
+    for text in ("", "[1, 2]", "{", "one two\nthree\n", '[{"name": 1}]', "[\n"):
+        file.write_text(text)
+        assert str(file) in refused("--from", file, "--count")
+    assert "give either --from or" in refused("--from", file, "--count", "-r", "2")
+
+
+def test_render_prints_what_is_written(tmp_path: Path) -> None:
+    run_all("-o", tmp_path)
+    for row in json.loads(run_all("--table", "--format", "json").out):
+        assert run("--render", row["name"]).out == (tmp_path / f"{row['name']}.c").read_text()
+
+
+def test_provenance() -> None:
+    name = json.loads(run("--table", "--targets", "x86-64-v4", "--format", "json").out)[0]["name"]
+    head = run("--render", name).lines[:8]
+    assert head[0] == "// SPDX-License-Identifier: MIT-0"
+    assert head[1] == "// Generated by generate.py from templates/fmha_fwd/qr.cpu.c.j2. Do not edit."
+    assert head[2].startswith(f"// {name} serves: all; ")
+    assert any("Cost:" in line for line in head) and any("Needs:" in line for line in head)
+
+
+def test_no_progress_bar_in_a_log_and_one_on_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import generate
+
+    assert "\r" not in run_all("-o", tmp_path / "log").err
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    assert generate.main(["--targets", "x86-64", "-o", str(tmp_path / "terminal")]) == 0
+    last = terminal.getvalue().split("\r")[-1].splitlines()[0]
+    count = len(list((tmp_path / "terminal").glob("[!.]*")))
+    assert last == f"[{'#' * 40}] {count}/{count}"
+
+
+def test_a_missing_package_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "jinja2.py").write_text("raise ModuleNotFoundError(name='jinja2')\n")
+    for action, code in ((["--table"], 0), (["-o", str(tmp_path / "out")], 1)):
+        command = [sys.executable, str(ROOT / "generate.py"), *action]
+        environment = {"PYTHONPATH": str(tmp_path), "PATH": "/usr/bin:/bin"}
+        done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == code, done.stderr
+        assert done.stderr.count("\n") == 1
+        assert ("pip install jinja2" in done.stderr) == bool(code)
