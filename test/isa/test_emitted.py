@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: MIT
+"""What compilers make of emitted files: an instance of each x86-64 target and pipeline under objdump."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from codegen.spec import ROOT
+from codegen.targets import TARGETS
+
+COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
+PRODUCT = re.compile(r"vfn?madd|vdpbf16ps|mulps")  # of a register tile; mulps where there is no FMA
+AVX = re.compile(r"^v(?!err|erw)\w")
+AVX512 = re.compile(r"%zmm|%k[0-7]|%[xy]mm(1[6-9]|2\d|3[01])")
+
+pytestmark = pytest.mark.skipif(
+    platform.machine() not in ("x86_64", "AMD64") or not COMPILERS or not shutil.which("objdump"),
+    reason="needs x86-64, gcc or clang, and objdump",
+)
+
+
+def output(*command: str | Path) -> str:
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@dataclass(frozen=True)
+class Line:
+    address: int
+    text: str
+
+    @property
+    def jumps_to(self) -> int | None:
+        jump = re.match(r"j\w+ +([0-9a-f]+)", self.text)
+        return int(jump[1], 16) if jump else None
+
+
+@dataclass(frozen=True)
+class Function:
+    name: str
+    lines: list[Line]
+
+    def innermost_loops(self) -> list[list[Line]]:
+        """The stretches that a jump back closes and that hold no other such stretch."""
+        loops = {
+            (line.jumps_to, line.address)
+            for line in self.lines
+            if line.jumps_to is not None and self.lines[0].address <= line.jumps_to <= line.address
+        }
+        inner = [
+            one
+            for one in loops
+            if not any(one != other and one[0] <= other[0] and other[1] <= one[1] for other in loops)
+        ]
+        return [[line for line in self.lines if first <= line.address <= last] for first, last in inner]
+
+    def is_stack(self, line: Line) -> bool:
+        """Whether the line reads or writes the stack. rbp is its pointer only where it was made so."""
+        framed = any(re.match(r"mov +%rsp,%rbp", other.text) for other in self.lines)
+        return bool(re.search(r"\(%r[sb]p" if framed else r"\(%rsp", line.text))
+
+
+def disassemble(path: Path) -> dict[str, Function]:
+    functions: dict[str, Function] = {}
+    lines: list[Line] = []
+    for text in output("objdump", "-d", "--no-show-raw-insn", path).splitlines():
+        if head := re.match(r"[0-9a-f]+ <(.+)>:", text):
+            lines = []
+            functions[head[1]] = Function(head[1], lines)
+        elif body := re.match(r" *([0-9a-f]+):\t(.*)", text):
+            lines.append(Line(int(body[1], 16), body[2]))
+    return functions
+
+
+@dataclass(frozen=True)
+class Object:
+    compiler: str
+    row: dict[str, str]  # of generate.py --table
+    path: Path
+    functions: dict[str, Function]
+
+
+def compile_one(compiler: str, row: dict[str, str], folder: Path) -> Object:
+    source, path = folder / f"{row['name']}.c", folder / f"{row['name']}.{compiler}.o"
+    flags = ["-std=c11", "-O3", "-fPIC", "-Wall", "-Wextra", "-Werror", *TARGETS[row["target"]].cflags]
+    output(compiler, *flags, f"-I{ROOT / 'include'}", "-c", source, "-o", path)
+    return Object(compiler, row, path, disassemble(path))
+
+
+@pytest.fixture(scope="module")
+def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
+    folder = tmp_path_factory.mktemp("emitted")
+    generate = (sys.executable, ROOT / "generate.py", "--targets", "x86-64")
+    table = json.loads(output(*generate, "--table", "--format", "json"))
+    rows = list({(row["target"], row["pipeline"]): row for row in table}.values())
+    assert {row["target"] for row in rows} >= {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"}
+    output(*generate, "-o", folder)
+    with ThreadPoolExecutor(2) as pool:
+        jobs = [
+            pool.submit(compile_one, compiler, row, folder)
+            for compiler, row in itertools.product(COMPILERS, rows)
+            if row["pipeline"] == "qr"
+            or compiler == COMPILERS[0]  # one compiler will do where loops are not read
+        ]
+        return [job.result() for job in jobs]
+
+
+def test_register_tiles_stay_in_registers(objects: list[Object]) -> None:
+    """The innermost loops of both products, which hold the whole register tile, leave the stack alone."""
+    seen = 0
+    for one in objects:
+        if one.row["pipeline"] != "qr":
+            continue
+        mr, nv = int(one.row["mr"]), int(one.row["nv"])
+        for product, vectors in itertools.product(("scores", "accumulate"), range(1, nv + 1)):
+            function = one.functions[f"{product}_{vectors}"]
+            loops = [
+                loop
+                for loop in function.innermost_loops()
+                if sum(bool(PRODUCT.match(line.text)) for line in loop) >= mr * vectors
+            ]
+            assert loops, f"{one.path.name}: {function.name} has no loop of {mr * vectors} products"
+            stack = [line.text for loop in loops for line in loop if function.is_stack(line)]
+            assert not stack, f"{one.path.name}: {function.name} spills: {stack}"
+            seen += 1
+    assert seen >= 2 * 4 * len(COMPILERS)
+
+
+def test_only_entries_are_visible(objects: list[Object]) -> None:
+    """A copy of a shared helper, compiled for one ISA, must not be what the linker takes for all."""
+    for one in objects:
+        defined = output("nm", "--defined-only", "--extern-only", "--format=just-symbols", one.path).split()
+        symbol = f"tessera_k_{one.row['name'].replace('__', '_')}"
+        assert sorted(defined) == [symbol, f"{symbol}_combine", f"{symbol}_scratch"], one.path.name
+
+
+def test_instructions_are_those_of_the_target(objects: list[Object]) -> None:
+    """No AVX for x86-64-v2, no AVX-512 for x86-64-v3, and what each target is for is used."""
+    forbidden = {"x86-64-v2": AVX, "x86-64-v3": AVX512}
+    expected = {"x86-64-v3": "vfmadd", "x86-64-v4": "%zmm", "x86-64-v4-bf16": "vdpbf16ps"}
+    for one in objects:
+        target = one.row["target"]
+        texts = [line.text for function in one.functions.values() for line in function.lines]
+        beyond = [text for text in texts if target in forbidden and forbidden[target].search(text)]
+        assert not beyond, f"{one.path.name}: {beyond}"
+        assert any(expected.get(target, "mulps") in text for text in texts), one.path.name
