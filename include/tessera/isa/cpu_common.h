@@ -34,7 +34,7 @@ INLINE vf v_exp2_short(vf x) {
     return v_scale2(p, n);
 }
 
-// tanh x = 1 - 2 / (1 + e^(2x)), or an odd polynomial where |x| < 5/8 and that would cancel; relative error below 3.3e-7.
+// tanh x = 1 - 2 / (1 + e^(2x)), or an odd polynomial where |x| < 5/8 and that would cancel. Relative error 3.3e-7.
 INLINE vf v_tanh(vf x) {
     const vf square = v_mul(x, x);
     vf p = v_fma(v_set1(0x1.f1ec08p-7f), square, v_set1(-0x1.a98ea8p-5f));
