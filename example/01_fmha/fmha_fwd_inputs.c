@@ -201,12 +201,15 @@ void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int
     stream s = {seed, INIT_UNIFORM, STORAGE_FP32, 0};
     for (int32_t n = 0; n < count; n++) lengths[n] = mean;
     if (count < 2 || mean == 0) return;
-    // Moves single tokens from one sequence to another, so that the mean stays.
-    for (int64_t moves = (int64_t)mean * (count / 2); moves > 0; moves--) {
+    // Moves tokens from one sequence to another, so that the mean stays: single ones, as CK does, unless there are
+    // many.
+    int64_t all = (int64_t)mean * (count / 2), step = 1 + (all >> 20);
+    for (int64_t moved = 0; moved < all; moved += step) {
         int32_t from = (int32_t)(next(&s) % (uint64_t)count);
         int32_t to = (int32_t)((uint64_t)from + 1 + next(&s) % (uint64_t)(count - 1)) % count;
-        if (lengths[from] == 1 || (rooms[to] && lengths[to] >= rooms[to])) continue;
-        lengths[from]--;
-        lengths[to]++;
+        int64_t tokens = lengths[from] - 1 < step ? lengths[from] - 1 : step;
+        if (rooms[to] && lengths[to] + tokens > rooms[to]) tokens = rooms[to] - lengths[to];
+        lengths[from] -= (int32_t)tokens;
+        lengths[to] += (int32_t)tokens;
     }
 }

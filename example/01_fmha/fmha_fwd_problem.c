@@ -180,8 +180,8 @@ static fmha_fwd_outcome check_scales(const fmha_fwd_problem *p, fmha_fwd_result 
 // CK's "-1 means equal to" values, then ranges.
 static fmha_fwd_outcome check_numbers(fmha_fwd_problem *p, fmha_fwd_result *result) {
     fmha_fwd_options *o = &p->options;
-    if (o->h_k < 0) o->h_k = o->h;
-    if (o->d_v < 0) o->d_v = o->d;
+    if (o->h_k == -1) o->h_k = o->h;
+    if (o->d_v == -1) o->d_v = o->d;
     if (o->v < 0 || o->v > 3) return WRONG("-v=%d: 0 to 3", o->v);
     if (o->mode != 0 && o->mode != 1) return WRONG("-mode=%d: 0 (batch) or 1 (group)", o->mode);
     if (o->b < 1) return WRONG("-b=%d: at least 1", o->b);
@@ -220,6 +220,8 @@ static fmha_fwd_outcome settle_lengths(fmha_fwd_problem *p, const char *name, in
                                        fmha_fwd_result *result) {
     const fmha_fwd_options *o = &p->options;
     if (list && !o->mode) return WRONG("-%s: one length in batch mode (-mode=0); see -q_eff_lens, -kv_eff_lens", name);
+    if (o->mode && !list && (int64_t)mean * o->b > INT32_MAX)
+        return WRONG("-%s=%d: -b=%d sequences of that mean are longer than %d in all", name, mean, o->b, INT32_MAX);
     if (!list && mean < least) return WRONG("-%s=%d: at least %d", name, mean, least);
     for (int32_t b = 0; b < o->b; b++) {
         lengths[b] = list ? list[b] : mean;
@@ -266,7 +268,7 @@ static fmha_fwd_outcome settle_shape(fmha_fwd_problem *p, fmha_fwd_result *resul
 
 static fmha_fwd_outcome settle(fmha_fwd_problem *p, fmha_fwd_result *result) {
     fmha_fwd_options *o = &p->options;
-    if (!o->s_k_list && o->s_k < 0) {
+    if (!o->s_k_list && o->s_k == -1) {
         o->s_k_list = o->s_list;
         o->s_k = o->s;
     }

@@ -40,7 +40,7 @@ static void explain(fmha_fwd_problem *problem) {
 static void print_verdict(const fmha_fwd_arguments *arguments, const fmha_fwd_result *result) {
     if (result->verification == FMHA_FWD_NOT_VERIFIED) return;
     printf(", valid:%c", result->verification == FMHA_FWD_VALID ? 'y' : 'n');
-    if (result->rows_checked < result->rows)
+    if (result->verification == FMHA_FWD_VALID && result->rows_checked < result->rows)
         printf(" (%lld of %lld rows checked)", (long long)result->rows_checked, (long long)result->rows);
     if (arguments->options.v == 2) fputs(" (by the CPU's fp64 reference, as -v=1)", stdout);
 }
