@@ -18,7 +18,7 @@ from codegen.ops import parse_apis
 from codegen.receipts import DEFAULT, find_receipt, read_receipts
 from codegen.render import instance_source
 from codegen.rows import read_instances
-from codegen.select import Request, Selection, select, select_listed, split_filter
+from codegen.select import Request, Selection, select, split_filter
 from codegen.spec import ROOT
 from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
 
@@ -66,7 +66,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--where", default="", metavar="CLAUSES", help='such as "hdim_q=128 dtype=fp16|bf16 mask!=no"'
     )
     what.add_argument(
-        "--from", dest="from_file", type=Path, metavar="FILE", help="exactly what --table printed"
+        "--from", dest="from_file", type=Path, metavar="FILE", help="only the instances that --table printed"
     )
     what.add_argument(
         "-m", "--mask", default="simplified", help="masks in CK's names: simplified (default) or generic"
@@ -107,15 +107,6 @@ def choose_action(options: argparse.Namespace) -> str:
     raise Refused(f"{names} exclude each other" if asked else f"nothing to do; give one of {one}")
 
 
-def refuse_mixed(options: argparse.Namespace) -> None:
-    """A list says all; other selections beside it would be ignored."""
-    others = ("direction", "targets", "receipt", "filter", "where")
-    mixed = [f"--{other}" for other in others if getattr(options, other)]
-    mixed += ["--optdim"] if options.optdim != "-1" else []
-    if options.from_file and mixed:
-        raise Refused(f"give either --from or {' '.join(mixed)}: the list already says what is selected")
-
-
 def choose_targets(options: argparse.Namespace) -> tuple[str, ...]:
     """The targets to generate for."""
     if options.targets is not None:
@@ -130,8 +121,10 @@ def choose_targets(options: argparse.Namespace) -> tuple[str, ...]:
 def choose_instances(options: argparse.Namespace) -> list[Selection]:
     """What is selected, for each api."""
     listed = show.parse_rows(options.from_file) if options.from_file else []
-    apis = ",".join(dict.fromkeys(row["api"] for row in listed)) or options.direction
-    ops = parse_apis("fwd" if apis is None else apis, options.mask)
+    apis = options.direction
+    if apis is None:
+        apis = ",".join(dict.fromkeys(row["api"] for row in listed)) or "fwd"
+    ops = parse_apis(apis, options.mask)
     targets = choose_targets(options)
     folder = options.instances or ROOT / "instances"
     receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT)
@@ -141,10 +134,8 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
         instances = read_instances(op, folder, targets)
         check(op, instances)
         if listed:
-            names = show.listed_names(options.from_file, listed, op, instances)
-            selections.append(select_listed(op, instances, names))
-        else:
-            selections.append(select(op, instances, request, pattern))
+            instances = show.listed_instances(options.from_file, listed, op, instances)
+        selections.append(select(op, instances, request, pattern))
     return selections
 
 
@@ -185,7 +176,6 @@ def render_one(selections: list[Selection], name: str) -> str:
 def run(options: argparse.Namespace) -> int:
     """Does what was asked for."""
     action = choose_action(options)
-    refuse_mixed(options)
     if options.format not in show.FORMATS:
         raise one_of("format", options.format, show.FORMATS)
     selections = choose_instances(options)

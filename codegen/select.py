@@ -186,18 +186,6 @@ def select(op: Operation, instances: list[Instance], request: Request, pattern: 
     return selection
 
 
-def select_listed(op: Operation, instances: list[Instance], names: list[str]) -> Selection:
-    """The instances of some names."""
-    wanted = set(names)
-    selection = Selection(op, [], [], None, len(instances), "the list")
-    for instance in instances:
-        if instance.name in wanted:
-            selection.matches.append(Match(instance, instance.region, instance.combinations))
-        else:
-            selection.refused.append((instance, "the list"))
-    return selection
-
-
 def _narrow(selection: Selection, label: str, region: Region) -> None:
     """Keeps the instances that serve something of a region."""
     met: dict[Region, Region] = {}

@@ -86,23 +86,24 @@ def count_row(selection: Selection) -> Row:
     }
 
 
-def listed_names(path: Path, rows: list[Row], op: Operation, instances: list[Instance]) -> list[str]:
-    """The instances of an api in a table that was printed; refused where a row would now be printed differently."""
+def listed_instances(path: Path, rows: list[Row], op: Operation, instances: list[Instance]) -> list[Instance]:
+    """The instances of a printed table; refused where a row would now be printed differently."""
     known = {instance.name: instance for instance in instances}
-    names = []
+    listed = []
     for number, row in enumerate(rows, 1):
         if row["api"] != op.api:
             continue
         instance = known.get(row.get("name", ""))
         if instance is None:
-            raise Refused(f"{path}: row {number}: there is no instance '{row.get('name', '')}'")
+            name = row.get("name", "")
+            raise Refused(f"{path}: row {number}: there is no instance '{name}' for the targets asked for")
         for field, value in instance_row(instance).items():
             if row.get(field) != value:
                 raise Refused(
                     f"{path}: row {number}: {field} is '{row.get(field)}', but {instance.name} has '{value}'"
                 )
-        names.append(instance.name)
-    return names
+        listed.append(instance)
+    return listed
 
 
 def explain(selection: Selection) -> Iterator[str]:

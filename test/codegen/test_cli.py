@@ -12,7 +12,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from conftest import ROOT, refused, run, run_all
 
 
@@ -87,8 +86,8 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     assert stopped.value.code == 0
     text = capsys.readouterr().out
     for option in (
-        "-d --direction -a --api --targets -o --output_dir -l --list_blobs -f --filter -m --mask -r --receipt --optdim"
-        " --table --format --count --expand --where --from --render --explain --diff"
+        "-d --direction -a --api --targets -o --output_dir -l --list_blobs -f --filter -m --mask -r "
+        "--receipt --optdim --table --format --count --expand --where --from --render --explain --diff"
     ).split():
         assert option in text
 
@@ -147,7 +146,8 @@ def test_from_refuses_what_it_did_not_print(tmp_path: Path) -> None:
     for text in ("", "[1, 2]", "{", "one two\nthree\n", '[{"name": 1}]', "[\n"):
         file.write_text(text)
         assert str(file) in refused("--from", file, "--count")
-    assert "give either --from or" in refused("--from", file, "--count", "-r", "2")
+    file.write_text(good)
+    assert "for the targets asked for" in refused("--from", file, "--count", "--targets", "x86-64-v3")
 
 
 def test_render_prints_what_is_written(tmp_path: Path) -> None:

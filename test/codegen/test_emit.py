@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Writing: the same bytes each time, nothing touched or removed that need not be, nothing written on an error."""
+"""Writing: the same bytes each time, nothing touched or removed without need, nothing written on an error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from conftest import ROOT, contents, refused, run, run_in, times
 
 DISPATCH = {"fmha_fwd_table.c", "tessera_fmha_fwd_table.h", "fmha_fwd_sources.txt", ".tessera-fwd.manifest"}
@@ -166,7 +165,7 @@ def test_unwritable_places(tmp_path: Path) -> None:
     assert "cannot read" in refused("--targets", "x86-64", "--count", "--instances", tmp_path)
 
 
-# --- AITER calls the generator several times, for several apis, into one directory. A second api is made up here.
+# --- AITER calls the generator several times, for several apis, into one directory. The second is made up.
 
 SECOND_API = """
 # SPDX-License-Identifier: MIT

@@ -9,15 +9,15 @@ import re
 from functools import lru_cache
 
 import pytest
+from conftest import ROOT, refused, run, run_all
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from test_names import FWD, INSTANCES
 
 import generate
 from codegen.receipts import _features, cover, find_receipt, read_receipts
 from codegen.select import Request, select
 from codegen.space import region_meet
-from conftest import ROOT, refused, run, run_all
-from test_names import FWD, INSTANCES
 
 RECEIPTS = read_receipts(ROOT / "instances")
 ALL = find_receipt(RECEIPTS, "all")
@@ -32,7 +32,7 @@ def names_by_instance(where: str = SMALL) -> dict[str, list[str]]:
 
 
 def by_search(pattern: str, where: str = SMALL) -> dict[str, int]:
-    """The instances that a pattern selects, with how many names it takes of each, by looking at every name."""
+    """The instances that a pattern selects, and how many names of each, by looking at every name."""
     found = {}
     for short, names in names_by_instance(where).items():
         whole = fnmatch.fnmatchcase(short, pattern)
@@ -51,8 +51,11 @@ def by_sets(pattern: str, where: str = SMALL) -> dict[str, int]:
 
 
 pieces = st.sampled_from(
-    "* * * _ ? fmha_fwd_d64_ d192 _fp16_ _fp8_ batch _group_ _b512x * x128x _qr_ _vr_ _npad _pssk nlogits _nbias_ bias "
-    "_alibi _nmask _mask_ _nlse _dropout ndropout nskip pertensor _n[bm]* [!_] ntrload _nsink sink x86_64_v4 __ v[34]".split()
+    (
+        "* * * _ ? fmha_fwd_d64_ d192 _fp16_ _fp8_ batch _group_ _b512x * x128x _qr_ _vr_ _npad _pssk "
+        "nlogits _nbias_ bias _alibi _nmask _mask_ _nlse _dropout ndropout nskip pertensor _n[bm]* [!_] "
+        "ntrload _nsink sink x86_64_v4 __ v[34]"
+    ).split()
 )
 
 
@@ -200,7 +203,9 @@ def expected(receipt: str, name: str) -> bool:
         "800": "_fp32_" in name and "_nskip_" in name and "_nlogits_" in name,
         "801": "_fp32_" in name
         and ("_d48_" in name or "_d128_" in name)
-        and all(f"_{t}_" in name for t in "batch nbias nlse ndropout nskip nlogits nmask".split()),
+        and all(
+            f"_{t}_" in name for t in ["batch", "nbias", "nlse", "ndropout", "nskip", "nlogits", "nmask"]
+        ),
         "888": ("_fp8bf16_" in name or "_fp8fp32_" in name)
         and ("_d128_" in name or "_d192_" in name)
         and row_v,
@@ -208,7 +213,9 @@ def expected(receipt: str, name: str) -> bool:
     return tests[{"1": "0", "300": "0", "400": "0"}.get(receipt, receipt)]
 
 
-@pytest.mark.parametrize("number", "0 1 2 3 4 100 200 300 400 600 700 800 801 888".split())
+@pytest.mark.parametrize(
+    "number", ["0", "1", "2", "3", "4", "100", "200", "300", "400", "600", "700", "800", "801", "888"]
+)
 def test_receipts_of_ck(number: str) -> None:
     """Counted with one instance's names, all of them but for the pads, which no receipt looks at."""
     where = "target=x86-64-v4 bm0=512 pad=psskddv dropout=no|yes hdim=48|128|192x128"

@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+"""The dispatch table as C: it compiles without a warning, and says what the records say."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ALL_TARGETS, ROOT, run
+from test_names import FWD, INSTANCES
+
+from codegen.ops.fmha_fwd import BUCKETS, DTYPES, HDIMS, SERVED
+from codegen.receipts import read_receipts
+from codegen.targets import FUTURE, TARGETS
+
+GOLDEN = Path(__file__).parent / "golden"
+COMPILERS = [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)]
+WARNINGS = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
+
+
+def compile_c(compiler: str, source: Path, *arguments: object) -> None:
+    command = [
+        compiler,
+        *WARNINGS,
+        f"-I{ROOT / 'include'}",
+        f"-I{source.parent}",
+        str(source),
+        *map(str, arguments),
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler")
+@pytest.mark.parametrize("selection", [("-r", "all"), ("-f", " "), ("-r", "801"), ("-m", "generic")], ids=str)
+def test_tables_compile(tmp_path: Path, selection: tuple[str, str]) -> None:
+    assert run("--targets", ALL_TARGETS, "-o", tmp_path, *selection).code == 0
+    for compiler in COMPILERS:
+        compile_c(compiler, tmp_path / "fmha_fwd_table.c", "-c", "-o", tmp_path / "table.o")
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler")
+def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
+    assert run("--targets", ALL_TARGETS, "-o", tmp_path).code == 0
+    stubs = ['#include "tessera_fmha_fwd_table.h"']
+    for i in INSTANCES:
+        task = "const struct tessera_fmha_fwd_cpu_problem *p, const struct tessera_fmha_fwd_cpu_task *t"
+        stubs += [
+            f"void {i.symbol}({task}, void *s) {{ (void)p, (void)t, (void)s; }}",
+            f"void {i.symbol}_combine({task}, int32_t n, int64_t m) {{ (void)p, (void)t, (void)n, (void)m; }}",
+            f"size_t {i.symbol}_scratch(int32_t q, int32_t v) {{ return (size_t)(q + v); }}",
+        ]
+    (tmp_path / "stubs.c").write_text("\n".join(stubs) + "\n")
+    program = tmp_path / "print_table"
+    printer = Path(__file__).with_name("print_table.c")
+    compile_c(COMPILERS[0], tmp_path / "fmha_fwd_table.c", tmp_path / "stubs.c", printer, "-o", program)
+    lines = subprocess.run(
+        [tmp_path / "print_table"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+
+    numbers = {target: number for number, target in enumerate(enumerators("device.h", "TESSERA_TARGET_"))}
+    slices = set()
+    served = set()
+    for instance in INSTANCES:
+        for name in instance_traits(instance.region):
+            dtype, mode, v, cap, bias, mask, drop, qscale, widest = name
+            masks = [0] if mask == 0 else [1, 2, 3]
+            multiple = 2 if DTYPES[dtype] == "mxfp4" else 1
+            for m in masks:
+                key = (dtype, mode, v, cap, bias, m, drop, qscale)
+                served.add(
+                    f"served {instance.name} {' '.join(map(str, key))}  {multiple} {widest} {multiple} 3"
+                )
+            for bucket in BUCKETS:
+                if bucket <= widest:
+                    slices.add(
+                        f"slice {numbers[instance.target.tag.upper()]} {dtype} {bucket} {instance.name}"
+                    )
+    assert sorted(line for line in lines if line.startswith("served")) == sorted(served)
+    assert sorted(line for line in lines if line.startswith("slice")) == sorted(slices)
+    rate = {instance.name: instance.macs_per_cycle for instance in INSTANCES}
+    for _, group in itertools.groupby(
+        (line.split() for line in lines if line.startswith("slice")), lambda x: x[1:4]
+    ):
+        rates = [rate[words[4]] for words in group]
+        assert rates == sorted(rates, reverse=True)
+
+
+def instance_traits(region: object) -> set[tuple[int, ...]]:
+    """The traits of the C API that a region serves, combination by combination."""
+    space = FWD.space
+    found = set()
+    for box in region:  # type: ignore[attr-defined]
+        widest = max(
+            max(HDIMS[i]) for i, word in enumerate(space.axes[0].values) if word in space.values(box, "hdim")
+        )
+        held = [
+            space.values(box, name) for name in "dtype mode vlayout logits bias mask dropout qscale".split()
+        ]
+        for dtype, mode, v, cap, bias, mask, drop, qscale in itertools.product(*held):
+            found.add(
+                (
+                    DTYPES.index(dtype),
+                    ("batch", "group").index(mode),
+                    ("c", "r").index(v),
+                    ("no", "yes").index(cap),
+                    ("no", "bias", "alibi").index(bias),
+                    ("no", "mask").index(mask),
+                    ("no", "yes").index(drop),
+                    ("no", "pt", "bs", "kvbs", "mx").index(qscale),
+                    widest,
+                )
+            )
+    return found
+
+
+# --- facts that are written down in C as well
+
+
+def enumerators(header: str, prefix: str) -> list[str]:
+    """The enumerators of a header, in order, without their prefix and the count at the end."""
+    text = (ROOT / "include" / "tessera" / header).read_text()
+    pairs = re.findall(rf"^\s+{prefix}(\w+) = (\d+)", text, re.M)
+    assert [int(value) for _, value in pairs] == list(range(len(pairs)))
+    return [name for name, _ in pairs]
+
+
+def test_targets_are_those_of_the_header() -> None:
+    names = [target.tag.upper() for target in TARGETS.values()] + [name.upper() for name in FUTURE]
+    assert enumerators("device.h", "TESSERA_TARGET_") == names
+    for target in TARGETS.values():
+        assert target.enum == f"TESSERA_TARGET_{target.tag.upper()}"
+        assert (ROOT / "include" / "tessera" / "isa" / target.vocabulary).is_file()
+
+
+def test_data_types_are_those_of_the_header() -> None:
+    text = (ROOT / "include" / "tessera" / "types.h").read_text()
+    values = dict(re.findall(r"TESSERA_(\w+) = (\d+)", text))
+    assert [int(values[dtype.upper()]) for dtype in DTYPES] == list(range(len(DTYPES)))
+    for axis, prefix, words in (
+        ("mask", "MASK_", {"no": ["NONE"], "mask": ["TOP_LEFT", "BOTTOM_RIGHT", "GENERIC"]}),
+        ("bias", "BIAS_", {"no": ["NONE"], "bias": ["ELEMENTWISE"], "alibi": ["ALIBI"]}),
+        ("qscale", "QSCALE_", {"no": ["NONE"], "pt": ["PER_TENSOR"], "bs": ["BLOCK"], "mx": ["MX"]}),
+    ):
+        for word, names in words.items():
+            assert SERVED[axis][1][word] == sum(1 << int(values[prefix + name]) for name in names)
+
+
+def test_served_fields_are_those_of_the_header() -> None:
+    text = (ROOT / "include" / "tessera" / "dispatch.h").read_text()
+    body = re.search(r"typedef struct tessera_fmha_fwd_served \{(.*?)\}", text, re.S)
+    assert body
+    code = re.sub("//.*", "", body[1])
+    fields = [name.strip() for group in re.findall(r"uint\d+_t ([^;]*);", code) for name in group.split(",")]
+    assert set(FWD.served_rows(INSTANCES[0].region)[0]) == set(fields)
+
+
+def test_the_golden_table_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """A table to be read in review. After a change: python -m pytest test/codegen --update-golden"""
+    assert run("--targets", "x86-64", "-r", "ci", "-o", tmp_path).code == 0
+    for file in FWD.dispatch_files:
+        if request.config.getoption("--update-golden"):
+            GOLDEN.mkdir(exist_ok=True)
+            shutil.copy(tmp_path / file, GOLDEN / file)
+        assert (GOLDEN / file).read_text() == (tmp_path / file).read_text()
+
+
+def test_receipts_are_ck_s_numbers_and_ours() -> None:
+    receipts = read_receipts(ROOT / "instances")
+    numbers = [receipt.number for receipt in receipts if receipt.number is not None]
+    assert sorted(numbers) == [0, 1, 2, 3, 4, 100, 200, 300, 400, 600, 700, 800, 801, 888]
+    assert {receipt.name for receipt in receipts if receipt.number is None} == {"all", "ci"}
+    assert len({receipt.name for receipt in receipts}) == len(receipts)
