@@ -81,6 +81,7 @@ tessera_status tessera_fmha_fwd_check_sizes(const struct tessera_fmha_fwd_call *
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const int32_t seqlen_q = t->is_group_mode ? a->max_seqlen_q : a->seqlen_q;
+    const int64_t heads = (int64_t)a->batch * a->nhead_q;
     const char *const q_name = t->is_group_mode ? "max_seqlen_q" : "seqlen_q";
     GUARD(a->hdim_q == t->hdim_q, "args->hdim_q is %d: traits->hdim_q is %d", a->hdim_q, t->hdim_q);
     GUARD(a->hdim_v == t->hdim_v, "args->hdim_v is %d: traits->hdim_v is %d", a->hdim_v, t->hdim_v);
@@ -90,6 +91,7 @@ tessera_status tessera_fmha_fwd_check_sizes(const struct tessera_fmha_fwd_call *
     GUARD(a->nhead_q >= 1, "nhead_q is %d: 1 or more", a->nhead_q);
     GUARD(a->nhead_k >= 1, "nhead_k is %d: 1 or more", a->nhead_k);
     GUARD(a->nhead_q % a->nhead_k == 0, "nhead_q is %d: a multiple of nhead_k, which is %d", a->nhead_q, a->nhead_k);
+    GUARD(heads <= INT32_MAX, "batch * nhead_q is %lld: at most %d", (long long)heads, INT32_MAX);
     GUARD(within(seqlen_q, 0, TESSERA_FMHA_FWD_MAX_SEQLEN), "%s is %d: 0 to %d", q_name, seqlen_q,
           TESSERA_FMHA_FWD_MAX_SEQLEN);
     GUARD(t->is_group_mode || within(a->seqlen_k, 0, TESSERA_FMHA_FWD_MAX_SEQLEN), "seqlen_k is %d: 0 to %d",
@@ -98,8 +100,8 @@ tessera_status tessera_fmha_fwd_check_sizes(const struct tessera_fmha_fwd_call *
           DROPOUT_SEQLEN);
     GUARD(!t->has_dropout || t->is_group_mode || a->seqlen_k <= DROPOUT_SEQLEN,
           "seqlen_k is %d: dropout takes at most %d", a->seqlen_k, DROPOUT_SEQLEN);
-    GUARD(!t->has_dropout || (int64_t)a->batch * a->nhead_q <= DROPOUT_HEADS,
-          "batch * nhead_q is %lld: dropout takes at most %d", (long long)a->batch * a->nhead_q, DROPOUT_HEADS);
+    GUARD(!t->has_dropout || heads <= DROPOUT_HEADS, "batch * nhead_q is %lld: dropout takes at most %d",
+          (long long)heads, DROPOUT_HEADS);
     return TESSERA_SUCCESS;
 }
 

@@ -54,10 +54,10 @@ struct tessera_fmha_fwd_sequence tessera_fmha_fwd_get_sequence(const struct tess
 // Keys are cut into parts where a tile's keys are at least 2 / 64 of the keys of all tiles, so that about 64 tasks
 // exist whatever the number of threads, and a part never has fewer than 512 keys.
 enum { TESSERA_FMHA_FWD_PARTS = 64, TESSERA_FMHA_FWD_PART_KEYS = 512 };
-static inline int64_t tessera_fmha_fwd_parts(int64_t keys, int64_t keys_of_all_tiles) {
-    const int64_t part =
-        tessera_max(tessera_ceil_div(keys_of_all_tiles, TESSERA_FMHA_FWD_PARTS), TESSERA_FMHA_FWD_PART_KEYS);
-    return tessera_max(keys / part, 1);
+static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_tiles) {
+    const double least = TESSERA_FMHA_FWD_PART_KEYS, share = keys_of_all_tiles / TESSERA_FMHA_FWD_PARTS;
+    const int64_t parts = (int64_t)((double)keys / (share > least ? share : least));
+    return parts > 1 ? parts : 1;
 }
 
 // ---- launching (fmha_fwd_launch_cpu.c)

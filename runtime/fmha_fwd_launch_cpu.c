@@ -34,8 +34,8 @@ struct launch {
     struct tessera_fmha_fwd_cpu_problem problem;
     struct plan *plans;
     int32_t plan_count;
-    int64_t tiles, all_keys; // of all sequences and heads; the sum of their tiles' keys
-    double macs;
+    int64_t tiles;         // of all sequences and heads
+    double all_keys, macs; // of all tiles
 
     struct cut cuts[TESSERA_FMHA_FWD_PARTS / 2];
     struct {
@@ -163,7 +163,7 @@ static void measure(struct launch *l, const struct plan *plan) {
     for (int64_t tile = 0; tile < plan->tiles; tile++) {
         const task_t task = tile_task(l, plan, 0, tile);
         const int64_t keys = task.kv_end - task.kv_begin;
-        l->all_keys += keys * heads;
+        l->all_keys += (double)keys * heads;
         l->macs += (double)keys * heads * (double)(task.row_end - task.row_begin) * (l->args.hdim_q + l->args.hdim_v);
     }
 }
@@ -346,8 +346,8 @@ void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, cons
     l.scratch_bytes = layout.scratch;
     l.split_stride = layout.split_stride;
     l.plan_count = l.cut_count = l.part_count = 0;
-    l.tiles = l.all_keys = 0;
-    l.macs = 0;
+    l.tiles = 0;
+    l.all_keys = l.macs = 0;
     atomic_init(&l.next, 0);
     normalize(&l.traits, &l.args);
     set_problem(&l);

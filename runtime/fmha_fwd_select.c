@@ -22,8 +22,13 @@ typedef tessera_fmha_fwd_served served_t;
 
 // ---- what a call asks of an instance
 
+// The sets of traits are the first bytes of tessera_fmha_fwd_served, so that two words hold them all.
+enum { SET_BYTES = 15 };
+_Static_assert(offsetof(served_t, mode) == 8 && offsetof(served_t, sink) == SET_BYTES - 1, "the sets are two words");
+
 struct request {
-    served_t one; // each set with one bit: that of the call's trait; hdim_*_max hold the head dims
+    served_t one;     // each set with one bit: that of the call's trait; hdim_*_max hold the head dims
+    uint64_t sets[2]; // those bits as words
     uint32_t targets;
     int32_t units;
     int64_t heads, rows, keys; // batch * nhead_k; of one sequence and key head
@@ -35,7 +40,7 @@ static struct request make_request(const tessera_device_facts *facts, const stru
     const tessera_fmha_fwd_args *const a = &call->args;
     const int64_t longest_k = a->seqlen_k > 0 ? a->seqlen_k : a->max_seqlen_q;
     const int64_t queries = t->is_group_mode ? a->max_seqlen_q : a->seqlen_q;
-    return (struct request){
+    struct request r = {
         .one = {.data_type = (uint16_t)(1u << t->data_type),
                 .mask = (uint16_t)(1u << t->mask_type),
                 .bias = (uint16_t)(1u << t->bias_type),
@@ -56,31 +61,25 @@ static struct request make_request(const tessera_device_facts *facts, const stru
         .keys = t->is_group_mode ? longest_k : a->seqlen_k,
         .hdims = (double)t->hdim_q + t->hdim_v,
     };
-}
-
-// The sets of traits are the first bytes of tessera_fmha_fwd_served: compared as two words.
-enum { SET_BYTES = 15 };
-_Static_assert(offsetof(served_t, mode) == 8 && offsetof(served_t, sink) == SET_BYTES - 1, "holds() needs this layout");
-static bool holds(const served_t *served, const served_t *one) {
-    uint64_t low, high = 0, low_one, high_one = 0;
-    memcpy(&low, served, 8);
-    memcpy(&low_one, one, 8);
-    memcpy(&high, &served->mode, 7);
-    memcpy(&high_one, &one->mode, 7);
-    return (low & low_one) == low_one && (high & high_one) == high_one;
+    memcpy(r.sets, &r.one, SET_BYTES);
+    return r;
 }
 
 static bool hdim_fits(uint16_t hdim, uint16_t min, uint16_t max, uint16_t multiple) {
     return hdim >= min && hdim <= max && hdim % multiple == 0;
 }
 
+static bool holds(const served_t *s, const struct request *r) {
+    uint64_t sets[2];
+    memcpy(sets, s, sizeof sets);
+    if ((r->sets[0] & ~sets[0]) | (r->sets[1] & ~sets[1])) return false;
+    return hdim_fits(r->one.hdim_q_max, s->hdim_q_min, s->hdim_q_max, s->hdim_q_multiple) &&
+           hdim_fits(r->one.hdim_v_max, s->hdim_v_min, s->hdim_v_max, s->hdim_v_multiple);
+}
+
 static bool serves(const instance_t *row, const struct request *r) {
-    for (uint32_t i = 0; i < row->served_count; i++) {
-        const served_t *const s = &row->served[i];
-        if (holds(s, &r->one) && hdim_fits(r->one.hdim_q_max, s->hdim_q_min, s->hdim_q_max, s->hdim_q_multiple) &&
-            hdim_fits(r->one.hdim_v_max, s->hdim_v_min, s->hdim_v_max, s->hdim_v_multiple))
-            return true;
-    }
+    for (uint32_t i = 0; i < row->served_count; i++)
+        if (holds(&row->served[i], r)) return true;
     return false;
 }
 
@@ -92,7 +91,7 @@ static double cost_of(const instance_t *row, const struct request *r) {
     const double area = (double)tile->bm0 * tile->bn0;
     const double total =
         rows * keys / area * (area * r->hdims / (double)row->macs_per_cycle + (double)row->tile_cycles);
-    const int64_t tasks = tiles * tessera_fmha_fwd_parts(r->keys, r->keys * tiles);
+    const int64_t tasks = tiles * tessera_fmha_fwd_parts(r->keys, (double)r->keys * (double)tiles);
     return total / (double)tasks * (double)tessera_ceil_div(tasks, r->units);
 }
 

@@ -102,6 +102,7 @@ const Guard guards[] = {
     {"NheadQ", nothing, [](Call &c) { c.args.nhead_q = 0; }, "nhead_q is 0: 1 or more"},
     {"NheadK", nothing, [](Call &c) { c.args.nhead_k = 0; }, "nhead_k is 0: 1 or more"},
     {"NheadMultiple", nothing, [](Call &c) { c.args.nhead_k = 3; }, "nhead_q is 4: a multiple of nhead_k, which is 3"},
+    {"Heads", nothing, [](Call &c) { c.args.batch = 1 << 29; }, "batch * nhead_q is 2147483648: at most 2147483647"},
     {"SeqlenQ", nothing, [](Call &c) { c.args.seqlen_q = -1; }, "seqlen_q is -1"},
     {"SeqlenQLarge", nothing, [](Call &c) { c.args.seqlen_q = 1 << 30; }, "seqlen_q is 1073741824"},
     {"SeqlenK", nothing, [](Call &c) { c.args.seqlen_k = -1; }, "seqlen_k is -1"},

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: MIT
+// Selection over tables made by hand, with facts made by hand: any machine can ask what any other would choose.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <sstream>
+
+#include "fmha_fwd_fixture.h"
+
+namespace {
+
+uint32_t bit(tessera_target target) { return 1u << target; }
+
+class Select : public ::testing::Test {
+  protected:
+    Select() {
+        facts = {sizeof facts, bit(TESSERA_TARGET_PORTABLE) | bit(TESSERA_TARGET_X86_64_V3), 1, 1 << 15, 1 << 20, 0};
+        sizes(1024, 1024);
+    }
+
+    void sizes(int seqlen_q, int seqlen_k) {
+        call.args.seqlen_q = call.args.max_seqlen_q = seqlen_q;
+        call.args.seqlen_k = seqlen_k;
+    }
+
+    std::string chosen(const Table &table) {
+        const tessera_fmha_fwd_instance *instance = nullptr;
+        const tessera_status status =
+            tessera_fmha_fwd_table_select(table.get(), &facts, &call.traits, &call.args, &instance);
+        if (status != TESSERA_SUCCESS) return std::string(tessera_status_string(status)) + ": " + tessera_last_error();
+        return tessera_fmha_fwd_instance_name(instance);
+    }
+
+    std::string explained(const Table &table) {
+        const size_t bytes = tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, nullptr, 0);
+        std::string text(bytes, '?');
+        EXPECT_EQ(tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, text.data(), bytes),
+                  bytes);
+        EXPECT_EQ(text.back(), '\0');
+        text.pop_back();
+        EXPECT_EQ(text.find('\0'), std::string::npos);
+        return text;
+    }
+
+    tessera_device_facts facts;
+    Call call;
+    tessera_fmha_fwd_served all = everything();
+};
+
+TEST_F(Select, FastestOfTheTargetsThatTheDeviceRuns) {
+    const Table table({make_instance("portable", TESSERA_TARGET_PORTABLE, &all, 64, 64, 2),
+                       make_instance("v3", TESSERA_TARGET_X86_64_V3, &all, 64, 64, 12),
+                       make_instance("v4", TESSERA_TARGET_X86_64_V4, &all, 64, 64, 25)});
+    EXPECT_EQ(chosen(table), "v3");
+    facts.targets |= bit(TESSERA_TARGET_X86_64_V4);
+    EXPECT_EQ(chosen(table), "v4");
+    facts.targets = bit(TESSERA_TARGET_PORTABLE);
+    EXPECT_EQ(chosen(table), "portable");
+}
+
+TEST_F(Select, EachTraitIsHeld) {
+    const std::pair<const char *, void (*)(tessera_fmha_fwd_served &)> narrowed[] = {
+        {"data_type fp32 (serves fp16)", [](auto &s) { s.data_type = 1 << TESSERA_FP16; }},
+        {"mask_type no (serves top_left, generic)", [](auto &s) { s.mask = 0b1010; }},
+        {"bias_type no (serves alibi)", [](auto &s) { s.bias = 0b100; }},
+        {"qscale_type no (serves pt)", [](auto &s) { s.qscale = 0b10; }},
+        {"is_group_mode 0 (serves 1)", [](auto &s) { s.mode = 0b10; }},
+        {"is_v_rowmajor 1 (serves 0)", [](auto &s) { s.v_rowmajor = 0b01; }},
+        {"has_logits_soft_cap 0 (serves 1)", [](auto &s) { s.soft_cap = 0b10; }},
+        {"has_lse 0 (serves 1)", [](auto &s) { s.lse = 0b10; }},
+        {"has_dropout 0 (serves 1)", [](auto &s) { s.dropout = 0b10; }},
+        {"skip_min_seqlen_q 0 (serves 1)", [](auto &s) { s.skip = 0b10; }},
+        {"has_sink 0 (serves 1)", [](auto &s) { s.sink = 0b10; }},
+        {"hdim_q 8 (serves 9 to 512)", [](auto &s) { s.hdim_q_min = 9; }},
+        {"hdim_q 8 (serves 1 to 7)", [](auto &s) { s.hdim_q_max = 7; }},
+        {"hdim_q 8 (serves 1 to 512, multiples of 16)", [](auto &s) { s.hdim_q_multiple = 16; }},
+        {"hdim_v 16 (serves 17 to 512)", [](auto &s) { s.hdim_v_min = 17; }},
+        {"hdim_v 16 (serves 1 to 15)", [](auto &s) { s.hdim_v_max = 15; }},
+        {"hdim_v 16 (serves 1 to 512, multiples of 5)", [](auto &s) { s.hdim_v_multiple = 5; }},
+    };
+    for (const auto &[why, narrow] : narrowed) {
+        tessera_fmha_fwd_served served = all;
+        narrow(served);
+        const Table table({make_instance("narrow", TESSERA_TARGET_X86_64_V3, &served, 64, 64, 20),
+                           make_instance("wide", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1)});
+        EXPECT_EQ(chosen(table), "wide") << why;
+        EXPECT_NE(explained(table).find(std::string("narrow  no: ") + why + "\n"), std::string::npos)
+            << why << "\n"
+            << explained(table);
+    }
+}
+
+TEST_F(Select, AnyOfItsProducts) {
+    tessera_fmha_fwd_served products[2] = {all, all};
+    products[0].data_type = 1 << TESSERA_FP16;
+    products[1].data_type = 1 << TESSERA_FP32;
+    products[1].hdim_q_max = 8;
+    auto instance = make_instance("two", TESSERA_TARGET_PORTABLE, products, 64, 64);
+    instance.served_count = 2;
+    const Table table({instance});
+    EXPECT_EQ(chosen(table), "two");
+    call.traits.hdim_q = call.args.hdim_q = 9; // each trait by itself is served, together they are not
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is two, kept out by "
+                             "data_type fp32 (serves fp16)");
+    call.traits.data_type = TESSERA_FP16;
+    EXPECT_EQ(chosen(table), "two");
+}
+
+TEST_F(Select, NamesTheNearestInstance) {
+    tessera_fmha_fwd_served far = all, near = all;
+    far.data_type = far.lse = far.dropout = 2;
+    near.sink = 2;
+    const Table table({make_instance("far", TESSERA_TARGET_PORTABLE, &far, 64, 64),
+                       make_instance("elsewhere", TESSERA_TARGET_GFX942, &all, 64, 64),
+                       make_instance("near", TESSERA_TARGET_PORTABLE, &near, 64, 64)});
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is near, kept out by "
+                             "has_sink 0 (serves 1)");
+    EXPECT_EQ(explained(table), "far        no: data_type fp32 (serves fp16); has_lse 0 (serves 1); has_dropout 0 "
+                                "(serves 1)\n"
+                                "elsewhere  no: target gfx942 (not this device's)\n"
+                                "near       no: has_sink 0 (serves 1)\n");
+}
+
+TEST_F(Select, OnlyForeignTargets) {
+    const Table table({make_instance("gpu", TESSERA_TARGET_GFX942, &all, 64, 64)});
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is gpu, kept out by "
+                             "target gfx942 (not this device's)");
+}
+
+TEST_F(Select, EmptyTable) {
+    const Table table({});
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call: this build has none");
+    EXPECT_EQ(explained(table), "");
+}
+
+TEST_F(Select, FewRowsTakeTheSmallTile) {
+    const Table table({make_instance("large", TESSERA_TARGET_PORTABLE, &all, 256, 64, 12),
+                       make_instance("small", TESSERA_TARGET_PORTABLE, &all, 16, 64, 10)});
+    EXPECT_EQ(chosen(table), "large");
+    facts.compute_units = 64; // 4 tiles of 256 for each of 4 heads keep 16 of them busy
+    sizes(512, 512);
+    EXPECT_EQ(chosen(table), "small");
+}
+
+TEST_F(Select, RegisterTilesRoundRowsUp) {
+    auto wide = make_instance("wide", TESSERA_TARGET_PORTABLE, &all, 64, 64, 30);
+    wide.tile.wm0 = 64;
+    const Table table({wide, make_instance("narrow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 10)});
+    EXPECT_EQ(chosen(table), "wide");
+    sizes(1, 4096); // 2 folded rows: 64 of wide cost more than 16 of narrow
+    EXPECT_EQ(chosen(table), "narrow");
+}
+
+TEST_F(Select, TileOverheadCounts) {
+    const Table table({make_instance("idle", TESSERA_TARGET_PORTABLE, &all, 64, 64, 20, 1e6f),
+                       make_instance("quick", TESSERA_TARGET_PORTABLE, &all, 64, 64, 10, 10)});
+    EXPECT_EQ(chosen(table), "quick");
+}
+
+TEST_F(Select, FirstOfEquals) {
+    const Table table({make_instance("first", TESSERA_TARGET_PORTABLE, &all, 64, 64),
+                       make_instance("second", TESSERA_TARGET_PORTABLE, &all, 64, 64)});
+    EXPECT_EQ(chosen(table), "first");
+    const std::string text = explained(table);
+    EXPECT_LT(text.find("first"), text.find("second"));
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+}
+
+TEST_F(Select, ExplainsBestFirst) {
+    tessera_fmha_fwd_served fp16 = all;
+    fp16.data_type = 1 << TESSERA_FP16;
+    const Table table({make_instance("slow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1),
+                       make_instance("other", TESSERA_TARGET_PORTABLE, &fp16, 64, 64, 1),
+                       make_instance("fast", TESSERA_TARGET_X86_64_V3, &all, 64, 64, 9)});
+    std::istringstream lines(explained(table));
+    std::string line;
+    for (const char *start : {"fast   cost ", "slow   cost ", "other  no: data_type fp32 (serves fp16)"}) {
+        ASSERT_TRUE(std::getline(lines, line));
+        EXPECT_EQ(line.rfind(start, 0), 0u) << line;
+    }
+    EXPECT_FALSE(std::getline(lines, line));
+}
+
+TEST_F(Select, ExplainWritesNoMoreThanItsBuffer) {
+    const Table table({make_instance("some_instance", TESSERA_TARGET_PORTABLE, &all, 64, 64)});
+    const std::string whole = explained(table);
+    for (size_t size = 1; size <= whole.size() + 1; size++) {
+        std::string text(size + 8, '#');
+        EXPECT_EQ(tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, text.data(), size),
+                  whole.size() + 1);
+        EXPECT_EQ(text.substr(0, size - 1), whole.substr(0, size - 1));
+        EXPECT_EQ(text.substr(size - 1), std::string(1, '\0') + "########");
+    }
+}
+
+TEST_F(Select, GroupModeKnowsTheLongest) {
+    call.group();
+    const Table table({make_instance("large", TESSERA_TARGET_PORTABLE, &all, 256, 64, 12),
+                       make_instance("small", TESSERA_TARGET_PORTABLE, &all, 16, 64, 10)});
+    call.args.max_seqlen_q = 4096;
+    EXPECT_EQ(chosen(table), "large");
+    facts.compute_units = 256;
+    call.args.max_seqlen_q = 600;
+    EXPECT_EQ(chosen(table), "small");
+}
+
+TEST_F(Select, ReadsNoPointers) {
+    call.args.q_ptr = call.args.k_ptr = call.args.v_ptr = nullptr;
+    call.args.o_ptr = nullptr;
+    call.args.stride_q = -1;
+    const Table table({make_instance("only", TESSERA_TARGET_PORTABLE, &all, 64, 64)});
+    EXPECT_EQ(chosen(table), "only");
+}
+
+TEST_F(Select, RefusesWhatIsWrong) {
+    const Table table({make_instance("only", TESSERA_TARGET_PORTABLE, &all, 64, 64)});
+    const tessera_fmha_fwd_instance *instance = nullptr;
+    EXPECT_EQ(tessera_fmha_fwd_table_select(nullptr, &facts, &call.traits, &call.args, &instance),
+              TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tessera_fmha_fwd_table_select(table.get(), nullptr, &call.traits, &call.args, &instance),
+              TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "facts is NULL");
+    EXPECT_EQ(tessera_fmha_fwd_table_select(table.get(), &facts, &call.traits, &call.args, nullptr),
+              TESSERA_ERROR_INVALID_ARGUMENT);
+    facts.compute_units = 0;
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_INVALID_ARGUMENT: compute_units is 0: 1 or more");
+    facts.compute_units = 1;
+    call.traits.hdim_q = 0;
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_INVALID_ARGUMENT: hdim_q is 0: 1 to 512");
+    EXPECT_EQ(explained(table), "hdim_q is 0: 1 to 512\n");
+    call.traits.hdim_q = 8;
+    call.args.batch = 0;
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_INVALID_ARGUMENT: batch is 0: 1 or more");
+    EXPECT_EQ(instance, nullptr);
+}
+
+TEST_F(Select, EmptySequencesHaveAnInstanceToo) {
+    const Table table({make_instance("only", TESSERA_TARGET_PORTABLE, &all, 64, 64)});
+    for (const auto &[q, k] : {std::pair{0, 0}, {0, 5}, {5, 0}}) {
+        sizes(q, k);
+        EXPECT_EQ(chosen(table), "only");
+    }
+}
+
+TEST_F(Select, EveryHdimFindsItsSlice) {
+    tessera_fmha_fwd_served small = all;
+    small.hdim_q_max = small.hdim_v_max = 64;
+    const Table table({make_instance("small", TESSERA_TARGET_PORTABLE, &small, 64, 64, 100),
+                       make_instance("any", TESSERA_TARGET_PORTABLE, &all, 64, 64, 10)});
+    for (int hdim = 1; hdim <= 512; hdim++) {
+        call.traits.hdim_q = call.args.hdim_q = hdim;
+        call.traits.hdim_v = call.args.hdim_v = 1 + hdim / 2;
+        EXPECT_EQ(chosen(table), hdim <= 64 ? "small" : "any") << hdim;
+    }
+}
+
+} // namespace
