@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: MIT
-"""Counts test cases in JUnit XML files, as pytest, GoogleTest and CTest write them: prints PASSED FAILED SKIPPED, then
-a line for each that failed and for each reason to skip. A CTest entry that has a file of its own (FOLDER.NAME beside
-FOLDER_NAME.xml) is counted from that file, unless it failed in another way than by its cases."""
+"""Counts the cases of JUnit XML files as pytest, GoogleTest and CTest write them.
+
+Prints PASSED FAILED SKIPPED, then a line for each case that failed and for each reason to skip. CTest's entry
+FOLDER.NAME stands for the cases of FOLDER_NAME.xml where that is given too, and counts itself only where it
+failed although none of them did.
+"""
 
 from __future__ import annotations
 
@@ -12,50 +15,47 @@ from pathlib import Path
 
 
 def outcome(case: ET.Element) -> str:
-    if case.find("failure") is not None or case.find("error") is not None or case.get("status") == "fail":
+    """What became of a case; the three programs say it in three ways."""
+    said = {element.tag for element in case} | {case.get("status"), case.get("result")}
+    if said & {"failure", "error", "fail"}:
         return "failed"
-    if case.find("skipped") is not None or case.get("result") == "skipped" or case.get("status") in ("notrun", "disabled"):
+    if said & {"skipped", "notrun", "disabled"}:
         return "skipped"
     return "passed"
 
 
+def reason(case: ET.Element) -> str:
+    """Why a case was skipped, as far as its file says."""
+    element = case.find("skipped")
+    text = (element.get("message") if element is not None else None) or case.get("name") or ""
+    return text.strip().splitlines()[-1]
+
+
+def cases(files: list[Path]) -> list[tuple[str, ET.Element]]:
+    """Every case that counts, with its name."""
+    found = {file.stem: list(ET.parse(file).getroot().iter("testcase")) for file in files}
+    programs = found.pop("ctest", [])
+    listed = [case for file in found.values() for case in file]
+    counted = [(f"{case.get('classname')}.{case.get('name')}", case) for case in listed]
+    for program in programs:
+        name = program.get("name", "")
+        own = found.get(name.replace(".", "_", 1))
+        failed = outcome(program) == "failed"
+        if own is None or (failed and all(outcome(case) != "failed" for case in own)):
+            counted.append((name, program))
+    return counted
+
+
 def main() -> int:
-    counts: Counter[str] = Counter()
-    failed: list[str] = []
-    reasons: Counter[str] = Counter()
-    files = [Path(name) for name in sys.argv[1:]]
-    seen_failures: Counter[str] = Counter()
-
-    def add(case: ET.Element, name: str) -> str:
-        result = outcome(case)
-        counts[result] += 1
-        if result == "failed":
-            failed.append(name)
-        if result == "skipped":
-            skipped = case.find("skipped")
-            reasons[(skipped.get("message") if skipped is not None else None) or name] += 1
-        return result
-
-    roots = {file: ET.parse(file).getroot() for file in files}
-    is_ctest = {file: file.name.startswith("ctest") for file in files}
-    for file, root in roots.items():
-        if not is_ctest[file]:
-            for case in root.iter("testcase"):
-                result = add(case, f"{case.get('classname')}.{case.get('name')}")
-                seen_failures[file.stem] += result == "failed"
-    for file, root in roots.items():
-        if is_ctest[file]:
-            for case in root.iter("testcase"):
-                name = case.get("name", "")
-                own = name.replace(".", "_", 1)
-                if own not in {other.stem for other in files} or (outcome(case) == "failed" and not seen_failures[own]):
-                    add(case, name)
-
-    print(counts["passed"], counts["failed"], counts["skipped"])
-    for name in failed:
-        print(f"failed: {name}")
-    for reason, count in reasons.items():
-        print(f"skipped: {count} x {' '.join(reason.split())}")
+    """Counts the files of the command line."""
+    counted = cases([Path(name) for name in sys.argv[1:]])
+    outcomes = Counter(outcome(case) for _, case in counted)
+    print(outcomes["passed"], outcomes["failed"], outcomes["skipped"])
+    for name, case in counted:
+        if outcome(case) == "failed":
+            print(f"failed: {name}")
+    for why, count in Counter(reason(case) for _, case in counted if outcome(case) == "skipped").items():
+        print(f"skipped: {count} x {why}")
     return 0
 
 

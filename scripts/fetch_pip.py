@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Fetches the pip wheel that requirements-pip.txt pins, for a Python without ensurepip. Prints where it is."""
+"""Fetches the pip wheel that requirements-pip.txt pins, for a Python without ensurepip; prints its path."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from pathlib import Path
 
 
 def main() -> int:
+    """Fetches, checks, prints."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("into", type=Path, help="folder that takes the wheel")
     parser.add_argument("--wheels", type=Path, help="folder to take it from instead of the index")

@@ -139,7 +139,15 @@ c_format() {
     clang-format --dry-run -Werror "$build"/generated/*.[ch] --style="file:$root/.clang-format"
 }
 
-python_tests() { cd "$root" && pytest test -o "cache_dir=$build/cache/pytest" --junit-xml="$xml/pytest.xml"; }
+# A run for each folder: files of the same name may stand in several.
+python_tests() {
+    cd "$root"
+    local folder status=0
+    for folder in $(find test -name 'test_*.py' -exec dirname {} + | sort -u); do
+        pytest "$folder" -o "cache_dir=$build/cache/pytest" --junit-xml="$xml/pytest-${folder//\//-}.xml" || status=1
+    done
+    return $status
+}
 
 # ctest_in DIRECTORY OPTION...
 ctest_in() {

@@ -13,7 +13,8 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 
-pytestmark = pytest.mark.skipif(not (BUILD / "CMakeCache.txt").exists(), reason=f"nothing is built in {BUILD}")
+BUILT = (BUILD / "CMakeCache.txt").exists()
+pytestmark = pytest.mark.skipif(not BUILT, reason=f"nothing is built in {BUILD}")
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -24,6 +25,7 @@ def run(*command: str | Path, cwd: Path, **environment: str) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        check=False,
     )
     assert result.returncode == 0, result.stdout
     return result.stdout
@@ -46,7 +48,9 @@ def same_tools() -> list[str]:
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the example in a folder whose name has a space."""
-    return Path(shutil.copytree(ROOT / "example/00_integrate", tmp_path_factory.mktemp("with space") / "integrate"))
+    copy = tmp_path_factory.mktemp("with space") / "integrate"
+    shutil.copytree(ROOT / "example/00_integrate", copy)
+    return copy
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +98,7 @@ def test_add_subdirectory(project: Path) -> None:
     assert_right(run(folder / "build/integrate", cwd=folder))
 
 
-@pytest.mark.skipif(not shutil.which("pkg-config") or not shutil.which("make"), reason="needs pkg-config and make")
+@pytest.mark.skipif(not (shutil.which("pkg-config") and shutil.which("make")), reason="no pkg-config or make")
 def test_pkg_config(project: Path, prefix: Path) -> None:
     folder = project / "pkg_config"
     (pc,) = prefix.rglob("tessera.pc")
