@@ -139,7 +139,7 @@ def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]
     facts = {
         "op": op,
         "instances": instances,
-        "served": [op.served_rows(region) for region in served],
+        "served": [op.served_products(region) for region in served],
         "served_of": served_of,
         "order": order,
         "buckets": index.buckets,

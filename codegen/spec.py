@@ -132,6 +132,14 @@ class Instance:
 
 
 @dataclass(frozen=True)
+class Product:
+    """One struct of the C table's served sets."""
+
+    about: str
+    fields: dict[str, int]
+
+
+@dataclass(frozen=True)
 class Slices:
     """Which rows of the C table may serve a request, by (target, data type, bucket), best first."""
 
@@ -176,8 +184,8 @@ class Operation(ABC):
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]: ...
 
     @abstractmethod
-    def served_rows(self, region: Region) -> list[dict[str, int]]:
-        """A region as the C table holds it: a struct's fields for each disjoint product."""
+    def served_products(self, region: Region) -> list[Product]:
+        """A region as the C table holds it."""
 
     @abstractmethod
     def slices(self, instances: list[Instance]) -> Slices:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from codegen.space import Axis, Box, Region, Space, bits, region_meet, union
-from codegen.spec import Instance, Operation, Rule, Slices
+from codegen.spec import Instance, Operation, Product, Rule, Slices
 from codegen.targets import Target
 
 # The head dims (q, v) of CK's names. Any other pair is padded to the first that holds it.
@@ -230,6 +230,16 @@ BLOCK_CYCLES = 400.0
 HDIM_SUMS = (2, 1024)
 
 
+def _ranges(hdim_q: int, hdim_v: int, multiple: int) -> dict[str, int]:
+    """The ranges of head dims of a product in C."""
+    fields = {}
+    for side, most in (("q", hdim_q), ("v", hdim_v)):
+        fields[f"hdim_{side}_min"] = multiple
+        fields[f"hdim_{side}_max"] = most
+        fields[f"hdim_{side}_multiple"] = multiple
+    return fields
+
+
 class FmhaFwd(Operation):
     """The operation."""
 
@@ -284,35 +294,33 @@ class FmhaFwd(Operation):
             for hdims in HDIM_SUMS
         )
 
-    def served_rows(self, region: Region) -> list[dict[str, int]]:
+    def served_products(self, region: Region) -> list[Product]:
         """A region as the C table holds it: pads are no trait there, and head dims are ranges."""
         space = self.space
-        kept = [space.index[axis] for axis in SERVED]
         dtype_axis = space.index["dtype"]
+        dropped = {i: space.full[i] for i, axis in enumerate(space.axes) if axis.name not in SERVED}
         by_range: dict[tuple[int, int, int], list[Box]] = {}
         for box in region:
             widest = HDIMS[box[0].bit_length() - 1]  # the pairs are a chain: the last one covers the others
             for dtype in bits(box[dtype_axis]):
-                projected = [mask if i in kept else 1 for i, mask in enumerate(box)]
+                projected = [dropped.get(i, mask) for i, mask in enumerate(box)]
                 projected[dtype_axis] = 1 << dtype
                 key = (*widest, PACKED.get(DTYPES[dtype], 1))
                 by_range.setdefault(key, []).append(tuple(projected))
-        rows = []
-        for (hdim_q, hdim_v, multiple), boxes in sorted(by_range.items()):
-            for box in union(boxes):
-                row = {}
-                for axis, (field, values) in SERVED.items():
-                    row[field] = 0
-                    for value in space.values(box, axis):
-                        row[field] |= values[value]
-                for side, most in (("q", hdim_q), ("v", hdim_v)):
-                    row |= {
-                        f"hdim_{side}_min": multiple,
-                        f"hdim_{side}_max": most,
-                        f"hdim_{side}_multiple": multiple,
-                    }
-                rows.append(row)
-        return rows
+        return [
+            Product(space.describe(box), {**self._sets(box), **_ranges(*range_)})
+            for range_, boxes in sorted(by_range.items())
+            for box in union(boxes)
+        ]
+
+    def _sets(self, box: Box) -> dict[str, int]:
+        """The sets of values of a product in C."""
+        sets = {}
+        for axis, (field, values) in SERVED.items():
+            sets[field] = 0
+            for value in self.space.values(box, axis):
+                sets[field] |= values[value]
+        return sets
 
     def slices(self, instances: list[Instance]) -> Slices:
         """Rows that may serve (target, data_type, bucket of hdim), the fastest main loop first."""

@@ -51,7 +51,7 @@ def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
         task = "const struct tessera_fmha_fwd_cpu_problem *p, const struct tessera_fmha_fwd_cpu_task *t"
         stubs += [
             f"void {i.symbol}({task}, void *s) {{ (void)p, (void)t, (void)s; }}",
-            f"void {i.symbol}_combine({task}, int32_t n, int64_t m) {{ (void)p, (void)t, (void)n, (void)m; }}",
+            f"void {i.symbol}_combine({task}, int32_t n, int64_t o) {{ (void)p, (void)t; (void)(n + o); }}",
             f"size_t {i.symbol}_scratch(int32_t q, int32_t v) {{ return (size_t)(q + v); }}",
         ]
     (tmp_path / "stubs.c").write_text("\n".join(stubs) + "\n")
@@ -156,7 +156,7 @@ def test_served_fields_are_those_of_the_header() -> None:
     assert body
     code = re.sub("//.*", "", body[1])
     fields = [name.strip() for group in re.findall(r"uint\d+_t ([^;]*);", code) for name in group.split(",")]
-    assert set(FWD.served_rows(INSTANCES[0].region)[0]) == set(fields)
+    assert set(FWD.served_products(INSTANCES[0].region)[0].fields) == set(fields)
 
 
 def test_the_golden_table_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:

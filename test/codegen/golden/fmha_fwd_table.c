@@ -3,110 +3,144 @@
 // 8 instances of fmha_fwd, 3302400 names of CK.
 #include "tessera_fmha_fwd_table.h"
 
+// Fields of a struct read better side by side:
+// clang-format off
 // The products of trait values that rows serve; rows that serve the same share them.
 static const tessera_fmha_fwd_served served_0[] = {
+    // dtype=fp32|fp16|bf16 logits=no qscale=no
     {.data_type = 7, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp32|fp16|bf16 logits=yes bias=no qscale=no
     {.data_type = 7, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 logits=no qscale=no|pt|bs
     {.data_type = 56, .mask = 15, .bias = 7, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 logits=yes bias=no qscale=no|pt|bs
     {.data_type = 56, .mask = 15, .bias = 1, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 logits=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 logits=yes bias=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp4 logits=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
+    // dtype=mxfp4 logits=yes bias=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
 };
 
 static const tessera_fmha_fwd_served served_1[] = {
+    // dtype=fp32|fp16|bf16 vlayout=r logits=no dropout=no qscale=no
     {.data_type = 7, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp32|fp16|bf16 vlayout=r logits=yes bias=no dropout=no qscale=no
     {.data_type = 7, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=no dropout=no qscale=no|pt
     {.data_type = 56, .mask = 15, .bias = 7, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=yes bias=no dropout=no qscale=no|pt
     {.data_type = 56, .mask = 15, .bias = 1, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 vlayout=r logits=no dropout=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 vlayout=r logits=yes bias=no dropout=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp4 vlayout=r logits=no dropout=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
+    // dtype=mxfp4 vlayout=r logits=yes bias=no dropout=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
 };
 
 static const tessera_fmha_fwd_served served_2[] = {
+    // dtype=bf16 logits=no qscale=no
     {.data_type = 4, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=bf16 logits=yes bias=no qscale=no
     {.data_type = 4, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 logits=no qscale=no|pt|bs
     {.data_type = 56, .mask = 15, .bias = 7, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 logits=yes bias=no qscale=no|pt|bs
     {.data_type = 56, .mask = 15, .bias = 1, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 logits=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 logits=yes bias=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp4 logits=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
+    // dtype=mxfp4 logits=yes bias=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
      .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
 };
 
 static const tessera_fmha_fwd_served served_3[] = {
+    // dtype=bf16 vlayout=r logits=no dropout=no qscale=no
     {.data_type = 4, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=bf16 vlayout=r logits=yes bias=no dropout=no qscale=no
     {.data_type = 4, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=no dropout=no qscale=no|pt
     {.data_type = 56, .mask = 15, .bias = 7, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=yes bias=no dropout=no qscale=no|pt
     {.data_type = 56, .mask = 15, .bias = 1, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 vlayout=r logits=no dropout=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp8 vlayout=r logits=yes bias=no dropout=no qscale=mx
     {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
      .hdim_v_max = 512, .hdim_v_multiple = 1},
+    // dtype=mxfp4 vlayout=r logits=no dropout=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
+    // dtype=mxfp4 vlayout=r logits=yes bias=no dropout=no qscale=mx
     {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
      .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
      .hdim_v_max = 512, .hdim_v_multiple = 2},
