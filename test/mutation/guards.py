@@ -1,0 +1,211 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Weakens the library's guards one at a time: some test must fail each time.
+
+A guard is a condition of runtime/*.c that ends a call with tessera_fail(). Mutants are each whole guard, each operand
+of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All of them are compiled into
+one library at once, where the environment variable TESSERA_MUTANT picks the one that is alive; so a mutant costs a
+run of the tests and no compilation. Exits 1 when one survives.
+"""
+import argparse
+import os
+import re
+import shlex
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+ALIVE = """#include <stdlib.h>
+static int weakened(int number) {
+    const char *alive = getenv("TESSERA_MUTANT");
+    return alive && atoi(alive) == number;
+}
+"""
+
+
+# What an if must lead to: any failure but that of malloc(), which no test can bring about.
+FAILS = re.compile(r"\s*\{?\s*(return|\w+ =) tessera_fail\((?!TESSERA_ERROR_OUT_OF_MEMORY)")
+
+
+@dataclass(frozen=True)
+class Mutant:
+    number: int
+    file: str
+    line: int
+    text: str  # what is taken as true, or as false in an if
+
+
+def closing(text: str, start: int) -> int:
+    """Index of the parenthesis that closes the one at `start`; strings are skipped."""
+    depth = 0
+    for match in re.compile(r'"(?:\\.|[^"\\])*"|[()]').finditer(text, start):
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+        if depth == 0:
+            return match.start()
+    raise ValueError(f"no closing parenthesis: {text[start:start + 60]}")
+
+
+def split(text: str, operator: str) -> list[str]:
+    """Operands of the operator at the top level of an expression."""
+    parts, depth, begin = [], 0, 0
+    for match in re.compile(r'"(?:\\.|[^"\\])*"|[()]|' + re.escape(operator)).finditer(text):
+        if match[0] == operator and depth == 0:
+            parts.append(text[begin : match.start()])
+            begin = match.end()
+        depth += {"(": 1, ")": -1}.get(match[0], 0)
+    return parts + [text[begin:]]
+
+
+class Mutator:
+    """Rewrites sources so that each guard asks whether it is the weakened one."""
+
+    def __init__(self) -> None:
+        self.mutants: list[Mutant] = []
+
+    def weak(self, file: Path, line: int, text: str) -> str:
+        self.mutants.append(Mutant(len(self.mutants), file.name, line, " ".join(text.split())))
+        return f"weakened({len(self.mutants) - 1})"
+
+    def demand(self, file: Path, line: int, text: str) -> str:
+        """An expression that must hold, with its clauses: operands of &&, at any depth, and sides of within()."""
+        alternatives = split(text, "||")
+        if len(alternatives) > 1:
+            return " || ".join(self.demand(file, line, one) for one in alternatives)
+        operands = split(text, "&&")
+        if len(operands) > 1:
+            return " && ".join(
+                f"({self.weak(file, line, one)} || ({self.demand(file, line, one)}))" for one in operands
+            )
+        stripped = text.strip()
+        if stripped.startswith("within("):
+            value, least, most = split(stripped[len("within(") : -1], ",")
+            low, high = self.weak(file, line, f"{least} <= {value}"), self.weak(file, line, f"{value} <= {most}")
+            return f"(({low} || ({least}) <= ({value})) && ({high} || ({value}) <= ({most})))"
+        if stripped.startswith("(") and closing(stripped, 0) == len(stripped) - 1:
+            return f"({self.demand(file, line, stripped[1:-1])})"
+        return text
+
+    def refuse(self, file: Path, line: int, text: str) -> str:
+        """The condition of an if that fails."""
+        operands = split(text, "||")
+        if len(operands) == 1:
+            return f"!{self.weak(file, line, text)} && ({text})"
+        return " || ".join(f"(!{self.weak(file, line, one)} && ({one}))" for one in operands)
+
+    def rewrite(self, file: Path) -> str:
+        source = file.read_text(encoding="utf-8")
+        out, at = [f'{ALIVE}#line 1 "{file}"\n'], 0
+        for match in re.finditer(r"^(?!#define).*?\b(GUARD|if) ?\(", source, re.MULTILINE):
+            opening = match.end() - 1
+            if opening < at or source.startswith("(!(holds))", opening):  # GUARD's own definition
+                continue
+            end, line = closing(source, opening), source.count("\n", 0, opening) + 1
+            inside = source[opening + 1 : end]
+            if match[1] == "GUARD":
+                condition = split(inside, ",")[0]
+                rest = inside[len(condition) :]
+                replaced = f"{self.weak(file, line, condition)} || ({self.demand(file, line, condition)}){rest}"
+            elif re.match(FAILS, source[end + 1 :]):
+                replaced = self.refuse(file, line, inside)
+            else:
+                continue
+            out += [source[at : opening + 1], replaced]
+            at = end
+        return "".join(out) + source[at:]
+
+
+def ninja_commands(build: Path, target: str) -> list[str]:
+    cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
+    ninja = re.search(r"^CMAKE_MAKE_PROGRAM:\w+=(.*)$", cache, re.MULTILINE)
+    assert ninja, "CMakeCache.txt names no CMAKE_MAKE_PROGRAM"
+    command = [ninja[1], "-C", str(build), "-t", "commands", target]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
+
+
+def compile_mutants(build: Path, mutator: Mutator, work: Path) -> list[str]:
+    """Compiles the rewritten sources as the build compiles the real ones. Returns the objects."""
+    commands = {shlex.split(line)[-1]: line for line in ninja_commands(build, "tessera_objects") if " -c " in line}
+    objects = []
+    for file in sorted((ROOT / "runtime").glob("*.c")):
+        known = len(mutator.mutants)
+        text = mutator.rewrite(file)
+        if len(mutator.mutants) == known:
+            continue
+        copy = work / file.name
+        copy.write_text(text, encoding="utf-8")
+        arguments = shlex.split(commands[str(file)])
+        arguments[-1] = str(copy)
+        arguments[arguments.index("-o") + 1] = str(copy.with_suffix(".o"))
+        subprocess.run([*arguments, "-w"], check=True, cwd=build)
+        objects.append(str(copy.with_suffix(".o")))
+    return objects
+
+
+def link_tests(build: Path, objects: list[str], work: Path) -> list[Path]:
+    """Links each test program of test/runtime/ with the mutants in front of the library."""
+    programs = []
+    for test in sorted((ROOT / "test/runtime").glob("*_test.cc")):
+        target = next((t for t in (f"runtime_{test.stem}", f"bin/runtime_{test.stem}") if (build / t).exists()), None)
+        if not target:
+            sys.exit(f"guards.py: {build} has no runtime_{test.stem}: build it with -DTESSERA_BUILD_TESTS=ON")
+        link = next(line for line in reversed(ninja_commands(build, target)) if " -o " in line)
+        arguments = shlex.split(re.sub(r"^: && | && :$", "", link))
+        program = work / test.stem
+        arguments[arguments.index("-o") + 1] = str(program)
+        library = next(i for i, argument in enumerate(arguments) if argument.endswith("libtessera.a"))
+        arguments[library:library] = objects
+        subprocess.run(arguments, check=True, cwd=build)
+        programs.append(program)
+    # Those that are about guards first.
+    return sorted(programs, key=lambda program: "check" not in program.name)
+
+
+def killer(programs: list[Path], number: int, cwd: Path) -> str | None:
+    """The test program that fails while this mutant is alive (none is, at -1)."""
+    environment = {**os.environ, "TESSERA_MUTANT": str(number)}
+    for program in programs:
+        try:
+            command = [str(program), "--gtest_brief=1", "--gtest_fail_fast"]
+            run = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, timeout=60, check=False)
+        except subprocess.TimeoutExpired:
+            return program.name
+        if run.returncode != 0:
+            return program.name
+    return None
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("build", type=Path, help="a Ninja build directory with its tests built")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
+    arguments = parser.parse_args()
+
+    build = arguments.build.resolve()
+    work = build / "test" / "mutation"
+    work.mkdir(parents=True, exist_ok=True)
+    mutator = Mutator()
+    objects = compile_mutants(build, mutator, work)
+    if arguments.list:
+        for mutant in mutator.mutants:
+            print(f"{mutant.number:4}  {mutant.file}:{mutant.line}  {mutant.text}")
+        return 0
+    programs = link_tests(build, objects, work)
+    failing = killer(programs, -1, work)
+    if failing:
+        sys.exit(f"guards.py: {failing} fails without any mutant")
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        killers = list(pool.map(lambda mutant: killer(programs, mutant.number, work), mutator.mutants))
+    survivors = [mutant for mutant, by in zip(mutator.mutants, killers) if by is None]
+    for mutant in survivors:
+        print(f"survived: {mutant.file}:{mutant.line}: {mutant.text}")
+    print(f"{len(mutator.mutants)} guards and clauses weakened, {len(survivors)} survived")
+    return 1 if survivors else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
