@@ -41,7 +41,7 @@ extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_
 tessera_status tessera_fmha_fwd_choose(const tessera_fmha_fwd_table *table, const tessera_device_facts *facts,
                                        const struct tessera_fmha_fwd_call *call, const tessera_fmha_fwd_instance **out);
 
-// ---- geometry (fmha_fwd_launch_cpu.c)
+// ---- sequences (fmha_fwd_sequence.c)
 
 struct tessera_fmha_fwd_sequence {
     int32_t batch;
@@ -50,6 +50,8 @@ struct tessera_fmha_fwd_sequence {
     int64_t token_q, token_k;       // group mode: the first token; batch mode: 0
 };
 struct tessera_fmha_fwd_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call, int32_t batch);
+
+// ---- cuts, which selection and launch agree on
 
 // Keys are cut into parts where a tile's keys are at least 2 / 64 of the keys of all tiles, so that about 64 tasks
 // exist whatever the number of threads, and a part never has fewer than 512 keys.

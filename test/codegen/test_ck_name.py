@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: MIT
+"""The library spells CK's name of one call as the generator spells those of whole sets."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+from test_names import FWD, INSTANCES
+from test_table import COMPILERS
+
+from codegen.ops.fmha_fwd import DTYPES, FP8, HDIMS, MX
+from codegen.space import region_meet
+from codegen.spec import Instance
+
+BIASES = ("no", "bias", "alibi")
+MASKS = ("no", "top_left", "bottom_right", "generic")
+QSCALES = ("no", "pt", "bs", "kvbs", "mx")
+FLAGS = ("no", "yes")
+
+
+@dataclass
+class Call:
+    """One call that an instance serves."""
+
+    instance: Instance
+    dtype: str
+    hdim: tuple[int, int]
+    group: int
+    rowmajor: int
+    soft_cap: int
+    bias: int
+    mask: int
+    lse: int
+    dropout: int
+    skip: int
+    qscale: str
+    sink: int
+    seqlen: tuple[int, int]
+
+    @property
+    def line(self) -> str:
+        """What print_ck_name.c reads."""
+        tile = self.instance.tile.ck_tile(self.instance.target)
+        numbers = [tile[field] for field in ("bm0", "bn0", "bk0", "bk1", "wm0", "wn0", "wk0")]
+        traits = [
+            *self.hdim, self.group, self.rowmajor, self.soft_cap, self.bias, self.mask, self.lse,
+            self.dropout, self.skip, QSCALES.index(self.qscale), self.sink, *self.seqlen,
+        ]  # fmt: skip
+        return " ".join(map(str, [*numbers, self.instance.tile.pipeline, self.dtype, *traits]))
+
+    @property
+    def names(self) -> list[str]:
+        """The generator's names of exactly this combination."""
+        tile = self.instance.tile.ck_tile(self.instance.target)
+        bucket = next(pair for pair in HDIMS if self.hdim[0] <= pair[0] and self.hdim[1] <= pair[1])
+        sides = [
+            "s" if self.group or self.seqlen[0] % tile["bm0"] else "",
+            "sk" if self.group or self.seqlen[1] % tile["bn0"] else "",
+            "d" if self.hdim[0] != bucket[0] else "",
+            "dv" if self.hdim[1] != bucket[1] else "",
+        ]
+        box = FWD.space.box(
+            hdim=[f"{bucket[0]}x{bucket[1]}" if bucket[0] != bucket[1] else f"{bucket[0]}"],
+            dtype=[self.dtype],
+            mode=["group" if self.group else "batch"],
+            vlayout=["r" if self.rowmajor else "c"],
+            pad=["p" + "".join(sides) if any(sides) else "npad"],
+            logits=[FLAGS[self.soft_cap]],
+            bias=[BIASES[self.bias]],
+            mask=["mask" if self.mask else "no"],
+            lse=[FLAGS[self.lse]],
+            dropout=[FLAGS[self.dropout]],
+            skip=[FLAGS[self.skip]],
+            qscale=[self.qscale],
+            sink=[FLAGS[self.sink]],
+        )
+        return list(self.instance.ck_names(region_meet(self.instance.region, (box,))))
+
+
+def some_call(random_: random.Random) -> Call:
+    dtype = random_.choice(DTYPES)
+    pair = random_.choice(HDIMS)
+    hdim = random_.choice((pair, (random_.randint(1, 256) * 2, random_.randint(1, 256) * 2)))
+    bias = random_.randrange(len(BIASES))
+    instance = random_.choice(INSTANCES)
+    tile = instance.tile.ck_tile(instance.target)
+    return Call(
+        instance,
+        dtype,
+        hdim,
+        random_.randrange(2),
+        random_.randrange(2),
+        0 if bias else random_.randrange(2),
+        bias,
+        random_.randrange(len(MASKS)),
+        random_.randrange(2),
+        random_.randrange(2),
+        random_.randrange(2),
+        "mx" if dtype in MX else random_.choice(("no", "pt", "bs")) if dtype in FP8 else "no",
+        random_.randrange(2),
+        (random_.choice((tile["bm0"] * 3, random_.randint(1, 999))), random_.choice((tile["bn0"] * 2, 77))),
+    )
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C compiler")
+def test_the_library_spells_the_same_names(tmp_path: Path) -> None:
+    sources = [ROOT / "runtime" / f"{name}.c" for name in ("status", "callback", "text", "structs", "types")]
+    sources += [ROOT / "runtime" / f"fmha_fwd_{name}.c" for name in ("check", "ck_name", "sequence")]
+    program = tmp_path / "print_ck_name"
+    command = [
+        COMPILERS[0], "-std=c11", '-DTESSERA_VERSION="0"', f"-I{ROOT / 'include'}", *map(str, sources),
+        str(Path(__file__).with_name("print_ck_name.c")), "-lm", "-o", str(program),
+    ]  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+    random_ = random.Random(11939)
+    calls = [call for _ in range(4000) if (names := (call := some_call(random_)).names) and len(names) == 1]
+    assert len(calls) > 1000  # the others are calls that their instance does not serve
+    told = subprocess.run(
+        [program], input="\n".join(call.line for call in calls), capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert told == [call.names[0] for call in calls]
