@@ -15,7 +15,9 @@ import pytest
 
 Done = subprocess.CompletedProcess  # of str
 ROOT = Path(__file__).resolve().parents[2]
-BIN = Path(os.environ.get("TESSERA_BIN_DIR", ROOT / "build/bin"))
+BIN = Path(
+    os.environ.get("TESSERA_BIN_DIR") or Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build")) / "bin"
+)
 PROGRAM = BIN / "tile_example_fmha_fwd"
 SMOKE = BIN / "tile_example_fmha_fwd_smoke"
 SMALL = ["-b=2", "-h=2", "-s=50", "-d=32", "-warmup=0", "-repeat=1"]
