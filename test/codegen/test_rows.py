@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""Rows that are wrong are refused with the row's number, and checks on all rows together hold."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, refused, run
+from test_names import FWD, INSTANCES
+
+from codegen.check import check_shadows
+from codegen.ops.fmha_fwd import HDIM_SUMS
+
+DEFAULT = '[default.qr]\nepilogue = "store"\ncompute = "f32"\nmr = 8\nnv = 2\n'
+ROW = """
+[[tile]]
+targets = ["x86-64-v4"]
+pipeline = "qr"
+bm0 = 128
+bn0 = 128
+efficiency = 0.8
+why = "a test"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    shutil.copy(ROOT / "instances" / "receipts.toml", rows)
+    return rows
+
+
+def write(folder: Path, text: str) -> tuple[str, ...]:
+    (folder / "fmha_fwd.toml").write_text(DEFAULT + text)
+    return ("--instances", str(folder), "--targets", "x86-64", "--table", "--format", "csv")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("bm0 = 128", "bm0 = 100", "bm0 = 100 is no multiple of the 32 rows of the register tile"),
+        ("bm0 = 128", "bm0 = 4096", "the L2 cache of x86-64-v4 holds 1048576"),
+        ("bm0 = 128", "bm0 = 128\nmr = 16", "35 vector registers, x86-64-v4 has 32"),
+        ("bm0 = 128", 'bm0 = "128"', "bm0 = '128' is not of type int"),
+        ("bm0 = 128", "bm0 = true", "bm0 = True is not of type int"),
+        ("bm0 = 128", "bm0 = 0", "bm0, bn0, mr, nv must be positive"),
+        ("bm0 = 128", "bm1 = 128", "unknown field 'bm1'; there is: targets, pipeline,"),
+        ("bm0 = 128\n", "", "field bm0 is missing"),
+        ("0.8", "1.8", "0 < efficiency <= 1"),
+        ('"a test"', '""', "why is empty"),
+        ('"x86-64-v4"', '"z80"', "unknown target 'z80'; there is: portable,"),
+        ('["x86-64-v4"]', "[]", "targets must be a list of at least one target"),
+        ("bm0 = 128", 'bm0 = 128\ncompute = "f64"', "compute 'f64' is none of f32, bf16"),
+        ("bm0 = 128", 'bm0 = 128\ncompute = "bf16"', "compute 'bf16' is none of f32, which x86-64-v4 has"),
+        ("bm0 = 128", 'bm0 = 128\nserves = "dtype=fp99"', "unknown dtype 'fp99'"),
+        ("bm0 = 128", 'bm0 = 128\nserves = "bm0=5"', "unknown field 'bm0'; there is: hdim,"),
+        (
+            "bm0 = 128",
+            'bm0 = 128\nserves = "dtype=fp16 qscale=mx"',
+            "leaves nothing that compute = 'f32' can",
+        ),
+    ],
+)
+def test_a_wrong_row_is_refused(folder: Path, old: str, new: str, says: str) -> None:
+    assert old in ROW
+    message = refused(*write(folder, ROW.replace("128", "64") + ROW.replace(old, new)))
+    assert says in message
+    assert f"{folder / 'fmha_fwd.toml'}: tile 2: " in message
+
+
+def test_a_wrong_file_is_refused(folder: Path) -> None:
+    assert "fmha_fwd.toml" in refused(*write(folder, "[[tile]\n"))
+    assert "unknown table 'tiles'; there is: default, tile" in refused(
+        *write(folder, ROW.replace("tile", "tiles"))
+    )
+
+
+def test_lists_in_a_row_stand_for_one_row_each(folder: Path) -> None:
+    lists = ROW.replace("bm0 = 128", "bm0 = [32, 128]").replace("0.8", "[0.8]")
+    lists = lists.replace('"x86-64-v4"', '"x86-64-v4-bf16", "x86-64-v4"')
+    lines = run(*write(folder, lists.replace("32, 128", "128, 32"))).lines[1:]
+    assert [line.split(",")[0] for line in lines] == [
+        f"fmha_fwd__x86_64_{target}_b{bm0}x128x16_w1_qr" for target in ("v4", "v4_bf16") for bm0 in (128, 32)
+    ]
+
+
+def test_a_name_says_what_differs_from_the_default_and_what_is_compiled(folder: Path) -> None:
+    row = ROW.replace(
+        "bm0 = 128", 'bm0 = 128\nmr = 4\nserves = "hdim=192x128 dtype=bf16 mode=batch mask=mask"'
+    )
+    (line,) = run(*write(folder, row)).lines[1:]
+    assert line.startswith("fmha_fwd_d192x128_bf16_batch_mask__x86_64_v4_b128x128x16_w1_qr_mr4,")
+
+
+def test_two_rows_of_one_name_are_refused(folder: Path) -> None:
+    row = ROW.replace("why", 'serves = "dtype=%s"\nwhy')
+    both = row % "fp16|bf16" + row % "fp32|fp16"
+    message = refused(*write(folder, both))
+    assert "two rows are named fmha_fwd_nqscale__x86_64_v4_b128x128x16_w1_qr" in message
+
+
+def test_a_long_name_is_refused(folder: Path) -> None:
+    serves = (
+        "hdim=192x128 dtype=fp8bf16 mode=group vlayout=r pad=psskddv logits=no bias=alibi mask=mask lse=yes"
+    )
+    message = refused(*write(folder, ROW.replace("why", f'serves = "{serves} lse=yes dropout=yes"\nwhy')))
+    assert re.search(r"has 1\d\d characters; the limit is 96", message)
+
+
+@pytest.mark.parametrize(
+    ("second", "refuses"),
+    [
+        (("128", "0.8", "0.7"), True),  # the same block, slower
+        (("128", "0.8", "0.9"), True),  # then it is the first that is never chosen
+        (("256", "0.8", "0.6"), True),  # twice the block and slower
+        (("64", "0.8", "0.5"), False),  # slower, but fits short queries
+        (("256", "0.8", "0.9"), False),  # faster on long ones
+    ],
+)
+def test_a_row_that_is_never_chosen_is_refused(
+    folder: Path, second: tuple[str, str, str], refuses: bool
+) -> None:
+    bm0, old, new = second
+    other = ROW.replace("bm0 = 128", f"bm0 = {bm0}\nmr = 4").replace(old, new)
+    if refuses:
+        assert "would never be chosen" in refused(*write(folder, ROW + other))
+    else:
+        assert run(*write(folder, ROW + other)).code == 0
+
+
+def test_a_row_that_serves_a_part_is_compared_with_one_that_serves_all(folder: Path) -> None:
+    part = ROW.replace("why", 'serves = "dtype=fp16"\nwhy')
+    assert "fp16__x86_64_v4_b128x128x16_w1_qr would never be chosen" in refused(*write(folder, ROW + part))
+    assert run(*write(folder, ROW + part.replace("0.8", "0.85"))).code == 0
+
+
+def cost(instance, rows: int, keys: int, hdims: int) -> float:  # type: ignore[no-untyped-def]
+    tile = instance.tile
+    block = tile.bm0 * tile.bn0 * hdims / instance.macs_per_cycle + instance.tile_cycles
+    return -(-rows // tile.bm0) * -(-keys // tile.bn0) * block
+
+
+def test_shadowing_is_what_a_search_through_sizes_finds() -> None:
+    sizes = [*range(1, 70), 96, 127, 128, 129, 192, 255, 256, 257, 384, 512, 513, 1000, 1024, 3328]
+    for one in INSTANCES:
+        for other in INSTANCES:
+            if one.target is other.target and one is not other:
+                cheaper = all(
+                    cost(one, rows, keys, hdims) <= cost(other, rows, keys, hdims)
+                    for rows in sizes
+                    for keys in (1, 128, 129, 4096)
+                    for hdims in HDIM_SUMS
+                )
+                assert FWD.shadows(one, other) == cheaper, (one.name, other.name)
+
+
+def test_the_rows_of_this_checkout_pass() -> None:
+    check_shadows(FWD, INSTANCES)
