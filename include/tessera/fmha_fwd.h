@@ -26,11 +26,11 @@
 //   other TOP_LEFT, GENERIC        -slope * | i - j |
 //   other BOTTOM_RIGHT             as without mask
 //
-// Dropout. keep[i,j] = byte[b,h,i,j] <= floor(255 (1 - p_drop)). The bytes come from Philox4x32-10 with key = seed and
-// counter = (offset low, offset high, i + 2^24 c, c / 2^8 + 2^12 (b nhead_q + h)), c = 2 (j / 32) + (j / 4) % 2, of
-// whose 16 output bytes (x first, little-endian) number j % 4 + 4 ((j % 32) / 8) is taken. They depend on nothing else.
-// A caller's generator must advance its offset by 1. CK's bytes are others: it runs 7 rounds and numbers by its warps'
-// registers. Needs seqlen_q, seqlen_k <= 2^24 and batch * nhead_q <= 2^20.
+// Dropout. keep[i,j] = byte[b,h,i,j] <= floor(255 (1 - p_drop)), in fp32. The bytes come from Philox4x32-10 with key =
+// seed and counter = (offset low, offset high, i + 2^24 c, c / 2^8 + 2^12 (b nhead_q + h)), c = 2 (j / 32) + (j / 4) %
+// 2, of whose 16 output bytes (x first, little-endian) number j % 4 + 4 ((j % 32) / 8) is taken. They depend on nothing
+// else. A caller's generator must advance its offset by 1. CK's bytes are others: it runs 7 rounds and numbers by its
+// warps' registers. Needs seqlen_q, seqlen_k <= 2^24 and batch * nhead_q <= 2^20.
 #ifndef TESSERA_FMHA_FWD_H
 #define TESSERA_FMHA_FWD_H
 
@@ -63,10 +63,11 @@ typedef struct tessera_fmha_fwd_traits {
             TESSERA_QSCALE_NONE, 0, 0                                                                                  \
     }
 
-// What the launch needs. Strides count elements (mxfp4: elements too, hence even). A stride may be anything that keeps
-// outputs from overlapping themselves: packed b*s*3*h*d views, broadcast inputs (stride 0) and padding all work. The
-// innermost dimension is contiguous. Pointers are borrowed until the stream has passed the call; o, lse and rand_val
-// must not overlap any input. Alignment: that of the element.
+// What the launch needs. Strides count elements (mxfp4: elements too, hence even) and are 0 or more: packed b*s*3*h*d
+// views, broadcast inputs (stride 0) and padding all work. Of an output, each stride must span all elements along the
+// axes of smaller strides; o, lse and rand_val must overlap neither one another nor any input. The innermost dimension
+// is contiguous. Pointers are borrowed until the stream has passed the call. Alignment: that of the element. Fields
+// that the traits do not ask for are ignored.
 //
 //   tensor      indexed by                                        innermost
 //   q, o        batch_stride, nhead_stride (h), stride (i)        hdim_q, hdim_v
@@ -109,7 +110,7 @@ typedef struct tessera_fmha_fwd_args {
     const void *seqstart_v_scale_ptr;
     const void *sink_ptr; // NULL: no learned sink
 
-    int32_t seqlen_q, seqlen_k; // batch mode
+    int32_t seqlen_q, seqlen_k; // batch mode; group mode: seqlen_k may hint at the longest, for selection alone
     int32_t batch;
     int32_t max_seqlen_q;     // at least the longest logical length; group mode needs it
     int32_t hdim_q, hdim_v;   // those of the traits
