@@ -278,21 +278,27 @@ class FmhaFwd(Operation):
         return SOFTMAX_CYCLES * tile.bm0 * tile.bn0 / instance.target.lanes + BLOCK_CYCLES
 
     def shadows(self, one: Instance, other: Instance) -> bool:
-        """Whether one's cost is at most the other's for every size.
+        """Whether one's cost is at most the other's for every size and number of compute units.
 
-        The cost of a call is ceil(rows / bm0) * ceil(keys / bn0) blocks, shared out over the compute units,
-        of bm0 * bn0 * (hdim_q + hdim_v) / macs_per_cycle + tile_cycles each. One's blocks outnumber the
-        other's by the factor below at worst, which rows = bm0 and keys = bn0 of the other reach; the rest is
-        linear in the head dims.
+        runtime/fmha_fwd_select.c has the formula: cycles for each score, times scores in whole register
+        tiles, times the share of the unit with most tasks. The first is linear in the head dims; the second
+        is worst where the other's register tile is filled; the third differs by less than 2, or by as many
+        of the other's tasks as go into one of one's.
         """
         a: Tile = one.tile
         b: Tile = other.tile
-        blocks = -(-b.bm0 // a.bm0) * -(-b.bn0 // a.bn0)
+        ours, theirs = a.register_tile(one.target), b.register_tile(other.target)
+        worst = 1.0 if a.bm0 == b.bm0 else max(2, -(-a.bm0 // b.bm0))
+        for side in "mn":
+            worst *= -(-theirs[side] // ours[side]) * ours[side] / theirs[side]
         return all(
-            blocks * (a.bm0 * a.bn0 * hdims / one.macs_per_cycle + one.tile_cycles)
-            <= b.bm0 * b.bn0 * hdims / other.macs_per_cycle + other.tile_cycles
-            for hdims in HDIM_SUMS
+            worst * self.score_cycles(one, hdims) <= self.score_cycles(other, hdims) for hdims in HDIM_SUMS
         )
+
+    def score_cycles(self, instance: Instance, hdims: int) -> float:
+        """Cycles for each score, where head dims of q and v add up to `hdims`."""
+        tile: Tile = instance.tile
+        return hdims / instance.macs_per_cycle + self.tile_cycles(instance) / (tile.bm0 * tile.bn0)
 
     def served_products(self, region: Region) -> list[Product]:
         """A region as the C table holds it: pads are no trait there, and head dims are ranges."""

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shutil
 from pathlib import Path
@@ -13,6 +14,8 @@ from test_names import FWD, INSTANCES
 
 from codegen.check import check_shadows
 from codegen.ops.fmha_fwd import HDIM_SUMS
+from codegen.rows import read_instances
+from codegen.spec import Instance
 
 DEFAULT = '[default.qr]\nepilogue = "store"\ncompute = "f32"\nmr = 8\nnv = 2\n'
 ROW = """
@@ -112,24 +115,26 @@ def test_a_long_name_is_refused(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("second", "refuses"),
+    ("bm0", "efficiency", "refuses"),
     [
-        (("128", "0.8", "0.7"), True),  # the same block, slower
-        (("128", "0.8", "0.9"), True),  # then it is the first that is never chosen
-        (("256", "0.8", "0.6"), True),  # twice the block and slower
-        (("64", "0.8", "0.5"), False),  # slower, but fits short queries
-        (("256", "0.8", "0.9"), False),  # faster on long ones
+        (128, 0.7, True),  # the same block, slower
+        (128, 0.9, True),  # then it is the first that is never chosen
+        (64, 0.5, False),  # slower, but makes more tasks
+        (256, 0.9, False),  # faster on long ones
+        (256, 0.3, False),  # slow, but at the least head dims softmax is all
     ],
 )
 def test_a_row_that_is_never_chosen_is_refused(
-    folder: Path, second: tuple[str, str, str], refuses: bool
+    folder: Path, bm0: int, efficiency: float, refuses: bool
 ) -> None:
-    bm0, old, new = second
-    other = ROW.replace("bm0 = 128", f"bm0 = {bm0}\nmr = 4").replace(old, new)
+    other = ROW.replace("bm0 = 128", f"bm0 = {bm0}").replace("0.8", f"{efficiency}")
+    # Of one name they would be refused for that: the second one's epilogue makes it another.
+    other = other.replace("pipeline", 'epilogue = "quant"\npipeline')
+    arguments = write(folder, ROW + other)
     if refuses:
-        assert "would never be chosen" in refused(*write(folder, ROW + other))
+        assert "would never be chosen" in refused(*arguments)
     else:
-        assert run(*write(folder, ROW + other)).code == 0
+        assert run(*arguments).code == 0
 
 
 def test_a_row_that_serves_a_part_is_compared_with_one_that_serves_all(folder: Path) -> None:
@@ -138,24 +143,36 @@ def test_a_row_that_serves_a_part_is_compared_with_one_that_serves_all(folder: P
     assert run(*write(folder, ROW + part.replace("0.8", "0.85"))).code == 0
 
 
-def cost(instance, rows: int, keys: int, hdims: int) -> float:  # type: ignore[no-untyped-def]
+def cost(instance: Instance, rows: int, keys: int, hdims: int, units: int) -> float:
+    """The formula of runtime/fmha_fwd_select.c, without parts of keys."""
     tile = instance.tile
-    block = tile.bm0 * tile.bn0 * hdims / instance.macs_per_cycle + instance.tile_cycles
-    return -(-rows // tile.bm0) * -(-keys // tile.bn0) * block
+    shape = tile.register_tile(instance.target)
+    tasks = -(-rows // tile.bm0)
+    scores = -(-rows // shape["m"]) * shape["m"] * -(-keys // shape["n"]) * shape["n"]
+    area = tile.bm0 * tile.bn0
+    total = scores / area * (area * hdims / instance.macs_per_cycle + instance.tile_cycles)
+    return total / tasks * -(-tasks // units)
 
 
-def test_shadowing_is_what_a_search_through_sizes_finds() -> None:
-    sizes = [*range(1, 70), 96, 127, 128, 129, 192, 255, 256, 257, 384, 512, 513, 1000, 1024, 3328]
-    for one in INSTANCES:
-        for other in INSTANCES:
-            if one.target is other.target and one is not other:
-                cheaper = all(
-                    cost(one, rows, keys, hdims) <= cost(other, rows, keys, hdims)
-                    for rows in sizes
-                    for keys in (1, 128, 129, 4096)
-                    for hdims in HDIM_SUMS
-                )
-                assert FWD.shadows(one, other) == cheaper, (one.name, other.name)
+def test_shadowing_agrees_with_a_search_through_sizes(folder: Path) -> None:
+    rows = [
+        ROW.replace("bm0 = 128", f"bm0 = {bm0}\nmr = {mr}\nnv = {nv}").replace("0.8", f"{efficiency}")
+        for bm0, mr, nv in ((64, 8, 2), (64, 4, 4), (64, 4, 1), (128, 8, 2), (256, 8, 1))
+        for efficiency in (0.3, 0.7, 0.75)
+    ]
+    write(folder, "".join(rows))
+    instances = read_instances(FWD, folder, ("x86-64-v4",))
+    sizes = [*range(1, 40), 63, 64, 65, 127, 128, 129, 192, 255, 256, 257, 512, 513, 1024, 1025, 4096, 4097]
+    points = list(itertools.product(sizes, (1, 4, 7, 8, 128, 129), HDIM_SUMS, (1, 2, 3, 8, 16, 64)))
+    found = set()
+    for one, other in itertools.permutations(instances, 2):
+        never_worse = all(cost(one, *point) <= cost(other, *point) for point in points)
+        if FWD.shadows(one, other):
+            assert never_worse, (one.tile, other.tile)
+        elif one.tile.bm0 == other.tile.bm0:
+            assert not never_worse, (one.tile, other.tile)
+        found.add((FWD.shadows(one, other), one.tile.bm0 == other.tile.bm0))
+    assert {(True, True), (False, True), (False, False)} <= found
 
 
 def test_the_rows_of_this_checkout_pass() -> None:
