@@ -583,8 +583,9 @@ static int64_t cut(const tessera_fmha_fwd_args *a, const fmha_fwd_row *rows, int
 int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
                        const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user) {
     job job = {.traits = traits, .args = args, .rows = rows, .visit = visit, .user = user};
-    job.drop_seed = args->drop_prefs ? *args->drop_seed_ptr : args->drop_seed;
-    job.drop_offset = args->drop_prefs ? *args->drop_offset_ptr : args->drop_offset;
+    int by_pointer = traits->has_dropout && args->drop_prefs;
+    job.drop_seed = by_pointer ? *args->drop_seed_ptr : args->drop_seed;
+    job.drop_offset = by_pointer ? *args->drop_offset_ptr : args->drop_offset;
     for (int32_t b = 0; b < args->batch; b++) {
         int32_t seqlen_k = fmha_fwd_sequence_of(traits, args, b).seqlen_k;
         if (seqlen_k > job.longest_k) job.longest_k = seqlen_k;
