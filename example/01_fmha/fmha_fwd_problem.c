@@ -252,6 +252,8 @@ static fmha_fwd_outcome settle_shape(fmha_fwd_problem *p, fmha_fwd_result *resul
     for (int32_t b = 0; b < o->b; b++) {
         if (!p->room_q[b]) p->room_q[b] = p->seqlen_q[b];
         if (!p->room_k[b]) p->room_k[b] = p->seqlen_k[b];
+        // A byte of mxfp4 holds two keys of v in column-major order, both of one sequence.
+        if (o->mode && p->dtype == TESSERA_MXFP4 && o->vlayout[0] == 'c') p->room_k[b] += p->room_k[b] % 2;
         if (p->seqlen_q[b] > p->max_seqlen_q) p->max_seqlen_q = p->seqlen_q[b];
         if (p->seqlen_k[b] > p->max_seqlen_k) p->max_seqlen_k = p->seqlen_k[b];
         total_q += p->room_q[b];
@@ -412,6 +414,7 @@ static void use_descales(fmha_fwd_problem *p) {
 static void use_lengths(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     int padded_q = o->s_qpad_list || o->s_qpad > 0, padded_k = o->s_kpad_list || o->s_kpad > 0;
+    for (int32_t b = 0; b < o->b; b++) padded_k |= p->room_k[b] != p->seqlen_k[b];
     if (o->mode) {
         use(p, BUFFER_SEQSTART_Q, (int64_t)o->b + 1, 4);
         use(p, BUFFER_SEQSTART_K, (int64_t)o->b + 1, 4);
@@ -683,7 +686,7 @@ fmha_fwd_outcome fmha_fwd_build(const fmha_fwd_options *options, fmha_fwd_proble
 
 void fmha_fwd_destroy(fmha_fwd_problem *p) {
     if (!p) return;
-    UNPOISON(p->arena, (size_t)p->arena_bytes);
+    if (p->arena) UNPOISON(p->arena, (size_t)p->arena_bytes);
     free(p->seqlen_q), free(p->seqlen_k), free(p->room_q), free(p->room_k);
     free(p->arena);
     free(p->workspace);
