@@ -142,6 +142,7 @@ def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]
         "served": [op.served_products(region) for region in served],
         "served_of": served_of,
         "order": order,
+        "size": index.size,
         "buckets": index.buckets,
         "slices": slices,
         "combinations": sum(instance.combinations for instance in instances),

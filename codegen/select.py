@@ -203,6 +203,8 @@ def _narrow(selection: Selection, label: str, region: Region) -> None:
 def _optdim(op: Operation, text: str) -> Iterator[tuple[str, Region]]:
     """CK's --optdim: a list of hdim_q; -1 is all."""
     if text != "-1":
+        if op.optdim_field is None:
+            raise Refused(f"--optdim {text}: api '{op.api}' has no head dims")
         words = tuple(word.strip() for word in text.split(","))
         yield f"--optdim {text}", (op.space.clause(Clause(text, op.optdim_field, False, words)),)
 

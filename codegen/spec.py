@@ -143,6 +143,7 @@ class Product:
 class Slices:
     """Which rows of the C table may serve a request, by (target, data type, bucket), best first."""
 
+    size: str  # what is put into buckets: "hdim"
     buckets: list[int]  # the greatest size of each bucket
     rows: dict[tuple[str, str, int], list[int]]
 
@@ -162,7 +163,7 @@ class Operation(ABC):
     head_axes: int  # axes that stand before the tile in CK's names
     rules: tuple[Rule, ...]
     row: type[Any]  # the record of a row of instances/<op>.toml: a dataclass that is a Tile
-    optdim_field: str  # what CK's --optdim restricts
+    optdim_field: str | None  # what CK's --optdim restricts
 
     @cached_property
     def everything(self) -> Region:

@@ -343,7 +343,7 @@ class FmhaFwd(Operation):
                     if most > floor:
                         key = (instance.target.enum, f"TESSERA_{DTYPES[dtype].upper()}", bucket)
                         index.setdefault(key, []).append(number)
-        return Slices(BUCKETS, index)
+        return Slices("hdim", BUCKETS, index)
 
 
 def operation(mask: str) -> FmhaFwd:

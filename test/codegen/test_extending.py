@@ -1,0 +1,51 @@
+# SPDX-License-Identifier: MIT
+"""docs/extending.md is true: what it says is done to a copy of the tree, section by section."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+PAGE = (ROOT / "docs" / "extending.md").read_text()
+SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
+BLOCK = re.compile(r"^```(\w+)(?: (new|append)=(\S+))?\n(.*?)^```$", re.M | re.S)
+
+
+def test_the_page_has_its_sections() -> None:
+    assert list(SECTIONS) == ["An instance", "A receipt", "A target", "A data type", "An operation"]
+
+
+@pytest.mark.skipif(not shutil.which("cc") or not shutil.which("git"), reason="needs cc and git")
+@pytest.mark.parametrize("section", SECTIONS)
+def test_a_section(section: str, checkout: Path) -> None:
+    commands = 0
+    for language, way, file, text in BLOCK.findall(SECTIONS[section]):
+        if way == "new":
+            (checkout / file).parent.mkdir(exist_ok=True)
+            assert not (checkout / file).exists()
+            (checkout / file).write_text(text)
+        elif way == "append":
+            (checkout / file).write_text((checkout / file).read_text() + text)
+        elif language == "diff":
+            apply = ["git", "apply", "--recount", "-C1", "-"]
+            subprocess.run(apply, input=text, text=True, cwd=checkout, check=True)
+        elif language == "sh":
+            for command in text.splitlines():
+                commands += 1
+                words = command.replace("python ", f"{sys.executable} ", 1).split()
+                done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+                assert done.returncode == 0, f"{command}\n{done.stderr}"
+    assert commands
+
+
+@pytest.mark.parametrize(
+    "name", re.findall(r"`((?:codegen|instances|templates|include|runtime|test|docs)/[\w./]+)`", PAGE)
+)
+def test_named_files_exist(name: str) -> None:
+    assert (ROOT / name).exists()
