@@ -237,6 +237,13 @@ static tessera_status no_instance(const tessera_fmha_fwd_table *table, const str
 
 // ---- choosing
 
+// The order of candidates: by cost; of equals the more capable target, then the first row.
+static bool precedes(const instance_t *a, double cost_a, const instance_t *b, double cost_b) {
+    if (cost_a != cost_b) return cost_a < cost_b;
+    if (a->target != b->target) return a->target > b->target;
+    return a < b;
+}
+
 static const tessera_fmha_fwd_slice *slice_of(const tessera_fmha_fwd_table *table, uint32_t target, uint32_t dtype,
                                               uint32_t bucket) {
     return &table->slices[(target * TESSERA_DTYPE_COUNT + dtype) * table->bucket_count + bucket];
@@ -257,7 +264,7 @@ tessera_status tessera_fmha_fwd_choose(const tessera_fmha_fwd_table *table, cons
             const instance_t *const row = &table->rows[table->order[i]];
             if (!serves(row, &r)) continue;
             const double cost = cost_of(row, &r);
-            if (best && cost >= least) continue;
+            if (best && !precedes(row, cost, best, least)) continue;
             best = row;
             least = cost;
         }
@@ -289,16 +296,16 @@ tessera_status tessera_fmha_fwd_table_select(const tessera_fmha_fwd_table *table
     return status == TESSERA_SUCCESS ? tessera_fmha_fwd_choose(table, &whole, &call, out) : status;
 }
 
-// The row that follows (cost, number) in the order of cost among those that serve; NULL behind the last.
-static const instance_t *next_in_order(const tessera_fmha_fwd_table *table, const struct request *r,
-                                       const instance_t *after, double after_cost, double *cost) {
+// The candidate behind `after`, of cost after_cost; the first one behind NULL, and NULL behind the last.
+static const instance_t *next_candidate(const tessera_fmha_fwd_table *table, const struct request *r,
+                                        const instance_t *after, double after_cost, double *cost) {
     const instance_t *next = NULL;
     for (uint32_t i = 0; i < table->row_count; i++) {
         const instance_t *const row = &table->rows[i];
         if (!(r->targets >> row->target & 1) || !serves(row, r)) continue;
         const double this_cost = cost_of(row, r);
-        const bool later = !after || this_cost > after_cost || (this_cost == after_cost && row > after);
-        if (!later || (next && this_cost >= *cost)) continue;
+        if (after && !precedes(after, after_cost, row, this_cost)) continue;
+        if (next && !precedes(row, this_cost, next, *cost)) continue;
         next = row;
         *cost = this_cost;
     }
@@ -321,7 +328,7 @@ size_t tessera_fmha_fwd_table_explain(const tessera_fmha_fwd_table *table, const
         width = (int)tessera_max(width, (int64_t)strlen(table->rows[i].name));
     tessera_text_add(&out, "%s", "");
     double cost = 0;
-    for (const instance_t *row = NULL; (row = next_in_order(table, &r, row, cost, &cost));)
+    for (const instance_t *row = NULL; (row = next_candidate(table, &r, row, cost, &cost));)
         tessera_text_add(&out, "%-*s  cost %.4g cycles\n", width, row->name, cost);
     for (uint32_t i = 0; i < table->row_count; i++) {
         const instance_t *const row = &table->rows[i];

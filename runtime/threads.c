@@ -16,11 +16,11 @@ static struct {
     atomic_bool taken;
     pthread_mutex_t mutex; // guards what follows, but `next`
     pthread_cond_t wake, done;
-    int started;       // threads that exist
-    int invited;       // threads that may still join the job
-    int active;        // threads that are in it
-    bool quit;         // the library is being unloaded
-    atomic_llong next; // index that the next free thread takes
+    int started;        // threads that exist
+    atomic_int invited; // threads that may still join the job
+    atomic_int active;  // threads that are in it
+    bool quit;          // the library is being unloaded
+    atomic_llong next;  // index that the next free thread takes
     int64_t count;
     tessera_parallel_body body;
     void *context;
@@ -30,6 +30,20 @@ static struct {
 static atomic_int wanted;   // tessera_set_num_threads; 0: the default
 static atomic_int detected; // the default; 0: not known yet
 static struct tessera_callback host_loop;
+
+// Calls often follow one another, and threads of one call end at about the same time: looking on for some microseconds
+// saves the sleep and the waking, which take longer.
+static bool soon(atomic_int *value, bool nonzero) {
+    for (int i = 0; i < 400; i++) {
+        if ((atomic_load(value) != 0) == nonzero) return true;
+#if defined(__x86_64__)
+        __builtin_ia32_pause();
+#elif defined(__aarch64__)
+        __asm__ volatile("yield");
+#endif
+    }
+    return false;
+}
 
 static void run_indices(void) {
     int64_t index;
@@ -48,6 +62,9 @@ static void *thread_main(void *unused) {
         run_indices();
         pthread_mutex_lock(&pool.mutex);
         if (--pool.active == 0) pthread_cond_signal(&pool.done);
+        pthread_mutex_unlock(&pool.mutex);
+        soon(&pool.invited, true);
+        pthread_mutex_lock(&pool.mutex);
     }
     pthread_mutex_unlock(&pool.mutex);
     return NULL;
@@ -59,7 +76,9 @@ static void forget_threads(void) {
     const pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
     pool.mutex = mutex;
     pool.wake = pool.done = condition;
-    pool.started = pool.invited = pool.active = 0;
+    pool.started = 0;
+    atomic_store(&pool.invited, 0);
+    atomic_store(&pool.active, 0);
     atomic_store(&pool.taken, false);
     atomic_store(&detected, 0);
 }
@@ -110,6 +129,9 @@ static void run_on_pool(int64_t count, tessera_parallel_body body, void *context
 
     pthread_mutex_lock(&pool.mutex);
     pool.invited = 0;
+    pthread_mutex_unlock(&pool.mutex);
+    soon(&pool.active, false);
+    pthread_mutex_lock(&pool.mutex);
     while (pool.active) pthread_cond_wait(&pool.done, &pool.mutex);
     pthread_mutex_unlock(&pool.mutex);
 }

@@ -157,13 +157,17 @@ TEST_F(Select, TileOverheadCounts) {
     EXPECT_EQ(chosen(table), "quick");
 }
 
-TEST_F(Select, FirstOfEquals) {
+TEST_F(Select, OfEqualsTheMoreCapableTargetThenTheFirst) {
     const Table table({make_instance("first", TESSERA_TARGET_PORTABLE, &all, 64, 64),
-                       make_instance("second", TESSERA_TARGET_PORTABLE, &all, 64, 64)});
-    EXPECT_EQ(chosen(table), "first");
+                       make_instance("second", TESSERA_TARGET_PORTABLE, &all, 64, 64),
+                       make_instance("third", TESSERA_TARGET_X86_64_V3, &all, 64, 64)});
+    EXPECT_EQ(chosen(table), "third");
     const std::string text = explained(table);
+    EXPECT_LT(text.find("third"), text.find("first"));
     EXPECT_LT(text.find("first"), text.find("second"));
-    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 2);
+    EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 3);
+    facts.targets = bit(TESSERA_TARGET_PORTABLE);
+    EXPECT_EQ(chosen(table), "first");
 }
 
 TEST_F(Select, ExplainsBestFirst) {
