@@ -443,7 +443,7 @@ static void use_dropout(fmha_fwd_problem *p) {
         use(p, BUFFER_DROP_OFFSET, 1, 8);
     }
     int64_t bytes = times4(p->shape_batch, o->h, p->shape_seqlen_q, p->max_seqlen_k);
-    if (o->v == 0 || bytes < 0 || bytes > RANDVAL_LIMIT) return;
+    if (o->p_drop == 0 || o->v == 0 || bytes < 0 || bytes > RANDVAL_LIMIT) return;
     use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, p->max_seqlen_k, 1, &a->batch_stride_randval,
                &a->nhead_stride_randval, &a->stride_randval);
     a->s_randval = 1;
@@ -653,7 +653,7 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     use_bias(p);
     use_descales(p);
     use_lengths(p);
-    if (o->p_drop > 0) use_dropout(p);
+    use_dropout(p);
     if (o->init_sink) use(p, BUFFER_SINK, o->h, 4);
     if (place(p, result)) return result->outcome;
 

@@ -191,6 +191,16 @@ def test_aliases(tmp_path: Path, one: list[str], other: list[str]) -> None:
     assert errors[0] == errors[1]
 
 
+def test_dropout_by_pointer(tmp_path: Path) -> None:
+    dropout = ["-drop_seed=10", "-drop_offset=1234"]
+    line_of("-drop_prefs=1", *dropout)
+    errors = [
+        result_of(tmp_path, f"-drop_prefs={prefs}", "-p_drop=0.3", *rest)["max_error"]
+        for prefs, rest in ((0, dropout), (1, dropout), (1, ["-drop_seed=10"]), (1, ["-drop_offset=1234"]))
+    ]
+    assert errors[0] == errors[1] and len(set(errors)) == 3
+
+
 def test_distinct_spellings_are_distinct(tmp_path: Path) -> None:
     errors = {
         result_of(tmp_path, f"-init={init}")["max_error"] for init in ["ui", "ni", "uf", "nf", "tf", "3"]
