@@ -83,7 +83,7 @@ def _row_instances(
     lists = {field: value for field, value in said.items() if isinstance(value, list)}
     for choice in itertools.product(*lists.values()):
         tile = _tile(op, said | dict(zip(lists, choice)))
-        for complaint in tile.complaints(target):
+        if complaint := tile.complaint(target):
             raise Refused(f"{target_name}: {complaint}")
         key = (tile.compute, tile.serves)
         if key not in regions:

@@ -46,7 +46,10 @@ class Tile(Protocol):
     @property
     def needs(self) -> str: ...  # what a call must bring, in words
 
-    def complaints(self, target: Target) -> Iterator[str]: ...  # why the tile does not fit the target
+    @property
+    def numerics(self) -> str: ...  # how numbers are rounded and functions approximated, in words
+
+    def complaint(self, target: Target) -> str: ...  # why the tile does not fit the target, or ""
 
 
 @dataclass(frozen=True, eq=False)

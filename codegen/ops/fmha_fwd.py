@@ -8,7 +8,6 @@ alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -26,9 +25,31 @@ FP8 = ("fp8", "fp8bf16", "fp8fp32")
 MX = ("mxfp8", "mxfp4")
 DTYPES = ("fp32", "fp16", "bf16", *FP8, *MX)
 
+
+@dataclass(frozen=True)
+class Compute:
+    """A type that products are computed in."""
+
+    dtypes: tuple[str, ...]  # storage types whose values it holds
+    bk0: int  # elements along the reduced dimension that are packed together
+    wk: int  # multiply-adds of one lane of one instruction
+    numerics: str  # docs/vocabulary.md has the errors of each word
+
+
 COMPUTES = {
-    "f32": DTYPES,
-    "bf16": ("bf16", *FP8, *MX),  # fp32 and fp16 hold more than bf16 does
+    "f32": Compute(
+        DTYPES,
+        bk0=16,
+        wk=1,
+        numerics="fp32 products and sums, exp2 within 1.7e-7, soft cap by tanh within 3.9e-7",
+    ),
+    "bf16": Compute(
+        ("bf16", *FP8, *MX),
+        bk0=32,
+        wk=2,
+        numerics="bf16 products (scores rounded to nearest even) and fp32 sums, exp2 within 7.5e-5, "
+        "soft cap by tanh within 3.9e-7",
+    ),
 }
 
 PAD_SIDES = ("s", "sk", "d", "dv")
@@ -153,12 +174,12 @@ class Tile:
     @property
     def bk0(self) -> int:
         """Elements along the reduced dimension that go into registers together."""
-        return 32 if self.compute == "bf16" else 16
+        return COMPUTES[self.compute].bk0
 
     @property
-    def wk(self) -> int:
-        """Multiply-adds of one lane of one instruction."""
-        return 2 if self.compute == "bf16" else 1
+    def numerics(self) -> str:
+        """How numbers are rounded and functions approximated."""
+        return COMPUTES[self.compute].numerics
 
     @property
     def block(self) -> str:
@@ -182,27 +203,33 @@ class Tile:
         rows, keys = self.nv * target.lanes, self.mr
         if self.pipeline == "decode":
             rows, keys = keys, rows
-        return {"m": rows, "n": keys, "k": self.wk}
+        return {"m": rows, "n": keys, "k": COMPUTES[self.compute].wk}
 
-    def complaints(self, target: Target) -> Iterator[str]:
-        """Why the tile does not fit the target."""
+    def complaint(self, target: Target) -> str:
+        """Why the tile does not fit the target, if it does not."""
         if self.compute not in COMPUTES:
-            yield f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
-        elif self.compute not in target.macs:
-            yield f"compute '{self.compute}' is none of {', '.join(target.macs)}, which {target.name} has"
+            return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
+        if self.compute not in target.macs:
+            return f"compute '{self.compute}' is none of {', '.join(target.macs)}, which {target.name} has"
         if min(self.bm0, self.bn0, self.mr, self.nv) < 1 or not 0 < self.efficiency <= 1:
-            yield "bm0, bn0, mr, nv must be positive and 0 < efficiency <= 1"
-            return
+            return "bm0, bn0, mr, nv must be positive and 0 < efficiency <= 1"
         rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
-            yield f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
+            return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
         registers = self.mr * self.nv + self.nv + 1
         if registers > target.registers:
-            yield f"mr x nv + nv + 1 = {registers} vector registers, {target.name} has {target.registers}"
-        # One block's scores with its packed keys and values, at head dims of 128.
-        block_bytes = 4 * self.bn0 * (self.bm0 + 128 + 128)
+            return f"mr x nv + nv + 1 = {registers} vector registers, {target.name} has {target.registers}"
+        strip_bytes = 4 * self.bn0 * rows
+        if strip_bytes > target.l1_bytes:
+            return (
+                f"a strip's scores take {strip_bytes} bytes, the L1 cache of {target.name} {target.l1_bytes}"
+            )
+        block_bytes = (
+            4 * self.bn0 * (self.bm0 + 128 + 128)
+        )  # scores, packed keys and values at head dims of 128
         if block_bytes > target.l2_bytes:
-            yield f"a block takes {block_bytes} bytes, the L2 cache of {target.name} holds {target.l2_bytes}"
+            return f"a block takes {block_bytes} bytes, the L2 cache of {target.name} holds {target.l2_bytes}"
+        return ""
 
 
 # The C table's sets: field of tessera_fmha_fwd_served, and what each of the axis's values sets in it.
@@ -257,7 +284,7 @@ class FmhaFwd(Operation):
 
     def served(self, tile: Tile) -> Region:
         """All traits of the storage types that the compute type holds, or those that the row names."""
-        region = region_meet(self.everything, (self.space.box(dtype=COMPUTES[tile.compute]),))
+        region = region_meet(self.everything, (self.space.box(dtype=COMPUTES[tile.compute].dtypes),))
         return region_meet(region, self.space.where(tile.serves))
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:

@@ -47,6 +47,7 @@ def write(folder: Path, text: str) -> tuple[str, ...]:
     [
         ("bm0 = 128", "bm0 = 100", "bm0 = 100 is no multiple of the 32 rows of the register tile"),
         ("bm0 = 128", "bm0 = 4096", "the L2 cache of x86-64-v4 holds 1048576"),
+        ("bn0 = 128", "bn0 = 512", "a strip's scores take 65536 bytes, the L1 cache of x86-64-v4 32768"),
         ("bm0 = 128", "bm0 = 128\nmr = 16", "35 vector registers, x86-64-v4 has 32"),
         ("bm0 = 128", 'bm0 = "128"', "bm0 = '128' is not of type int"),
         ("bm0 = 128", "bm0 = true", "bm0 = True is not of type int"),
