@@ -176,7 +176,9 @@ TEST(Numerics, NanStaysInItsRow) {
         const auto poisoned = [](const fmha_fwd_row &row) {
             return row.batch == 1 && row.head == 0 && row.query == 17;
         };
-        EXPECT_TRUE(std::isnan(p.o(*std::find_if(rows.begin(), rows.end(), poisoned), 0)));
+        const fmha_fwd_row row = *std::find_if(rows.begin(), rows.end(), poisoned);
+        EXPECT_TRUE(std::isnan(p.o(row, 0)));
+        EXPECT_TRUE(std::isnan(p.lse(row)));
         rows.erase(std::remove_if(rows.begin(), rows.end(), poisoned), rows.end());
         p.expect_rows_match(rows);
     }
