@@ -49,6 +49,8 @@ tessera_status tessera_device_open(const char *name, tessera_device **out) {
 
 void tessera_device_close(tessera_device *device) { free(device); }
 
-const char *tessera_device_name(const tessera_device *device) { return device->name; }
+const char *tessera_device_name(const tessera_device *device) { return device ? device->name : NULL; }
 
-const tessera_device_facts *tessera_device_get_facts(const tessera_device *device) { return &device->facts; }
+const tessera_device_facts *tessera_device_get_facts(const tessera_device *device) {
+    return device ? &device->facts : NULL;
+}

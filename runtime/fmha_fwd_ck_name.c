@@ -3,7 +3,9 @@
 // spelled by codegen/ops/fmha_fwd.py for whole sets of combinations; a test compares the two.
 #include "fmha_fwd_internal.h"
 
-const char *tessera_fmha_fwd_instance_name(const tessera_fmha_fwd_instance *instance) { return instance->name; }
+const char *tessera_fmha_fwd_instance_name(const tessera_fmha_fwd_instance *instance) {
+    return instance ? instance->name : NULL;
+}
 
 // CK's pairs of head dims: a call takes the first one that holds it.
 static const struct hdims {
@@ -42,7 +44,10 @@ size_t tessera_fmha_fwd_ck_name(const tessera_fmha_fwd_instance *instance, const
                                                               "mx"};
     struct tessera_text out = {text, size, 0};
     struct tessera_fmha_fwd_call call;
-    if (tessera_fmha_fwd_read_sizes(traits, args, &call) != TESSERA_SUCCESS) {
+    tessera_status status = tessera_fmha_fwd_read_sizes(traits, args, &call);
+    if (status == TESSERA_SUCCESS && !instance)
+        status = tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "instance is NULL: tessera_fmha_fwd_select() gives one");
+    if (status != TESSERA_SUCCESS) {
         tessera_text_add(&out, "%s", tessera_last_error());
         return out.used + 1;
     }

@@ -42,6 +42,8 @@ TEST(Device, Cpu) {
     EXPECT_TRUE(facts->l3_bytes == 0 || facts->l3_bytes >= facts->l2_bytes);
     tessera_device_close(device);
     tessera_device_close(nullptr);
+    EXPECT_EQ(tessera_device_name(nullptr), nullptr);
+    EXPECT_EQ(tessera_device_get_facts(nullptr), nullptr);
 }
 
 TEST(Device, AutoIsTheCpu) {

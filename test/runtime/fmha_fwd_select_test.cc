@@ -238,6 +238,18 @@ TEST_F(Select, RefusesWhatIsWrong) {
     EXPECT_EQ(instance, nullptr);
 }
 
+TEST_F(Select, NamesOfNoInstance) {
+    char text[128];
+    EXPECT_EQ(tessera_fmha_fwd_instance_name(nullptr), nullptr);
+    EXPECT_GT(tessera_fmha_fwd_ck_name(nullptr, &call.traits, &call.args, text, sizeof text), 1u);
+    EXPECT_EQ(std::string(text).rfind("instance is NULL", 0), 0u);
+    const auto instance = make_instance("name", TESSERA_TARGET_PORTABLE, &all, 64, 64);
+    EXPECT_STREQ(tessera_fmha_fwd_instance_name(&instance), "name");
+    call.traits.hdim_q = 0;
+    tessera_fmha_fwd_ck_name(&instance, &call.traits, &call.args, text, sizeof text);
+    EXPECT_STREQ(text, "hdim_q is 0: 1 to 512");
+}
+
 TEST_F(Select, EmptySequencesHaveAnInstanceToo) {
     const Table table({make_instance("only", TESSERA_TARGET_PORTABLE, &all, 64, 64)});
     for (const auto &[q, k] : {std::pair{0, 0}, {0, 5}, {5, 0}}) {

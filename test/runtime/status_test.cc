@@ -164,6 +164,9 @@ TEST(Text, CountsWhatDoesNotFit) {
     tessera_text none = {nullptr, 0, 0};
     tessera_text_add(&none, "abc");
     EXPECT_EQ(none.used, 3u);
+    tessera_text missing = {nullptr, 8, 0};
+    tessera_text_add(&missing, "abc");
+    EXPECT_EQ(missing.used, 3u);
 }
 
 } // namespace
