@@ -144,6 +144,12 @@ def test_help_names_every_argument() -> None:
     assert run("-help").stdout == run("--help").stdout == done.stdout
 
 
+def test_readme_has_the_help_and_no_placeholder() -> None:
+    readme = (ROOT / "example/01_fmha/README.md").read_text()
+    assert f"```\n{run('-?').stdout}```\n" in readme
+    assert not re.search(r"@\w+@", readme)
+
+
 # --- the same thing in other words --------------------------------------------------------------------------
 
 
