@@ -1,21 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Validation of a call. Every guard is one GUARD line: what must hold, and the text for where it does not.
+// Validation of a call: what its traits, sizes, numbers, lengths and tensors must be.
 #include <math.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "fmha_fwd_internal.h"
-
-#define GUARD(holds, ...)                                                                                              \
-    if (!(holds)) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, __VA_ARGS__)
-
-#define TRY(call)                                                                                                      \
-    do {                                                                                                               \
-        const tessera_status status_ = (call);                                                                         \
-        if (status_ != TESSERA_SUCCESS) return status_;                                                                \
-    } while (0)
-
-static bool within(int64_t value, int64_t least, int64_t most) { return least <= value && value <= most; }
+#include "guard.h"
+#include "tensors.h"
 
 tessera_status tessera_fmha_fwd_read(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
                                      struct tessera_fmha_fwd_call *call) {
@@ -132,138 +121,6 @@ tessera_status tessera_fmha_fwd_read_sizes(const tessera_fmha_fwd_traits *traits
     return tessera_fmha_fwd_check_sizes(call);
 }
 
-// ---- memory: every pointer as a tensor with its axes, so that one set of guards serves them all
-
-struct axis {
-    const char *stride_name; // NULL: contiguous
-    int64_t count, stride;   // in elements
-};
-
-struct tensor {
-    const char *name;
-    const void *pointer;
-    int bits; // of an element
-    bool written;
-    struct axis axes[4]; // the last is contiguous
-    uintptr_t end;       // one past the last byte, once check_tensor() has passed
-};
-
-enum { TENSORS = 24 };
-struct tensors {
-    struct tensor list[TENSORS];
-    int count;
-};
-
-static void add(struct tensors *all, const char *name, const void *pointer, int bits, bool written, struct axis batch,
-                struct axis head, struct axis row, int64_t inner) {
-    all->list[all->count++] =
-        (struct tensor){name, pointer, bits, written, {batch, head, row, {NULL, inner, 1}}, (uintptr_t)pointer};
-}
-
-static void add_array(struct tensors *all, const char *name, const void *pointer, int bits, int64_t count) {
-    const struct axis none = {NULL, 1, 0};
-    add(all, name, pointer, bits, false, none, none, none, count);
-}
-
-static int element_bytes(const struct tensor *x) { return x->bits < 8 ? 1 : x->bits / 8; }
-
-static bool is_empty(const struct tensor *x) {
-    for (int i = 0; i < 4; i++)
-        if (x->axes[i].count == 0) return true;
-    return false;
-}
-
-// False where the tensor does not fit the address space.
-static bool find_end(struct tensor *x) {
-    int64_t last = 0, reach, bits;
-    for (int i = 0; i < 4; i++)
-        if (__builtin_mul_overflow(x->axes[i].count - 1, x->axes[i].stride, &reach) ||
-            __builtin_add_overflow(last, reach, &last))
-            return false;
-    if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, x->bits, &bits)) return false;
-    return !__builtin_add_overflow((uintptr_t)x->pointer, (uintptr_t)tessera_ceil_div(bits, 8), &x->end);
-}
-
-// An output's axes must nest: each one's stride spans all of the axes with smaller strides.
-static const struct axis *axis_that_overlaps(const struct tensor *x) {
-    bool done[4] = {false};
-    int64_t span = 0;
-    for (int round = 0; round < 4; round++) {
-        int least = -1;
-        for (int i = 3; i >= 0; i--)
-            if (!done[i] && x->axes[i].count > 1 && (least < 0 || x->axes[i].stride < x->axes[least].stride)) least = i;
-        if (least < 0) return NULL;
-        if (x->axes[least].stride <= span) return &x->axes[least];
-        span += (x->axes[least].count - 1) * x->axes[least].stride;
-        done[least] = true;
-    }
-    return NULL;
-}
-
-static tessera_status check_tensor(struct tensor *x) {
-    if (is_empty(x)) return TESSERA_SUCCESS;
-    GUARD(x->pointer, "%s is NULL: this call needs it", x->name);
-    GUARD((uintptr_t)x->pointer % (uintptr_t)element_bytes(x) == 0, "%s is %p: must be aligned to %d bytes", x->name,
-          x->pointer, element_bytes(x));
-    for (int i = 0; i < 4; i++) {
-        const struct axis *const axis = &x->axes[i];
-        if (!axis->stride_name || axis->count == 1) continue;
-        GUARD(axis->stride >= 0, "%s is %lld: 0 or more", axis->stride_name, (long long)axis->stride);
-        GUARD(x->bits >= 8 || axis->stride % 2 == 0, "%s is %lld: even for mxfp4, which packs two elements a byte",
-              axis->stride_name, (long long)axis->stride);
-    }
-    GUARD(find_end(x), "%s: its sizes and strides reach beyond the address space", x->name);
-    const struct axis *const overlapping = x->written ? axis_that_overlaps(x) : NULL;
-    GUARD(!overlapping, "%s overlaps itself: %s is %lld for %lld elements", x->name,
-          overlapping->stride_name ? overlapping->stride_name : "the innermost stride", (long long)overlapping->stride,
-          (long long)overlapping->count);
-    return TESSERA_SUCCESS;
-}
-
-// Whether two tensors, seen modulo `period` bytes, keep apart: views of one packed buffer do, such as q and o in
-// batch x tokens x 4 x heads x hdim.
-static bool apart_modulo(const struct tensor *x, const struct tensor *y, int64_t period) {
-    int64_t span[2];
-    const struct tensor *const both[2] = {x, y};
-    for (int t = 0; t < 2; t++) {
-        int64_t bits = both[t]->bits;
-        for (int i = 0; i < 4; i++) {
-            const int64_t step = both[t]->axes[i].stride * both[t]->bits;
-            if (both[t]->axes[i].count > 1 && step % (8 * period) != 0) bits += (both[t]->axes[i].count - 1) * step;
-        }
-        span[t] = tessera_ceil_div(bits, 8);
-    }
-    const int64_t shift = (int64_t)(((uintptr_t)y->pointer - (uintptr_t)x->pointer) % (uintptr_t)period);
-    return span[0] <= shift && shift + span[1] <= period;
-}
-
-static bool apart(const struct tensor *x, const struct tensor *y) {
-    if (x->end <= (uintptr_t)y->pointer || y->end <= (uintptr_t)x->pointer) return true;
-    for (int i = 0; i < 3; i++) {
-        const int64_t bytes = x->axes[i].count > 1 ? x->axes[i].stride * x->bits / 8 : 0;
-        // Addresses wrap around at 2^64, which only a power of two divides: order the two by address.
-        if (bytes &&
-            ((uintptr_t)x->pointer <= (uintptr_t)y->pointer ? apart_modulo(x, y, bytes) : apart_modulo(y, x, bytes)))
-            return true;
-    }
-    return false;
-}
-
-static tessera_status check_tensors(struct tensors *all) {
-    for (int i = 0; i < all->count; i++) TRY(check_tensor(&all->list[i]));
-    for (int i = 0; i < all->count; i++) {
-        const struct tensor *const x = &all->list[i];
-        if (!x->written || is_empty(x)) continue;
-        for (int j = 0; j < all->count; j++) {
-            const struct tensor *const y = &all->list[j];
-            if (j == i || is_empty(y) || (y->written && j < i)) continue;
-            GUARD(apart(x, y), "%s [%p, %p) overlaps %s [%p, %p)", x->name, x->pointer, (void *)x->end, y->name,
-                  y->pointer, (void *)y->end);
-        }
-    }
-    return TESSERA_SUCCESS;
-}
-
 // ---- arrays of lengths, which are read here
 
 struct extents { // of all sequences together
@@ -273,23 +130,23 @@ struct extents { // of all sequences together
     int64_t v_columns;          // MX: scales of one row of v
 };
 
-static void add_arrays(const struct tessera_fmha_fwd_call *call, struct tensors *all) {
+static void add_arrays(const struct tessera_fmha_fwd_call *call, struct tessera_tensors *all) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const int64_t batch = a->batch;
     const bool group = t->is_group_mode, seqlen_q = group && a->seqlen_q_ptr, seqlen_k = group && a->seqlen_k_ptr;
-    if (group) add_array(all, "seqstart_q_ptr", a->seqstart_q_ptr, 32, batch + 1);
-    if (group) add_array(all, "seqstart_k_ptr", a->seqstart_k_ptr, 32, batch + 1);
-    if (seqlen_q) add_array(all, "seqlen_q_ptr", a->seqlen_q_ptr, 32, batch);
-    if (seqlen_k) add_array(all, "seqlen_k_ptr", a->seqlen_k_ptr, 32, batch);
-    if (a->cu_seqlen_q_ptr && !seqlen_q) add_array(all, "cu_seqlen_q_ptr", a->cu_seqlen_q_ptr, 32, batch + 1);
-    if (a->cu_seqlen_k_ptr && !seqlen_k) add_array(all, "cu_seqlen_k_ptr", a->cu_seqlen_k_ptr, 32, batch + 1);
+    if (group) tessera_add_array(all, "seqstart_q_ptr", a->seqstart_q_ptr, 32, batch + 1);
+    if (group) tessera_add_array(all, "seqstart_k_ptr", a->seqstart_k_ptr, 32, batch + 1);
+    if (seqlen_q) tessera_add_array(all, "seqlen_q_ptr", a->seqlen_q_ptr, 32, batch);
+    if (seqlen_k) tessera_add_array(all, "seqlen_k_ptr", a->seqlen_k_ptr, 32, batch);
+    if (a->cu_seqlen_q_ptr && !seqlen_q) tessera_add_array(all, "cu_seqlen_q_ptr", a->cu_seqlen_q_ptr, 32, batch + 1);
+    if (a->cu_seqlen_k_ptr && !seqlen_k) tessera_add_array(all, "cu_seqlen_k_ptr", a->cu_seqlen_k_ptr, 32, batch + 1);
     if (group && t->qscale_type == TESSERA_QSCALE_BLOCK) {
-        add_array(all, "block_scale_seqstart_q_ptr", a->block_scale_seqstart_q_ptr, 32, batch);
-        add_array(all, "block_scale_seqstart_k_ptr", a->block_scale_seqstart_k_ptr, 32, batch);
+        tessera_add_array(all, "block_scale_seqstart_q_ptr", a->block_scale_seqstart_q_ptr, 32, batch);
+        tessera_add_array(all, "block_scale_seqstart_k_ptr", a->block_scale_seqstart_k_ptr, 32, batch);
     }
     if (group && t->qscale_type == TESSERA_QSCALE_MX)
-        add_array(all, "seqstart_v_scale_ptr", a->seqstart_v_scale_ptr, 32, batch);
+        tessera_add_array(all, "seqstart_v_scale_ptr", a->seqstart_v_scale_ptr, 32, batch);
 }
 
 static tessera_status check_sequence(const struct tessera_fmha_fwd_call *call, int32_t b) {
@@ -389,88 +246,97 @@ static int bits_of(tessera_storage storage) {
     return 0;
 }
 
-static const struct axis no_axis = {NULL, 1, 0};
+static const struct tessera_axis no_axis = {NULL, 1, 0};
 
 // The fields of tensor x, as axes. Batch strides do not exist in group mode.
-#define BATCH(x) (t->is_group_mode ? no_axis : (struct axis){"batch_stride_" #x, a->batch, a->batch_stride_##x})
-#define HEADS(x, count) ((struct axis){"nhead_stride_" #x, count, a->nhead_stride_##x})
-#define ROWS(x, count) ((struct axis){"stride_" #x, count, a->stride_##x})
+#define BATCH(x) (t->is_group_mode ? no_axis : (struct tessera_axis){"batch_stride_" #x, a->batch, a->batch_stride_##x})
+#define HEADS(x, count) ((struct tessera_axis){"nhead_stride_" #x, count, a->nhead_stride_##x})
+#define ROWS(x, count) ((struct tessera_axis){"stride_" #x, count, a->stride_##x})
 
-static void add_descales(const struct tessera_fmha_fwd_call *call, const struct extents *n, struct tensors *all) {
+static void add_descales(const struct tessera_fmha_fwd_call *call, const struct extents *n,
+                         struct tessera_tensors *all) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const int64_t mx_columns = tessera_ceil_div(t->hdim_q, MX_BLOCK);
-    const struct axis heads_q = HEADS(q_descale, a->nhead_q), heads_k = HEADS(k_descale, a->nhead_k),
-                      heads_v = HEADS(v_descale, a->nhead_k);
+    const struct tessera_axis heads_q = HEADS(q_descale, a->nhead_q), heads_k = HEADS(k_descale, a->nhead_k),
+                              heads_v = HEADS(v_descale, a->nhead_k);
     const void *const q = a->q_descale_ptr, *const k = a->k_descale_ptr, *const v = a->v_descale_ptr;
     const char *const q_name = "q_descale_ptr", *const k_name = "k_descale_ptr", *const v_name = "v_descale_ptr";
     switch (t->qscale_type) {
     case TESSERA_QSCALE_PER_TENSOR:
-        add_array(all, q_name, q, 32, 1);
-        add_array(all, k_name, k, 32, 1);
-        add_array(all, v_name, v, 32, 1);
+        tessera_add_array(all, q_name, q, 32, 1);
+        tessera_add_array(all, k_name, k, 32, 1);
+        tessera_add_array(all, v_name, v, 32, 1);
         break;
     case TESSERA_QSCALE_BLOCK:
-        add(all, q_name, q, 32, false, BATCH(q_descale), heads_q, no_axis, n->blocks_q);
-        add(all, k_name, k, 32, false, BATCH(k_descale), heads_k, no_axis, n->blocks_k);
-        add(all, v_name, v, 32, false, BATCH(v_descale), heads_v, no_axis, n->blocks_k);
+        tessera_add_tensor(all, q_name, q, 32, false, BATCH(q_descale), heads_q, no_axis, n->blocks_q);
+        tessera_add_tensor(all, k_name, k, 32, false, BATCH(k_descale), heads_k, no_axis, n->blocks_k);
+        tessera_add_tensor(all, v_name, v, 32, false, BATCH(v_descale), heads_v, no_axis, n->blocks_k);
         break;
     case TESSERA_QSCALE_MX:
-        add(all, q_name, q, 8, false, BATCH(q_descale), heads_q, ROWS(q_descale, n->tokens_q), mx_columns);
-        add(all, k_name, k, 8, false, BATCH(k_descale), heads_k, ROWS(k_descale, n->tokens_k), mx_columns);
-        add(all, v_name, v, 8, false, BATCH(v_descale), heads_v, ROWS(v_descale, t->hdim_v), n->v_columns);
+        tessera_add_tensor(all, q_name, q, 8, false, BATCH(q_descale), heads_q, ROWS(q_descale, n->tokens_q),
+                           mx_columns);
+        tessera_add_tensor(all, k_name, k, 8, false, BATCH(k_descale), heads_k, ROWS(k_descale, n->tokens_k),
+                           mx_columns);
+        tessera_add_tensor(all, v_name, v, 8, false, BATCH(v_descale), heads_v, ROWS(v_descale, t->hdim_v),
+                           n->v_columns);
         break;
     default:
         break;
     }
 }
 
-static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct extents *n, struct tensors *all) {
+static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct extents *n,
+                        struct tessera_tensors *all) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
     const int bits = bits_of(storages->qkv);
-    const struct axis heads_v = HEADS(v, a->nhead_k);
+    const struct tessera_axis heads_v = HEADS(v, a->nhead_k);
 
-    add(all, "q_ptr", a->q_ptr, bits, false, BATCH(q), HEADS(q, a->nhead_q), ROWS(q, n->tokens_q), t->hdim_q);
-    add(all, "k_ptr", a->k_ptr, bits, false, BATCH(k), HEADS(k, a->nhead_k), ROWS(k, n->tokens_k), t->hdim_q);
+    tessera_add_tensor(all, "q_ptr", a->q_ptr, bits, false, BATCH(q), HEADS(q, a->nhead_q), ROWS(q, n->tokens_q),
+                       t->hdim_q);
+    tessera_add_tensor(all, "k_ptr", a->k_ptr, bits, false, BATCH(k), HEADS(k, a->nhead_k), ROWS(k, n->tokens_k),
+                       t->hdim_q);
     if (t->is_v_rowmajor)
-        add(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, n->tokens_k), t->hdim_v);
+        tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, n->tokens_k), t->hdim_v);
     else
-        add(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, t->hdim_v), n->tokens_k);
-    add(all, "o_ptr", a->o_ptr, bits_of(storages->o), true, BATCH(o), HEADS(o, a->nhead_q), ROWS(o, n->tokens_q),
-        t->hdim_v);
+        tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, t->hdim_v), n->tokens_k);
+    tessera_add_tensor(all, "o_ptr", a->o_ptr, bits_of(storages->o), true, BATCH(o), HEADS(o, a->nhead_q),
+                       ROWS(o, n->tokens_q), t->hdim_v);
 
     if (t->bias_type == TESSERA_BIAS_ELEMENTWISE)
-        add(all, "bias_ptr", a->bias_ptr, bits_of(storages->bias), false, BATCH(bias), HEADS(bias, a->nhead_q),
-            ROWS(bias, n->tokens_q), n->columns);
+        tessera_add_tensor(all, "bias_ptr", a->bias_ptr, bits_of(storages->bias), false, BATCH(bias),
+                           HEADS(bias, a->nhead_q), ROWS(bias, n->tokens_q), n->columns);
     if (t->bias_type == TESSERA_BIAS_ALIBI)
-        add(all, "bias_ptr", a->bias_ptr, 32, false, ROWS(bias, a->batch), no_axis, no_axis, a->nhead_q);
-    if (t->has_lse) add(all, "lse_ptr", a->lse_ptr, 32, true, BATCH(lse), HEADS(lse, a->nhead_q), no_axis, n->tokens_q);
+        tessera_add_tensor(all, "bias_ptr", a->bias_ptr, 32, false, ROWS(bias, a->batch), no_axis, no_axis, a->nhead_q);
+    if (t->has_lse)
+        tessera_add_tensor(all, "lse_ptr", a->lse_ptr, 32, true, BATCH(lse), HEADS(lse, a->nhead_q), no_axis,
+                           n->tokens_q);
     if (t->has_dropout && a->s_randval)
-        add(all, "rand_val_ptr", a->rand_val_ptr, 8, true, BATCH(randval), HEADS(randval, a->nhead_q),
-            ROWS(randval, n->tokens_q), n->columns);
+        tessera_add_tensor(all, "rand_val_ptr", a->rand_val_ptr, 8, true, BATCH(randval), HEADS(randval, a->nhead_q),
+                           ROWS(randval, n->tokens_q), n->columns);
     if (t->has_dropout && a->drop_prefs) {
-        add_array(all, "drop_seed_ptr", a->drop_seed_ptr, 64, 1);
-        add_array(all, "drop_offset_ptr", a->drop_offset_ptr, 64, 1);
+        tessera_add_array(all, "drop_seed_ptr", a->drop_seed_ptr, 64, 1);
+        tessera_add_array(all, "drop_offset_ptr", a->drop_offset_ptr, 64, 1);
     }
-    if (t->has_sink && a->sink_ptr) add_array(all, "sink_ptr", a->sink_ptr, 32, a->nhead_q);
+    if (t->has_sink && a->sink_ptr) tessera_add_array(all, "sink_ptr", a->sink_ptr, 32, a->nhead_q);
     add_descales(call, n, all);
 }
 
 tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace) {
-    struct tensors all = {.count = 0};
+    struct tessera_tensors all = {.count = 0};
     struct extents extents;
     TRY(check_numbers(call));
     add_arrays(call, &all);
-    TRY(check_tensors(&all));
+    TRY(tessera_check_tensors(&all));
     TRY(check_lengths(call, &extents));
     add_tensors(call, &extents, &all);
     if (with_workspace && call->args.workspace_ptr) {
         const int64_t bytes = tessera_min((int64_t)(call->args.workspace_size & INT64_MAX), INT64_MAX / 8);
-        add(&all, "workspace_ptr", call->args.workspace_ptr, 8, true, no_axis, no_axis, no_axis, bytes);
+        tessera_add_tensor(&all, "workspace_ptr", call->args.workspace_ptr, 8, true, no_axis, no_axis, no_axis, bytes);
     }
-    return check_tensors(&all);
+    return tessera_check_tensors(&all);
 }
 
 tessera_status tessera_fmha_fwd_check(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args) {

@@ -3,6 +3,7 @@
 #ifndef TESSERA_RUNTIME_FMHA_FWD_INTERNAL_H
 #define TESSERA_RUNTIME_FMHA_FWD_INTERNAL_H
 
+#include "integers.h"
 #include "internal.h"
 #include "tessera/dispatch.h"
 
@@ -11,11 +12,6 @@ struct tessera_fmha_fwd_call {
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;
 };
-
-static inline int64_t tessera_ceil_div(int64_t a, int64_t b) { return a / b + (a % b != 0); }
-static inline int64_t tessera_round_up(int64_t a, int64_t b) { return tessera_ceil_div(a, b) * b; }
-static inline int64_t tessera_min(int64_t a, int64_t b) { return a < b ? a : b; }
-static inline int64_t tessera_max(int64_t a, int64_t b) { return a > b ? a : b; }
 
 // ---- validation (fmha_fwd_check.c), in the order in which it is done
 

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// What must hold of the memory of a call.
+#include "tensors.h"
+
+#include "guard.h"
+#include "integers.h"
+
+void tessera_add_tensor(struct tessera_tensors *all, const char *name, const void *pointer, int bits, bool written,
+                        struct tessera_axis batch, struct tessera_axis head, struct tessera_axis row, int64_t inner) {
+    all->list[all->count++] =
+        (struct tessera_tensor){name, pointer, bits, written, {batch, head, row, {NULL, inner, 1}}, (uintptr_t)pointer};
+}
+
+void tessera_add_array(struct tessera_tensors *all, const char *name, const void *pointer, int bits, int64_t count) {
+    const struct tessera_axis none = {NULL, 1, 0};
+    tessera_add_tensor(all, name, pointer, bits, false, none, none, none, count);
+}
+
+static int element_bytes(const struct tessera_tensor *x) { return x->bits < 8 ? 1 : x->bits / 8; }
+
+static bool is_empty(const struct tessera_tensor *x) {
+    for (int i = 0; i < 4; i++)
+        if (x->axes[i].count == 0) return true;
+    return false;
+}
+
+// False where the tensor does not fit the address space.
+static bool find_end(struct tessera_tensor *x) {
+    int64_t last = 0, reach, bits;
+    for (int i = 0; i < 4; i++)
+        if (__builtin_mul_overflow(x->axes[i].count - 1, x->axes[i].stride, &reach) ||
+            __builtin_add_overflow(last, reach, &last))
+            return false;
+    if (__builtin_add_overflow(last, 1, &last) || __builtin_mul_overflow(last, x->bits, &bits)) return false;
+    return !__builtin_add_overflow((uintptr_t)x->pointer, (uintptr_t)tessera_ceil_div(bits, 8), &x->end);
+}
+
+// An output's axes must nest: each one's stride spans all of the axes with smaller strides.
+static const struct tessera_axis *axis_that_overlaps(const struct tessera_tensor *x) {
+    bool done[4] = {false};
+    int64_t span = 0;
+    for (int round = 0; round < 4; round++) {
+        int least = -1;
+        for (int i = 3; i >= 0; i--)
+            if (!done[i] && x->axes[i].count > 1 && (least < 0 || x->axes[i].stride < x->axes[least].stride)) least = i;
+        if (least < 0) return NULL;
+        if (x->axes[least].stride <= span) return &x->axes[least];
+        span += (x->axes[least].count - 1) * x->axes[least].stride;
+        done[least] = true;
+    }
+    return NULL;
+}
+
+static tessera_status check_tensor(struct tessera_tensor *x) {
+    if (is_empty(x)) return TESSERA_SUCCESS;
+    GUARD(x->pointer, "%s is NULL: this call needs it", x->name);
+    GUARD((uintptr_t)x->pointer % (uintptr_t)element_bytes(x) == 0, "%s is %p: must be aligned to %d bytes", x->name,
+          x->pointer, element_bytes(x));
+    for (int i = 0; i < 4; i++) {
+        const struct tessera_axis *const axis = &x->axes[i];
+        if (!axis->stride_name || axis->count == 1) continue;
+        GUARD(axis->stride >= 0, "%s is %lld: 0 or more", axis->stride_name, (long long)axis->stride);
+        GUARD(x->bits >= 8 || axis->stride % 2 == 0, "%s is %lld: even for mxfp4, which packs two elements a byte",
+              axis->stride_name, (long long)axis->stride);
+    }
+    GUARD(find_end(x), "%s: its sizes and strides reach beyond the address space", x->name);
+    const struct tessera_axis *const overlapping = x->written ? axis_that_overlaps(x) : NULL;
+    GUARD(!overlapping, "%s overlaps itself: %s is %lld for %lld elements", x->name, overlapping->stride_name,
+          (long long)overlapping->stride, (long long)overlapping->count);
+    return TESSERA_SUCCESS;
+}
+
+// Whether two tensors, seen modulo `period` bytes, keep apart: views of one packed buffer do, such as q and o in
+// batch x tokens x 4 x heads x hdim.
+static bool apart_modulo(const struct tessera_tensor *x, const struct tessera_tensor *y, int64_t period) {
+    int64_t span[2];
+    const struct tessera_tensor *const both[2] = {x, y};
+    for (int t = 0; t < 2; t++) {
+        int64_t bits = both[t]->bits;
+        for (int i = 0; i < 4; i++) {
+            const int64_t step = both[t]->axes[i].stride * both[t]->bits;
+            if (both[t]->axes[i].count > 1 && step % (8 * period) != 0) bits += (both[t]->axes[i].count - 1) * step;
+        }
+        span[t] = tessera_ceil_div(bits, 8);
+    }
+    const int64_t shift = (int64_t)(((uintptr_t)y->pointer - (uintptr_t)x->pointer) % (uintptr_t)period);
+    return span[0] <= shift && shift + span[1] <= period;
+}
+
+static bool apart(const struct tessera_tensor *x, const struct tessera_tensor *y) {
+    if (x->end <= (uintptr_t)y->pointer || y->end <= (uintptr_t)x->pointer) return true;
+    for (int i = 0; i < 3; i++) {
+        const int64_t bytes = x->axes[i].count > 1 ? x->axes[i].stride * x->bits / 8 : 0;
+        // Addresses wrap around at 2^64, which only a power of two divides: order the two by address.
+        if (bytes &&
+            ((uintptr_t)x->pointer <= (uintptr_t)y->pointer ? apart_modulo(x, y, bytes) : apart_modulo(y, x, bytes)))
+            return true;
+    }
+    return false;
+}
+
+tessera_status tessera_check_tensors(struct tessera_tensors *all) {
+    for (int i = 0; i < all->count; i++) TRY(check_tensor(&all->list[i]));
+    for (int i = 0; i < all->count; i++) {
+        const struct tessera_tensor *const x = &all->list[i];
+        if (!x->written || is_empty(x)) continue;
+        for (int j = 0; j < all->count; j++) {
+            const struct tessera_tensor *const y = &all->list[j];
+            if (j == i || is_empty(y) || (y->written && j < i)) continue;
+            GUARD(apart(x, y), "%s [%p, %p) overlaps %s [%p, %p)", x->name, x->pointer, (void *)x->end, y->name,
+                  y->pointer, (void *)y->end);
+        }
+    }
+    return TESSERA_SUCCESS;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Every pointer of a call as a strided tensor, so that one set of guards serves them all.
+#ifndef TESSERA_RUNTIME_TENSORS_H
+#define TESSERA_RUNTIME_TENSORS_H
+
+#include "internal.h"
+
+struct tessera_axis {
+    const char *stride_name; // NULL: contiguous
+    int64_t count, stride;   // in elements
+};
+
+struct tessera_tensor {
+    const char *name;
+    const void *pointer;
+    int bits; // of an element
+    bool written;
+    struct tessera_axis axes[4]; // the last is contiguous
+    uintptr_t end;               // one past the last byte, once check_tensor() has passed
+};
+
+enum { TESSERA_TENSORS = 24 }; // fmha_fwd has at most 20
+struct tessera_tensors {
+    struct tessera_tensor list[TESSERA_TENSORS];
+    int count;
+};
+
+void tessera_add_tensor(struct tessera_tensors *all, const char *name, const void *pointer, int bits, bool written,
+                        struct tessera_axis batch, struct tessera_axis head, struct tessera_axis row, int64_t inner);
+void tessera_add_array(struct tessera_tensors *all, const char *name, const void *pointer, int bits, int64_t count);
+
+// Each is there, aligned, within the address space, and has strides that may be; outputs overlap neither themselves nor
+// any other.
+tessera_status tessera_check_tensors(struct tessera_tensors *all);
+
+#endif
