@@ -15,7 +15,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
@@ -95,8 +95,12 @@ def _write(path: Path, content: bytes) -> None:
         raise
 
 
-def sources(op: Operation, instances: list[Instance]) -> Iterator[tuple[str, str, Callable[[], str]]]:
-    """Every file of an operation: its name, the key of all that it is made from, and how to render it."""
+Source = tuple[str, str, Callable[[], str]]  # file, key of all that it is made from, how to render it
+Todo = list[tuple[str, str, Callable[[], str]]]  # file, digest of what is there, how to render it
+
+
+def sources(op: Operation, instances: list[Instance]) -> Iterator[Source]:
+    """Every file of an operation."""
     keys = []
     for instance in instances:
         keys.append(digest(generator_digest().encode(), instance.record.encode()))
@@ -122,24 +126,35 @@ class Plan:
         self.before = read_manifest(self.manifest)
         self.after: dict[str, Entry] = {}
         self.pending: list[str] = []
-        self.staging = Path(tempfile.mkdtemp(prefix=f".tessera-{op.api}-", dir=_existing(folder)))
-        try:
-            todo = []
-            for file, key, source in sources(op, instances):
-                there = _read(folder / file)
-                have = digest(there) if there is not None else ""
-                self.after[file] = Entry(key, have)
-                if self.before.get(file) != self.after[file]:
-                    todo.append((file, have, source))
-            for done, (file, new) in enumerate(_render_all(todo, self.staging), 1):
-                progress(done, len(todo))
-                if new:
-                    self.after[file] = Entry(self.after[file].key, new)
-                    self.pending.append(file)
-        except BaseException:
-            self.drop()
-            raise
+        self.staging: Path | None = None
+        todo = self._stale(sources(op, instances))
         self.gone = [file for file in self.before if file not in self.after]
+        if todo:
+            self.staging = Path(tempfile.mkdtemp(prefix=f".tessera-{op.api}-", dir=_existing(folder)))
+            try:
+                self._render(todo, self.staging, progress)
+            except BaseException:
+                self.drop()
+                raise
+
+    def _stale(self, files: Iterable[Source]) -> Todo:
+        """The files that may have changed: made from something else, or no longer what was written."""
+        todo = []
+        for file, key, source in files:
+            there = _read(self.folder / file)
+            have = digest(there) if there is not None else ""
+            self.after[file] = Entry(key, have)
+            if self.before.get(file) != self.after[file]:
+                todo.append((file, have, source))
+        return todo
+
+    def _render(self, todo: Todo, staging: Path, progress: Progress) -> None:
+        """Renders them, and notes those that did change."""
+        for done, (file, new) in enumerate(_render_all(todo, staging), 1):
+            progress(done, len(todo))
+            if new:
+                self.after[file] = Entry(self.after[file].key, new)
+                self.pending.append(file)
 
     def commit(self) -> str:
         """Does it, and says what was done."""
@@ -149,6 +164,7 @@ class Plan:
             unfinished = dict.fromkeys((*self.before, *self.pending), Entry("-", "-"))
             _write(self.manifest, _manifest(unfinished))
         for file in self.pending:
+            assert self.staging
             (self.staging / file).replace(self.folder / file)
         for file in self.gone:
             (self.folder / file).unlink(missing_ok=True)
@@ -159,10 +175,10 @@ class Plan:
 
     def drop(self) -> None:
         """Removes what was rendered and not moved."""
-        shutil.rmtree(self.staging, ignore_errors=True)
+        if self.staging:
+            shutil.rmtree(self.staging, ignore_errors=True)
 
 
-Todo = list[tuple[str, str, Callable[[], str]]]  # file, digest of what is there, source
 WORKERS_FROM = 400  # files from which starting further processes pays
 
 

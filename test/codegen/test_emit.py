@@ -27,8 +27,10 @@ def names(*arguments: object) -> set[str]:
 def test_twice_is_identical_and_touches_nothing(tmp_path: Path) -> None:
     assert "0 kept, 0 removed" in emit(tmp_path / "a")
     before = times(tmp_path / "a")
+    folder = (tmp_path / "a").stat().st_mtime_ns
     assert "0 files written" in emit(tmp_path / "a")
     assert times(tmp_path / "a") == before
+    assert (tmp_path / "a").stat().st_mtime_ns == folder
     emit(tmp_path / "b")
     assert contents(tmp_path / "a") == contents(tmp_path / "b")
     assert set(before) == {f"{name}.c" for name in names()} | DISPATCH
