@@ -40,7 +40,7 @@ seconds_since() { echo "$(($(date +%s) - $1)) s"; }
 step() {
     local name=$1 remedy=$2 log start status
     shift 2
-    log=$build/log/${name//[^a-z0-9]/-}.log
+    log=$build/log/${name//[^a-zA-Z0-9]/-}.log
     start=$(date +%s)
     printf '%-34s' "$name"
     set +e # so that -e holds inside; it does not in the condition of an if

@@ -39,7 +39,7 @@ not_run=()
 # leaves in $xml, else from its lines "N passed, N failed", else the command is one test. Status 77: could not run here,
 # and the last line says why.
 stage() {
-    local name=$1 id=${1//[^a-z0-9]/-} log start status counts
+    local name=$1 id=${1//[^a-zA-Z0-9]/-} log start status counts
     shift
     log=$build/log/test-$id.log
     xml=$results/$id
@@ -184,7 +184,10 @@ emulated() {
     qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || cannot "no qemu-x86_64; apt-get install qemu-user"
     [ "$(uname -m)" = x86_64 ] || cannot "instances for x86-64 are not built here"
     "$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases"
-    "$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd" -s=100 -d=40 -kname=1 | tee /dev/stderr | grep -q "$2.*valid:y"
+    local line
+    line=$("$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd" -s=100 -d=40 -kname=1)
+    echo "$line"
+    case $line in *"__$2"*valid:y) ;; *) return 1 ;; esac
 }
 
 neon() {
