@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tile_example_fmha_fwd: CK's example program of that name, over Tessera's C API.
+#include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,9 +8,12 @@
 
 #include "fmha_fwd_arguments.h"
 
+// One line, whatever characters the arguments that it repeats hold.
 static int complain(fmha_fwd_outcome outcome, const char *message) {
     fflush(stdout);
-    fprintf(stderr, "tile_example_fmha_fwd: %s\n", message);
+    fputs("tile_example_fmha_fwd: ", stderr);
+    for (const char *c = message; *c; c++) fputc(iscntrl((unsigned char)*c) ? '?' : *c, stderr);
+    fputc('\n', stderr);
     return (int)outcome;
 }
 

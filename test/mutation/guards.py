@@ -2,11 +2,12 @@
 # SPDX-License-Identifier: MIT
 """Weakens the library's guards one at a time: some test must fail each time.
 
-A guard is a condition of runtime/*.c that ends a call with tessera_fail(). Mutants are each whole guard, each operand
-of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All of them are compiled into
-one library at once, where the environment variable TESSERA_MUTANT picks the one that is alive; so a mutant costs a
-run of the tests and no compilation. Exits 1 when one survives.
+A guard is a condition of runtime/*.c that ends a call with tessera_fail(). Mutants are each whole guard, each
+operand of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All are compiled
+into one library, where the environment variable TESSERA_MUTANT picks the one that is alive: a mutant costs a run of
+the tests and no compilation. Exits 1 when one survives.
 """
+
 import argparse
 import os
 import re
@@ -45,7 +46,7 @@ def closing(text: str, start: int) -> int:
         depth += {"(": 1, ")": -1}.get(match[0], 0)
         if depth == 0:
             return match.start()
-    raise ValueError(f"no closing parenthesis: {text[start:start + 60]}")
+    raise ValueError(f"no closing parenthesis: {text[start : start + 60]}")
 
 
 def split(text: str, operator: str) -> list[str]:
@@ -56,7 +57,7 @@ def split(text: str, operator: str) -> list[str]:
             parts.append(text[begin : match.start()])
             begin = match.end()
         depth += {"(": 1, ")": -1}.get(match[0], 0)
-    return parts + [text[begin:]]
+    return [*parts, text[begin:]]
 
 
 class Mutator:
@@ -70,7 +71,7 @@ class Mutator:
         return f"weakened({len(self.mutants) - 1})"
 
     def demand(self, file: Path, line: int, text: str) -> str:
-        """An expression that must hold, with its clauses: operands of &&, at any depth, and sides of within()."""
+        """An expression that must hold, by its clauses: operands of && and sides of within()."""
         alternatives = split(text, "||")
         if len(alternatives) > 1:
             return " || ".join(self.demand(file, line, one) for one in alternatives)
@@ -82,7 +83,10 @@ class Mutator:
         stripped = text.strip()
         if stripped.startswith("within("):
             value, least, most = split(stripped[len("within(") : -1], ",")
-            low, high = self.weak(file, line, f"{least} <= {value}"), self.weak(file, line, f"{value} <= {most}")
+            low, high = (
+                self.weak(file, line, f"{least} <= {value}"),
+                self.weak(file, line, f"{value} <= {most}"),
+            )
             return f"(({low} || ({least}) <= ({value})) && ({high} || ({value}) <= ({most})))"
         if stripped.startswith("(") and closing(stripped, 0) == len(stripped) - 1:
             return f"({self.demand(file, line, stripped[1:-1])})"
@@ -107,7 +111,9 @@ class Mutator:
             if match[1] == "GUARD":
                 condition = split(inside, ",")[0]
                 rest = inside[len(condition) :]
-                replaced = f"{self.weak(file, line, condition)} || ({self.demand(file, line, condition)}){rest}"
+                replaced = (
+                    f"{self.weak(file, line, condition)} || ({self.demand(file, line, condition)}){rest}"
+                )
             elif re.match(FAILS, source[end + 1 :]):
                 replaced = self.refuse(file, line, inside)
             else:
@@ -127,7 +133,9 @@ def ninja_commands(build: Path, target: str) -> list[str]:
 
 def compile_mutants(build: Path, mutator: Mutator, work: Path) -> list[str]:
     """Compiles the rewritten sources as the build compiles the real ones. Returns the objects."""
-    commands = {shlex.split(line)[-1]: line for line in ninja_commands(build, "tessera_objects") if " -c " in line}
+    commands = {
+        shlex.split(line)[-1]: line for line in ninja_commands(build, "tessera_objects") if " -c " in line
+    }
     objects = []
     for file in sorted((ROOT / "runtime").glob("*.c")):
         known = len(mutator.mutants)
@@ -148,7 +156,9 @@ def link_tests(build: Path, objects: list[str], work: Path) -> list[Path]:
     """Links each test program of test/runtime/ with the mutants in front of the library."""
     programs = []
     for test in sorted((ROOT / "test/runtime").glob("*_test.cc")):
-        target = next((t for t in (f"runtime_{test.stem}", f"bin/runtime_{test.stem}") if (build / t).exists()), None)
+        target = next(
+            (t for t in (f"runtime_{test.stem}", f"bin/runtime_{test.stem}") if (build / t).exists()), None
+        )
         if not target:
             sys.exit(f"guards.py: {build} has no runtime_{test.stem}: build it with -DTESSERA_BUILD_TESTS=ON")
         link = next(line for line in reversed(ninja_commands(build, target)) if " -o " in line)
@@ -169,7 +179,9 @@ def killer(programs: list[Path], number: int, cwd: Path) -> str | None:
     for program in programs:
         try:
             command = [str(program), "--gtest_brief=1", "--gtest_fail_fast"]
-            run = subprocess.run(command, env=environment, cwd=cwd, capture_output=True, timeout=60, check=False)
+            run = subprocess.run(
+                command, env=environment, cwd=cwd, capture_output=True, timeout=60, check=False
+            )
         except subprocess.TimeoutExpired:
             return program.name
         if run.returncode != 0:
@@ -178,7 +190,9 @@ def killer(programs: list[Path], number: int, cwd: Path) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("build", type=Path, help="a Ninja build directory with its tests built")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--list", action="store_true", help="print the mutants and run nothing")
