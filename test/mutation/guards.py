@@ -3,9 +3,9 @@
 """Weakens the library's guards one at a time: some test must fail each time.
 
 A guard is a condition of runtime/*.c that ends a call with tessera_fail(). Mutants are each whole guard, each
-operand of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All are compiled
-into one library, where the environment variable TESSERA_MUTANT picks the one that is alive: a mutant costs a run of
-the tests and no compilation. Exits 1 when one survives.
+operand of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All are
+compiled into one library, where the environment variable TESSERA_MUTANT picks the one that is alive: a mutant
+costs a run of the tests and no compilation. Exits 1 when one survives.
 """
 
 import argparse
