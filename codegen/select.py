@@ -8,7 +8,7 @@ narrowed by it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codegen import Refused, one_of
 from codegen.glob import Glob
@@ -84,26 +84,33 @@ class NameFilter:
         return found
 
 
-def split_filter(text: str, ops: list[Operation]) -> list[str | None]:
-    """The pattern of each api; None where nothing is wanted: " ", or " @ " as AITER spells it.
+Patterns = dict[str, str | None]  # by sub-kernel; None: nothing is wanted
 
-    Filters are parted by commas, one for each api in order, and within it by @ for each sub-kernel; what is
-    missing or empty is *.
+
+def split_filter(text: str, ops: list[Operation]) -> list[Patterns]:
+    """The patterns of each api: parted by commas, and within an api by @ for each sub-kernel.
+
+    What is missing or empty is *. A blank part wants nothing: " ", or " @ " as AITER spells it.
     """
     parts = text.split(",")
     if len(parts) > len(ops):
         raise Refused(f"filter '{text}' has {len(parts)} parts for {len(ops)} apis; give one for each")
     parts += [""] * (len(ops) - len(parts))
-    patterns: list[str | None] = []
+    patterns: list[Patterns] = []
     for op, part in zip(ops, parts):
-        kernels = part.split("@")
-        if len(kernels) > len(op.kernels) and part.strip(" @"):
+        words = part.split("@")
+        if len(words) > len(op.kernels) and part.strip(" @"):
             raise Refused(
-                f"filter '{part}' has {len(kernels)} parts between @ for the {len(op.kernels)} "
+                f"filter '{part}' has {len(words)} parts between @ for the {len(op.kernels)} "
                 f"of api '{op.api}': {'@'.join(op.kernels)}"
             )
-        nothing = " " in part and not part.strip(" @")
-        patterns.append(None if nothing else kernels[0] or "*")
+        words += [" " if part and not part.strip() else ""] * (len(op.kernels) - len(words))
+        patterns.append(
+            {
+                kernel: (word if word.strip() else None) if word else "*"
+                for kernel, word in zip(op.kernels, words)
+            }
+        )
     return patterns
 
 
@@ -123,7 +130,7 @@ class Selection:
     op: Operation
     matches: list[Match]
     refused: list[tuple[Instance, str]]  # the others, with the condition that kept each out
-    name_filter: NameFilter | None
+    filters: dict[str, NameFilter] = field(default_factory=dict)  # by sub-kernel, where not all are taken
     available: int = 0
     about: str = ""
 
@@ -143,9 +150,10 @@ class Selection:
     def ck_names(self) -> Iterator[str]:
         """CK's names that were asked for, one by one."""
         for match in self.matches:
-            everything = self.name_filter is None or self.name_filter.takes(match.instance.name)
+            name_filter = self.filters.get(self.op.kernel_of(match.instance))
+            everything = name_filter is None or name_filter.takes(match.instance.name)
             for name in match.instance.ck_names(match.region):
-                if everything or (self.name_filter and self.name_filter.takes(name)):
+                if everything or (name_filter and name_filter.takes(name)):
                     yield name
 
 
@@ -158,21 +166,18 @@ class Request:
     where: str = ""
 
 
-def select(op: Operation, instances: list[Instance], request: Request, pattern: str | None) -> Selection:
+def select(op: Operation, instances: list[Instance], request: Request, patterns: Patterns) -> Selection:
     """The instances that a request asks for. One that leaves none is refused, unless it says so."""
-    selection = Selection(op, [], [], None, len(instances), f"receipt {request.receipt}")
-    if pattern is None or request.receipt.selects_none(op):
-        who = "the filter" if pattern is None else selection.about
-        selection.about = f"{who} asks for none"
-        selection.refused = [(instance, f"{who}, which asks for none") for instance in instances]
-        return selection
-    selection.matches = [Match(instance, instance.region, instance.combinations) for instance in instances]
+    selection = Selection(op, [], [], available=len(instances), about=f"receipt {request.receipt}")
+    _drop_unwanted(selection, instances, request, patterns)
     label = f"receipt {request.receipt}"
     if request.receipt.cover:
-        chosen = set(map(id, cover(instances)))
-        selection.refused = [(instance, label) for instance in instances if id(instance) not in chosen]
+        chosen = set(map(id, cover(selection.instances)))
+        selection.refused += [
+            (match.instance, label) for match in selection.matches if id(match.instance) not in chosen
+        ]
         selection.matches = [match for match in selection.matches if id(match.instance) in chosen]
-    else:
+    elif selection.matches:
         _narrow(selection, label, request.receipt.region(op))
     for label, region in _optdim(op, request.optdim):
         _narrow(selection, label, region)
@@ -181,9 +186,25 @@ def select(op: Operation, instances: list[Instance], request: Request, pattern: 
             _narrow(selection, f"clause '{clause.text}'", (op.space.clause(clause),))
         else:
             _keep(selection, clause)
-    if pattern != "*":
-        _filter(selection, pattern)
+    for kernel, pattern in patterns.items():
+        if pattern not in (None, "*"):
+            _filter(selection, kernel, pattern)
     return selection
+
+
+def _drop_unwanted(
+    selection: Selection, instances: list[Instance], request: Request, patterns: Patterns
+) -> None:
+    """Begins with all but what is asked for explicitly to be left out."""
+    by_receipt = request.receipt.selects_none(selection.op)
+    who = selection.about if by_receipt else "the filter"
+    for instance in instances:
+        if by_receipt or patterns[selection.op.kernel_of(instance)] is None:
+            selection.refused.append((instance, f"{who}, which asks for none"))
+        else:
+            selection.matches.append(Match(instance, instance.region, instance.combinations))
+    if not selection.matches:
+        selection.about = f"{who} asks for none"
 
 
 def _narrow(selection: Selection, label: str, region: Region) -> None:
@@ -226,31 +247,27 @@ def _keep(selection: Selection, clause: Clause) -> None:
     )
 
 
-def _filter(selection: Selection, pattern: str) -> None:
-    """Keeps the instances that a pattern takes."""
-    name_filter = NameFilter(selection.op, pattern)
-    kept = []
-    for match in selection.matches:
+def _filter(selection: Selection, kernel: str, pattern: str) -> None:
+    """Keeps the instances of a sub-kernel that a pattern takes."""
+    op = selection.op
+    name_filter = selection.filters[kernel] = NameFilter(op, pattern)
+    tried = [match for match in selection.matches if op.kernel_of(match.instance) == kernel]
+    for match in tried:
         match.matched = name_filter.count(match.instance, match.region)
-        if match.matched:
-            kept.append(match)
-        else:
+        if not match.matched:
             selection.refused.append((match.instance, f"filter '{pattern}'"))
-    selection.name_filter = name_filter
-    if not kept:
-        token = _culprit(selection, pattern)
-        raise Refused(
-            f"filter '{pattern}' selects nothing of api '{selection.op.api}': '{token}' matches nothing"
-        )
-    selection.matches = kept
+    if tried and not any(match.matched for match in tried):
+        token = _culprit(op, tried, pattern)
+        raise Refused(f"filter '{pattern}' selects nothing of api '{op.api}': '{token}' matches nothing")
+    selection.matches = [match for match in selection.matches if match.matched]
 
 
-def _culprit(selection: Selection, pattern: str) -> str:
+def _culprit(op: Operation, matches: list[Match], pattern: str) -> str:
     """The first part of a pattern, between stars, that nothing matches after the parts before it."""
     parts = list(Glob(pattern).beginnings())
     for token, beginning in parts:
-        tried = NameFilter(selection.op, beginning)
-        if not any(tried.count(match.instance, match.region) for match in selection.matches):
+        tried = NameFilter(op, beginning)
+        if not any(tried.count(match.instance, match.region) for match in matches):
             return token
     return parts[-1][0]  # there are names that go on after it
 

@@ -173,6 +173,10 @@ class Operation(ABC):
         """All combinations that the rules leave."""
         return region_minus((self.space.full,), (rule.box for rule in self.rules))
 
+    def kernel_of(self, instance: Instance) -> str:
+        """The sub-kernel that an instance is one of."""
+        return self.kernels[0]
+
     @abstractmethod
     def served(self, tile: Any) -> Region:
         """What the kernel of a tile computes, of `everything`."""

@@ -178,6 +178,9 @@ class Second(fmha_fwd.FmhaFwd):
     name = "fmha_second"
     kernels = ("combine", "main")
 
+    def kernel_of(self, instance):
+        return "combine" if instance.tile.pipeline == "decode" else "main"
+
 def operation(mask):
     return Second(mask)
 """
@@ -227,6 +230,18 @@ def test_sequences_of_calls_as_aiter_makes_them(two_apis: Path, tmp_path: Path) 
         "tessera_fmha_second_table.h",
         "fmha_second_sources.txt",
     }
+
+    # Parts of a filter belong to sub-kernels; a missing part is *.
+    def second_kernels(pattern: str) -> tuple[int, int]:
+        call("-d", both, "--filter", f",{pattern}")
+        files = [file for file in contents(out) if file.startswith("fmha_second") and "__" in file]
+        return sum("decode" in file for file in files), sum("qr" in file for file in files)
+
+    combine, main = second_kernels("*")
+    assert combine and main
+    assert second_kernels("*@*") == second_kernels("@") == second_kernels("*__*") == (combine, main)
+    assert second_kernels(" @*") == (0, main) and second_kernels("*@ ") == (combine, 0)
+    assert second_kernels("*x86_64_v3*@*_b32x*")[0] == 1
     # Both at once, and one by one, end in the same.
     call("-d", both)
     together = contents(out)

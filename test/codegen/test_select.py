@@ -44,7 +44,7 @@ def by_search(pattern: str, where: str = SMALL) -> dict[str, int]:
 
 def by_sets(pattern: str, where: str = SMALL) -> dict[str, int]:
     try:
-        selection = select(FWD, INSTANCES, Request(ALL, where=where), pattern)
+        selection = select(FWD, INSTANCES, Request(ALL, where=where), {"fwd": pattern})
     except generate.Refused:
         return {}
     return {match.instance.name: match.matched for match in selection.matches}
