@@ -15,19 +15,6 @@ extern "C" {
 
 namespace {
 
-std::string first_flags() {
-    std::ifstream file("/proc/cpuinfo");
-    for (std::string line; std::getline(file, line);)
-        if (line.rfind("flags", 0) == 0) return line + " ";
-    return "";
-}
-
-bool has(const std::string &flags, std::initializer_list<const char *> words) {
-    for (const char *word : words)
-        if (flags.find(std::string(" ") + word + " ") == std::string::npos) return false;
-    return true;
-}
-
 TEST(Device, Cpu) {
     tessera_device *device = nullptr;
     ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS) << tessera_last_error();
@@ -89,6 +76,19 @@ TEST(Device, RefusedNames) {
 TEST(CpuTargets, PortableAlways) { EXPECT_TRUE(tessera_cpu_targets() >> TESSERA_TARGET_PORTABLE & 1); }
 
 #if defined(__x86_64__)
+std::string first_flags() {
+    std::ifstream file("/proc/cpuinfo");
+    for (std::string line; std::getline(file, line);)
+        if (line.rfind("flags", 0) == 0) return line + " ";
+    return "";
+}
+
+bool has(const std::string &flags, std::initializer_list<const char *> words) {
+    for (const char *word : words)
+        if (flags.find(std::string(" ") + word + " ") == std::string::npos) return false;
+    return true;
+}
+
 TEST(CpuTargets, AgreeWithTheKernel) {
     const std::string flags = first_flags();
     // Emulators run on the flags of their host.
