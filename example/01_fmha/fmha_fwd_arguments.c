@@ -201,7 +201,7 @@ static int read_value(const reader *r, const argument *a, const char *value) {
         else
             *(int32_t *)field = (int32_t)number;
         drop_list(r->out, a->list);
-        if (a->kind == FIXED && strcmp(value, a->value) != 0 && number != strtoll(a->value, NULL, 10))
+        if (a->kind == FIXED && number != strtoll(a->value, NULL, 10))
             return fail(r, "-%s=%s: only %s, the default (%s)", a->name, value, a->value, a->help);
         return 0;
     }
@@ -249,11 +249,21 @@ static int spread_lists(const reader *r) {
     return 0;
 }
 
+static void set_defaults(const reader *r) {
+    *r->out = (fmha_fwd_arguments){.options = {.time_limit_s = 3, .rtol = -1, .atol = -1, .lse_atol = -1}};
+    for (int n = 0; n < ARGUMENTS; n++) read_value(r, &table[n], table[n].value);
+}
+
+fmha_fwd_options fmha_fwd_options_default(void) {
+    fmha_fwd_arguments arguments;
+    char message[64];
+    set_defaults(&(reader){&arguments, message, sizeof message});
+    return arguments.options;
+}
+
 int fmha_fwd_read_arguments(int argc, char *const *argv, fmha_fwd_arguments *out, char *message, size_t size) {
-    *out = (fmha_fwd_arguments){.options = fmha_fwd_options_default()};
     reader r = {out, message, size};
-    for (int n = 0; n < ARGUMENTS; n++)
-        if (read_value(&r, &table[n], table[n].value)) return -1;
+    set_defaults(&r);
     for (int n = 1; n < argc; n++)
         if (read_argument(&r, argv[n])) return -1;
     if (out->help) return 0;

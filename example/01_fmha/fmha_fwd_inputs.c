@@ -8,7 +8,7 @@
 typedef struct stream {
     uint64_t state;
     fmha_fwd_init init;
-    fmha_fwd_storage storage;
+    fmha_fwd_element element;
     int64_t drawn;
 } stream;
 
@@ -20,8 +20,8 @@ static uint64_t next(stream *s) {
 }
 
 static stream stream_of(const fmha_fwd_problem *p, fmha_fwd_buffer_id id, fmha_fwd_init init,
-                        fmha_fwd_storage storage) {
-    stream s = {p->seed * BUFFER_COUNT + (uint64_t)id, init, storage, 0};
+                        fmha_fwd_element element) {
+    stream s = {p->seed * BUFFER_COUNT + (uint64_t)id, init, element, 0};
     s.state = next(&s);
     return s;
 }
@@ -35,13 +35,13 @@ static double normal(stream *s, double mean, double variance) {
     return mean + sqrt(variance) * radius * cos(angle);
 }
 
-static double greatest_of(fmha_fwd_storage storage) {
-    switch (storage) {
-    case STORAGE_FP16:
+static double greatest_of(fmha_fwd_element element) {
+    switch (element) {
+    case FMHA_FWD_FP16:
         return 65504;
-    case STORAGE_E4M3:
+    case FMHA_FWD_E4M3:
         return 448;
-    case STORAGE_E2M1:
+    case FMHA_FWD_E2M1:
         return 6;
     default:
         return 0x1.fep127;
@@ -61,30 +61,7 @@ static double draw(stream *s) {
     case INIT_TRIG:
         return cos((double)s->drawn++);
     default:
-        return uniform(s, -greatest_of(s->storage), greatest_of(s->storage));
-    }
-}
-
-static void put(fmha_fwd_storage storage, void *base, int64_t index, double value) {
-    switch (storage) {
-    case STORAGE_FP32:
-        ((float *)base)[index] = (float)value;
-        break;
-    case STORAGE_FP16:
-        ((uint16_t *)base)[index] = fmha_fwd_encode_fp16(value);
-        break;
-    case STORAGE_BF16:
-        ((uint16_t *)base)[index] = fmha_fwd_encode_bf16(value);
-        break;
-    case STORAGE_E4M3:
-        ((uint8_t *)base)[index] = fmha_fwd_encode_e4m3(value);
-        break;
-    case STORAGE_E2M1: {
-        uint8_t *byte = (uint8_t *)base + index / 2;
-        int shift = index % 2 * 4;
-        *byte = (uint8_t)((*byte & ~(15 << shift)) | fmha_fwd_encode_e2m1(value) << shift);
-        break;
-    }
+        return uniform(s, -greatest_of(s->element), greatest_of(s->element));
     }
 }
 
@@ -97,14 +74,14 @@ typedef struct strides {
 // Fills the logical part of a tensor of tokens: rows are tokens.
 static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, int32_t heads, const int32_t *lengths,
                         const int32_t *rooms, int32_t columns) {
-    fmha_fwd_storage storage = fmha_fwd_input_storage(p->dtype);
-    stream s = stream_of(p, id, p->init, storage);
+    fmha_fwd_element element = fmha_fwd_input_element(p->dtype);
+    stream s = stream_of(p, id, p->init, element);
     int64_t first = 0;
     for (int32_t b = 0; b < p->options.b; b++) {
         for (int32_t h = 0; h < heads; h++)
             for (int64_t i = first; i < first + lengths[b]; i++) {
                 int64_t index = (p->options.mode ? 0 : b * at.batch) + h * at.nhead + i * at.row;
-                for (int32_t d = 0; d < columns; d++) put(storage, payload(p, id), index + d, draw(&s));
+                for (int32_t d = 0; d < columns; d++) fmha_fwd_store(element, payload(p, id), index + d, draw(&s));
             }
         if (p->options.mode) first += rooms[b];
     }
@@ -113,15 +90,15 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
 // The same for v in column-major order: rows are columns of the head, tokens lie side by side.
 static void fill_columns(fmha_fwd_problem *p) {
     const tessera_fmha_fwd_args *a = &p->args;
-    fmha_fwd_storage storage = fmha_fwd_input_storage(p->dtype);
-    stream s = stream_of(p, BUFFER_V, p->init, storage);
+    fmha_fwd_element element = fmha_fwd_input_element(p->dtype);
+    stream s = stream_of(p, BUFFER_V, p->init, element);
     int64_t first = 0;
     for (int32_t b = 0; b < p->options.b; b++) {
         for (int32_t g = 0; g < a->nhead_k; g++)
             for (int32_t d = 0; d < a->hdim_v; d++) {
                 int64_t index = (p->options.mode ? 0 : b * a->batch_stride_v) + g * a->nhead_stride_v + d * a->stride_v;
                 for (int64_t j = first; j < first + p->seqlen_k[b]; j++)
-                    put(storage, payload(p, BUFFER_V), index + j, draw(&s));
+                    fmha_fwd_store(element, payload(p, BUFFER_V), index + j, draw(&s));
             }
         if (p->options.mode) first += p->room_k[b];
     }
@@ -129,10 +106,10 @@ static void fill_columns(fmha_fwd_problem *p) {
 
 // Fills a whole buffer; init INIT_RANGE becomes plain uniform, as in CK for biases.
 static void fill_bias(fmha_fwd_problem *p) {
-    fmha_fwd_storage storage = fmha_fwd_bias_storage(p->dtype);
-    stream s = stream_of(p, BUFFER_BIAS, p->init == INIT_RANGE ? INIT_UNIFORM : p->init, storage);
-    int64_t count = p->buffers[BUFFER_BIAS].bytes / fmha_fwd_storage_bytes(storage);
-    for (int64_t n = 0; n < count; n++) put(storage, payload(p, BUFFER_BIAS), n, draw(&s));
+    fmha_fwd_element element = fmha_fwd_bias_element(p->dtype);
+    stream s = stream_of(p, BUFFER_BIAS, p->init == INIT_RANGE ? INIT_UNIFORM : p->init, element);
+    int64_t count = p->buffers[BUFFER_BIAS].bytes / (fmha_fwd_element_bits(element) / 8);
+    for (int64_t n = 0; n < count; n++) fmha_fwd_store(element, payload(p, BUFFER_BIAS), n, draw(&s));
 }
 
 // Slopes of Press et al. (2022): powers of 2^(-8/n) for the greatest power of two n <= heads, then every other one of
@@ -151,8 +128,8 @@ static void fill_slopes(fmha_fwd_problem *p) {
 
 // E8M0 bytes whose product with the greatest element is 2^-range to 2^range.
 static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
-    stream s = stream_of(p, id, INIT_UNIFORM, STORAGE_FP32);
-    double middle = -log2(greatest_of(fmha_fwd_input_storage(p->dtype)));
+    stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
+    double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype)));
     uint8_t *bytes = payload(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes; n++)
         bytes[n] = (uint8_t)(127 + nearbyint(uniform(&s, middle - range, middle + range)));
@@ -160,15 +137,15 @@ static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double ra
 
 // Descales that bring the greatest element to 3, and in blocks to anything from 2.4 to 3.
 static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
-    stream s = stream_of(p, id, INIT_UNIFORM, STORAGE_FP32);
-    double greatest = 3 / greatest_of(fmha_fwd_input_storage(p->dtype));
+    stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
+    double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype));
     float *scales = payload(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales; n++)
         scales[n] = (float)(p->qscale == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);
 }
 
 static void fill_sinks(fmha_fwd_problem *p) {
-    stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, STORAGE_FP32);
+    stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, FMHA_FWD_FP32);
     float *sinks = payload(p, BUFFER_SINK);
     for (int32_t h = 0; h < p->args.nhead_q; h++) sinks[h] = (float)nearbyint(uniform(&s, 30, 60));
 }
@@ -198,7 +175,7 @@ void fmha_fwd_fill_inputs(fmha_fwd_problem *p) {
 }
 
 void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths) {
-    stream s = {seed, INIT_UNIFORM, STORAGE_FP32, 0};
+    stream s = {seed, INIT_UNIFORM, FMHA_FWD_FP32, 0};
     for (int32_t n = 0; n < count; n++) lengths[n] = mean;
     if (count < 2 || mean == 0) return;
     // Moves tokens from one sequence to another, so that the mean stays: single ones, as CK does, unless there are

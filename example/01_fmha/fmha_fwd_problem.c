@@ -19,38 +19,6 @@
 #define UNPOISON(address, bytes) ((void)0)
 #endif
 
-fmha_fwd_options fmha_fwd_options_default(void) {
-    return (fmha_fwd_options){
-        .v = 1,
-        .b = 2,
-        .h = 8,
-        .h_k = -1,
-        .s = 3328,
-        .s_k = -1,
-        .s_qpad = -1,
-        .s_kpad = -1,
-        .d = 128,
-        .d_v = -1,
-        .qscale = "n",
-        .iperm = 1,
-        .operm = 1,
-        .bias = "n",
-        .prec = "fp16",
-        .mask = "0",
-        .vlayout = "r",
-        .init = "uf",
-        .seed = 11939,
-        .drop_seed = 1,
-        .warmup = 5,
-        .repeat = 20,
-        .device = "auto",
-        .time_limit_s = 3,
-        .rtol = -1,
-        .atol = -1,
-        .lse_atol = -1,
-    };
-}
-
 fmha_fwd_outcome fmha_fwd_fail(fmha_fwd_result *result, fmha_fwd_outcome outcome, const char *format, ...) {
     va_list values;
     va_start(values, format);
@@ -67,46 +35,6 @@ fmha_fwd_outcome fmha_fwd_fail_status(fmha_fwd_result *result, tessera_status st
     fmha_fwd_fail(result, outcome, "%s: %s", call, *reason ? reason : tessera_status_string(status));
     result->status = status;
     return outcome;
-}
-
-// --- storage ---------------------------------------------------------------------------------------------------------
-
-fmha_fwd_storage fmha_fwd_input_storage(tessera_dtype dtype) {
-    switch (dtype) {
-    case TESSERA_FP32:
-        return STORAGE_FP32;
-    case TESSERA_FP16:
-        return STORAGE_FP16;
-    case TESSERA_BF16:
-        return STORAGE_BF16;
-    case TESSERA_MXFP4:
-        return STORAGE_E2M1;
-    default:
-        return STORAGE_E4M3;
-    }
-}
-
-fmha_fwd_storage fmha_fwd_output_storage(tessera_dtype dtype) {
-    switch (dtype) {
-    case TESSERA_FP16:
-        return STORAGE_FP16;
-    case TESSERA_BF16:
-    case TESSERA_FP8BF16:
-        return STORAGE_BF16;
-    case TESSERA_FP8:
-        return STORAGE_E4M3;
-    default:
-        return STORAGE_FP32;
-    }
-}
-
-fmha_fwd_storage fmha_fwd_bias_storage(tessera_dtype dtype) {
-    return dtype == TESSERA_FP16 ? STORAGE_FP16 : dtype == TESSERA_BF16 ? STORAGE_BF16 : STORAGE_FP32;
-}
-
-int32_t fmha_fwd_storage_bytes(fmha_fwd_storage storage) {
-    static const int32_t bytes[] = {[STORAGE_FP32] = 4, [STORAGE_FP16] = 2, [STORAGE_BF16] = 2, [STORAGE_E4M3] = 1};
-    return storage == STORAGE_E2M1 ? 0 : bytes[storage];
 }
 
 const char *fmha_fwd_buffer_name(fmha_fwd_buffer_id id) {
@@ -308,27 +236,25 @@ static int64_t times(int64_t a, int64_t b) {
 
 static int64_t times4(int64_t a, int64_t b, int64_t c, int64_t d) { return times(times(a, b), times(c, d)); }
 
-static void use(fmha_fwd_problem *p, fmha_fwd_buffer_id id, int64_t elements, int32_t element_bytes) {
-    // Half a byte an element is written as 0 bytes.
-    int64_t bytes = element_bytes ? times(elements, element_bytes) : elements < 0 ? -1 : ceil_div(elements, 2);
-    p->buffers[id] = (fmha_fwd_buffer){1, bytes, element_bytes ? element_bytes : 1, 0};
+static void use(fmha_fwd_problem *p, fmha_fwd_buffer_id id, int64_t elements, int32_t bits) {
+    int64_t all_bits = times(elements, bits);
+    p->buffers[id] = (fmha_fwd_buffer){1, all_bits < 0 ? -1 : ceil_div(all_bits, 8), bits < 8 ? 1 : bits / 8, 0};
 }
 
 // A tensor of tokens [batch, head, token, column], or [batch, token, head, column].
 static void use_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, int permuted, int64_t heads, int64_t tokens,
-                       int64_t columns, int32_t element_bytes, int64_t *batch_stride, int64_t *nhead_stride,
-                       int64_t *stride) {
+                       int64_t columns, int32_t bits, int64_t *batch_stride, int64_t *nhead_stride, int64_t *stride) {
     *batch_stride = times(times(heads, tokens), columns);
     *nhead_stride = permuted ? times(tokens, columns) : columns;
     *stride = permuted ? columns : times(heads, columns);
-    use(p, id, times(p->shape_batch, *batch_stride), element_bytes);
+    use(p, id, times(p->shape_batch, *batch_stride), bits);
 }
 
 static void use_qkvo(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     tessera_fmha_fwd_args *a = &p->args;
-    int32_t in = fmha_fwd_storage_bytes(fmha_fwd_input_storage(p->dtype));
-    int32_t out = fmha_fwd_storage_bytes(fmha_fwd_output_storage(p->dtype));
+    int32_t in = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype));
+    int32_t out = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype));
     use_tokens(p, BUFFER_Q, o->iperm, o->h, p->shape_seqlen_q, o->d, in, &a->batch_stride_q, &a->nhead_stride_q,
                &a->stride_q);
     use_tokens(p, BUFFER_K, o->iperm, o->h_k, p->shape_seqlen_k, o->d, in, &a->batch_stride_k, &a->nhead_stride_k,
@@ -338,13 +264,13 @@ static void use_qkvo(fmha_fwd_problem *p) {
         use_tokens(p, BUFFER_V, o->iperm, o->h_k, p->shape_seqlen_k, o->d_v, in, &a->batch_stride_v, &a->nhead_stride_v,
                    &a->stride_v);
     else
-        use_tokens(p, BUFFER_V, o->iperm, o->h_k, o->d_v, p->shape_seqlen_k + (in ? 0 : p->shape_seqlen_k % 2), in,
+        use_tokens(p, BUFFER_V, o->iperm, o->h_k, o->d_v, p->shape_seqlen_k + (in < 8 ? p->shape_seqlen_k % 2 : 0), in,
                    &a->batch_stride_v, &a->nhead_stride_v, &a->stride_v);
     use_tokens(p, BUFFER_O, o->operm, o->h, p->shape_seqlen_q, o->d_v, out, &a->batch_stride_o, &a->nhead_stride_o,
                &a->stride_o);
     if (o->lse) {
         int64_t unused;
-        use_tokens(p, BUFFER_LSE, 1, o->h, p->shape_seqlen_q, 1, 4, &a->batch_stride_lse, &a->nhead_stride_lse,
+        use_tokens(p, BUFFER_LSE, 1, o->h, p->shape_seqlen_q, 1, 32, &a->batch_stride_lse, &a->nhead_stride_lse,
                    &unused);
     }
 }
@@ -354,13 +280,13 @@ static void use_bias(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     tessera_fmha_fwd_args *a = &p->args;
     if (p->bias.type == TESSERA_BIAS_ALIBI) {
-        use(p, BUFFER_BIAS, times(p->bias.rank ? o->b : 1, o->h), 4);
+        use(p, BUFFER_BIAS, times(p->bias.rank ? o->b : 1, o->h), 32);
         a->stride_bias = p->bias.rank ? o->h : 0;
     } else if (p->bias.type == TESSERA_BIAS_ELEMENTWISE) {
         int64_t heads = p->bias.rank ? o->h : 1;
         use_tokens(p, BUFFER_BIAS, o->iperm, heads, p->shape_seqlen_q, p->max_seqlen_k,
-                   fmha_fwd_storage_bytes(fmha_fwd_bias_storage(p->dtype)), &a->batch_stride_bias,
-                   &a->nhead_stride_bias, &a->stride_bias);
+                   fmha_fwd_element_bits(fmha_fwd_bias_element(p->dtype)), &a->batch_stride_bias, &a->nhead_stride_bias,
+                   &a->stride_bias);
         if (p->bias.rank < 2) {
             p->buffers[BUFFER_BIAS].bytes = times(a->batch_stride_bias, p->buffers[BUFFER_BIAS].element_bytes);
             a->batch_stride_bias = 0;
@@ -386,27 +312,27 @@ static void use_descales(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     tessera_fmha_fwd_args *a = &p->args;
     if (p->qscale == TESSERA_QSCALE_PER_TENSOR)
-        for (fmha_fwd_buffer_id id = BUFFER_Q_DESCALE; id <= BUFFER_V_DESCALE; id++) use(p, id, 1, 4);
+        for (fmha_fwd_buffer_id id = BUFFER_Q_DESCALE; id <= BUFFER_V_DESCALE; id++) use(p, id, 1, 32);
     if (p->qscale == TESSERA_QSCALE_BLOCK) {
         int64_t unused, q, k;
         q = o->mode ? sum_of_blocks(p, p->seqlen_q, BLOCK_SCALE_SIZE, NULL) : ceil_div(p->room_q[0], BLOCK_SCALE_SIZE);
         k = o->mode ? sum_of_blocks(p, p->seqlen_k, BLOCK_SCALE_SIZE, NULL) : ceil_div(p->room_k[0], BLOCK_SCALE_SIZE);
         a->block_scale_size_q = a->block_scale_size_kv = BLOCK_SCALE_SIZE;
-        use_tokens(p, BUFFER_Q_DESCALE, 1, o->h, q, 1, 4, &a->batch_stride_q_descale, &a->nhead_stride_q_descale,
+        use_tokens(p, BUFFER_Q_DESCALE, 1, o->h, q, 1, 32, &a->batch_stride_q_descale, &a->nhead_stride_q_descale,
                    &unused);
-        use_tokens(p, BUFFER_K_DESCALE, 1, o->h_k, k, 1, 4, &a->batch_stride_k_descale, &a->nhead_stride_k_descale,
+        use_tokens(p, BUFFER_K_DESCALE, 1, o->h_k, k, 1, 32, &a->batch_stride_k_descale, &a->nhead_stride_k_descale,
                    &unused);
-        use_tokens(p, BUFFER_V_DESCALE, 1, o->h_k, k, 1, 4, &a->batch_stride_v_descale, &a->nhead_stride_v_descale,
+        use_tokens(p, BUFFER_V_DESCALE, 1, o->h_k, k, 1, 32, &a->batch_stride_v_descale, &a->nhead_stride_v_descale,
                    &unused);
     }
     if (p->qscale == TESSERA_QSCALE_MX) {
         int64_t columns = ceil_div(o->d, MX_SIZE);
         int64_t v = o->mode ? sum_of_blocks(p, p->seqlen_k, MX_SIZE, NULL) : ceil_div(p->room_k[0], MX_SIZE);
-        use_tokens(p, BUFFER_Q_DESCALE, o->iperm, o->h, p->shape_seqlen_q, columns, 1, &a->batch_stride_q_descale,
+        use_tokens(p, BUFFER_Q_DESCALE, o->iperm, o->h, p->shape_seqlen_q, columns, 8, &a->batch_stride_q_descale,
                    &a->nhead_stride_q_descale, &a->stride_q_descale);
-        use_tokens(p, BUFFER_K_DESCALE, o->iperm, o->h_k, p->shape_seqlen_k, columns, 1, &a->batch_stride_k_descale,
+        use_tokens(p, BUFFER_K_DESCALE, o->iperm, o->h_k, p->shape_seqlen_k, columns, 8, &a->batch_stride_k_descale,
                    &a->nhead_stride_k_descale, &a->stride_k_descale);
-        use_tokens(p, BUFFER_V_DESCALE, o->iperm, o->h_k, o->d_v, v, 1, &a->batch_stride_v_descale,
+        use_tokens(p, BUFFER_V_DESCALE, o->iperm, o->h_k, o->d_v, v, 8, &a->batch_stride_v_descale,
                    &a->nhead_stride_v_descale, &a->stride_v_descale);
     }
 }
@@ -416,19 +342,19 @@ static void use_lengths(fmha_fwd_problem *p) {
     int padded_q = o->s_qpad_list || o->s_qpad > 0, padded_k = o->s_kpad_list || o->s_kpad > 0;
     for (int32_t b = 0; b < o->b; b++) padded_k |= p->room_k[b] != p->seqlen_k[b];
     if (o->mode) {
-        use(p, BUFFER_SEQSTART_Q, (int64_t)o->b + 1, 4);
-        use(p, BUFFER_SEQSTART_K, (int64_t)o->b + 1, 4);
+        use(p, BUFFER_SEQSTART_Q, (int64_t)o->b + 1, 32);
+        use(p, BUFFER_SEQSTART_K, (int64_t)o->b + 1, 32);
         int cumulative = o->cu_seqlen != 0;
-        if (padded_q) use(p, cumulative ? BUFFER_CU_SEQLEN_Q : BUFFER_SEQLEN_Q, (int64_t)o->b + cumulative, 4);
-        if (padded_k) use(p, cumulative ? BUFFER_CU_SEQLEN_K : BUFFER_SEQLEN_K, (int64_t)o->b + cumulative, 4);
+        if (padded_q) use(p, cumulative ? BUFFER_CU_SEQLEN_Q : BUFFER_SEQLEN_Q, (int64_t)o->b + cumulative, 32);
+        if (padded_k) use(p, cumulative ? BUFFER_CU_SEQLEN_K : BUFFER_SEQLEN_K, (int64_t)o->b + cumulative, 32);
         if (p->qscale == TESSERA_QSCALE_BLOCK) {
-            use(p, BUFFER_BLOCK_START_Q, (int64_t)o->b + 1, 4);
-            use(p, BUFFER_BLOCK_START_K, (int64_t)o->b + 1, 4);
+            use(p, BUFFER_BLOCK_START_Q, (int64_t)o->b + 1, 32);
+            use(p, BUFFER_BLOCK_START_K, (int64_t)o->b + 1, 32);
         }
-        if (p->qscale == TESSERA_QSCALE_MX) use(p, BUFFER_V_SCALE_START, (int64_t)o->b + 1, 4);
+        if (p->qscale == TESSERA_QSCALE_MX) use(p, BUFFER_V_SCALE_START, (int64_t)o->b + 1, 32);
     } else {
-        if (o->q_eff_lens) use(p, BUFFER_CU_SEQLEN_Q, (int64_t)o->b + 1, 4);
-        if (o->kv_eff_lens) use(p, BUFFER_CU_SEQLEN_K, (int64_t)o->b + 1, 4);
+        if (o->q_eff_lens) use(p, BUFFER_CU_SEQLEN_Q, (int64_t)o->b + 1, 32);
+        if (o->kv_eff_lens) use(p, BUFFER_CU_SEQLEN_K, (int64_t)o->b + 1, 32);
     }
 }
 
@@ -439,12 +365,12 @@ static void use_dropout(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     tessera_fmha_fwd_args *a = &p->args;
     if (o->drop_prefs) {
-        use(p, BUFFER_DROP_SEED, 1, 8);
-        use(p, BUFFER_DROP_OFFSET, 1, 8);
+        use(p, BUFFER_DROP_SEED, 1, 64);
+        use(p, BUFFER_DROP_OFFSET, 1, 64);
     }
     int64_t bytes = times4(p->shape_batch, o->h, p->shape_seqlen_q, p->max_seqlen_k);
     if (o->p_drop == 0 || o->v == 0 || bytes < 0 || bytes > RANDVAL_LIMIT) return;
-    use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, p->max_seqlen_k, 1, &a->batch_stride_randval,
+    use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, p->max_seqlen_k, 8, &a->batch_stride_randval,
                &a->nhead_stride_randval, &a->stride_randval);
     a->s_randval = 1;
 }
@@ -654,7 +580,7 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     use_descales(p);
     use_lengths(p);
     use_dropout(p);
-    if (o->init_sink) use(p, BUFFER_SINK, o->h, 4);
+    if (o->init_sink) use(p, BUFFER_SINK, o->h, 32);
     if (place(p, result)) return result->outcome;
 
     tessera_status status = tessera_device_open(o->device, &p->device);

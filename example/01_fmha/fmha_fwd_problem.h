@@ -41,11 +41,9 @@ typedef enum fmha_fwd_buffer_id {
 typedef struct fmha_fwd_buffer {
     int used;
     int64_t bytes;
-    int32_t element_bytes;
-    int64_t offset; // in the arena
+    int32_t element_bytes; // at least 1
+    int64_t offset;        // in the arena
 } fmha_fwd_buffer;
-
-typedef enum fmha_fwd_storage { STORAGE_FP32, STORAGE_FP16, STORAGE_BF16, STORAGE_E4M3, STORAGE_E2M1 } fmha_fwd_storage;
 
 typedef enum fmha_fwd_init {
     INIT_UNIFORM_INTEGER,
@@ -98,12 +96,6 @@ struct fmha_fwd_problem {
 const char *fmha_fwd_buffer_name(fmha_fwd_buffer_id id);
 // Sum of the inputs' part of the arena.
 uint64_t fmha_fwd_input_sum(const fmha_fwd_problem *problem);
-
-// Storage of a dtype's tensors, and bytes of an element (0: half a byte).
-fmha_fwd_storage fmha_fwd_input_storage(tessera_dtype dtype);
-fmha_fwd_storage fmha_fwd_output_storage(tessera_dtype dtype);
-fmha_fwd_storage fmha_fwd_bias_storage(tessera_dtype dtype);
-int32_t fmha_fwd_storage_bytes(fmha_fwd_storage storage);
 
 // Fills every input buffer of a problem that is laid out.
 void fmha_fwd_fill_inputs(fmha_fwd_problem *problem);

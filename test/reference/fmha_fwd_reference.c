@@ -103,55 +103,87 @@ uint8_t fmha_fwd_encode_e2m1(double value) {
     return (uint8_t)(sign | (code < 7 ? code : 7));
 }
 
-typedef enum element { FP32, FP16, BF16, E4M3, E2M1 } element;
-
-static element input_element(tessera_dtype dtype) {
+fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype) {
     switch (dtype) {
     case TESSERA_FP32:
-        return FP32;
+        return FMHA_FWD_FP32;
     case TESSERA_FP16:
-        return FP16;
+        return FMHA_FWD_FP16;
     case TESSERA_BF16:
-        return BF16;
+        return FMHA_FWD_BF16;
     case TESSERA_MXFP4:
-        return E2M1;
+        return FMHA_FWD_E2M1;
     default:
-        return E4M3;
+        return FMHA_FWD_E4M3;
     }
 }
 
-static element output_element(tessera_dtype dtype) {
+fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype) {
     switch (dtype) {
     case TESSERA_FP16:
-        return FP16;
+        return FMHA_FWD_FP16;
     case TESSERA_BF16:
     case TESSERA_FP8BF16:
-        return BF16;
+        return FMHA_FWD_BF16;
     case TESSERA_FP8:
-        return E4M3;
+        return FMHA_FWD_E4M3;
     default:
-        return FP32;
+        return FMHA_FWD_FP32;
     }
 }
 
-static element bias_element(tessera_dtype dtype) {
-    return dtype == TESSERA_FP16 ? FP16 : dtype == TESSERA_BF16 ? BF16 : FP32;
+fmha_fwd_element fmha_fwd_bias_element(tessera_dtype dtype) {
+    return dtype == TESSERA_FP16 ? FMHA_FWD_FP16 : dtype == TESSERA_BF16 ? FMHA_FWD_BF16 : FMHA_FWD_FP32;
 }
 
-static size_t element_size(element type) { return type == FP32 ? 4 : type == FP16 || type == BF16 ? 2 : 1; }
+int32_t fmha_fwd_element_bits(fmha_fwd_element element) {
+    switch (element) {
+    case FMHA_FWD_FP32:
+        return 32;
+    case FMHA_FWD_E4M3:
+        return 8;
+    case FMHA_FWD_E2M1:
+        return 4;
+    default:
+        return 16;
+    }
+}
 
-static double load(element type, const void *base, int64_t index) {
-    switch (type) {
-    case FP32:
+double fmha_fwd_load(fmha_fwd_element element, const void *base, int64_t index) {
+    switch (element) {
+    case FMHA_FWD_FP32:
         return ((const float *)base)[index];
-    case FP16:
+    case FMHA_FWD_FP16:
         return fmha_fwd_decode_fp16(((const uint16_t *)base)[index]);
-    case BF16:
+    case FMHA_FWD_BF16:
         return fmha_fwd_decode_bf16(((const uint16_t *)base)[index]);
-    case E4M3:
+    case FMHA_FWD_E4M3:
         return fmha_fwd_decode_e4m3(((const uint8_t *)base)[index]);
     default:
         return fmha_fwd_decode_e2m1(((const uint8_t *)base)[index / 2] >> (index % 2 * 4) & 15);
+    }
+}
+
+void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double value) {
+    switch (element) {
+    case FMHA_FWD_FP32:
+        ((float *)base)[index] = (float)value;
+        break;
+    case FMHA_FWD_FP16:
+        ((uint16_t *)base)[index] = fmha_fwd_encode_fp16(value);
+        break;
+    case FMHA_FWD_BF16:
+        ((uint16_t *)base)[index] = fmha_fwd_encode_bf16(value);
+        break;
+    case FMHA_FWD_E4M3:
+        ((uint8_t *)base)[index] = fmha_fwd_encode_e4m3(value);
+        break;
+    case FMHA_FWD_E2M1: {
+        uint8_t *byte = (uint8_t *)base + index / 2;
+        int shift = index % 2 * 4;
+        *byte = (uint8_t)((*byte & ~(15 << shift)) | fmha_fwd_encode_e2m1(value) << shift);
+        break;
+    }
     }
 }
 
@@ -278,7 +310,7 @@ const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_
     int64_t token = fmha_fwd_sequence_of(traits, args, row.batch).token_q + row.query;
     int64_t index =
         row_index(traits, row.batch, args->batch_stride_o, row.head, args->nhead_stride_o, token, args->stride_o);
-    return (const char *)args->o_ptr + index * (int64_t)element_size(output_element(traits->data_type));
+    return (const char *)args->o_ptr + index * (fmha_fwd_element_bits(fmha_fwd_output_element(traits->data_type)) / 8);
 }
 
 const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
@@ -342,7 +374,7 @@ static double block_descale(const job *job, const void *scales, const void *seqs
 
 static void decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, double *q) {
     const tessera_fmha_fwd_args *a = job->args;
-    element type = input_element(job->traits->data_type);
+    fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
     int64_t token = s->token_q + row->query;
     int64_t at =
@@ -356,7 +388,7 @@ static void decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd
             block_descale(job, a->q_descale_ptr, a->block_scale_seqstart_q_ptr, row->batch, a->batch_stride_q_descale,
                           row->head, a->nhead_stride_q_descale, row->query, a->block_scale_size_q);
     for (int32_t d = 0; d < a->hdim_q; d++) {
-        q[d] = scale * load(type, a->q_ptr, at + d);
+        q[d] = scale * fmha_fwd_load(type, a->q_ptr, at + d);
         if (qscale == TESSERA_QSCALE_MX)
             q[d] *= fmha_fwd_decode_e8m0(((const uint8_t *)a->q_descale_ptr)[scale_at + d / 32]);
     }
@@ -365,7 +397,7 @@ static void decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd
 static void decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first, int32_t count,
                         double *block) {
     const tessera_fmha_fwd_args *a = job->args;
-    element type = input_element(job->traits->data_type);
+    fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
     for (int32_t n = 0; n < KEYS; n++) {
         if (n >= count) {
@@ -383,7 +415,7 @@ static void decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_seq
             scale = block_descale(job, a->k_descale_ptr, a->block_scale_seqstart_k_ptr, b, a->batch_stride_k_descale, g,
                                   a->nhead_stride_k_descale, j, a->block_scale_size_kv);
         for (int32_t d = 0; d < a->hdim_q; d++) {
-            double value = scale * load(type, a->k_ptr, at + d);
+            double value = scale * fmha_fwd_load(type, a->k_ptr, at + d);
             if (qscale == TESSERA_QSCALE_MX)
                 value *= fmha_fwd_decode_e8m0(((const uint8_t *)a->k_descale_ptr)[scale_at + d / 32]);
             block[d * KEYS + n] = value;
@@ -394,7 +426,7 @@ static void decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_seq
 static void decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
                           int32_t count, int32_t row_stride, double *block) {
     const tessera_fmha_fwd_args *a = job->args;
-    element type = input_element(job->traits->data_type);
+    fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
     int64_t base = row_index(job->traits, b, a->batch_stride_v, g, a->nhead_stride_v, 0, 0);
     int64_t scale_base = row_index(job->traits, b, a->batch_stride_v_descale, g, a->nhead_stride_v_descale, 0, 0);
@@ -410,7 +442,7 @@ static void decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_s
                                   a->nhead_stride_v_descale, j, a->block_scale_size_kv);
         for (int32_t d = 0; d < a->hdim_v; d++) {
             int64_t at = job->traits->is_v_rowmajor ? token * a->stride_v + d : d * a->stride_v + token;
-            double value = scale * load(type, a->v_ptr, base + at);
+            double value = scale * fmha_fwd_load(type, a->v_ptr, base + at);
             if (qscale == TESSERA_QSCALE_MX)
                 value *= fmha_fwd_decode_e8m0(
                     ((const uint8_t *)a->v_descale_ptr)[scale_base + d * a->stride_v_descale + j / 32]);
@@ -438,7 +470,7 @@ static void finish_scores(const job *job, const fmha_fwd_row *row, const fmha_fw
         }
         if (t->has_logits_soft_cap) scores[n] = a->logits_soft_cap * tanh(scores[n] / a->logits_soft_cap);
         if (t->bias_type == TESSERA_BIAS_ELEMENTWISE)
-            scores[n] += load(bias_element(t->data_type), a->bias_ptr, bias_at + j);
+            scores[n] += fmha_fwd_load(fmha_fwd_bias_element(t->data_type), a->bias_ptr, bias_at + j);
         if (t->bias_type == TESSERA_BIAS_ALIBI) scores[n] += alibi(a, slope, s->seqlen_q, s->seqlen_k, row->query, j);
     }
 }
@@ -666,12 +698,12 @@ static double excess(double got, double want, double rtol, double atol, double *
 
 double fmha_fwd_compare_row(tessera_dtype dtype, const void *got, const double *want, int32_t n,
                             const fmha_fwd_tolerance *tolerance, double *max_error) {
-    element type = output_element(dtype);
+    fmha_fwd_element type = fmha_fwd_output_element(dtype);
     double greatest = 0;
     for (int32_t d = 0; d < n; d++) {
         double target = want[d];
-        if (type == E4M3 && !isnan(target)) target = target > 448 ? 448 : target < -448 ? -448 : target;
-        double ratio = excess(load(type, got, d), target, tolerance->rtol, tolerance->atol, max_error);
+        if (type == FMHA_FWD_E4M3 && !isnan(target)) target = target > 448 ? 448 : target < -448 ? -448 : target;
+        double ratio = excess(fmha_fwd_load(type, got, d), target, tolerance->rtol, tolerance->atol, max_error);
         if (ratio > greatest) greatest = ratio;
     }
     return greatest;

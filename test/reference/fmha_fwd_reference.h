@@ -83,6 +83,21 @@ uint16_t fmha_fwd_encode_bf16(double value);
 uint8_t fmha_fwd_encode_e4m3(double value);
 uint8_t fmha_fwd_encode_e2m1(double value); // a nibble
 
+// How elements lie in memory, what the tensors of a dtype are made of, and single elements of a tensor.
+typedef enum fmha_fwd_element {
+    FMHA_FWD_FP32,
+    FMHA_FWD_FP16,
+    FMHA_FWD_BF16,
+    FMHA_FWD_E4M3,
+    FMHA_FWD_E2M1 // two a byte, low nibble first
+} fmha_fwd_element;
+fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype);
+fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype);
+fmha_fwd_element fmha_fwd_bias_element(tessera_dtype dtype);
+int32_t fmha_fwd_element_bits(fmha_fwd_element element);
+double fmha_fwd_load(fmha_fwd_element element, const void *base, int64_t index);
+void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double value);
+
 // Philox4x32-10, and the byte that it gives element (i, j) of head `head` = batch * nhead_q + h.
 void fmha_fwd_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);
 uint8_t fmha_fwd_dropout_byte(uint64_t seed, uint64_t offset, uint32_t head, uint32_t i, uint32_t j);
