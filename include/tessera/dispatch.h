@@ -19,9 +19,9 @@ typedef struct tessera_fmha_fwd_served {
 
 // CK's tile, and the warps' shapes.
 typedef struct tessera_fmha_fwd_tile {
-    uint16_t bm0, bn0, bk0, bn1, bk1, bk0max;
-    uint16_t rm0, rn0, rk0, rm1, rn1, rk1; // warps (CPU: threads that share a tile) along m, n, k of both products
-    uint16_t wm0, wn0, wk0, wm1, wn1, wk1; // MMA shape (CPU: register tile)
+    uint16_t bm0, bn0, bk0, bn1, bk1, bk0max; // bn1, bk0max 0: those of the head dims (v, q) in the call's CK name
+    uint16_t rm0, rn0, rk0, rm1, rn1, rk1;    // warps (CPU: threads that share a tile) along m, n, k of both products
+    uint16_t wm0, wn0, wk0, wm1, wn1, wk1;    // MMA shape (CPU: register tile)
 } tessera_fmha_fwd_tile;
 
 struct tessera_fmha_fwd_instance {
