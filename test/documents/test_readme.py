@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""README.md says what the generator and the pinned wheels say."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from pathlib import Path
+
+from codegen.ops import parse_apis
+from codegen.rows import read_instances
+from codegen.targets import TARGETS
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text()
+
+
+def table(heading: str) -> list[list[str]]:
+    """The cells of the first table under a heading, without its head."""
+    section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
+    rows = [line for line in section.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+
+
+def words(cell: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", cell)
+
+
+def test_traits() -> None:
+    """Each axis of the generator has a line with exactly its values."""
+    (op,) = parse_apis("fwd", "generic")
+    listed = {words(row[0])[0]: words(row[1]) for row in table("What is supported")}
+    shown = [axis for axis in op.space.axes if len(axis.values) > 1 and axis.name != "pad"]
+    assert listed == {axis.name: list(axis.values) for axis in shown}
+
+
+def test_targets() -> None:
+    """Each target has a line with the number of its instances and what they compute in."""
+    (op,) = parse_apis("fwd", "simplified")
+    instances = read_instances(op, ROOT / "instances", tuple(TARGETS))
+    counts = Counter(instance.target.name for instance in instances)
+    listed = {words(row[0])[0]: int(row[1]) for row in table("Targets")}
+    assert listed == dict(counts)
+
+
+def test_pins() -> None:
+    """The table of dependencies has the versions that are installed."""
+    pinned: dict[str, str] = {}
+    for file in sorted((ROOT / "scripts").glob("requirements-*.in")):
+        pinned.update(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", file.read_text(), re.M))
+    listed = {row[0]: row[1] for row in table("Dependencies") if row[1][0].isdigit()}
+    assert listed == pinned
