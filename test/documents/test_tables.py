@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""README.md says what the generator and the pinned wheels say."""
+"""README.md and docs/from-ck.md say what the generator and the pinned wheels say."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from codegen.ops import parse_apis
+from codegen.receipts import read_receipts
 from codegen.rows import read_instances
 from codegen.targets import TARGETS
 
@@ -50,3 +51,15 @@ def test_pins() -> None:
         pinned.update(re.findall(r"^([a-z0-9-]+)==([^\s;]+)", file.read_text(), re.M))
     listed = {row[0]: row[1] for row in table("Dependencies") if row[1][0].isdigit()}
     assert listed == pinned
+
+
+def test_receipts() -> None:
+    """docs/from-ck.md lists the receipts with their numbers."""
+    page = (ROOT / "docs/from-ck.md").read_text().split("## Receipts\n", 1)[1].split("\n## ", 1)[0]
+    listed: list[tuple[str, str]] = []
+    for number, name in re.findall(r"^\| ([\d, ]*) ?\| ([^|]*) \|", page, re.M):
+        names = words(name)
+        numbers = number.replace(" ", "").split(",") if number.strip() else [""] * len(names)
+        listed += zip(numbers, names)
+    receipts = read_receipts(ROOT / "instances")
+    assert listed == [("" if one.number is None else str(one.number), one.name) for one in receipts]
