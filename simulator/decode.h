@@ -75,7 +75,8 @@ enum sim_slot {
     SIM_SRC2,   // MFMA: c; v_smfmac: the index (its c is SIM_DST); the VCC read by v_cndmask, v_addc, v_div_fmas
     SIM_SCALE0, // scaled MFMA: the scale of a
     SIM_SCALE1, // scaled MFMA: the scale of b
-    SIM_ADDR,   // vaddr: of DS one VGPR; of MUBUF as many as idxen and offen ask for; of FLAT 64 bits, or 32 with SIM_BASE
+    SIM_ADDR,   // vaddr: of DS one VGPR; of MUBUF as many as idxen and offen ask for; of FLAT 64 bits, or 32 with
+                // SIM_BASE
     SIM_DATA,   // what is stored or enters an atomic (with cmpswap: the new value, then the one to compare with)
     SIM_DATA2,  // ds_write2, ds_cmpst and the like: the second one
     SIM_BASE,   // sbase of SMEM, srsrc of MUBUF (4 SGPRs), saddr of GLOBAL and SCRATCH
@@ -89,12 +90,6 @@ enum sim_type {
     SIM_U, // unsigned
     SIM_F, // floating point
     SIM_BF,
-    SIM_PKI,    // two halves of 16 bits, integers
-    SIM_PKF,    // two halves of 16 bits, f16
-    SIM_PKBF,   // two halves of 16 bits, bf16
-    SIM_PKF32,  // two f32
-    SIM_PKB32,  // two words of 32 bits
-    SIM_MATRIX, // the registers of an MFMA operand, but for integers and doubles equally read
 };
 
 // SDWA's selections, also of bytes and halves.
@@ -103,21 +98,22 @@ enum sim_unused { SIM_UNUSED_PAD, SIM_UNUSED_SEXT, SIM_UNUSED_PRESERVE };
 
 // What the table says of one operand.
 struct sim_field {
-    uint8_t slot; // enum sim_slot
-    uint8_t type; // enum sim_type
+    uint8_t slot;     // enum sim_slot
+    uint8_t type;     // enum sim_type of an element
+    uint16_t element; // bits of an element; packed operands and those of MFMA have several
     uint16_t bits;
-    uint8_t source; // enum sim_source of decode.c: which encodings it takes
+    uint8_t source; // enum sim_source of decode_tables.h: which encodings it takes
 };
 
 enum { SIM_MAX_FIELDS = 6 };
 
 struct sim_row {
     const char *mnemonic;
-    uint16_t op;                // enum sim_op: what it does
-    uint8_t format;             // enum sim_format
-    uint8_t fields;             // how many
-    int16_t opcode[SIM_ARCHS];  // -1: not there
-    uint32_t flags;             // SIM_FLAG_*
+    uint16_t op;                            // enum sim_op: what it does
+    uint8_t format;                         // enum sim_format
+    uint8_t fields;                         // how many
+    int16_t opcode[SIM_ARCHS];              // -1: not there
+    uint32_t flags;                         // SIM_FLAG_*
     struct sim_field field[SIM_MAX_FIELDS]; // in the order in which they print
 };
 
@@ -133,7 +129,7 @@ struct sim_operand {
     bool neg_hi;    // VOP3P: of the high half
     bool op_sel;    // VOP3: take the high half (dst: write it); VOP3P: of the low result. Scale: low bit of the byte
     bool op_sel_hi; // VOP3P: for the high result take the high half. Scale: high bit of the byte
-    uint64_t value; // SIM_CONST, SIM_LITERAL
+    uint64_t value; // SIM_CONST, SIM_LITERAL. Packed operands: 32 bits, f16 and bf16 in the low half
 };
 
 struct sim_inst {
@@ -149,36 +145,39 @@ struct sim_inst {
 
     // VOP3, SDWA
     bool clamp;
-    uint8_t omod; // 0: none, 1: * 2, 2: * 4, 3: / 2
+    uint8_t omod;       // 0: none, 1: * 2, 2: * 4, 3: / 2
     uint8_t dst_unused; // SDWA: enum sim_unused (dst_sel is op[SIM_DST].sel)
 
-    // DPP
+    uint8_t bitop3; // v_bitop3: the truth table; bit 4 * a + 2 * b + c is the result for bits a, b, c of the sources
+
+    // DPP; v_permlane*_swap in VOP3 has bound_ctrl and fi
+    bool fi;
     uint16_t dpp_ctrl;
     uint8_t row_mask, bank_mask;
     bool bound_ctrl; // the encoded bit: set means that lanes out of bounds read 0
 
     // MFMA
-    uint8_t cbsz, abid, blgp; // f64: blgp is neg of a, b, c; f8f6f4: cbsz and blgp are the formats of a and b
+    uint8_t cbsz, abid, blgp; // gfx942's f64: blgp is neg of a, b, c; f8f6f4: cbsz and blgp are the formats of a and b
 
     // Memory. Names are gfx942's; of gfx90a: sc0 is glc, nt is slc, sc1 is scc.
     bool sc0, sc1, nt;
-    bool nv;           // SMEM of gfx90a
-    bool gds;          // DS
-    bool lds;          // MUBUF and FLAT of gfx90a, MUBUF of gfx942: to LDS instead of VGPRs
-    bool offen, idxen; // MUBUF, MTBUF
-    bool tfe;          // MUBUF
-    bool has_offset;   // SMEM: offset counts (with SIM_OFFSET absent or not)
-    bool sve;          // SCRATCH of gfx942: SIM_ADDR is present
+    bool nv;            // SMEM of gfx90a
+    bool gds;           // DS
+    bool lds;           // MUBUF and FLAT of gfx90a, MUBUF of gfx942: to LDS instead of VGPRs
+    bool offen, idxen;  // MUBUF, MTBUF
+    bool tfe;           // MUBUF
+    bool has_offset;    // SMEM: offset counts (with SIM_OFFSET absent or not)
+    bool sve;           // SCRATCH of gfx942: SIM_ADDR is present
     uint8_t dfmt, nfmt; // MTBUF
 };
 
 enum sim_decode_error {
     SIM_DECODED = 0,
-    SIM_TRUNCATED,         // more words are needed than are available
-    SIM_UNKNOWN_ENCODING,  // no format has these leading bits
-    SIM_UNKNOWN_OPCODE,    // the format has no such instruction on this architecture
-    SIM_RESERVED_OPERAND,  // an operand code that means nothing
-    SIM_RESERVED_FIELD,    // a modifier or reserved bit that this instruction must not have
+    SIM_TRUNCATED,        // more words are needed than are available
+    SIM_UNKNOWN_ENCODING, // no format has these leading bits
+    SIM_UNKNOWN_OPCODE,   // the format has no such instruction on this architecture
+    SIM_RESERVED_OPERAND, // an operand code that means nothing
+    SIM_RESERVED_FIELD,   // a modifier or reserved bit that this instruction must not have
 };
 
 // Decodes the instruction at words[0]. On an error *inst holds nothing to rely on but the row where it is not NULL.
