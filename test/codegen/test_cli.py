@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT, refused, run, run_all
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 
 @pytest.mark.parametrize(
@@ -193,3 +195,22 @@ def test_a_missing_package_is_one_line(tmp_path: Path) -> None:
         assert done.returncode == code, done.stderr
         assert done.stderr.count("\n") == 1
         assert ("pip install jinja2" in done.stderr) == bool(code)
+
+
+WORDS = st.sampled_from(
+    (
+        "-d -a --targets -r -f --optdim --where -m --format --table --count --explain --render --from --none "
+        "- -- -x fwd fwd,fwd bwd cpu x86-64 x86-64-v4, gfx9 portable all ci 0 2 801 * *_fp16_* [ [!a]*?] *@* , @ 32 "
+        "-1 32,64 simplified generic text json csv dtype=fp16 mask!=no hdim_q=64|128 a=b = != dtype!= dtype=| "
+        "bm0=32 /dev/null"
+    ).split()
+) | st.sampled_from([" ", " @ ", "", "mode=batch lse=1", "\0", "é", "a b"])
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(WORDS, max_size=8))
+def test_no_words_lead_to_a_traceback(words: list[str]) -> None:
+    result = run(*words)
+    assert result.code in (0, 1)
+    if result.code == 1:
+        assert result.out == "" and result.err.count("\n") == 1, result.err
