@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <iterator>
 #include <map>
 #include <mutex>
 #include <set>
@@ -153,6 +155,12 @@ class Launch : public ::testing::Test {
         for (const Task &task : tasks)
             if (task.partial) cut.insert({task.batch, task.head_k, task.row_begin});
         EXPECT_EQ(combines.size(), cut.size());
+        std::map<const float *, const float *> partials; // begin and end of each: apart from one another
+        for (const Task &task : tasks)
+            if (task.partial)
+                partials[task.partial] = task.partial + (task.row_end - task.row_begin) * (call.args.hdim_v + 2);
+        for (auto it = partials.begin(); it != partials.end() && std::next(it) != partials.end(); ++it)
+            EXPECT_LE(it->second, std::next(it)->first);
         for (const Combine &c : combines) {
             EXPECT_EQ(c.parts_before, static_cast<size_t>(c.splits)); // none ran before its parts had
             for (const Task &task : tasks) {
@@ -217,6 +225,51 @@ TEST_F(Launch, DoesNotSplitBelowTwoParts) {
     EXPECT_EQ(tasks.size(), 2u);
 }
 
+TEST_F(Launch, ScratchBelongsToAThread) {
+    sizes(1, 4, 4, 4096, 4096);
+    for (const int threads : {1, 2, 5}) {
+        run(threads);
+        EXPECT_EQ(tasks.size(), 256u);
+        EXPECT_LE(std::set<const void *>(scratches.begin(), scratches.end()).size(), static_cast<size_t>(threads));
+    }
+}
+
+TEST_F(Launch, SmallCallsWakeNobody) {
+    std::atomic<int> loops{0};
+    tessera_set_parallel_for(
+        [](void *user, int64_t count, tessera_parallel_body body, void *context) {
+            ++*static_cast<std::atomic<int> *>(user);
+            for (int64_t i = 0; i < count; i++) body(context, i);
+        },
+        &loops);
+    sizes(1, 4, 4, 64, 64); // 400,000 multiply-adds
+    run(8);
+    EXPECT_EQ(loops, 0);
+    sizes(1, 4, 4, 640, 640);
+    run(8);
+    EXPECT_EQ(loops, 1);
+    tessera_set_parallel_for(nullptr, nullptr);
+}
+
+TEST_F(Launch, WorkspaceHoldsPartialsOnlyWhereKeysMayBeCut) {
+    const auto bytes = [&] {
+        const tessera_fmha_fwd_call whole = call.whole();
+        return tessera_fmha_fwd_cpu_workspace(&instance, &whole, 1);
+    };
+    sizes(1, 2, 2, 3, 1023);
+    const size_t uncut = bytes();
+    EXPECT_LE(uncut, 512u);
+    sizes(1, 2, 2, 3, 1024);
+    EXPECT_EQ(bytes(), uncut + 64 * 64 * 4); // 64 parts of 3 rows of 18 floats, to 64 bytes
+    sizes(1, 2, 1, 3, 1024);
+    EXPECT_EQ(bytes(), uncut + 64 * 112 * 4); // 6 folded rows
+    sizes(1, 2, 2, 300, 1024);
+    EXPECT_EQ(bytes(), uncut + 64 * 64 * 18 * 4); // bm0 is 64
+    call.group();
+    call.args.max_seqlen_q = 3;
+    EXPECT_EQ(bytes(), uncut + 64 * 64 * 4); // the keys are not known
+}
+
 TEST_F(Launch, CutsDoNotDependOnThreads) {
     sizes(2, 4, 1, 100, 5000);
     mask(TESSERA_MASK_BOTTOM_RIGHT, -1, 0);
@@ -260,6 +313,12 @@ TEST_F(Launch, CutsKeysThatNoRowSees) {
     mask(TESSERA_MASK_TOP_LEFT, 10, 0);
     run(1);
     for (const Task &task : tasks) EXPECT_EQ(task.kv_begin, std::max<int64_t>(0, task.row_begin - 32));
+    mask(TESSERA_MASK_TOP_LEFT, 32, 0); // row 64 sees key 32 and no earlier one
+    run(1);
+    for (const Task &task : tasks) EXPECT_EQ(task.kv_begin, std::max<int64_t>(0, task.row_begin - 32));
+    call.args.sink_size = 1; // has_sink is 0
+    run(1);
+    for (const Task &task : tasks) EXPECT_EQ(task.sink, 0);
     call.args.s_randval = 1; // all of the bytes are asked for
     call.traits.has_dropout = 1;
     run(1);
@@ -284,6 +343,26 @@ TEST_F(Launch, GroupsLongestFirst) {
     run(1);
     EXPECT_EQ(tasks.front().batch, 1);
     EXPECT_EQ(tasks.back().batch, 4);
+}
+
+TEST_F(Launch, ManySequencesInOrder) {
+    call.group();
+    std::vector<int32_t> q{0}, k{0};
+    std::vector<std::pair<int, int>> lengths;
+    unsigned state = 1;
+    for (int b = 0; b < 200; b++) {
+        state = state * 1664525u + 1013904223u;
+        lengths.emplace_back(1 + state % 3, (state >> 16) % 97);
+        q.push_back(q.back() + lengths.back().first);
+        k.push_back(k.back() + lengths.back().second);
+    }
+    call.args.seqstart_q_ptr = q.data();
+    call.args.seqstart_k_ptr = k.data();
+    call.args.batch = 200;
+    call.args.max_seqlen_q = 3;
+    run(1);
+    expect_covered(lengths);
+    for (size_t t = 1; t < tasks.size(); t++) EXPECT_LE(tasks[t].seqlen_k, tasks[t - 1].seqlen_k);
 }
 
 TEST_F(Launch, LogicalLengths) {
@@ -319,7 +398,10 @@ TEST_F(Launch, AlibiZeroPoints) {
     mask(TESSERA_MASK_TOP_LEFT, -1, 0);
     run(1);
     EXPECT_EQ(tasks[0].alibi_vertical, 1);
-    mask(TESSERA_MASK_TOP_LEFT, 3, 0);
+    mask(TESSERA_MASK_TOP_LEFT, 0, 0);
+    run(1);
+    EXPECT_EQ(tasks[0].alibi_vertical, 0);
+    mask(TESSERA_MASK_TOP_LEFT, -1, 1);
     run(1);
     EXPECT_EQ(tasks[0].alibi_vertical, 0);
     EXPECT_EQ(tasks[0].alibi_shift, 0);
@@ -386,6 +468,11 @@ TEST_F(Launch, DropoutByValueAndByPointer) {
 }
 
 TEST_F(Launch, KernelsSeeOnlyWhatTraitsAskFor) {
+    call.traits.has_dropout = 1;
+    run(1);
+    EXPECT_EQ(problem_args.rand_val_ptr, nullptr);
+    call.traits.has_dropout = 0;
+    call.args.s_randval = 1;
     run(1);
     EXPECT_EQ(problem_args.bias_ptr, nullptr);
     EXPECT_EQ(problem_args.lse_ptr, nullptr);
