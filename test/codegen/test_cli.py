@@ -200,9 +200,9 @@ def test_a_missing_package_is_one_line(tmp_path: Path) -> None:
 WORDS = st.sampled_from(
     (
         "-d -a --targets -r -f --optdim --where -m --format --table --count --explain --render --from --none "
-        "- -- -x fwd fwd,fwd bwd cpu x86-64 x86-64-v4, gfx9 portable all ci 0 2 801 * *_fp16_* [ [!a]*?] *@* , @ 32 "
-        "-1 32,64 simplified generic text json csv dtype=fp16 mask!=no hdim_q=64|128 a=b = != dtype!= dtype=| "
-        "bm0=32 /dev/null"
+        "- -- -x fwd fwd,fwd bwd cpu x86-64 x86-64-v4, gfx9 portable all ci 0 2 801 * *_fp16_* [ [!a]*?] *@* "
+        ", @ 32 -1 32,64 simplified generic text json csv dtype=fp16 mask!=no hdim_q=64|128 a=b = != "
+        "dtype!= dtype=| bm0=32 /dev/null"
     ).split()
 ) | st.sampled_from([" ", " @ ", "", "mode=batch lse=1", "\0", "é", "a b"])
 
