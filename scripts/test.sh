@@ -104,11 +104,12 @@ rm -f "$results/skipped"
 
 # Debian's package, fetched and unpacked as any user may: nothing is installed.
 unpack_googletest() {
-    local apt="apt-get -o Debug::NoLocking=1 -o APT::Sandbox::User= -o Dir::State=state -o Dir::Cache=cache"
+    local apt=(apt-get -o Debug::NoLocking=1 -o APT::Sandbox::User= -o "Dir::State=$googletest/state"
+        -o Dir::State::status=/var/lib/dpkg/status -o "Dir::Cache=$googletest/cache")
     mkdir -p "$googletest/state/lists/partial" "$googletest/cache/archives/partial"
     cd "$googletest"
-    $apt -o Dir::State::status=/var/lib/dpkg/status update
-    $apt -o Dir::State::status=/var/lib/dpkg/status download googletest
+    "${apt[@]}" update
+    "${apt[@]}" download googletest
     dpkg-deb -x googletest_*.deb .
     rm -rf state cache
 }
