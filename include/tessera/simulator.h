@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// Runs AMD GPU machine code (CDNA2, 3 and 4) on the CPU: code object in, memory changed. In libtessera_sim.
+#ifndef TESSERA_SIMULATOR_H
+#define TESSERA_SIMULATOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tessera/status.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tessera_sim tessera_sim;               // a simulated GPU: an architecture and its memory
+typedef struct tessera_sim_module tessera_sim_module; // a loaded code object
+typedef struct tessera_sim_kernel tessera_sim_kernel; // a kernel of a module
+
+// Functions that return a status leave their outputs alone when they fail. What was wrong in this thread's last call
+// that failed: one line. "" before any failure. Valid until this thread's next call.
+TESSERA_API const char *tessera_sim_last_error(void);
+
+// Opens a GPU of architecture "gfx90a", "gfx942" or "gfx950"; features as in "gfx942:sramecc+:xnack-" are read over.
+// Closing it frees its modules and memory; no launch may be under way. NULL is allowed.
+TESSERA_API tessera_status tessera_sim_open(const char *arch, tessera_sim **out);
+TESSERA_API void tessera_sim_close(tessera_sim *sim);
+TESSERA_API const char *tessera_sim_arch(const tessera_sim *sim);
+
+// Host threads that a launch may use; 0 (the default) is one a processor that this process may run on. Results do not
+// depend on it: workgroups of a kernel that has global atomics run in order, on one thread.
+TESSERA_API tessera_status tessera_sim_set_threads(tessera_sim *sim, int count);
+
+// ---- What went wrong in a kernel
+
+typedef enum tessera_sim_fault {
+    TESSERA_SIM_FAULT_NONE = 0,
+    TESSERA_SIM_FAULT_UNKNOWN_INSTRUCTION = 1, // bytes that no instruction of the architecture has
+    TESSERA_SIM_FAULT_UNIMPLEMENTED = 2,       // an instruction, or a mode of one, that the simulator lacks
+    TESSERA_SIM_FAULT_OUT_OF_BOUNDS = 3,       // memory outside every allocation, a segment or the registers
+    TESSERA_SIM_FAULT_MISALIGNED = 4,          // an address that the instruction does not take
+    TESSERA_SIM_FAULT_READ_ONLY = 5,           // a store to code or constants
+    TESSERA_SIM_FAULT_TRAP = 6,                // s_trap, as of abort()
+    TESSERA_SIM_FAULT_RUNAWAY = 7,             // more instructions than tessera_sim_launch_args.max_instructions
+    TESSERA_SIM_FAULT_COUNT
+} tessera_sim_fault;
+
+// One fault and its place. Strings live during the callback.
+typedef struct tessera_sim_report {
+    tessera_sim_fault fault;
+    const char *kernel;         // name
+    uint32_t workgroup[3];      //
+    uint32_t wave;              // in the workgroup
+    int32_t lane;               // the first that did it; -1: the wave as a whole
+    uint64_t pc;                // byte offset from the kernel's first instruction (may lie in a function it called)
+    const char *function;       // symbol that holds the instruction, "" if none
+    uint64_t function_offset;   // bytes from that symbol
+    const char *instruction;    // text
+    uint64_t address;           // of the access; 0 where there is none
+    const char *text;           // the whole report as one line
+} tessera_sim_report;
+
+typedef void (*tessera_sim_report_fn)(void *user, const tessera_sim_report *report);
+
+// Faults go to `fn`, one call at a time, from any thread; the launch that faulted ends and returns
+// TESSERA_ERROR_DEVICE. NULL, the default: only tessera_sim_last_error() tells.
+TESSERA_API void tessera_sim_set_report(tessera_sim *sim, tessera_sim_report_fn fn, void *user);
+
+// The name of a fault, such as "out of bounds".
+TESSERA_API const char *tessera_sim_fault_string(tessera_sim_fault fault);
+
+// ---- Memory. Device addresses are host addresses; kernels may touch only what is registered here.
+
+// `bytes` of memory, 256-byte aligned, filled with 0xcd so that what nobody wrote does not look like zeros.
+// 0 bytes give NULL. tessera_sim_free(NULL) is allowed.
+TESSERA_API tessera_status tessera_sim_malloc(tessera_sim *sim, size_t bytes, void **out);
+TESSERA_API tessera_status tessera_sim_free(tessera_sim *sim, void *address);
+
+// Lends the caller's memory to kernels until it is unregistered. It may overlap nothing registered.
+TESSERA_API tessera_status tessera_sim_register(tessera_sim *sim, void *address, size_t bytes);
+TESSERA_API tessera_status tessera_sim_unregister(tessera_sim *sim, void *address);
+
+// Whether `address` lies in an allocation, and where that starts and how many bytes it has.
+TESSERA_API bool tessera_sim_find(tessera_sim *sim, const void *address, void **base, size_t *bytes);
+
+// ---- Code
+
+// Loads a code object: an ELF image of code object version 3 to 6, copied, relocated and checked against the
+// architecture. Unloading a module needs that no launch of it is under way; NULL is allowed.
+TESSERA_API tessera_status tessera_sim_load(tessera_sim *sim, const void *image, size_t bytes,
+                                            tessera_sim_module **out);
+TESSERA_API void tessera_sim_unload(tessera_sim_module *module);
+
+TESSERA_API size_t tessera_sim_kernel_count(const tessera_sim_module *module);
+TESSERA_API const tessera_sim_kernel *tessera_sim_kernel_at(const tessera_sim_module *module, size_t index);
+TESSERA_API const tessera_sim_kernel *tessera_sim_kernel_find(const tessera_sim_module *module, const char *name);
+
+// Address and size of a global variable of the module.
+TESSERA_API tessera_status tessera_sim_global(const tessera_sim_module *module, const char *name, void **address,
+                                              size_t *bytes);
+
+// An argument as the code object's metadata describes it. Strings live as long as the module.
+typedef struct tessera_sim_argument {
+    const char *name;       // "" where the compiler wrote none
+    const char *value_kind; // "global_buffer", "by_value", "hidden_block_count_x", ...
+    uint32_t offset, size;  // bytes in the kernarg segment
+} tessera_sim_argument;
+
+typedef struct tessera_sim_kernel_info {
+    const char *name;
+    uint32_t kernarg_bytes;          // with the hidden arguments
+    uint32_t explicit_kernarg_bytes; // without them: what a caller gives
+    uint32_t lds_bytes;              // static
+    uint32_t private_bytes;          // a lane's scratch
+    uint32_t vgprs, agprs, sgprs;
+    uint32_t vgpr_spills, sgpr_spills;
+    uint32_t max_workgroup_size;
+    size_t argument_count;
+    const tessera_sim_argument *arguments;
+} tessera_sim_kernel_info;
+
+TESSERA_API const tessera_sim_kernel_info *tessera_sim_kernel_get_info(const tessera_sim_kernel *kernel);
+
+// ---- Running
+
+typedef struct tessera_sim_launch_args {
+    size_t struct_size;         // sizeof(tessera_sim_launch_args)
+    uint32_t grid[3];           // work-items; the last workgroup of an axis may be a partial one
+    uint32_t block[3];          // work-items of a workgroup
+    uint32_t dynamic_lds_bytes; // behind the static ones
+    uint32_t stack_bytes;       // a lane's scratch for kernels with calls of unknown depth; 0: 16 KiB
+    const void *kernarg;        // explicit arguments, laid out as the kernel has them
+    size_t kernarg_bytes;
+    uint64_t max_instructions;  // of one wave; 0: no limit
+} tessera_sim_launch_args;
+
+// What a launch did.
+typedef struct tessera_sim_launch_stats {
+    uint64_t waves;
+    uint64_t instructions; // of all waves
+} tessera_sim_launch_stats;
+
+// Runs the kernel to its end. Hidden arguments are filled in. `stats` may be NULL.
+TESSERA_API tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args,
+                                              tessera_sim_launch_stats *stats);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// From bytes to instructions that are ready to run, each decoded once; and what may be said of a kernel's code.
+#include "internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "semantics.h"
+
+static const struct sim_semantics_list *const lists[] = {
+    &tessera_sim_scalar,        &tessera_sim_scalar_control, &tessera_sim_scalar_memory,  &tessera_sim_vector_integer,
+    &tessera_sim_vector_float,  &tessera_sim_vector_convert, &tessera_sim_vector_compare, &tessera_sim_lane_moves,
+    &tessera_sim_vector_memory, &tessera_sim_lds_list,       &tessera_sim_matrix,
+};
+
+static const struct sim_semantics *by_op[SIM_OPS];
+static pthread_once_t by_op_once = PTHREAD_ONCE_INIT;
+
+static void fill_by_op(void) {
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
+        for (size_t k = 0; k < lists[i]->count; k++) by_op[lists[i]->rows[k].op] = &lists[i]->rows[k];
+}
+
+const struct sim_semantics *tessera_sim_find_semantics(uint16_t op) {
+    pthread_once(&by_op_once, fill_by_op);
+    return op < SIM_OPS ? by_op[op] : NULL;
+}
+
+static void undecodable(struct sim_wave *wave, uintptr_t pc, size_t words, enum sim_decode_error error) {
+    uint32_t word[2] = {0};
+    memcpy(word, (const void *)pc, words > 1 ? 8 : 4);
+    wave->code = NULL;
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNKNOWN_INSTRUCTION, -1, 0, "%08x %08x: %s", word[0], word[1],
+                        tessera_sim_decode_error_name(error));
+}
+
+static void unimplemented(struct sim_wave *wave, const struct sim_code *code) {
+    (void)code;
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "the simulator lacks this instruction");
+}
+
+static struct sim_code *decode(struct sim_wave *wave, uintptr_t pc, size_t words) {
+    struct sim_code *code = calloc(1, sizeof *code);
+    if (!code) abort();
+    const enum sim_decode_error error =
+        tessera_sim_decode(wave->group->launch->sim->arch, (const uint32_t *)pc, words, &code->inst);
+    if (error != SIM_DECODED) {
+        free(code);
+        undecodable(wave, pc, words, error);
+        return NULL;
+    }
+    const struct sim_semantics *semantics = tessera_sim_find_semantics(code->inst.row->op);
+    code->size = code->inst.size;
+    code->execute = unimplemented;
+    for (unsigned i = 0; i < code->inst.row->fields; i++) {
+        const struct sim_field *field = &code->inst.row->field[i];
+        if (field->slot < SIM_SLOTS) code->element[field->slot] = (uint8_t)field->element;
+    }
+    if (semantics) {
+        code->execute = semantics->execute;
+        code->lanes = semantics->lanes;
+        code->detail = semantics->detail;
+    }
+    return code;
+}
+
+const struct sim_code *tessera_sim_fetch(struct sim_wave *wave, uintptr_t pc) {
+    tessera_sim_module *module = wave->group->launch->kernel->module;
+    const uintptr_t offset = pc - module->code_base;
+    if (offset >= module->code_bytes || offset % 4 != 0) {
+        wave->code = NULL;
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, -1, pc, "execution left the code");
+        return NULL;
+    }
+    struct sim_code *code = atomic_load_explicit(&module->code[offset / 4], memory_order_acquire);
+    if (code) return code;
+    struct sim_code *fresh = decode(wave, pc, (module->code_bytes - offset) / 4);
+    if (fresh && !atomic_compare_exchange_strong(&module->code[offset / 4], &code, fresh)) {
+        free(fresh); // another thread was first
+        return code;
+    }
+    return fresh;
+}
+
+// All code of the module is searched: a superset of what the kernel runs.
+bool tessera_sim_has_atomics(const tessera_sim_kernel *kernel) {
+    const tessera_sim_module *module = kernel->module;
+    const uint32_t *words = (const uint32_t *)module->code_base;
+    const size_t count = module->code_bytes / 4;
+    struct sim_inst inst;
+    for (size_t at = 0; at < count;) {
+        const bool good = tessera_sim_decode(module->sim->arch, words + at, count - at, &inst) == SIM_DECODED;
+        if (good && inst.format >= SIM_MUBUF && strstr(inst.row->mnemonic, "atomic")) return true;
+        at += good ? inst.size / 4 : 1;
+    }
+    return false;
+}

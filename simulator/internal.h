@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: MIT
+// What the files of the simulator share. Nothing here is exported.
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "decode.h"
+#include "tessera/simulator.h"
+
+enum { SIM_LANES = 64, SIM_SGPRS = 128, SIM_VGPRS = 256 };
+
+// ---- errors (api.c)
+
+// Sets this thread's last error and returns `status`.
+tessera_status tessera_sim_fail(tessera_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+// ---- memory (memory.c)
+
+struct sim_range {
+    uintptr_t base;
+    size_t bytes;
+    bool read_only;
+    bool owned; // allocated by tessera_sim_malloc
+};
+
+// Ranges that kernels may touch, in order of their addresses.
+struct sim_memory {
+    pthread_rwlock_t lock;
+    struct sim_range *ranges;
+    size_t count, capacity;
+};
+
+void tessera_sim_memory_open(struct sim_memory *memory);
+void tessera_sim_memory_close(struct sim_memory *memory);
+tessera_status tessera_sim_memory_add(struct sim_memory *memory, struct sim_range range);
+bool tessera_sim_memory_remove(struct sim_memory *memory, uintptr_t base, bool owned);
+// The range that holds `address`; one of 0 bytes where none does.
+struct sim_range tessera_sim_memory_find(struct sim_memory *memory, uintptr_t address);
+
+// ---- the GPU
+
+struct tessera_sim {
+    enum sim_arch arch;
+    int threads;
+    struct sim_memory memory;
+    pthread_mutex_t lock; // of the list of modules and of the report callback
+    tessera_sim_module *modules;
+    tessera_sim_report_fn report;
+    void *report_user;
+};
+
+extern const char *const tessera_sim_arch_names[SIM_ARCHS];
+uint32_t tessera_sim_lds_limit(enum sim_arch arch);
+
+// ---- code objects (elf.c, metadata.c)
+
+// The kernel descriptor, as the code object holds it.
+struct sim_descriptor {
+    uint32_t group_segment_fixed_size;
+    uint32_t private_segment_fixed_size;
+    uint32_t kernarg_size;
+    uint32_t reserved0;
+    int64_t kernel_code_entry_byte_offset;
+    uint8_t reserved1[20];
+    uint32_t compute_pgm_rsrc3, compute_pgm_rsrc1, compute_pgm_rsrc2;
+    uint16_t kernel_code_properties;
+    uint16_t kernarg_preload;
+    uint8_t reserved2[4];
+};
+
+struct tessera_sim_kernel {
+    tessera_sim_module *module;
+    tessera_sim_kernel_info info;
+    struct sim_descriptor descriptor;
+    uintptr_t descriptor_address, entry;
+    bool dynamic_stack;
+    tessera_sim_argument *arguments;
+};
+
+struct sim_symbol {
+    const char *name;
+    uintptr_t address;
+    size_t bytes;
+    uint8_t type; // STT_*
+};
+
+struct sim_code;
+
+struct tessera_sim_module {
+    tessera_sim *sim;
+    tessera_sim_module *next;
+    uint8_t *memory; // the loaded segments
+    size_t bytes;
+    uintptr_t ranges[16]; // registered segments
+    size_t range_count;
+    uintptr_t code_base; // the executable segment
+    size_t code_bytes;
+    _Atomic(struct sim_code *) *code; // one entry a word, filled as instructions are reached
+    struct sim_symbol *symbols;       // defined ones, by address
+    size_t symbol_count;
+    tessera_sim_kernel *kernels;
+    size_t kernel_count;
+    struct sim_names *names; // strings of the metadata and of symbols
+};
+
+// Fills in what the metadata note says of the module's kernels.
+tessera_status tessera_sim_read_metadata(tessera_sim_module *module, const uint8_t *note, size_t bytes);
+// A copy of a string that lives as long as the module; NULL when out of memory.
+const char *tessera_sim_keep_string(tessera_sim_module *module, const char *text, size_t length);
+void tessera_sim_free_strings(tessera_sim_module *module);
+
+// ---- instructions
+
+struct sim_wave;
+struct sim_alu;
+
+typedef void (*sim_execute)(struct sim_wave *wave, const struct sim_code *code);
+typedef void (*sim_lanes)(struct sim_alu *alu);
+
+// What an instruction does: `execute` moves operands, `lanes` is the arithmetic over 64 lanes for those that share an
+// `execute`; `detail` is its parameter (bytes of an access, index in a table, flags), as each file says.
+struct sim_semantics {
+    uint16_t op; // enum sim_op
+    sim_execute execute;
+    sim_lanes lanes;
+    uint32_t detail;
+};
+
+struct sim_semantics_list {
+    const struct sim_semantics *rows;
+    size_t count;
+};
+
+// NULL where the simulator lacks the instruction.
+const struct sim_semantics *tessera_sim_find_semantics(uint16_t op);
+
+// An instruction ready to run.
+struct sim_code {
+    sim_execute execute;
+    sim_lanes lanes;
+    uint32_t detail;
+    uint8_t size;
+    uint8_t element[SIM_SLOTS]; // bits of an element of each operand; a packed one has several
+    struct sim_inst inst;
+};
+
+// The instruction at `pc`, decoded if need be; NULL after a fault.
+const struct sim_code *tessera_sim_fetch(struct sim_wave *wave, uintptr_t pc);
+
+// ---- waves
+
+enum sim_wave_state { SIM_RUNNING, SIM_AT_BARRIER, SIM_ENDED, SIM_FAULTED };
+
+struct sim_group;
+
+typedef uint32_t sim_vgpr[SIM_LANES];
+
+struct sim_wave {
+    uintptr_t pc, next_pc;
+    enum sim_wave_state state;
+    bool scc;
+    bool special_floats; // MODE asks for a rounding or flushing that is not the default
+    uint32_t mode;       // hwreg MODE
+    uint32_t index;      // in the workgroup
+    uint32_t vgprs, agprs; // how many exist
+    struct sim_group *group;
+    const struct sim_code *code; // the instruction that runs
+    uint64_t executed;
+    uint64_t limit;          // instructions after which it runs away
+    struct sim_range range;  // memory touched last
+    uint8_t *scratch;        // this wave's, lanes interleaved by words
+    uint32_t scratch_offset; // from the launch's scratch base
+    uint32_t sgpr[SIM_SGPRS] __attribute__((aligned(8)));
+    uint64_t exec_of_lanes;  // EXEC that exec_lanes was made from
+    uint32_t exec_lanes[SIM_LANES] __attribute__((aligned(64))); // all ones: active
+    sim_vgpr vgpr[2 * SIM_VGPRS] __attribute__((aligned(64)));   // VGPRs, then AGPRs
+};
+
+// A fault of one workgroup, before it becomes a report.
+struct sim_trouble {
+    tessera_sim_fault fault;
+    uint64_t workgroup;
+    uint32_t id[3];
+    uint32_t wave;
+    int32_t lane;
+    uintptr_t pc;
+    uint64_t address;
+    char instruction[128];
+    char what[160];
+};
+
+struct sim_launch;
+
+// A workgroup while it runs; a host thread uses one for all its workgroups.
+struct sim_group {
+    struct sim_launch *launch;
+    uint64_t number; // in order of x, y, z
+    uint32_t id[3];
+    uint32_t size[3]; // work-items; smaller than the block at the grid's end
+    uint32_t wave_count;
+    struct sim_wave *waves;
+    uint8_t *lds;
+    uint32_t lds_bytes;
+    uint8_t *scratch; // of all waves
+    struct sim_trouble trouble;
+};
+
+struct sim_launch {
+    tessera_sim *sim;
+    const tessera_sim_kernel *kernel;
+    const tessera_sim_launch_args *args;
+    uint32_t groups[3];
+    uint64_t group_count;
+    uint32_t waves_per_group;
+    uint32_t lds_bytes;
+    uint32_t lane_scratch_bytes;
+    uint8_t *system; // what the launch lends to the kernel's system pointers: see dispatch.c
+    uint8_t *kernarg;
+    atomic_uint_fast64_t next_group;
+    atomic_uint_fast64_t faulted_group; // the lowest one
+    pthread_mutex_t lock;               // of trouble and instructions
+    struct sim_trouble trouble;
+    uint64_t instructions;
+};
+
+// Starts the group's waves, and runs them to their end or to a fault (wave.c).
+void tessera_sim_group_run(struct sim_group *group);
+
+// Notes a fault of the running instruction and stops the wave. `lane` -1: the wave as a whole.
+void tessera_sim_trouble(struct sim_wave *wave, tessera_sim_fault fault, int lane, uint64_t address, const char *format,
+                         ...) __attribute__((format(printf, 5, 6)));
+// Tells the caller of the launch's fault, and returns the status of the launch.
+tessera_status tessera_sim_report_trouble(struct sim_launch *launch);
+
+// Whether the kernel's module has atomics on global memory, so that its result may depend on the order of workgroups.
+bool tessera_sim_has_atomics(const tessera_sim_kernel *kernel);
+
+enum { SIM_MODE_INDEX = 1 << 27 }; // of hwreg MODE: M0 indexes VGPRs
+void tessera_sim_set_mode(struct sim_wave *wave, uint32_t mode);
+
+// ---- memory accesses (access.c)
+
+static inline bool sim_in_range(const struct sim_range *range, uint64_t address, size_t bytes) {
+    return address - range->base < range->bytes && bytes <= range->bytes - (address - range->base);
+}
+
+// Whether `bytes` at `address` are the kernel's to load or store; notes a fault of the lane where not.
+bool tessera_sim_may_touch(struct sim_wave *wave, int lane, uint64_t address, size_t bytes, bool store);
+
+// LDS at `address`; NULL after a fault of the lane (lds.c).
+uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes);
+
+// Addresses that FLAT instructions take as LDS and scratch.
+#define SIM_SHARED_APERTURE UINT64_C(0x0001000000000000)
+#define SIM_PRIVATE_APERTURE UINT64_C(0x0002000000000000)
+enum { SIM_APERTURE_SHIFT = 32 };
+
+// ---- registers
+
+static inline uint64_t sim_get_sgpr64(const struct sim_wave *wave, unsigned index) {
+    return wave->sgpr[index] | (uint64_t)wave->sgpr[index + 1] << 32;
+}
+
+static inline void sim_set_sgpr64(struct sim_wave *wave, unsigned index, uint64_t value) {
+    wave->sgpr[index] = (uint32_t)value;
+    wave->sgpr[index + 1] = (uint32_t)(value >> 32);
+}
+
+static inline uint64_t sim_exec(const struct sim_wave *wave) { return sim_get_sgpr64(wave, SIM_EXEC); }
+
+// Waves' registers for an operand; `more` registers from it must exist. NULL after a fault.
+sim_vgpr *tessera_sim_registers(struct sim_wave *wave, const struct sim_operand *operand, unsigned count);
+
+// A scalar operand's bits: SGPRs, constants and special registers, 32 or 64 of them.
+uint64_t tessera_sim_read_scalar(struct sim_wave *wave, const struct sim_operand *operand);
+void tessera_sim_write_scalar(struct sim_wave *wave, const struct sim_operand *operand, uint64_t value);
+
+// exec_lanes, made anew where EXEC has changed.
+const uint32_t *tessera_sim_exec_lanes(struct sim_wave *wave);

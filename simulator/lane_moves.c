@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: MIT
+// Vector instructions that move values between lanes, or between lanes and scalars.
+#include "semantics.h"
+#include "vector.h"
+
+static void nothing(struct sim_wave *wave, const struct sim_code *code) {
+    (void)wave;
+    (void)code;
+}
+
+static void read_first_lane(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    uint32_t words[SIM_LANES];
+    const uint32_t *from = tessera_sim_read_vector(wave, &code->inst.op[SIM_SRC0], 0, words);
+    if (from) tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], from[exec ? __builtin_ctzll(exec) : 0]);
+}
+
+static void read_lane(struct sim_wave *wave, const struct sim_code *code) {
+    uint32_t words[SIM_LANES];
+    const uint32_t *from = tessera_sim_read_vector(wave, &code->inst.op[SIM_SRC0], 0, words);
+    const uint32_t lane = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]) & 63;
+    if (from) tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], from[lane]);
+}
+
+static void write_lane(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t value = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]);
+    const uint32_t lane = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]) & 63;
+    sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], 1);
+    if (to) to[0][lane] = value;
+}
+
+static void swap(struct sim_wave *wave, const struct sim_code *code) {
+    sim_vgpr *a = tessera_sim_registers(wave, &code->inst.op[SIM_DST], 1);
+    sim_vgpr *b = tessera_sim_registers(wave, &code->inst.op[SIM_SRC0], 1);
+    const uint64_t exec = sim_exec(wave);
+    if (!a || !b) return;
+    for (int i = 0; i < SIM_LANES; i++) {
+        if (!(exec >> i & 1)) continue;
+        const uint32_t kept = a[0][i];
+        a[0][i] = b[0][i];
+        b[0][i] = kept;
+    }
+}
+
+// v_permlane16_swap and v_permlane32_swap: odd rows (of `detail` lanes) of the first register change places with even
+// rows of the second. EXEC masks writes; bound_ctrl and fi are not modelled.
+static void permlane_swap(struct sim_wave *wave, const struct sim_code *code) {
+    sim_vgpr *a = tessera_sim_registers(wave, &code->inst.op[SIM_DST], 1);
+    sim_vgpr *b = tessera_sim_registers(wave, &code->inst.op[SIM_SRC0], 1);
+    const int row = (int)code->detail;
+    if (!a || !b) return;
+    if (sim_exec(wave) != UINT64_MAX) {
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "a swap of rows with lanes off");
+        return;
+    }
+    for (int i = 0; i < SIM_LANES; i++) {
+        if (i / row % 2 == 0) continue;
+        const uint32_t kept = a[0][i];
+        a[0][i] = b[0][i - row];
+        b[0][i - row] = kept;
+    }
+}
+
+#define ROW(op, execute, detail)                                                                                       \
+    { SIM_OP_V_##op, execute, NULL, detail }
+static const struct sim_semantics rows[] = {
+    ROW(NOP, nothing, 0),
+    ROW(CLREXCP, nothing, 0),
+    ROW(READFIRSTLANE_B32, read_first_lane, 0),
+    ROW(READLANE_B32, read_lane, 0),
+    ROW(WRITELANE_B32, write_lane, 0),
+    ROW(SWAP_B32, swap, 0),
+    ROW(PERMLANE16_SWAP_B32, permlane_swap, 16),
+    ROW(PERMLANE32_SWAP_B32, permlane_swap, 32),
+};
+const struct sim_semantics_list tessera_sim_lane_moves = {rows, sizeof rows / sizeof *rows};

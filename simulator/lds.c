@@ -1,0 +1,301 @@
+// SPDX-License-Identifier: MIT
+// DS: loads, stores and atomics of LDS, and moves between lanes that go through its crossbar.
+#include "atomics.h"
+#include "semantics.h"
+#include "vector.h"
+
+uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes) {
+    struct sim_group *group = wave->group;
+    if (address < group->lds_bytes && bytes <= group->lds_bytes - address) return group->lds + address;
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
+                        "LDS address %u, %u bytes, but the workgroup has %u", address, bytes, group->lds_bytes);
+    return NULL;
+}
+
+// detail of a row
+enum {
+    BYTES = 0x1f, // of one access
+    SIGNED = 1 << 5,
+    D16 = 1 << 6,
+    D16_HIGH = 1 << 7,
+    PAIR = 1 << 8,     // two accesses, offsets in elements
+    STRIDE64 = 1 << 9, // in 64s of them
+    RETURNS = 1 << 10,
+    ATOMIC_SHIFT = 16,
+};
+
+static bool is_lds(struct sim_wave *wave, const struct sim_code *code) {
+    if (code->inst.gds) tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "global data share");
+    return !code->inst.gds;
+}
+
+static const uint32_t *addresses(struct sim_wave *wave, const struct sim_code *code) {
+    sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_ADDR], 1);
+    return registers ? registers[0] : NULL;
+}
+
+// Byte offsets of the one or two accesses.
+static unsigned offsets(const struct sim_code *code, uint32_t *out) {
+    const uint32_t unit = (code->detail & BYTES) * (code->detail & STRIDE64 ? 64 : 1);
+    out[0] = (uint32_t)code->inst.offset;
+    if (!(code->detail & PAIR)) return 1;
+    out[0] = (uint32_t)(code->inst.offset & 0xff) * unit;
+    out[1] = code->inst.offset1 * unit;
+    return 2;
+}
+
+static uint32_t extend(uint32_t detail, uint32_t word) {
+    const unsigned bits = 8 * (detail & BYTES);
+    if (bits >= 32) return word;
+    word &= (1u << bits) - 1;
+    return detail & SIGNED ? (uint32_t)((int32_t)(word << (32 - bits)) >> (32 - bits)) : word;
+}
+
+static uint32_t merge(uint32_t detail, uint32_t old, uint32_t word) {
+    if (detail & D16_HIGH) return (old & 0xffff) | word << 16;
+    if (detail & D16) return (old & 0xffff0000) | (word & 0xffff);
+    return word;
+}
+
+static void read(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
+    const uint64_t exec = sim_exec(wave);
+    uint32_t offset[2];
+    const unsigned count = offsets(code, offset);
+    if (exec == 0 || !is_lds(wave, code)) return;
+    const uint32_t *address = addresses(wave, code);
+    sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], words * count);
+    if (!address || !to) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint32_t data[8] = {0};
+        if (!(exec >> lane & 1)) continue;
+        for (unsigned k = 0; k < count; k++) {
+            const uint8_t *lds = tessera_sim_lds(wave, lane, address[lane] + offset[k], bytes);
+            if (!lds) return;
+            memcpy(&data[k * words], lds, bytes);
+        }
+        if (bytes < 4) data[0] = merge(code->detail, to[0][lane], extend(code->detail, data[0]));
+        for (uint32_t k = 0; k < words * count; k++) to[k][lane] = data[k];
+    }
+}
+
+static void write(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
+    const uint64_t exec = sim_exec(wave);
+    uint32_t offset[2];
+    const unsigned count = offsets(code, offset);
+    if (exec == 0 || !is_lds(wave, code)) return;
+    const uint32_t *address = addresses(wave, code);
+    sim_vgpr *from[2] = {tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words), NULL};
+    if (count == 2) from[1] = tessera_sim_registers(wave, &code->inst.op[SIM_DATA2], words);
+    if (!address || !from[0] || (count == 2 && !from[1])) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        if (!(exec >> lane & 1)) continue;
+        for (unsigned k = 0; k < count; k++) {
+            uint32_t data[4];
+            for (uint32_t w = 0; w < words; w++) data[w] = from[k][w][lane];
+            if (code->detail & D16_HIGH) data[0] >>= 16;
+            uint8_t *lds = tessera_sim_lds(wave, lane, address[lane] + offset[k], bytes);
+            if (!lds) return;
+            memcpy(lds, data, bytes);
+        }
+    }
+}
+
+static uint64_t lane_value(sim_vgpr *registers, int lane, uint32_t words) {
+    if (!registers) return 0;
+    return words == 1 ? registers[0][lane] : registers[0][lane] | (uint64_t)registers[1][lane] << 32;
+}
+
+static void atomic(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_inst *inst = &code->inst;
+    const enum sim_atomic what = (enum sim_atomic)(code->detail >> ATOMIC_SHIFT);
+    const uint32_t bytes = code->detail & BYTES, words = bytes / 4;
+    const uint64_t exec = sim_exec(wave);
+    uint32_t offset[2];
+    const unsigned count = offsets(code, offset);
+    if (exec == 0 || !is_lds(wave, code)) return;
+    const uint32_t *address = addresses(wave, code);
+    const bool second = inst->op[SIM_DATA2].kind != SIM_ABSENT, returns = code->detail & RETURNS;
+    sim_vgpr *first_data = tessera_sim_registers(wave, &inst->op[SIM_DATA], words);
+    sim_vgpr *second_data = second ? tessera_sim_registers(wave, &inst->op[SIM_DATA2], words) : NULL;
+    sim_vgpr *to = returns ? tessera_sim_registers(wave, &inst->op[SIM_DST], words * count) : NULL;
+    if (!address || !first_data || (second && !second_data) || (returns && !to)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        if (!(exec >> lane & 1)) continue;
+        uint64_t data[2] = {lane_value(first_data, lane, words), lane_value(second_data, lane, words)}, old[2] = {0};
+        for (unsigned k = 0; k < count; k++) {
+            const uint32_t at = address[lane] + offset[k];
+            uint8_t *lds = tessera_sim_lds(wave, lane, at, bytes);
+            if (!lds) return;
+            if (at % bytes != 0) {
+                tessera_sim_trouble(wave, TESSERA_SIM_FAULT_MISALIGNED, lane, at, "an atomic of %u bytes at LDS %u",
+                                    bytes, at);
+                return;
+            }
+            memcpy(&old[k], lds, bytes);
+            // cmpst and mskor: the first operand is compared or the mask, the second the value. Pairs have one each.
+            const uint64_t value = count == 2 ? data[k] : second ? data[1] : data[0], other = data[0];
+            const uint64_t fresh = words == 1
+                                       ? tessera_sim_atomic32(what, (uint32_t)old[k], (uint32_t)value, (uint32_t)other)
+                                       : tessera_sim_atomic64(what, old[k], value, other);
+            memcpy(lds, &fresh, bytes);
+        }
+        for (unsigned k = 0; to && k < count; k++) {
+            to[k * words][lane] = (uint32_t)old[k];
+            if (words == 2) to[k * words + 1][lane] = (uint32_t)(old[k] >> 32);
+        }
+    }
+}
+
+// ---- lanes through the crossbar; nothing is stored
+
+static void bpermute(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    const uint32_t *address = addresses(wave, code);
+    sim_vgpr *from = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 1);
+    uint32_t result[SIM_LANES];
+    if (!address || !from) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const uint32_t source = (address[lane] + (uint32_t)code->inst.offset) >> 2 & 63;
+        result[lane] = exec >> source & 1 ? from[0][source] : 0;
+    }
+    tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
+}
+
+static void permute(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    const uint32_t *address = addresses(wave, code);
+    sim_vgpr *from = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 1);
+    uint32_t result[SIM_LANES] = {0};
+    if (!address || !from) return;
+    for (int lane = 0; lane < SIM_LANES; lane++)
+        if (exec >> lane & 1) result[(address[lane] + (uint32_t)code->inst.offset) >> 2 & 63] = from[0][lane];
+    tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
+}
+
+// The lane that ds_swizzle reads.
+static int swizzle_source(uint32_t pattern, int lane) {
+    if (pattern >= 0xe000) return -1; // FFT
+    if (pattern >= 0xc000) {          // rotate within 32
+        const int count = (int)(pattern >> 5 & 31), mask = (int)(pattern & 31), column = lane & 31;
+        const int moved = pattern >> 10 & 1 ? column - count : column + count;
+        return (lane & ~31) | ((column & mask) | (moved & 31 & ~mask));
+    }
+    if (pattern & 0x8000) return (lane & ~3) | (int)(pattern >> 2 * (lane & 3) & 3);
+    const int and_mask = (int)(pattern & 31), or_mask = (int)(pattern >> 5 & 31), xor_mask = (int)(pattern >> 10 & 31);
+    return (lane & ~31) | ((((lane & 31) & and_mask) | or_mask) ^ xor_mask);
+}
+
+static void swizzle(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    // What moves stands in the address operand.
+    sim_vgpr *from = tessera_sim_registers(wave, &code->inst.op[SIM_ADDR], 1);
+    uint32_t result[SIM_LANES];
+    if (!from) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const int source = swizzle_source((uint32_t)code->inst.offset & 0xffff, lane);
+        if (source < 0) {
+            tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "the FFT pattern of ds_swizzle");
+            return;
+        }
+        result[lane] = exec >> source & 1 ? from[0][source] : 0;
+    }
+    tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
+}
+
+static void nothing(struct sim_wave *wave, const struct sim_code *code) {
+    (void)wave;
+    (void)code;
+}
+
+#define READ(op, detail)                                                                                               \
+    { SIM_OP_DS_READ##op, read, NULL, detail }
+#define WRITE(op, detail)                                                                                              \
+    { SIM_OP_DS_WRITE##op, write, NULL, detail }
+#define ATOMIC_DETAIL(what, detail) ((uint32_t)SIM_ATOMIC_##what << ATOMIC_SHIFT | (detail))
+#define ATOMIC(name, type, what, bytes)                                                                                \
+    {SIM_OP_DS_##name##_##type, atomic, NULL, ATOMIC_DETAIL(what, bytes)}, {                                           \
+        SIM_OP_DS_##name##_RTN_##type, atomic, NULL, ATOMIC_DETAIL(what, (bytes) | RETURNS)                            \
+    }
+#define RETURNING(name, what, detail)                                                                                  \
+    { SIM_OP_DS_##name, atomic, NULL, ATOMIC_DETAIL(what, (detail) | RETURNS) }
+static const struct sim_semantics rows[] = {
+    READ(_B32, 4),
+    READ(_B64, 8),
+    READ(_B96, 12),
+    READ(_B128, 16),
+    READ(_U8, 1),
+    READ(_I8, 1 | SIGNED),
+    READ(_U16, 2),
+    READ(_I16, 2 | SIGNED),
+    READ(_U8_D16, 1 | D16),
+    READ(_U8_D16_HI, 1 | D16_HIGH),
+    READ(_I8_D16, 1 | SIGNED | D16),
+    READ(_I8_D16_HI, 1 | SIGNED | D16_HIGH),
+    READ(_U16_D16, 2 | D16),
+    READ(_U16_D16_HI, 2 | D16_HIGH),
+    READ(2_B32, 4 | PAIR),
+    READ(2_B64, 8 | PAIR),
+    READ(2ST64_B32, 4 | PAIR | STRIDE64),
+    READ(2ST64_B64, 8 | PAIR | STRIDE64),
+    WRITE(_B8, 1),
+    WRITE(_B16, 2),
+    WRITE(_B8_D16_HI, 1 | D16_HIGH),
+    WRITE(_B16_D16_HI, 2 | D16_HIGH),
+    WRITE(_B32, 4),
+    WRITE(_B64, 8),
+    WRITE(_B96, 12),
+    WRITE(_B128, 16),
+    WRITE(2_B32, 4 | PAIR),
+    WRITE(2_B64, 8 | PAIR),
+    WRITE(2ST64_B32, 4 | PAIR | STRIDE64),
+    WRITE(2ST64_B64, 8 | PAIR | STRIDE64),
+    ATOMIC(ADD, U32, ADD, 4),
+    ATOMIC(SUB, U32, SUB, 4),
+    ATOMIC(RSUB, U32, RSUB, 4),
+    ATOMIC(INC, U32, INC, 4),
+    ATOMIC(DEC, U32, DEC, 4),
+    ATOMIC(MIN, I32, SMIN, 4),
+    ATOMIC(MAX, I32, SMAX, 4),
+    ATOMIC(MIN, U32, UMIN, 4),
+    ATOMIC(MAX, U32, UMAX, 4),
+    ATOMIC(AND, B32, AND, 4),
+    ATOMIC(OR, B32, OR, 4),
+    ATOMIC(XOR, B32, XOR, 4),
+    ATOMIC(MSKOR, B32, MSKOR, 4),
+    ATOMIC(CMPST, B32, CMPSWAP, 4),
+    ATOMIC(ADD, F32, ADD_F, 4),
+    ATOMIC(MIN, F32, MIN_F, 4),
+    ATOMIC(MAX, F32, MAX_F, 4),
+    ATOMIC(ADD, U64, ADD, 8),
+    ATOMIC(SUB, U64, SUB, 8),
+    ATOMIC(RSUB, U64, RSUB, 8),
+    ATOMIC(INC, U64, INC, 8),
+    ATOMIC(DEC, U64, DEC, 8),
+    ATOMIC(MIN, I64, SMIN, 8),
+    ATOMIC(MAX, I64, SMAX, 8),
+    ATOMIC(MIN, U64, UMIN, 8),
+    ATOMIC(MAX, U64, UMAX, 8),
+    ATOMIC(AND, B64, AND, 8),
+    ATOMIC(OR, B64, OR, 8),
+    ATOMIC(XOR, B64, XOR, 8),
+    ATOMIC(MSKOR, B64, MSKOR, 8),
+    ATOMIC(CMPST, B64, CMPSWAP, 8),
+    ATOMIC(ADD, F64, ADD_F, 8),
+    ATOMIC(MIN, F64, MIN_F, 8),
+    ATOMIC(MAX, F64, MAX_F, 8),
+    ATOMIC(PK_ADD, F16, PK_ADD_F16, 4),
+    ATOMIC(PK_ADD, BF16, PK_ADD_BF16, 4),
+    RETURNING(WRXCHG_RTN_B32, SWAP, 4),
+    RETURNING(WRXCHG_RTN_B64, SWAP, 8),
+    RETURNING(WRXCHG2_RTN_B32, SWAP, 4 | PAIR),
+    RETURNING(WRXCHG2_RTN_B64, SWAP, 8 | PAIR),
+    RETURNING(WRXCHG2ST64_RTN_B32, SWAP, 4 | PAIR | STRIDE64),
+    RETURNING(WRXCHG2ST64_RTN_B64, SWAP, 8 | PAIR | STRIDE64),
+    {SIM_OP_DS_BPERMUTE_B32, bpermute, NULL, 0},
+    {SIM_OP_DS_PERMUTE_B32, permute, NULL, 0},
+    {SIM_OP_DS_SWIZZLE_B32, swizzle, NULL, 0},
+    {SIM_OP_DS_NOP, nothing, NULL, 0},
+};
+const struct sim_semantics_list tessera_sim_lds_list = {rows, sizeof rows / sizeof *rows};

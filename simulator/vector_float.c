@@ -1,0 +1,449 @@
+// SPDX-License-Identifier: MIT
+// Floating-point arithmetic of the vector ALU in 16, 32 and 64 bits, and the steps of division.
+#include "semantics.h"
+#include "vector.h"
+
+#define ONE(name, value) SIM_LANES1(name, sim_f32, sim_f32, value)
+#define TWO(name, value) SIM_LANES2(name, sim_f32, sim_f32, sim_f32, value)
+#define THREE(name, value) SIM_LANES3(name, sim_f32, sim_f32, sim_f32, sim_f32, value)
+#define ONE64(name, value) SIM_LANES1(name, sim_f64, sim_f64, value)
+#define TWO64(name, value) SIM_LANES2(name, sim_f64, sim_f64, sim_f64, value)
+
+static inline float h2f(uint32_t half) { return sim_half_to_float(half); }
+static inline uint32_t f2h(float value) { return sim_float_to_half(value); }
+// Halves: an expression over floats x, y, z; results of +, * and the like are right after one more rounding.
+#define ONE16(name, value)                                                                                             \
+    static inline float name##_of(float x) { return (float)(value); }                                                  \
+    SIM_LANES1(name, sim_u32, sim_u32, f2h(name##_of(h2f(a))))
+#define TWO16(name, value)                                                                                             \
+    static inline float name##_of(float x, float y) { return (float)(value); }                                         \
+    SIM_LANES2(name, sim_u32, sim_u32, sim_u32, f2h(name##_of(h2f(a), h2f(b))))                                        \
+    __attribute__((unused))                                                                                            \
+    SIM_LANES2(pk_##name, sim_u32, sim_u32, sim_u32,                                                                   \
+               f2h(name##_of(h2f(a), h2f(b))) | f2h(name##_of(h2f(a >> 16), h2f(b >> 16))) << 16)
+#define THREE16(name, value)                                                                                           \
+    static inline float name##_of(float x, float y, float z) { return (float)(value); }                                \
+    __attribute__((unused))                                                                                            \
+    SIM_LANES3(name, sim_u32, sim_u32, sim_u32, sim_u32, f2h(name##_of(h2f(a), h2f(b), h2f(c))))                       \
+        __attribute__((unused)) SIM_LANES3(pk_##name, sim_u32, sim_u32, sim_u32, sim_u32,                              \
+                                           f2h(name##_of(h2f(a), h2f(b), h2f(c))) |                                    \
+                                               f2h(name##_of(h2f(a >> 16), h2f(b >> 16), h2f(c >> 16))) << 16)
+
+// ---- minimum and maximum: of a number and a NaN the number; -0 is below +0
+
+static inline float min_f32(float x, float y) {
+    const float ordered = x < y ? x : y < x ? y : sim_float(sim_bits(x) | sim_bits(y));
+    return x != x ? y : y != y ? x : ordered;
+}
+static inline float max_f32(float x, float y) {
+    const float ordered = x > y ? x : y > x ? y : sim_float(sim_bits(x) & sim_bits(y));
+    return x != x ? y : y != y ? x : ordered;
+}
+static inline double min_f64(double x, double y) {
+    const double ordered = x < y ? x : y < x ? y : sim_double(sim_bits64(x) | sim_bits64(y));
+    return x != x ? y : y != y ? x : ordered;
+}
+static inline double max_f64(double x, double y) {
+    const double ordered = x > y ? x : y > x ? y : sim_double(sim_bits64(x) & sim_bits64(y));
+    return x != x ? y : y != y ? x : ordered;
+}
+// With a NaN among them, the least of the three.
+static inline float med3_f32(float x, float y, float z) {
+    if (x != x || y != y || z != z) return min_f32(min_f32(x, y), z);
+    return max_f32(min_f32(x, y), min_f32(max_f32(x, y), z));
+}
+// IEEE 754-2019: NaN wins.
+static inline float minimum(float x, float y) { return x != x ? x : y != y ? y : min_f32(x, y); }
+static inline float maximum(float x, float y) { return x != x ? x : y != y ? y : max_f32(x, y); }
+
+// ---- 32 bits
+
+TWO(add_f32, a + b)
+TWO(sub_f32, a - b)
+TWO(subrev_f32, b - a)
+TWO(mul_f32, a *b)
+TWO(mul_legacy_f32, a == 0 || b == 0 ? 0 : a * b) // 0 times anything is 0
+TWO(min_f32_lanes, min_f32(a, b))
+TWO(max_f32_lanes, max_f32(a, b))
+THREE(min3_f32, min_f32(min_f32(a, b), c))
+THREE(max3_f32, max_f32(max_f32(a, b), c))
+THREE(med3_f32_lanes, med3_f32(a, b, c))
+THREE(minimum3_f32, minimum(minimum(a, b), c))
+THREE(maximum3_f32, maximum(maximum(a, b), c))
+THREE(fma_f32, fmaf(a, b, c))
+THREE(fmamk_f32, fmaf(a, c, b)) // the constant K is the third source: a * K + b
+// Not fused.
+static inline float mad_f32_of(float a, float b, float c) {
+    volatile float product = a * b;
+    return product + c;
+}
+THREE(mad_f32, mad_f32_of(a, b, c))
+THREE(madmk_f32, mad_f32_of(a, c, b))
+THREE(mad_legacy_f32, a == 0 || b == 0 ? c : mad_f32_of(a, b, c))
+ONE(trunc_f32, truncf(a))
+ONE(ceil_f32, ceilf(a))
+ONE(floor_f32, floorf(a))
+ONE(rndne_f32, rintf(a))
+ONE(fract_f32, isinf(a) ? NAN : min_f32(a - floorf(a), 0x1.fffffep-1f))
+
+// Transcendental instructions take and give no denormals; results are the nearest floats.
+static inline float no_denorm(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
+ONE(exp_f32, no_denorm((float)exp2((double)no_denorm(a))))
+ONE(log_f32, (float)log2((double)no_denorm(a)))
+ONE(rcp_f32, no_denorm((float)(1.0 / (double)no_denorm(a))))
+ONE(rsq_f32, (float)(1.0 / sqrt((double)no_denorm(a))))
+ONE(sqrt_f32, sqrtf(no_denorm(a)))
+// Arguments are revolutions; outside of +-256 the result is as for 0.
+static inline double turns(float v) {
+    return fabsf(v) > 256 ? 0 : 6.283185307179586476925 * ((double)v - floor((double)v));
+}
+ONE(sin_f32, isinf(a) ? NAN : no_denorm((float)sin(turns(a))))
+ONE(cos_f32, isinf(a) ? NAN : no_denorm((float)cos(turns(a))))
+
+static inline float mantissa_f32(float v) {
+    int exponent;
+    return isfinite(v) ? frexpf(v, &exponent) : v;
+}
+static inline int exponent_f32(float v) {
+    int exponent = 0;
+    if (isfinite(v)) frexpf(v, &exponent);
+    return exponent;
+}
+ONE(frexp_mant_f32, mantissa_f32(a))
+SIM_LANES1(frexp_exp_f32, sim_i32, sim_f32, exponent_f32(a))
+SIM_LANES2(ldexp_f32, sim_f32, sim_f32, sim_i32, ldexpf(a, b))
+
+// ---- 64 bits
+
+TWO64(add_f64, a + b)
+TWO64(mul_f64, a *b)
+TWO64(min_f64_lanes, min_f64(a, b))
+TWO64(max_f64_lanes, max_f64(a, b))
+SIM_LANES3(fma_f64, sim_f64, sim_f64, sim_f64, sim_f64, fma(a, b, c))
+ONE64(trunc_f64, trunc(a))
+ONE64(ceil_f64, ceil(a))
+ONE64(floor_f64, floor(a))
+ONE64(rndne_f64, rint(a))
+ONE64(fract_f64, isinf(a) ? NAN : min_f64(a - floor(a), 0x1.fffffffffffffp-1))
+ONE64(rcp_f64, 1.0 / a)
+ONE64(rsq_f64, 1.0 / sqrt(a))
+ONE64(sqrt_f64, sqrt(a))
+static inline double mantissa_f64(double v) {
+    int exponent;
+    return isfinite(v) ? frexp(v, &exponent) : v;
+}
+static inline int exponent_f64(double v) {
+    int exponent = 0;
+    if (isfinite(v)) frexp(v, &exponent);
+    return exponent;
+}
+ONE64(frexp_mant_f64, mantissa_f64(a))
+SIM_LANES1(frexp_exp_f64, sim_i32, sim_f64, exponent_f64(a))
+SIM_LANES2(ldexp_f64, sim_f64, sim_f64, sim_i32, ldexp(a, b))
+
+// v_trig_preop_f64: 53 bits of 2 / pi, from the segment that argument a's exponent and b choose.
+static inline double trig_segment(double a, uint32_t segment) {
+    // 2 / pi in binary, after the point.
+    static const uint64_t two_over_pi[19] = {
+        0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
+        0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
+        0x9c845f8bbdf9283b, 0x1ff897ffde05980f, 0xef2f118b5a0a6d1f, 0x6d367ecf27cb09b7, 0x4f463f669e5fea2d,
+        0x7527bac7ebe5f17b, 0x3d0739f78a5292ea, 0x6bfb5fb1f8d5d085, 0x6033046fc7b6babf,
+    };
+    const int exponent = (int)(sim_bits64(a) >> 52 & 0x7ff);
+    int shift = (int)(segment & 31) * 53 + (exponent > 1077 ? exponent - 1077 : 0);
+    const unsigned word = (unsigned)shift / 64, bit = (unsigned)shift % 64;
+    if (word + 1 >= 19) return 0;
+    uint64_t bits = two_over_pi[word] << bit;
+    if (bit) bits |= two_over_pi[word + 1] >> (64 - bit);
+    const int scale = (exponent >= 1968 ? 128 : 0) - 53 - shift;
+    return ldexp((double)(bits >> 11), scale);
+}
+SIM_LANES2(trig_preop_f64, sim_f64, sim_f64, sim_u32, trig_segment(a, b))
+
+// ---- 16 bits
+
+TWO16(add_f16, x + y)
+TWO16(sub_f16, x - y)
+TWO16(subrev_f16, y - x)
+TWO16(mul_f16, x *y)
+TWO16(min_f16, min_f32(x, y))
+TWO16(max_f16, max_f32(x, y))
+THREE16(min3_f16, min_f32(min_f32(x, y), z))
+THREE16(max3_f16, max_f32(max_f32(x, y), z))
+THREE16(med3_f16, med3_f32(x, y, z))
+THREE16(minimum3_f16, minimum(minimum(x, y), z))
+THREE16(maximum3_f16, maximum(maximum(x, y), z))
+SIM_LANES3(fma_f16, sim_u32, sim_u32, sim_u32, sim_u32, sim_half_fma(a, b, c))
+SIM_LANES3(pk_fma_f16, sim_u32, sim_u32, sim_u32, sim_u32,
+           sim_half_fma(a & 0xffff, b & 0xffff, c & 0xffff) | sim_half_fma(a >> 16, b >> 16, c >> 16) << 16)
+SIM_LANES3(mad_f16, sim_u32, sim_u32, sim_u32, sim_u32, f2h(h2f(f2h(h2f(a) * h2f(b))) + h2f(c)))
+ONE16(trunc_f16, truncf(x))
+ONE16(ceil_f16, ceilf(x))
+ONE16(floor_f16, floorf(x))
+ONE16(rndne_f16, rintf(x))
+ONE16(fract_f16, isinf(x) ? NAN : min_f32(x - floorf(x), 0x1.ffcp-1f))
+ONE16(exp_f16, exp2((double)x))
+ONE16(log_f16, log2((double)x))
+ONE16(rcp_f16, 1.0 / (double)x)
+ONE16(rsq_f16, 1.0 / sqrt((double)x))
+ONE16(sqrt_f16, sqrt((double)x))
+ONE16(sin_f16, isinf(x) ? NAN : sin(turns(x)))
+ONE16(cos_f16, isinf(x) ? NAN : cos(turns(x)))
+ONE16(frexp_mant_f16, mantissa_f32(x))
+SIM_LANES1(frexp_exp_f16, sim_u32, sim_u32, (uint16_t)exponent_f32(h2f(a)))
+SIM_LANES2(ldexp_f16, sim_u32, sim_u32, sim_u32, f2h(ldexpf(h2f(a), (int16_t)b)))
+
+// ---- pairs of 32 bits: lanes of one word after the other
+
+#define PAIRS2(name, value)                                                                                            \
+    static void name(struct sim_alu *alu) {                                                                            \
+        const sim_f32 *restrict pa = alu->src[0], *restrict pb = alu->src[1];                                          \
+        sim_f32 *restrict pd = alu->dst;                                                                               \
+        for (int i = 0; i < 2 * SIM_LANES; i++) {                                                                      \
+            const float a = pa[i], b = pb[i];                                                                          \
+            pd[i] = (value);                                                                                           \
+        }                                                                                                              \
+    }
+PAIRS2(pk_add_f32, a + b)
+PAIRS2(pk_mul_f32, a *b)
+static void pk_fma_f32(struct sim_alu *alu) {
+    const sim_f32 *restrict pa = alu->src[0], *restrict pb = alu->src[1], *restrict pc = alu->src[2];
+    sim_f32 *restrict pd = alu->dst;
+    for (int i = 0; i < 2 * SIM_LANES; i++) pd[i] = fmaf(pa[i], pb[i], pc[i]);
+}
+// A word of a, then a word of b, each as its op_sel says.
+SIM_LANES2(pk_mov_b32, sim_u64, sim_u64, sim_u64, (a & UINT32_MAX) | b << 32)
+
+// ---- products of 16 bits into 32
+
+SIM_LANES3(dot2_f32_f16, sim_f32, sim_u32, sim_u32, sim_f32,
+           fmaf(h2f(a & 0xffff), h2f(b & 0xffff), fmaf(h2f(a >> 16), h2f(b >> 16), c)))
+SIM_LANES3(dot2_f32_bf16, sim_f32, sim_u32, sim_u32, sim_f32,
+           fmaf(sim_bf16_to_float(a & 0xffff), sim_bf16_to_float(b & 0xffff),
+                fmaf(sim_bf16_to_float(a >> 16), sim_bf16_to_float(b >> 16), c)))
+
+// v_fma_mix: each source is a float, or the half that op_sel names where op_sel_hi is set. abs stands in neg_hi.
+static inline float mix_source(const struct sim_operand *operand, uint32_t word) {
+    float value = operand->op_sel_hi ? h2f(operand->op_sel ? word >> 16 : word & 0xffff) : sim_float(word);
+    if (operand->neg_hi) value = fabsf(value);
+    return operand->neg ? -value : value;
+}
+
+static void mix(struct sim_wave *wave, const struct sim_code *code) {
+    enum { TO_FLOAT, TO_LOW }; // else to the high half
+    const struct sim_inst *inst = &code->inst;
+    uint32_t space[3][SIM_LANES], result[SIM_LANES], old_words[SIM_LANES];
+    const uint32_t *words[3], *old = tessera_sim_read_vector(wave, &inst->op[SIM_DST], 0, old_words);
+    for (int k = 0; k < 3; k++)
+        if (!(words[k] = tessera_sim_read_vector(wave, &inst->op[SIM_SRC0 + k], 0, space[k]))) return;
+    if (!old) return;
+    for (int i = 0; i < SIM_LANES; i++) {
+        float source[3];
+        for (int k = 0; k < 3; k++) source[k] = mix_source(&inst->op[SIM_SRC0 + k], words[k][i]);
+        float value = fmaf(source[0], source[1], source[2]);
+        if (inst->clamp) value = value > 0 ? (value < 1 ? value : 1) : 0;
+        result[i] = code->detail == TO_FLOAT ? sim_bits(value)
+                    : code->detail == TO_LOW ? (old[i] & 0xffff0000) | f2h(value)
+                                             : (old[i] & 0xffff) | f2h(value) << 16;
+    }
+    tessera_sim_write_vector(wave, &inst->op[SIM_DST], 0, sim_exec(wave), result);
+}
+
+// ---- division
+
+// Quotient a, denominator b, numerator c. v_div_scale brings denominator and numerator into a range in which Newton's
+// steps lose nothing, v_div_fmas takes the scale back, v_div_fixup puts special cases right.
+#define DIVISION(suffix, T, U, bits_of, make, ldexp_of, fma_of, fabs_of, copysign_of, words, mantissa, bias, near_max, \
+                 step, low_exponent)                                                                                   \
+    static inline int exponent_of_##suffix(T v) { return (int)(bits_of(v) >> (mantissa) & (2 * (bias) + 1)); }         \
+    static inline bool denormal_##suffix(T v) { return v != 0 && exponent_of_##suffix(v) == 0; }                       \
+    static inline T scale_##suffix(T s, T b, T c, bool *scaled) {                                                      \
+        *scaled = false;                                                                                               \
+        if (c == 0 || b == 0) return NAN;                                                                              \
+        const T inverse = (T)1 / b;                                                                                    \
+        const bool tiny_inverse = denormal_##suffix(inverse), tiny_quotient = denormal_##suffix(c / b);                \
+        if (exponent_of_##suffix(c) - exponent_of_##suffix(b) >= (near_max)) {                                         \
+            *scaled = true;                                                                                            \
+            return s == b ? ldexp_of(s, step) : s;                                                                     \
+        }                                                                                                              \
+        if (denormal_##suffix(b)) return ldexp_of(s, step);                                                            \
+        if (tiny_inverse && tiny_quotient) {                                                                           \
+            *scaled = true;                                                                                            \
+            return s == b ? ldexp_of(s, -(step)) : s;                                                                  \
+        }                                                                                                              \
+        if (tiny_inverse) return ldexp_of(s, -(step));                                                                 \
+        if (tiny_quotient) {                                                                                           \
+            *scaled = true;                                                                                            \
+            return s == c ? ldexp_of(s, step) : s;                                                                     \
+        }                                                                                                              \
+        return exponent_of_##suffix(c) <= (low_exponent) ? ldexp_of(s, step) : s;                                      \
+    }                                                                                                                  \
+    static void div_scale_##suffix(struct sim_alu *alu) {                                                              \
+        const words *restrict pa = alu->src[0], *restrict pb = alu->src[1], *restrict pc = alu->src[2];                \
+        words *restrict pd = alu->dst;                                                                                 \
+        alu->mask = 0;                                                                                                 \
+        for (int i = 0; i < SIM_LANES; i++) {                                                                          \
+            bool scaled;                                                                                               \
+            pd[i] = scale_##suffix(pa[i], pb[i], pc[i], &scaled);                                                      \
+            alu->mask |= (uint64_t)scaled << i;                                                                        \
+        }                                                                                                              \
+    }                                                                                                                  \
+    static inline T fixup_##suffix(T a, T b, T c) {                                                                    \
+        const U sign = (bits_of(b) ^ bits_of(c)) & (U)1 << (8 * sizeof(U) - 1);                                        \
+        const T negative = make(sign | bits_of((T)0));                                                                 \
+        if (c != c) return c + c;                                                                                      \
+        if (b != b) return b + b;                                                                                      \
+        if ((b == 0 && c == 0) || (isinf(b) && isinf(c))) return -(T)NAN;                                              \
+        if (b == 0 || isinf(c)) return copysign_of((T)INFINITY, negative);                                             \
+        if (isinf(b) || c == 0) return negative;                                                                       \
+        return copysign_of(a, negative);                                                                               \
+    }
+
+DIVISION(f32, float, uint32_t, sim_bits, sim_float, ldexpf, fmaf, fabsf, copysignf, sim_f32, 23, 127, 96, 64, 23)
+DIVISION(f64, double, uint64_t, sim_bits64, sim_double, ldexp, fma, fabs, copysign, sim_f64, 52, 1023, 768, 128, 53)
+THREE(div_fixup_f32, fixup_f32(a, b, c))
+SIM_LANES3(div_fixup_f64, sim_f64, sim_f64, sim_f64, sim_f64, fixup_f64(a, b, c))
+SIM_LANES3(div_fixup_f16, sim_u32, sim_u32, sim_u32, sim_u32, f2h(fixup_f32(h2f(a), h2f(b), h2f(c))))
+
+static void div_fmas_f32(struct sim_alu *alu) {
+    const uint64_t vcc = sim_get_sgpr64(alu->wave, SIM_VCC);
+    const sim_f32 *pa = alu->src[0], *pb = alu->src[1], *pc = alu->src[2];
+    sim_f32 *restrict pd = alu->dst;
+    for (int i = 0; i < SIM_LANES; i++) {
+        const float scale = !(vcc >> i & 1) ? 1 : exponent_of_f32(pc[i]) > 127 ? 0x1p64f : 0x1p-64f;
+        pd[i] = fmaf(pa[i], pb[i], pc[i]) * scale;
+    }
+}
+static void div_fmas_f64(struct sim_alu *alu) {
+    const uint64_t vcc = sim_get_sgpr64(alu->wave, SIM_VCC);
+    const sim_f64 *pa = alu->src[0], *pb = alu->src[1], *pc = alu->src[2];
+    sim_f64 *restrict pd = alu->dst;
+    for (int i = 0; i < SIM_LANES; i++) {
+        const double scale = !(vcc >> i & 1) ? 1 : exponent_of_f64(pc[i]) > 1023 ? 0x1p128 : 0x1p-128;
+        pd[i] = fma(pa[i], pb[i], pc[i]) * scale;
+    }
+}
+
+#define ROW(op, lanes)                                                                                                 \
+    { SIM_OP_V_##op, tessera_sim_execute_vector, lanes, 0 }
+#define WITH(op, lanes, detail)                                                                                        \
+    { SIM_OP_V_##op, tessera_sim_execute_vector, lanes, detail }
+#define MIX(op, detail)                                                                                                \
+    { SIM_OP_V_##op, mix, NULL, detail }
+static const struct sim_semantics rows[] = {
+    ROW(ADD_F32, add_f32),
+    ROW(SUB_F32, sub_f32),
+    ROW(SUBREV_F32, subrev_f32),
+    ROW(MUL_F32, mul_f32),
+    ROW(MUL_LEGACY_F32, mul_legacy_f32),
+    ROW(MIN_F32, min_f32_lanes),
+    ROW(MAX_F32, max_f32_lanes),
+    ROW(MIN3_F32, min3_f32),
+    ROW(MAX3_F32, max3_f32),
+    ROW(MED3_F32, med3_f32_lanes),
+    ROW(MINIMUM3_F32, minimum3_f32),
+    ROW(MAXIMUM3_F32, maximum3_f32),
+    ROW(FMA_F32, fma_f32),
+    WITH(FMAC_F32, fma_f32, SIM_ACCUMULATE),
+    ROW(MAD_F32, mad_f32),
+    WITH(MAC_F32, mad_f32, SIM_ACCUMULATE),
+    ROW(MAD_LEGACY_F32, mad_legacy_f32),
+    ROW(FMAMK_F32, fmamk_f32),
+    ROW(FMAAK_F32, fma_f32),
+    ROW(MADMK_F32, madmk_f32),
+    ROW(MADAK_F32, mad_f32),
+    ROW(TRUNC_F32, trunc_f32),
+    ROW(CEIL_F32, ceil_f32),
+    ROW(FLOOR_F32, floor_f32),
+    ROW(RNDNE_F32, rndne_f32),
+    ROW(FRACT_F32, fract_f32),
+    ROW(EXP_F32, exp_f32),
+    ROW(EXP_LEGACY_F32, exp_f32),
+    ROW(LOG_F32, log_f32),
+    ROW(LOG_LEGACY_F32, log_f32),
+    ROW(RCP_F32, rcp_f32),
+    ROW(RCP_IFLAG_F32, rcp_f32),
+    ROW(RSQ_F32, rsq_f32),
+    ROW(SQRT_F32, sqrt_f32),
+    ROW(SIN_F32, sin_f32),
+    ROW(COS_F32, cos_f32),
+    ROW(FREXP_MANT_F32, frexp_mant_f32),
+    ROW(FREXP_EXP_I32_F32, frexp_exp_f32),
+    ROW(LDEXP_F32, ldexp_f32),
+    ROW(ADD_F64, add_f64),
+    ROW(MUL_F64, mul_f64),
+    ROW(MIN_F64, min_f64_lanes),
+    ROW(MAX_F64, max_f64_lanes),
+    ROW(FMA_F64, fma_f64),
+    WITH(FMAC_F64, fma_f64, SIM_ACCUMULATE),
+    ROW(TRUNC_F64, trunc_f64),
+    ROW(CEIL_F64, ceil_f64),
+    ROW(FLOOR_F64, floor_f64),
+    ROW(RNDNE_F64, rndne_f64),
+    ROW(FRACT_F64, fract_f64),
+    ROW(RCP_F64, rcp_f64),
+    ROW(RSQ_F64, rsq_f64),
+    ROW(SQRT_F64, sqrt_f64),
+    ROW(FREXP_MANT_F64, frexp_mant_f64),
+    ROW(FREXP_EXP_I32_F64, frexp_exp_f64),
+    ROW(LDEXP_F64, ldexp_f64),
+    ROW(TRIG_PREOP_F64, trig_preop_f64),
+    ROW(ADD_F16, add_f16),
+    ROW(SUB_F16, sub_f16),
+    ROW(SUBREV_F16, subrev_f16),
+    ROW(MUL_F16, mul_f16),
+    ROW(MIN_F16, min_f16),
+    ROW(MAX_F16, max_f16),
+    ROW(MIN3_F16, min3_f16),
+    ROW(MAX3_F16, max3_f16),
+    ROW(MED3_F16, med3_f16),
+    WITH(FMA_F16, fma_f16, SIM_KEEP_HIGH),
+    ROW(FMA_LEGACY_F16, fma_f16),
+    WITH(MAD_F16, mad_f16, SIM_KEEP_HIGH),
+    ROW(MAD_LEGACY_F16, mad_f16),
+    WITH(MAC_F16, mad_f16, SIM_ACCUMULATE),
+    ROW(TRUNC_F16, trunc_f16),
+    ROW(CEIL_F16, ceil_f16),
+    ROW(FLOOR_F16, floor_f16),
+    ROW(RNDNE_F16, rndne_f16),
+    ROW(FRACT_F16, fract_f16),
+    ROW(EXP_F16, exp_f16),
+    ROW(LOG_F16, log_f16),
+    ROW(RCP_F16, rcp_f16),
+    ROW(RSQ_F16, rsq_f16),
+    ROW(SQRT_F16, sqrt_f16),
+    ROW(SIN_F16, sin_f16),
+    ROW(COS_F16, cos_f16),
+    ROW(FREXP_MANT_F16, frexp_mant_f16),
+    ROW(FREXP_EXP_I16_F16, frexp_exp_f16),
+    ROW(LDEXP_F16, ldexp_f16),
+    ROW(PK_ADD_F16, pk_add_f16),
+    ROW(PK_MUL_F16, pk_mul_f16),
+    ROW(PK_MIN_F16, pk_min_f16),
+    ROW(PK_MAX_F16, pk_max_f16),
+    ROW(PK_FMA_F16, pk_fma_f16),
+    ROW(PK_MINIMUM3_F16, pk_minimum3_f16),
+    ROW(PK_MAXIMUM3_F16, pk_maximum3_f16),
+    WITH(PK_FMAC_F16, pk_fma_f16, SIM_ACCUMULATE),
+    ROW(PK_ADD_F32, pk_add_f32),
+    ROW(PK_MUL_F32, pk_mul_f32),
+    ROW(PK_FMA_F32, pk_fma_f32),
+    ROW(PK_MOV_B32, pk_mov_b32),
+    ROW(DOT2_F32_F16, dot2_f32_f16),
+    ROW(DOT2_F32_BF16, dot2_f32_bf16),
+    WITH(DOT2C_F32_F16, dot2_f32_f16, SIM_ACCUMULATE),
+    WITH(DOT2C_F32_BF16, dot2_f32_bf16, SIM_ACCUMULATE),
+    MIX(FMA_MIX_F32, 0),
+    MIX(FMA_MIXLO_F16, 1),
+    MIX(FMA_MIXHI_F16, 2),
+    WITH(DIV_SCALE_F32, div_scale_f32, SIM_MASK_OUT),
+    WITH(DIV_SCALE_F64, div_scale_f64, SIM_MASK_OUT),
+    ROW(DIV_FMAS_F32, div_fmas_f32),
+    ROW(DIV_FMAS_F64, div_fmas_f64),
+    ROW(DIV_FIXUP_F32, div_fixup_f32),
+    ROW(DIV_FIXUP_F64, div_fixup_f64),
+    WITH(DIV_FIXUP_F16, div_fixup_f16, SIM_KEEP_HIGH),
+    ROW(DIV_FIXUP_LEGACY_F16, div_fixup_f16),
+};
+const struct sim_semantics_list tessera_sim_vector_float = {rows, sizeof rows / sizeof *rows};

@@ -1,0 +1,401 @@
+// SPDX-License-Identifier: MIT
+// FLAT, GLOBAL, SCRATCH and MUBUF: where each lane's access goes, loads, stores, loads to LDS and atomics.
+#include "atomics.h"
+#include "semantics.h"
+#include "vector.h"
+
+enum space { MEMORY, LDS, PRIVATE, NOWHERE };
+
+// One lane's access.
+struct place {
+    enum space space;
+    uint64_t address;   // in LDS and scratch: the offset
+    uint32_t reachable; // bytes within the buffer's bounds; others load as 0 and are not stored
+};
+
+enum { EVERYTHING = 16 };
+
+// detail of a row: bytes of an access, and how they meet registers
+enum {
+    BYTES = 0x1f,
+    SIGNED = 1 << 5,   // bytes and halves: extend the sign
+    D16 = 1 << 6,      // they go to the low half of the register and leave the other alone
+    D16_HIGH = 1 << 7, // they come from and go to the high half
+    TO_LDS = 1 << 8,
+    ATOMIC = 1 << 9, // enum sim_atomic above
+    ATOMIC_SHIFT = 16,
+};
+
+// ---- addresses
+
+// Scalar parts of a wave's addresses, and the registers of its lanes' parts.
+struct addressing {
+    const uint32_t *low, *high; // NULL: none
+    uint64_t base;
+    int64_t offset;
+};
+
+static const uint32_t zeros[SIM_LANES];
+
+static struct place place_in_memory(uint64_t address) { return (struct place){MEMORY, address, EVERYTHING}; }
+
+static bool flat_addressing(struct sim_wave *wave, const struct sim_inst *inst, struct addressing *out) {
+    const struct sim_operand *address = &inst->op[SIM_ADDR], *base = &inst->op[SIM_BASE];
+    *out = (struct addressing){zeros, zeros, 0, inst->offset};
+    if (base->kind != SIM_ABSENT) out->base = tessera_sim_read_scalar(wave, base);
+    if (address->kind == SIM_ABSENT) return true;
+    sim_vgpr *registers = tessera_sim_registers(wave, address, address->bits > 32 ? 2 : 1);
+    if (!registers) return false;
+    out->low = registers[0];
+    if (address->bits > 32) out->high = registers[1];
+    return true;
+}
+
+static uint64_t flat_sum(const struct addressing *from, int lane) {
+    return from->base + (from->low[lane] | (uint64_t)from->high[lane] << 32) + (uint64_t)from->offset;
+}
+
+static void flat_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
+    struct addressing from;
+    if (!flat_addressing(wave, inst, &from)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const uint64_t address = flat_sum(&from, lane);
+        const uint64_t aperture = address >> SIM_APERTURE_SHIFT << SIM_APERTURE_SHIFT;
+        places[lane] = place_in_memory(address);
+        if (inst->format == SIM_FLAT && aperture == SIM_SHARED_APERTURE)
+            places[lane] = (struct place){LDS, (uint32_t)address, EVERYTHING};
+        if (inst->format == SIM_FLAT && aperture == SIM_PRIVATE_APERTURE)
+            places[lane] = (struct place){PRIVATE, (uint32_t)address, EVERYTHING};
+    }
+}
+
+static void scratch_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
+    struct addressing from;
+    if (!flat_addressing(wave, inst, &from)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++)
+        places[lane] = (struct place){PRIVATE, (uint32_t)flat_sum(&from, lane), EVERYTHING};
+}
+
+// A buffer's descriptor, taken apart.
+struct buffer {
+    uint64_t base;
+    uint32_t stride, records, index_stride;
+    bool swizzle, add_lane;
+};
+
+static struct buffer read_buffer(const uint32_t *words) {
+    return (struct buffer){
+        .base = words[0] | (uint64_t)(words[1] & 0xffff) << 32,
+        .stride = words[1] >> 16 & 0x3fff,
+        .swizzle = words[1] >> 31,
+        .records = words[2],
+        .index_stride = 8u << (words[3] >> 21 & 3),
+        .add_lane = words[3] >> 23 & 1,
+    };
+}
+
+// Swizzled: `index_stride` indices lie side by side, word by word.
+static uint64_t swizzled(const struct buffer *buffer, uint64_t index, uint64_t offset) {
+    const uint64_t group = index / buffer->index_stride, member = index % buffer->index_stride;
+    return (group * buffer->stride + (offset & ~UINT64_C(3))) * buffer->index_stride + member * 4 + (offset & 3);
+}
+
+static struct place buffer_place(const struct buffer *buffer, uint64_t index, uint64_t offset, uint64_t scalar) {
+    struct place place = place_in_memory(buffer->base + scalar);
+    if (buffer->swizzle) {
+        place.address += swizzled(buffer, index, offset);
+        return place; // its users keep their own bounds: this is how scratch is reached
+    }
+    place.address += index * buffer->stride + offset;
+    if (buffer->stride) {
+        if (index >= buffer->records) place.reachable = 0;
+        return place;
+    }
+    const int64_t left = (int64_t)buffer->records - (int64_t)scalar - (int64_t)offset;
+    if (left < EVERYTHING) place.reachable = left < 0 ? 0 : (uint32_t)left;
+    return place;
+}
+
+static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
+    const struct sim_operand *address = &inst->op[SIM_ADDR];
+    const unsigned base = inst->op[SIM_BASE].index, count = (unsigned)inst->idxen + inst->offen;
+    if (inst->op[SIM_BASE].kind != SIM_SGPR || base + 4 > SIM_SGPRS) {
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "a buffer descriptor that is not in SGPRs");
+        return;
+    }
+    const struct buffer buffer = read_buffer(&wave->sgpr[base]);
+    sim_vgpr *registers = count ? tessera_sim_registers(wave, address, count) : NULL;
+    if (count && !registers) return;
+    const uint32_t *indices = inst->idxen ? registers[0] : zeros;
+    const uint32_t *offsets = inst->offen ? registers[inst->idxen] : zeros;
+    const uint64_t scalar =
+        inst->op[SIM_OFFSET].kind == SIM_ABSENT ? 0 : (uint32_t)tessera_sim_read_scalar(wave, &inst->op[SIM_OFFSET]);
+    for (int lane = 0; lane < SIM_LANES; lane++)
+        places[lane] = buffer_place(&buffer, (uint64_t)indices[lane] + (buffer.add_lane ? (unsigned)lane : 0),
+                                    (uint64_t)offsets[lane] + (uint64_t)inst->offset, scalar);
+}
+
+static bool find_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
+    switch (inst->format) {
+    case SIM_FLAT:
+    case SIM_GLOBAL:
+        flat_places(wave, inst, places);
+        break;
+    case SIM_SCRATCH:
+        scratch_places(wave, inst, places);
+        break;
+    case SIM_MUBUF:
+        buffer_places(wave, inst, places);
+        break;
+    default:
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "this format's addresses");
+    }
+    return wave->state == SIM_RUNNING;
+}
+
+// ---- one lane
+
+// A wave's scratch holds word after word of all its lanes. Where the wave has a register for its place, that counts.
+static uint8_t *scratch_base(const struct sim_wave *wave) {
+    if (wave->group->launch->sim->arch != SIM_GFX90A) return wave->scratch;
+    return (uint8_t *)(uintptr_t)sim_get_sgpr64(wave, SIM_FLAT_SCRATCH);
+}
+
+static bool copy_scratch(struct sim_wave *wave, int lane, uint64_t offset, uint8_t *bytes, uint32_t count, bool store) {
+    const uint32_t limit = wave->group->launch->lane_scratch_bytes;
+    if (offset >= limit || count > limit - offset) {
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, offset,
+                            "scratch offset %llu, %u bytes, but a lane has %u", (unsigned long long)offset, count,
+                            limit);
+        return false;
+    }
+    uint8_t *base = scratch_base(wave);
+    for (uint32_t i = 0; i < count;) {
+        const uint64_t at = offset + i;
+        const uint32_t piece = 4 - (uint32_t)(at & 3) < count - i ? 4 - (uint32_t)(at & 3) : count - i;
+        uint8_t *host = base + at / 4 * (4 * SIM_LANES) + 4 * (uint32_t)lane + (at & 3);
+        if (!tessera_sim_may_touch(wave, lane, (uintptr_t)host, piece, store)) return false;
+        memcpy(store ? host : bytes + i, store ? bytes + i : host, piece);
+        i += piece;
+    }
+    return true;
+}
+
+// The host's address of `bytes` of memory or LDS; NULL after a fault.
+static uint8_t *touch(struct sim_wave *wave, int lane, const struct place *place, uint32_t bytes, bool store) {
+    if (place->space == LDS) return tessera_sim_lds(wave, lane, (uint32_t)place->address, bytes);
+    return tessera_sim_may_touch(wave, lane, place->address, bytes, store) ? (uint8_t *)(uintptr_t)place->address
+                                                                           : NULL;
+}
+
+static bool copy(struct sim_wave *wave, int lane, const struct place *place, uint8_t *bytes, uint32_t count,
+                 bool store) {
+    if (place->space == PRIVATE) return copy_scratch(wave, lane, place->address, bytes, count, store);
+    if (place->reachable < count) {
+        if (!store) memset(bytes, 0, count);
+        count = place->reachable & ~3u; // whole words of what is asked for
+        if (count == 0) return true;
+    }
+    uint8_t *host = touch(wave, lane, place, count, store);
+    if (host) memcpy(store ? host : bytes, store ? bytes : host, count);
+    return host != NULL;
+}
+
+// ---- loads and stores
+
+static uint32_t extend(uint32_t detail, uint32_t word) {
+    const unsigned bits = 8 * (detail & BYTES);
+    if (bits >= 32) return word;
+    word &= (1u << bits) - 1;
+    return detail & SIGNED ? (uint32_t)((int32_t)(word << (32 - bits)) >> (32 - bits)) : word;
+}
+
+static uint32_t merge(uint32_t detail, uint32_t old, uint32_t word) {
+    if (detail & D16_HIGH) return (old & 0xffff) | word << 16;
+    if (detail & D16) return (old & 0xffff0000) | (word & 0xffff);
+    return word;
+}
+
+// All active lanes in one allocation: no more to be asked of any of them.
+static bool load_fast(struct sim_wave *wave, const struct place *places, uint32_t bytes, sim_vgpr *registers) {
+    const uint64_t exec = sim_exec(wave);
+    const struct sim_range range = wave->range;
+    uint64_t outside = 0;
+    if (bytes & 3 || range.bytes < bytes || exec != UINT64_MAX) return false;
+    for (int lane = 0; lane < SIM_LANES; lane++)
+        outside |= (uint64_t)(places[lane].address - range.base > range.bytes - bytes) |
+                   (uint64_t)(places[lane].space != MEMORY) | (uint64_t)(places[lane].reachable < bytes);
+    if (outside) return false;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const uint8_t *host = (const uint8_t *)(uintptr_t)places[lane].address;
+        for (uint32_t k = 0; k < bytes / 4; k++) memcpy(&registers[k][lane], host + 4 * k, 4);
+    }
+    return true;
+}
+
+static void load(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
+    const uint64_t exec = sim_exec(wave);
+    struct place places[SIM_LANES];
+    if (exec == 0) return;
+    sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_DST], words);
+    if (!registers || !find_places(wave, &code->inst, places)) return;
+    if (load_fast(wave, places, bytes, registers)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint32_t data[4] = {0};
+        if (!(exec >> lane & 1)) continue;
+        if (!copy(wave, lane, &places[lane], (uint8_t *)data, bytes, false)) return;
+        data[0] = merge(code->detail, registers[0][lane], extend(code->detail, data[0]));
+        for (uint32_t k = 0; k < words; k++) registers[k][lane] = data[k];
+    }
+}
+
+static void store(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
+    const uint64_t exec = sim_exec(wave);
+    struct place places[SIM_LANES];
+    if (exec == 0) return;
+    sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words);
+    if (!registers || !find_places(wave, &code->inst, places)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint32_t data[4];
+        if (!(exec >> lane & 1)) continue;
+        for (uint32_t k = 0; k < words; k++) data[k] = registers[k][lane];
+        if (code->detail & D16_HIGH) data[0] >>= 16;
+        if (!copy(wave, lane, &places[lane], (uint8_t *)data, bytes, true)) return;
+    }
+}
+
+// Loads that pass registers by: lane after lane, from M0 and the instruction's offset on.
+static void load_to_lds(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t bytes = code->detail & BYTES, size = bytes < 4 ? 4 : bytes;
+    const uint64_t exec = sim_exec(wave);
+    const uint32_t base = (wave->sgpr[SIM_M0] & 0xffffff) + (uint32_t)code->inst.offset;
+    struct place places[SIM_LANES];
+    if (exec == 0 || !find_places(wave, &code->inst, places)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint32_t data[4] = {0};
+        if (!(exec >> lane & 1)) continue;
+        if (!copy(wave, lane, &places[lane], (uint8_t *)data, bytes, false)) return;
+        data[0] = extend(code->detail, data[0]);
+        uint8_t *lds = tessera_sim_lds(wave, lane, base + size * (uint32_t)lane, size);
+        if (!lds) return;
+        memcpy(lds, data, size);
+    }
+}
+
+static void load_maybe_to_lds(struct sim_wave *wave, const struct sim_code *code) {
+    if (code->inst.lds)
+        load_to_lds(wave, code);
+    else
+        load(wave, code);
+}
+
+// ---- atomics
+
+static void atomic(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_operand *old_to = &code->inst.op[SIM_DST];
+    const enum sim_atomic what = (enum sim_atomic)(code->detail >> ATOMIC_SHIFT);
+    const uint32_t bytes = code->detail & BYTES, words = bytes / 4;
+    const unsigned operands = what == SIM_ATOMIC_CMPSWAP ? 2 : 1;
+    const uint64_t exec = sim_exec(wave);
+    struct place places[SIM_LANES];
+    if (exec == 0) return;
+    sim_vgpr *data = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words * operands);
+    sim_vgpr *result = old_to->kind == SIM_ABSENT ? NULL : tessera_sim_registers(wave, old_to, words);
+    if (!data || (old_to->kind != SIM_ABSENT && !result) || !find_places(wave, &code->inst, places)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint64_t operand[2] = {0}, old = 0, fresh;
+        if (!(exec >> lane & 1)) continue;
+        if (places[lane].address % bytes != 0) {
+            tessera_sim_trouble(wave, TESSERA_SIM_FAULT_MISALIGNED, lane, places[lane].address,
+                                "an atomic of %u bytes at 0x%llx", bytes, (unsigned long long)places[lane].address);
+            return;
+        }
+        for (unsigned k = 0; k < operands; k++)
+            operand[k] = words == 1 ? data[k][lane] : data[2 * k][lane] | (uint64_t)data[2 * k + 1][lane] << 32;
+        if (!copy(wave, lane, &places[lane], (uint8_t *)&old, bytes, false)) return;
+        fresh = words == 1 ? tessera_sim_atomic32(what, (uint32_t)old, (uint32_t)operand[0], (uint32_t)operand[1])
+                           : tessera_sim_atomic64(what, old, operand[0], operand[1]);
+        if (!copy(wave, lane, &places[lane], (uint8_t *)&fresh, bytes, true)) return;
+        if (result) result[0][lane] = (uint32_t)old;
+        if (result && words == 2) result[1][lane] = (uint32_t)(old >> 32);
+    }
+}
+
+// ---- caches
+
+static void nothing(struct sim_wave *wave, const struct sim_code *code) {
+    (void)wave;
+    (void)code;
+}
+
+#define LOAD(op, detail)                                                                                               \
+    { SIM_OP_LOAD_##op, load_maybe_to_lds, NULL, detail }
+#define TO_LDS_ROW(op, detail)                                                                                         \
+    { SIM_OP_LOAD_LDS_##op, load_to_lds, NULL, detail }
+#define STORE(op, detail)                                                                                              \
+    { SIM_OP_STORE_##op, store, NULL, detail }
+#define ATOMIC_DETAIL(what, bytes) (ATOMIC | (uint32_t)SIM_ATOMIC_##what << ATOMIC_SHIFT | (bytes))
+#define ATOMICS(op)                                                                                                    \
+    {SIM_OP_ATOMIC_##op, atomic, NULL, ATOMIC_DETAIL(op, 4)}, {                                                        \
+        SIM_OP_ATOMIC_##op##_X2, atomic, NULL, ATOMIC_DETAIL(op, 8)                                                    \
+    }
+#define ATOMIC_ROW(op, what, bytes)                                                                                    \
+    { SIM_OP_ATOMIC_##op, atomic, NULL, ATOMIC_DETAIL(what, bytes) }
+static const struct sim_semantics rows[] = {
+    LOAD(UBYTE, 1),
+    LOAD(SBYTE, 1 | SIGNED),
+    LOAD(USHORT, 2),
+    LOAD(SSHORT, 2 | SIGNED),
+    LOAD(DWORD, 4),
+    LOAD(DWORDX2, 8),
+    LOAD(DWORDX3, 12),
+    LOAD(DWORDX4, 16),
+    LOAD(UBYTE_D16, 1 | D16),
+    LOAD(UBYTE_D16_HI, 1 | D16_HIGH),
+    LOAD(SBYTE_D16, 1 | SIGNED | D16),
+    LOAD(SBYTE_D16_HI, 1 | SIGNED | D16_HIGH),
+    LOAD(SHORT_D16, 2 | D16),
+    LOAD(SHORT_D16_HI, 2 | D16_HIGH),
+    TO_LDS_ROW(UBYTE, 1),
+    TO_LDS_ROW(SBYTE, 1 | SIGNED),
+    TO_LDS_ROW(USHORT, 2),
+    TO_LDS_ROW(SSHORT, 2 | SIGNED),
+    TO_LDS_ROW(DWORD, 4),
+    TO_LDS_ROW(DWORDX3, 12),
+    TO_LDS_ROW(DWORDX4, 16),
+    STORE(BYTE, 1),
+    STORE(BYTE_D16_HI, 1 | D16_HIGH),
+    STORE(SHORT, 2),
+    STORE(SHORT_D16_HI, 2 | D16_HIGH),
+    STORE(DWORD, 4),
+    STORE(DWORDX2, 8),
+    STORE(DWORDX3, 12),
+    STORE(DWORDX4, 16),
+    ATOMICS(SWAP),
+    ATOMICS(CMPSWAP),
+    ATOMICS(ADD),
+    ATOMICS(SUB),
+    ATOMICS(SMIN),
+    ATOMICS(UMIN),
+    ATOMICS(SMAX),
+    ATOMICS(UMAX),
+    ATOMICS(AND),
+    ATOMICS(OR),
+    ATOMICS(XOR),
+    ATOMICS(INC),
+    ATOMICS(DEC),
+    ATOMIC_ROW(ADD_F32, ADD_F, 4),
+    ATOMIC_ROW(PK_ADD_F16, PK_ADD_F16, 4),
+    ATOMIC_ROW(PK_ADD_BF16, PK_ADD_BF16, 4),
+    ATOMIC_ROW(ADD_F64, ADD_F, 8),
+    ATOMIC_ROW(MIN_F64, MIN_F, 8),
+    ATOMIC_ROW(MAX_F64, MAX_F, 8),
+    {SIM_OP_WBL2, nothing, NULL, 0},
+    {SIM_OP_INV, nothing, NULL, 0},
+    {SIM_OP_INVL2, nothing, NULL, 0},
+    {SIM_OP_WBINVL1, nothing, NULL, 0},
+    {SIM_OP_WBINVL1_VOL, nothing, NULL, 0},
+};
+const struct sim_semantics_list tessera_sim_vector_memory = {rows, sizeof rows / sizeof *rows};

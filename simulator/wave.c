@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: MIT
+// Waves: their registers at the start, and the loop that runs them.
+#include "internal.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+    POISON = 0xcd,        // registers that nothing has set
+    TURN = 1 << 16,       // instructions that a wave runs before another one of its workgroup has its turn
+    PRELOAD_ENTRY = 256,  // kernels with preloaded arguments start with code for firmware that cannot preload
+    DEFAULT_DENORMS = 0xf // both kinds allowed, for all types
+};
+
+// ---- the kernel descriptor
+
+static inline uint32_t field(uint32_t word, unsigned low, unsigned bits) { return word >> low & ((1u << bits) - 1); }
+
+enum rsrc2_bits { PRIVATE_SEGMENT = 0, GROUP_ID = 7, GROUP_INFO = 10, ITEM_ID = 11 };
+enum property_bits {
+    PRIVATE_BUFFER,
+    DISPATCH_PTR,
+    QUEUE_PTR,
+    KERNARG_PTR,
+    DISPATCH_ID,
+    FLAT_SCRATCH_INIT,
+    PRIVATE_SIZE
+};
+
+static unsigned push64(struct sim_wave *wave, unsigned at, uint64_t value) {
+    sim_set_sgpr64(wave, at, value);
+    return at + 2;
+}
+
+// The buffer descriptor that makes MUBUF instructions reach scratch: lanes interleaved by words.
+static unsigned push_scratch_buffer(struct sim_wave *wave, unsigned at) {
+    enum { SWIZZLE = 1u << 31, INDEX_STRIDE_64 = 3 << 21, ADD_TID = 1 << 23 };
+    const struct sim_launch *launch = wave->group->launch;
+    const uint64_t base = (uintptr_t)wave->group->scratch;
+    wave->sgpr[at] = (uint32_t)base;
+    wave->sgpr[at + 1] = (uint32_t)(base >> 32 & 0xffff) | SWIZZLE;
+    wave->sgpr[at + 2] = launch->waves_per_group * SIM_LANES * launch->lane_scratch_bytes;
+    wave->sgpr[at + 3] = INDEX_STRIDE_64 | ADD_TID;
+    return at + 4;
+}
+
+static unsigned push_preloaded(struct sim_wave *wave, unsigned at) {
+    const uint32_t preload = wave->group->launch->kernel->descriptor.kernarg_preload;
+    const unsigned words = field(preload, 0, 7), offset = 4 * field(preload, 7, 9);
+    if (words == 0) return at;
+    memcpy(&wave->sgpr[at], wave->group->launch->kernarg + offset, 4 * words);
+    wave->pc += PRELOAD_ENTRY;
+    return at + words;
+}
+
+static void set_sgprs(struct sim_wave *wave) {
+    const struct sim_group *group = wave->group;
+    const struct sim_launch *launch = group->launch;
+    const struct sim_descriptor *descriptor = &launch->kernel->descriptor;
+    const bool architected_scratch = launch->sim->arch != SIM_GFX90A;
+    const uint32_t properties = descriptor->kernel_code_properties, rsrc2 = descriptor->compute_pgm_rsrc2;
+    unsigned at = 0;
+    if (field(properties, PRIVATE_BUFFER, 1)) at = push_scratch_buffer(wave, at);
+    if (field(properties, DISPATCH_PTR, 1)) at = push64(wave, at, (uintptr_t)launch->system);
+    if (field(properties, QUEUE_PTR, 1)) at = push64(wave, at, (uintptr_t)launch->system + 64);
+    if (field(properties, KERNARG_PTR, 1)) at = push64(wave, at, (uintptr_t)launch->kernarg);
+    if (field(properties, DISPATCH_ID, 1)) at = push64(wave, at, 0);
+    if (field(properties, FLAT_SCRATCH_INIT, 1)) at = push64(wave, at, (uintptr_t)group->scratch);
+    if (field(properties, PRIVATE_SIZE, 1)) wave->sgpr[at++] = launch->lane_scratch_bytes;
+    push_preloaded(wave, at);
+    at = field(rsrc2, 1, 5);
+    for (unsigned i = 0; i < 3; i++)
+        if (field(rsrc2, GROUP_ID + i, 1)) wave->sgpr[at++] = group->id[i];
+    if (field(rsrc2, GROUP_INFO, 1)) wave->sgpr[at++] = (wave->index == 0 ? 1u << 31 : 0) | group->wave_count;
+    if (architected_scratch)
+        sim_set_sgpr64(wave, SIM_FLAT_SCRATCH, (uintptr_t)wave->scratch);
+    else if (field(rsrc2, PRIVATE_SEGMENT, 1))
+        wave->sgpr[at++] = wave->scratch_offset;
+}
+
+// Work-item ids: three fields of 10 bits in v0.
+static void set_vgprs(struct sim_wave *wave) {
+    const struct sim_group *group = wave->group;
+    const uint32_t axes = field(group->launch->kernel->descriptor.compute_pgm_rsrc2, ITEM_ID, 2);
+    const uint32_t items = group->size[0] * group->size[1] * group->size[2];
+    uint64_t exec = 0;
+    for (uint32_t lane = 0; lane < SIM_LANES; lane++) {
+        const uint32_t item = wave->index * SIM_LANES + lane;
+        const uint32_t x = item % group->size[0], y = item / group->size[0] % group->size[1],
+                       z = item / group->size[0] / group->size[1];
+        wave->vgpr[0][lane] = x | (axes > 0 ? y << 10 : 0) | (axes > 1 ? z << 20 : 0);
+        if (item < items) exec |= UINT64_C(1) << lane;
+    }
+    sim_set_sgpr64(wave, SIM_EXEC, exec);
+}
+
+void tessera_sim_set_mode(struct sim_wave *wave, uint32_t mode) {
+    wave->mode = mode;
+    wave->special_floats = field(mode, 0, 8) != DEFAULT_DENORMS << 4;
+}
+
+static void set_mode(struct sim_wave *wave) {
+    const uint32_t rsrc1 = wave->group->launch->kernel->descriptor.compute_pgm_rsrc1;
+    tessera_sim_set_mode(wave, field(rsrc1, 12, 8) | field(rsrc1, 21, 1) << 8 | field(rsrc1, 23, 1) << 9 |
+                                   field(rsrc1, 26, 1) << 23);
+}
+
+static void start_wave(struct sim_group *group, uint32_t index) {
+    const struct sim_launch *launch = group->launch;
+    const struct sim_descriptor *descriptor = &launch->kernel->descriptor;
+    struct sim_wave *wave = &group->waves[index];
+    memset(wave, 0, offsetof(struct sim_wave, exec_lanes));
+    wave->group = group;
+    wave->index = index;
+    wave->pc = launch->kernel->entry;
+    wave->limit = launch->args->max_instructions ? launch->args->max_instructions : UINT64_MAX;
+    wave->scratch_offset = index * SIM_LANES * launch->lane_scratch_bytes;
+    wave->scratch = group->scratch + wave->scratch_offset;
+    // Unified registers: what is allocated, cut at the accumulation offset.
+    const uint32_t allocated = 8 * (field(descriptor->compute_pgm_rsrc1, 0, 6) + 1);
+    const uint32_t split = 4 * (field(descriptor->compute_pgm_rsrc3, 0, 6) + 1);
+    wave->vgprs = allocated < split ? allocated : split;
+    wave->agprs = allocated - wave->vgprs;
+    if (wave->agprs > SIM_VGPRS) wave->agprs = SIM_VGPRS;
+    memset(wave->sgpr, POISON, sizeof wave->sgpr);
+    memset(wave->vgpr, POISON, wave->vgprs * sizeof *wave->vgpr);
+    memset(wave->vgpr[SIM_VGPRS], POISON, wave->agprs * sizeof *wave->vgpr);
+    wave->exec_of_lanes = 0;
+    memset(wave->exec_lanes, 0, sizeof wave->exec_lanes);
+    set_mode(wave);
+    set_sgprs(wave);
+    set_vgprs(wave);
+}
+
+// ---- running
+
+static void run_wave(struct sim_wave *wave, uint64_t turn) {
+    const uint64_t until = wave->limit - wave->executed < turn ? wave->limit : wave->executed + turn;
+    while (wave->state == SIM_RUNNING && wave->executed < until) {
+        const struct sim_code *code = tessera_sim_fetch(wave, wave->pc);
+        if (!code) return;
+        wave->code = code;
+        wave->next_pc = wave->pc + code->size;
+        code->execute(wave, code);
+        wave->executed++;
+        if (wave->state == SIM_FAULTED) return;
+        wave->pc = wave->next_pc;
+    }
+    if (wave->state == SIM_RUNNING && wave->executed == wave->limit)
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_RUNAWAY, -1, 0, "%llu instructions and no end",
+                            (unsigned long long)wave->limit);
+}
+
+static uint32_t count_state(const struct sim_group *group, enum sim_wave_state state) {
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < group->wave_count; i++) count += group->waves[i].state == state;
+    return count;
+}
+
+void tessera_sim_group_run(struct sim_group *group) {
+    group->trouble.fault = TESSERA_SIM_FAULT_NONE;
+    for (uint32_t i = 0; i < group->wave_count; i++) start_wave(group, i);
+    while (count_state(group, SIM_ENDED) < group->wave_count) {
+        for (uint32_t i = 0; i < group->wave_count; i++) {
+            run_wave(&group->waves[i], TURN);
+            if (group->waves[i].state == SIM_FAULTED) return;
+        }
+        // A barrier lets go when all waves that have not ended stand at it.
+        if (count_state(group, SIM_RUNNING) > 0) continue;
+        for (uint32_t i = 0; i < group->wave_count; i++)
+            if (group->waves[i].state == SIM_AT_BARRIER) group->waves[i].state = SIM_RUNNING;
+    }
+}
+
+const uint32_t *tessera_sim_exec_lanes(struct sim_wave *wave) {
+    const uint64_t exec = sim_exec(wave);
+    if (exec != wave->exec_of_lanes) {
+        for (int i = 0; i < SIM_LANES; i++) wave->exec_lanes[i] = 0u - (uint32_t)(exec >> i & 1);
+        wave->exec_of_lanes = exec;
+    }
+    return wave->exec_lanes;
+}
