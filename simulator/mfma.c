@@ -1,0 +1,311 @@
+// SPDX-License-Identifier: MIT
+// Matrix instructions: D = A * B + C in blocks of M x M x K, spread over all 64 lanes whatever EXEC says.
+//
+// Order of sums: each element starts as C's and takes one fused multiply-add for k = 0, 1, 2, ...; AMD documents no
+// order. gfx90a flushes denormals of f16 and bf16 matrices and of their results; the others keep them.
+#include "semantics.h"
+#include "vector.h"
+
+enum type { F32, F16, BF16, XF32, FP8, BF8, I8, F64 };
+
+enum { MAX_ROWS = 64, MAX_COLUMNS = 32, MAX_K = 64 };
+
+// What one instruction multiplies: `blocks` independent products of size x k by k x size.
+struct shape {
+    unsigned size, k, blocks;
+    enum type a, b;
+};
+
+#define SHAPE(size, k, blocks, a, b)                                                                                   \
+    ((uint32_t)(size) | (k) << 8 | (blocks) << 16 | (uint32_t)(a) << 24 | (uint32_t)(b) << 28)
+static struct shape read_shape(uint32_t detail) {
+    return (struct shape){.size = detail & 0xff,
+                          .k = detail >> 8 & 0xff,
+                          .blocks = detail >> 16 & 0xff,
+                          .a = (enum type)(detail >> 24 & 15),
+                          .b = (enum type)(detail >> 28)};
+}
+
+// ---- A and B: a lane holds `each` values, neighbours in k; lanes go over rows (or columns), then blocks, then k
+
+static unsigned elements_of_lane(const struct shape *shape) {
+    return shape->size * shape->k * shape->blocks / SIM_LANES;
+}
+
+static float round_xf32(float v) { // ten bits of mantissa
+    const uint32_t bits = sim_bits(v);
+    return isnan(v) ? v : sim_float((bits + 0xfff + (bits >> 13 & 1)) & ~0x1fffu);
+}
+
+static float flush_denormal(float v, float least) { return fabsf(v) < least ? copysignf(0, v) : v; }
+
+// The lane's element e, from the registers of 64 lanes.
+static void unpack(const sim_vgpr *registers, enum type type, enum sim_arch arch, unsigned e, float *to) {
+    const struct sim_small_format fp8 = arch == SIM_GFX950 ? sim_e4m3_ocp : sim_e4m3_fnuz;
+    const struct sim_small_format bf8 = arch == SIM_GFX950 ? sim_e5m2_ocp : sim_e5m2_fnuz;
+    const bool flushes = arch == SIM_GFX90A;
+    const uint32_t *words = registers[type == F32 || type == XF32 ? e : type == F16 || type == BF16 ? e / 2 : e / 4];
+    const unsigned shift = type == F16 || type == BF16 ? 16 * (e & 1) : 8 * (e & 3);
+    switch (type) {
+    case F32:
+        memcpy(to, words, sizeof *registers);
+        break;
+    case XF32:
+        for (int i = 0; i < SIM_LANES; i++) to[i] = round_xf32(sim_float(words[i]));
+        break;
+    case F16:
+        for (int i = 0; i < SIM_LANES; i++) to[i] = sim_half_to_float(words[i] >> shift & 0xffff);
+        for (int i = 0; i < SIM_LANES && flushes; i++) to[i] = flush_denormal(to[i], 0x1p-14f);
+        break;
+    case BF16:
+        for (int i = 0; i < SIM_LANES; i++) to[i] = sim_bf16_to_float(words[i] >> shift & 0xffff);
+        for (int i = 0; i < SIM_LANES && flushes; i++) to[i] = flush_denormal(to[i], 0x1p-126f);
+        break;
+    case FP8:
+        for (int i = 0; i < SIM_LANES; i++) to[i] = sim_small_to_float(fp8, words[i] >> shift & 0xff);
+        break;
+    case BF8:
+        for (int i = 0; i < SIM_LANES; i++) to[i] = sim_small_to_float(bf8, words[i] >> shift & 0xff);
+        break;
+    case I8: // exact as floats
+        for (int i = 0; i < SIM_LANES; i++) to[i] = (float)(int8_t)(words[i] >> shift);
+        break;
+    case F64:
+        break; // has its own loop
+    }
+}
+
+// blgp: the lane of B that stands in for `lane`.
+static unsigned grouped_lane(unsigned pattern, unsigned lane) {
+    switch (pattern) {
+    case 1:
+        return lane & 31;
+    case 2:
+        return 32 | (lane & 31);
+    case 3:
+        return (lane + 16) & 63;
+    case 4:
+    case 5:
+    case 6:
+    case 7:
+        return 16 * (pattern - 4) | (lane & 15);
+    default:
+        return lane;
+    }
+}
+
+// cbsz, abid: the block of A that stands in for `block`.
+static unsigned broadcast_block(const struct sim_inst *inst, unsigned block) {
+    const unsigned group = (1u << inst->cbsz) - 1;
+    return (block & ~group) | (inst->abid & group);
+}
+
+typedef float matrix[MAX_K][MAX_ROWS]; // [k][block * size + row or column]
+
+// The registers of an operand as a matrix.
+static bool read_matrix(struct sim_wave *wave, const struct sim_inst *inst, enum sim_slot slot,
+                        const struct shape *shape, matrix *to) {
+    const struct sim_operand *operand = &inst->op[slot];
+    const unsigned each = elements_of_lane(shape), spread = shape->size * shape->blocks;
+    const sim_vgpr *registers = tessera_sim_registers(wave, operand, operand->bits / 32);
+    if (!registers) return false;
+    for (unsigned e = 0; e < each; e++) {
+        float values[SIM_LANES], moved[SIM_LANES];
+        unpack(registers, slot == SIM_SRC0 ? shape->a : shape->b, (enum sim_arch)inst->arch, e, values);
+        for (unsigned lane = 0; lane < SIM_LANES; lane++)
+            moved[lane] = values[slot == SIM_SRC1 ? grouped_lane(inst->blgp, lane) : lane];
+        for (unsigned group = 0; group < SIM_LANES / spread; group++)
+            memcpy((*to)[group * each + e], moved + group * spread, spread * sizeof(float));
+    }
+    if (slot != SIM_SRC0 || inst->cbsz == 0) return true;
+    for (unsigned k = 0; k < shape->k; k++) {
+        float row[MAX_ROWS];
+        memcpy(row, (*to)[k], sizeof row);
+        for (unsigned block = 0; block < shape->blocks; block++)
+            memcpy(&(*to)[k][block * shape->size], &row[broadcast_block(inst, block) * shape->size],
+                   shape->size * sizeof(float));
+    }
+    return true;
+}
+
+// ---- C and D: where row i of a block starts
+
+struct row_place {
+    unsigned reg, lane;
+};
+
+static struct row_place place_of_row(const struct shape *shape, unsigned block, unsigned i) {
+    if (shape->size == 32) return (struct row_place){16 * block + 4 * (i / 8) + i % 4, 32 * (i / 4 % 2)};
+    if (shape->size == 16) return (struct row_place){4 * block + i % 4, 16 * (i / 4)};
+    return (struct row_place){i, 4 * block};
+}
+
+typedef uint32_t sums[MAX_ROWS][MAX_COLUMNS] __attribute__((aligned(64))); // [block * size + row][column], bits
+
+static bool read_sums(struct sim_wave *wave, const struct sim_inst *inst, const struct shape *shape, sums *to) {
+    const struct sim_operand *operand = &inst->op[SIM_SRC2];
+    const unsigned size = shape->size;
+    if (operand->kind == SIM_CONST || operand->kind == SIM_LITERAL) {
+        for (unsigned i = 0; i < size * shape->blocks; i++)
+            for (unsigned j = 0; j < size; j++) (*to)[i][j] = (uint32_t)operand->value;
+        return true;
+    }
+    const sim_vgpr *registers = tessera_sim_registers(wave, operand, operand->bits / 32);
+    if (!registers) return false;
+    for (unsigned i = 0; i < size * shape->blocks; i++) {
+        const struct row_place place = place_of_row(shape, i / size, i % size);
+        memcpy((*to)[i], &registers[place.reg][place.lane], size * sizeof(uint32_t));
+    }
+    return true;
+}
+
+static void write_sums(struct sim_wave *wave, const struct sim_inst *inst, const struct shape *shape, sums *from) {
+    const struct sim_operand *operand = &inst->op[SIM_DST];
+    const unsigned size = shape->size;
+    sim_vgpr *registers = tessera_sim_registers(wave, operand, operand->bits / 32);
+    if (!registers) return;
+    for (unsigned i = 0; i < size * shape->blocks; i++) {
+        const struct row_place place = place_of_row(shape, i / size, i % size);
+        memcpy(&registers[place.reg][place.lane], (*from)[i], size * sizeof(uint32_t));
+    }
+}
+
+// ---- products
+
+static inline __attribute__((always_inline)) void multiply_rows(const matrix *a, const matrix *b, sums *sum,
+                                                                unsigned rows, unsigned size, unsigned depth) {
+    for (unsigned i = 0; i < rows; i++) {
+        const unsigned first = i / size * size;
+        float row[MAX_COLUMNS];
+        memcpy(row, (*sum)[i], size * sizeof(float));
+        for (unsigned k = 0; k < depth; k++)
+            for (unsigned j = 0; j < size; j++) row[j] = fmaf((*a)[k][i], (*b)[k][first + j], row[j]);
+        memcpy((*sum)[i], row, size * sizeof(float));
+    }
+}
+
+static inline __attribute__((always_inline)) void multiply_integers(const matrix *a, const matrix *b, sums *sum,
+                                                                    unsigned rows, unsigned size, unsigned depth) {
+    for (unsigned i = 0; i < rows; i++) {
+        const unsigned first = i / size * size;
+        for (unsigned k = 0; k < depth; k++)
+            for (unsigned j = 0; j < size; j++) (*sum)[i][j] += (uint32_t)(int32_t)((*a)[k][i] * (*b)[k][first + j]);
+    }
+}
+
+#define BY_SIZE(function)                                                                                              \
+    (shape.size == 32   ? function(&a, &b, &sum, rows, 32, shape.k)                                                    \
+     : shape.size == 16 ? function(&a, &b, &sum, rows, 16, shape.k)                                                    \
+                        : function(&a, &b, &sum, rows, 4, shape.k))
+
+static void mfma(struct sim_wave *wave, const struct sim_code *code) {
+    const struct shape shape = read_shape(code->detail);
+    const unsigned rows = shape.size * shape.blocks;
+    matrix a, b;
+    sums sum;
+    if (!read_matrix(wave, &code->inst, SIM_SRC0, &shape, &a)) return;
+    if (!read_matrix(wave, &code->inst, SIM_SRC1, &shape, &b)) return;
+    if (!read_sums(wave, &code->inst, &shape, &sum)) return;
+    if (shape.a == I8)
+        BY_SIZE(multiply_integers);
+    else
+        BY_SIZE(multiply_rows);
+    if (code->inst.arch == SIM_GFX90A && (shape.a == F16 || shape.a == BF16))
+        for (unsigned i = 0; i < rows; i++)
+            for (unsigned j = 0; j < shape.size; j++)
+                sum[i][j] = sim_bits(flush_denormal(sim_float(sum[i][j]), 0x1p-126f));
+    write_sums(wave, &code->inst, &shape, &sum);
+}
+
+// ---- doubles: a lane holds one value of A and of B; rows of D lie over four lane groups
+
+static double lane_double(const sim_vgpr *registers, unsigned which, unsigned lane) {
+    return sim_double(registers[2 * which][lane] | (uint64_t)registers[2 * which + 1][lane] << 32);
+}
+
+static void mfma_f64(struct sim_wave *wave, const struct sim_code *code) {
+    const struct shape shape = read_shape(code->detail);
+    const struct sim_inst *inst = &code->inst;
+    const unsigned spread = shape.size * shape.blocks, signs = inst->arch == SIM_GFX90A ? 0 : inst->blgp;
+    const unsigned pattern = inst->arch == SIM_GFX90A ? inst->blgp : 0;
+    const struct sim_operand *c_operand = &inst->op[SIM_SRC2];
+    const bool constant = c_operand->kind == SIM_CONST || c_operand->kind == SIM_LITERAL;
+    const sim_vgpr *a = tessera_sim_registers(wave, &inst->op[SIM_SRC0], 2);
+    const sim_vgpr *b = tessera_sim_registers(wave, &inst->op[SIM_SRC1], 2);
+    const sim_vgpr *c = constant ? NULL : tessera_sim_registers(wave, c_operand, c_operand->bits / 32);
+    sim_vgpr *d = tessera_sim_registers(wave, &inst->op[SIM_DST], inst->op[SIM_DST].bits / 32);
+    double result[4][SIM_LANES];
+    if (!a || !b || !d || (!constant && !c)) return;
+    const unsigned count = shape.size / 4; // rows of D that a lane holds
+    for (unsigned r = 0; r < count; r++)
+        for (unsigned lane = 0; lane < SIM_LANES; lane++) {
+            const unsigned i = 4 * r + lane / 16, j = lane % shape.size, block = lane / shape.size % shape.blocks;
+            double sum = constant ? sim_double(c_operand->value) : lane_double(c, r, lane);
+            if (signs & 4) sum = -sum;
+            for (unsigned k = 0; k < shape.k; k++) {
+                const unsigned base = spread * k;
+                const double x = lane_double(a, 0, base + broadcast_block(inst, block) * shape.size + i);
+                const double y = lane_double(b, 0, grouped_lane(pattern, base + block * shape.size + j));
+                sum = fma(signs & 1 ? -x : x, signs & 2 ? -y : y, sum);
+            }
+            result[r][lane] = sum;
+        }
+    for (unsigned r = 0; r < count; r++)
+        for (unsigned lane = 0; lane < SIM_LANES; lane++) {
+            d[2 * r][lane] = (uint32_t)sim_bits64(result[r][lane]);
+            d[2 * r + 1][lane] = (uint32_t)(sim_bits64(result[r][lane]) >> 32);
+        }
+}
+
+#define ROW(op, size, k, blocks, type)                                                                                 \
+    { SIM_OP_V_MFMA_##op, mfma, NULL, SHAPE(size, k, blocks, type, type) }
+#define MIXED(op, size, k, a, b)                                                                                       \
+    { SIM_OP_V_MFMA_##op, mfma, NULL, SHAPE(size, k, 1, a, b) }
+static const struct sim_semantics rows[] = {
+    ROW(F32_32X32X1_2B_F32, 32, 1, 2, F32),
+    ROW(F32_16X16X1_4B_F32, 16, 1, 4, F32),
+    ROW(F32_4X4X1_16B_F32, 4, 1, 16, F32),
+    ROW(F32_32X32X2_F32, 32, 2, 1, F32),
+    ROW(F32_16X16X4_F32, 16, 4, 1, F32),
+    ROW(F32_32X32X4_2B_F16, 32, 4, 2, F16),
+    ROW(F32_16X16X4_4B_F16, 16, 4, 4, F16),
+    ROW(F32_4X4X4_16B_F16, 4, 4, 16, F16),
+    ROW(F32_32X32X8_F16, 32, 8, 1, F16),
+    ROW(F32_16X16X16_F16, 16, 16, 1, F16),
+    ROW(F32_32X32X16_F16, 32, 16, 1, F16),
+    ROW(F32_16X16X32_F16, 16, 32, 1, F16),
+    ROW(F32_32X32X2BF16, 32, 2, 2, BF16),
+    ROW(F32_16X16X2BF16, 16, 2, 4, BF16),
+    ROW(F32_4X4X2BF16, 4, 2, 16, BF16),
+    ROW(F32_32X32X4BF16, 32, 4, 1, BF16),
+    ROW(F32_16X16X8BF16, 16, 8, 1, BF16),
+    ROW(F32_32X32X4_2B_BF16, 32, 4, 2, BF16),
+    ROW(F32_16X16X4_4B_BF16, 16, 4, 4, BF16),
+    ROW(F32_4X4X4_16B_BF16, 4, 4, 16, BF16),
+    ROW(F32_32X32X8_BF16, 32, 8, 1, BF16),
+    ROW(F32_16X16X16_BF16, 16, 16, 1, BF16),
+    ROW(F32_32X32X16_BF16, 32, 16, 1, BF16),
+    ROW(F32_16X16X32_BF16, 16, 32, 1, BF16),
+    ROW(F32_32X32X4_XF32, 32, 4, 1, XF32),
+    ROW(F32_16X16X8_XF32, 16, 8, 1, XF32),
+    ROW(I32_32X32X4_2B_I8, 32, 4, 2, I8),
+    ROW(I32_16X16X4_4B_I8, 16, 4, 4, I8),
+    ROW(I32_4X4X4_16B_I8, 4, 4, 16, I8),
+    ROW(I32_32X32X8I8, 32, 8, 1, I8),
+    ROW(I32_16X16X16I8, 16, 16, 1, I8),
+    ROW(I32_32X32X16_I8, 32, 16, 1, I8),
+    ROW(I32_16X16X32_I8, 16, 32, 1, I8),
+    ROW(I32_32X32X32_I8, 32, 32, 1, I8),
+    ROW(I32_16X16X64_I8, 16, 64, 1, I8),
+    MIXED(F32_32X32X16_FP8_FP8, 32, 16, FP8, FP8),
+    MIXED(F32_32X32X16_FP8_BF8, 32, 16, FP8, BF8),
+    MIXED(F32_32X32X16_BF8_FP8, 32, 16, BF8, FP8),
+    MIXED(F32_32X32X16_BF8_BF8, 32, 16, BF8, BF8),
+    MIXED(F32_16X16X32_FP8_FP8, 16, 32, FP8, FP8),
+    MIXED(F32_16X16X32_FP8_BF8, 16, 32, FP8, BF8),
+    MIXED(F32_16X16X32_BF8_FP8, 16, 32, BF8, FP8),
+    MIXED(F32_16X16X32_BF8_BF8, 16, 32, BF8, BF8),
+    {SIM_OP_V_MFMA_F64_16X16X4_F64, mfma_f64, NULL, SHAPE(16, 4, 1, F64, F64)},
+    {SIM_OP_V_MFMA_F64_4X4X4_4B_F64, mfma_f64, NULL, SHAPE(4, 4, 4, F64, F64)},
+};
+const struct sim_semantics_list tessera_sim_matrix = {rows, sizeof rows / sizeof *rows};
