@@ -65,8 +65,6 @@ static double draw(stream *s) {
     }
 }
 
-static void *payload(const fmha_fwd_problem *p, fmha_fwd_buffer_id id) { return p->arena + p->buffers[id].offset; }
-
 typedef struct strides {
     int64_t batch, nhead, row;
 } strides;
@@ -81,7 +79,8 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
         for (int32_t h = 0; h < heads; h++)
             for (int64_t i = first; i < first + lengths[b]; i++) {
                 int64_t index = (p->options.mode ? 0 : b * at.batch) + h * at.nhead + i * at.row;
-                for (int32_t d = 0; d < columns; d++) fmha_fwd_store(element, payload(p, id), index + d, draw(&s));
+                for (int32_t d = 0; d < columns; d++)
+                    fmha_fwd_store(element, fmha_fwd_pointer(p, id), index + d, draw(&s));
             }
         if (p->options.mode) first += rooms[b];
     }
@@ -98,7 +97,7 @@ static void fill_columns(fmha_fwd_problem *p) {
             for (int32_t d = 0; d < a->hdim_v; d++) {
                 int64_t index = (p->options.mode ? 0 : b * a->batch_stride_v) + g * a->nhead_stride_v + d * a->stride_v;
                 for (int64_t j = first; j < first + p->seqlen_k[b]; j++)
-                    fmha_fwd_store(element, payload(p, BUFFER_V), index + j, draw(&s));
+                    fmha_fwd_store(element, fmha_fwd_pointer(p, BUFFER_V), index + j, draw(&s));
             }
         if (p->options.mode) first += p->room_k[b];
     }
@@ -109,7 +108,7 @@ static void fill_bias(fmha_fwd_problem *p) {
     fmha_fwd_element element = fmha_fwd_bias_element(p->dtype);
     stream s = stream_of(p, BUFFER_BIAS, p->init == INIT_RANGE ? INIT_UNIFORM : p->init, element);
     int64_t count = p->buffers[BUFFER_BIAS].bytes / (fmha_fwd_element_bits(element) / 8);
-    for (int64_t n = 0; n < count; n++) fmha_fwd_store(element, payload(p, BUFFER_BIAS), n, draw(&s));
+    for (int64_t n = 0; n < count; n++) fmha_fwd_store(element, fmha_fwd_pointer(p, BUFFER_BIAS), n, draw(&s));
 }
 
 // Slopes of Press et al. (2022): powers of 2^(-8/n) for the greatest power of two n <= heads, then every other one of
@@ -117,7 +116,7 @@ static void fill_bias(fmha_fwd_problem *p) {
 static void fill_slopes(fmha_fwd_problem *p) {
     int32_t heads = p->args.nhead_q, power = 1;
     while (power * 2 <= heads) power *= 2;
-    float *slopes = payload(p, BUFFER_BIAS);
+    float *slopes = fmha_fwd_pointer(p, BUFFER_BIAS);
     int64_t count = p->buffers[BUFFER_BIAS].bytes / (int64_t)sizeof *slopes;
     for (int64_t n = 0; n < count; n++) {
         int32_t h = (int32_t)(n % heads);
@@ -130,7 +129,7 @@ static void fill_slopes(fmha_fwd_problem *p) {
 static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
     stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
     double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype)));
-    uint8_t *bytes = payload(p, id);
+    uint8_t *bytes = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes; n++)
         bytes[n] = (uint8_t)(127 + nearbyint(uniform(&s, middle - range, middle + range)));
 }
@@ -139,14 +138,14 @@ static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double ra
 static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
     stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
     double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype));
-    float *scales = payload(p, id);
+    float *scales = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales; n++)
         scales[n] = (float)(p->qscale == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);
 }
 
 static void fill_sinks(fmha_fwd_problem *p) {
     stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, FMHA_FWD_FP32);
-    float *sinks = payload(p, BUFFER_SINK);
+    float *sinks = fmha_fwd_pointer(p, BUFFER_SINK);
     for (int32_t h = 0; h < p->args.nhead_q; h++) sinks[h] = (float)nearbyint(uniform(&s, 30, 60));
 }
 

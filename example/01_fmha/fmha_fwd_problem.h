@@ -92,10 +92,28 @@ struct fmha_fwd_problem {
     int32_t tile_rows; // bm0 of the instance that ran
 };
 
-// Name of a buffer for messages.
+// Steps of building, in this order. Lengths and rooms of the sequences:
+fmha_fwd_outcome fmha_fwd_settle_lengths(fmha_fwd_problem *problem, fmha_fwd_result *result);
+// Sizes, strides and places of the buffers:
+fmha_fwd_outcome fmha_fwd_lay_out(fmha_fwd_problem *problem, fmha_fwd_result *result);
+// The arena. Guard zones hold their pattern, buffers the unwritten one:
+fmha_fwd_outcome fmha_fwd_allocate(fmha_fwd_problem *problem, fmha_fwd_result *result);
+// Lengths, starts and seeds that are given by pointer:
+void fmha_fwd_put_lengths(fmha_fwd_problem *problem);
+
+// A buffer, or NULL where the problem has none, and its name for messages.
+void *fmha_fwd_pointer(const fmha_fwd_problem *problem, fmha_fwd_buffer_id id);
 const char *fmha_fwd_buffer_name(fmha_fwd_buffer_id id);
-// Sum of the inputs' part of the arena.
+
+// Under AddressSanitizer nothing may even read the guard zones, until they are looked at.
+void fmha_fwd_guard(const fmha_fwd_problem *problem);
+void fmha_fwd_unguard(const fmha_fwd_problem *problem);
+// Sum of the inputs and their guard zones.
 uint64_t fmha_fwd_input_sum(const fmha_fwd_problem *problem);
+
+// Refuses what no machine, or this one, can hold.
+fmha_fwd_outcome fmha_fwd_check_memory(const fmha_fwd_options *options, double bytes, const char *what,
+                                       fmha_fwd_result *result);
 
 // Fills every input buffer of a problem that is laid out.
 void fmha_fwd_fill_inputs(fmha_fwd_problem *problem);
@@ -112,6 +130,7 @@ int fmha_fwd_read_init(const char *text, fmha_fwd_init *out);
 // Sets outcome and message; returns the outcome.
 __attribute__((format(printf, 3, 4))) fmha_fwd_outcome fmha_fwd_fail(fmha_fwd_result *result, fmha_fwd_outcome outcome,
                                                                      const char *format, ...);
+#define FMHA_FWD_WRONG(...) fmha_fwd_fail(result, FMHA_FWD_WRONG_ARGUMENT, __VA_ARGS__)
 // The same for a call of the library that failed.
 fmha_fwd_outcome fmha_fwd_fail_status(fmha_fwd_result *result, tessera_status status, const char *call);
 
