@@ -834,6 +834,58 @@ static void test_pairs(void) {
     }
 }
 
+// 2 * LANES numbers of 8 or 4 bits, each widened to half a word.
+static void test_pair_loads(void) {
+    for (int bits = 4; bits <= 8; bits += 4)
+        for (int where = 0; where < 3; where++) {
+            const uint8_t *p = place(where, (size_t)(2 * bits * LANES / 8));
+            lanes want;
+            fill_page();
+            for (int l = 0; l < LANES; l++)
+                want.u[l] = load_element(p, bits, 2 * l) | load_element(p, bits, 2 * l + 1) << 16;
+            const lanes got = of_i(bits == 8 ? v_load_u8_pairs(p) : v_load_u4_pairs(p));
+            check(bits == 8 ? "v_load_u8_pairs" : "v_load_u4_pairs", same_bits, &got, &want, 0, NULL);
+        }
+}
+
+// Every pair of codes.
+static void check_pair_codes(const char *word, vi (*vector)(vi), tessera_storage storage) {
+    const uint32_t codes = 1u << formats[storage].bits;
+    for (uint32_t high = 0; high < codes; high++)
+        for (uint32_t low = 0; low < codes; low += LANES) {
+            lanes in, want;
+            for (uint32_t l = 0; l < LANES; l++) {
+                in.u[l] = high << 16 | (low + l);
+                want.u[l] = pair_code(decode(storage, high)) << 16 | pair_code(decode(storage, low + l));
+            }
+            const lanes got = of_i(vector(v_load_i(in.i)));
+            check(word, same_pair, &got, &want, 1, &in);
+        }
+}
+
+static void test_pair_codes(void) {
+    check_pair_codes("v_bf16_of_e4m3", v_bf16_of_e4m3, TESSERA_STORAGE_E4M3);
+    check_pair_codes("v_bf16_of_e2m1", v_bf16_of_e2m1, TESSERA_STORAGE_E2M1);
+}
+
+// Pairs of any bf16 but denormals, by every power of 2 that leaves them in range; NaN by anything.
+static void test_scale_pairs(void) {
+    for (uint32_t code = 0; code < 0x10000; code++) {
+        lanes in[2], want;
+        for (uint32_t l = 0; l < LANES; l++) {
+            const int exponent = (int)(code >> 7 & 255), scale = (int)(random_bits() % 254) + 1; // of fp32, biased
+            const int clear = exponent == 0 ? 0 : exponent == 255 ? 255 : exponent + scale - 127;
+            const bool in_range = clear == exponent || (clear > 0 && clear < 255);
+            in[1].u[l] = (uint32_t)(in_range ? scale : 127) << 23;
+            in[0].u[l] = exponent == 0 ? (code & 0x8000) * 0x10001 : code * 0x10001;
+            want.u[l] = as_bits(as_float(in[0].u[l] & 0xffff0000) * in[1].f[l]);
+            want.u[l] = (want.u[l] & 0xffff0000) | want.u[l] >> 16;
+        }
+        const lanes got = of_i(v_scale_pairs(v_load_i(in[0].i), v_load(in[1].f)));
+        check("v_scale_pairs", same_pair, &got, &want, 2, in);
+    }
+}
+
 // acc + a.low * b.low + a.high * b.high, a rounding or two.
 static void test_dot2(void) {
     for (int n = 0; n < 100000; n++) {
@@ -906,6 +958,9 @@ static const struct {
     {"v_philox", test_philox},
 #ifdef __AVX512BF16__
     {"pairs", test_pairs},
+    {"loads of pairs", test_pair_loads},
+    {"codes of pairs", test_pair_codes},
+    {"v_scale_pairs", test_scale_pairs},
     {"v_dot2", test_dot2},
 #endif
 };

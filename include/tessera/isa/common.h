@@ -7,7 +7,7 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline, unused))
-#define NOINLINE __attribute__((noinline, unused))
+#define RARE __attribute__((noinline, cold, unused)) // a function kept out of the way of what calls it
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
 #define UNROLL_TWICE _Pragma("unroll 2")

@@ -19,4 +19,39 @@ INLINE vi v_pair_lanes(vf low, vf high) {
 // The bf16 of first[0], first[1], ..., second[0], ... in order of memory.
 INLINE vi v_pair_row(vf first, vf second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
 
+// 2 * LANES numbers in order of memory, each widened to half a word.
+INLINE vi v_load_u8_pairs(const uint8_t *p) { return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE vi v_load_u4_pairs(const uint8_t *p) {
+    __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); // its high nibble goes to the upper half
+    return _mm512_and_si512(_mm512_or_si512(bytes, _mm512_slli_epi32(bytes, 12)), _mm512_set1_epi16(15));
+}
+
+// bf16 for the code in each half of a word.
+INLINE vi v_bf16_of_e4m3(vi codes) {
+    const __m512i denormals = _mm512_broadcast_i32x4(
+        _mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60)); // multiples of 2^-9
+    __m512i magnitude = _mm512_and_si512(codes, _mm512_set1_epi16(0x7f));
+    __m512i bits = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
+    __mmask32 small = _mm512_cmplt_epi16_mask(magnitude, _mm512_set1_epi16(8));
+    __mmask32 nan = _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7f));
+    bits = _mm512_mask_permutexvar_epi16(bits, small, magnitude, denormals);
+    bits = _mm512_mask_mov_epi16(bits, nan, _mm512_set1_epi16(0x7fc0));
+    return _mm512_or_si512(bits, _mm512_slli_epi16(_mm512_and_si512(codes, _mm512_set1_epi16(0x80)), 8));
+}
+INLINE vi v_bf16_of_e2m1(vi codes) {
+    const __m512i numbers = _mm512_broadcast_i64x4(
+        _mm256_setr_epi16(0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, // 0 0.5 1 1.5 2 3 4 6
+                          -0x8000, -0x4100, -0x4080, -0x4040, -0x4000, -0x3fc0, -0x3f80, -0x3f40));
+    return _mm512_permutexvar_epi16(codes, numbers);
+}
+
+// Both halves of word i times scale[i], a power of 2.
+INLINE vi v_scale_pairs(vi a, vf scale) {
+    const __m512i upper = _mm512_set1_epi32((int32_t)0xffff0000);
+    __m512 low = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(a, 16)), scale);
+    __m512 high = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_and_si512(a, upper)), scale);
+    __m512i l = _mm512_srli_epi32(_mm512_castps_si512(low), 16);
+    return _mm512_or_si512(l, _mm512_and_si512(_mm512_castps_si512(high), upper));
+}
+
 #endif

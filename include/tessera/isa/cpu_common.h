@@ -134,7 +134,7 @@ INLINE vf v_load_as(tessera_storage storage, const void *p) {
 }
 
 // What v_fetch does rarely, once for all places that fetch.
-static NOINLINE vf v_fetch_part(tessera_storage storage, const void *base, int64_t at, int count) {
+static RARE vf v_fetch_part(tessera_storage storage, const void *base, int64_t at, int count) {
     uint8_t whole[LANES * sizeof(float)] = {0};
     const uint8_t *bytes = (const uint8_t *)base;
     if (storage == TESSERA_STORAGE_E2M1)
