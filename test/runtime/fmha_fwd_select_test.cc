@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <sstream>
 
 #include "fmha_fwd_fixture.h"
@@ -121,6 +122,16 @@ TEST_F(Select, NamesTheNearestInstance) {
                                 "near       no: has_sink 0 (serves 1)\n");
 }
 
+TEST_F(Select, NamesTheFirstOfTheNearest) {
+    tessera_fmha_fwd_served near = all, far = all;
+    near.sink = 2;
+    far.lse = far.sink = 2;
+    const Table table({make_instance("near", TESSERA_TARGET_PORTABLE, &near, 64, 64),
+                       make_instance("as_near", TESSERA_TARGET_PORTABLE, &near, 64, 64),
+                       make_instance("far", TESSERA_TARGET_PORTABLE, &far, 64, 64)});
+    EXPECT_NE(chosen(table).find("nearest is near,"), std::string::npos) << chosen(table);
+}
+
 TEST_F(Select, OnlyForeignTargets) {
     const Table table({make_instance("gpu", TESSERA_TARGET_GFX942, &all, 64, 64)});
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is gpu, kept out by "
@@ -149,6 +160,25 @@ TEST_F(Select, RegisterTilesRoundRowsUp) {
     EXPECT_EQ(chosen(table), "wide");
     sizes(1, 4096); // 2 folded rows: 64 of wide cost more than 16 of narrow
     EXPECT_EQ(chosen(table), "narrow");
+}
+
+TEST_F(Select, CostByHand) {
+    const Table table({make_instance("one", TESSERA_TARGET_PORTABLE, &all, 64, 32, 10, 100)});
+    const double block = 64 * 32 * (8 + 16) / 10.0 + 100;
+    const auto expect_cost = [&](double cost) {
+        char line[64];
+        snprintf(line, sizeof line, "one  cost %.4g cycles\n", cost);
+        EXPECT_EQ(explained(table), line);
+    };
+    call.args.batch = 2;
+    call.args.nhead_q = 6;
+    call.args.nhead_k = 2;
+    facts.compute_units = 3;
+    sizes(100, 196); // 300 folded rows are 5 tiles and 19 register tiles; 20 tiles in all make 7 rounds of 3
+    expect_cost(4 * (19 * 16) * 200 / (64.0 * 32) * block / 20 * 7);
+    call.args.batch = call.args.nhead_q = call.args.nhead_k = 1;
+    sizes(1, 4096); // 8 parts of 512 keys make 3 rounds of 3
+    expect_cost(16 * 4096 / (64.0 * 32) * block / 8 * 3);
 }
 
 TEST_F(Select, TileOverheadCounts) {
