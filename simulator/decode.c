@@ -6,6 +6,7 @@
 
 // Codes of a 9-bit source.
 enum {
+    NO_SGPR = 125,
     LAST_SGPR = 127,
     INTEGER_0 = 128, // 128..192: 0..64; 193..208: -1..-16
     INTEGER_64 = 192,
@@ -82,6 +83,7 @@ static enum sim_decode_error set_source(struct decoder *d, const struct sim_fiel
     if (code >= FIRST_VGPR) {
         set_register(operand, SIM_VGPR, code - FIRST_VGPR);
     } else if (code <= LAST_SGPR) {
+        if (code == NO_SGPR) return SIM_RESERVED_OPERAND;
         set_register(operand, SIM_SGPR, code);
     } else if (code <= INTEGER_M16) {
         operand->kind = SIM_CONST;
@@ -97,6 +99,7 @@ static enum sim_decode_error set_source(struct decoder *d, const struct sim_fiel
         const unsigned at = d->inst->size / 4u;
         if (d->available <= at) return SIM_TRUNCATED;
         operand->kind = SIM_LITERAL;
+        operand->literal = d->words[at];
         operand->value = literal_value(d->words[at], field);
     } else if ((code >= SIM_SHARED_BASE && code <= SIM_POPS_EXITING_WAVE_ID) ||
                (code >= SIM_VCCZ && code <= SIM_LDS_DIRECT)) {
@@ -158,6 +161,7 @@ static enum sim_decode_error set_operand(struct decoder *d, const struct sim_fie
     case SIM_FROM_LITERAL:
         if (d->available < 2) return SIM_TRUNCATED;
         operand->kind = SIM_LITERAL;
+        operand->literal = d->words[1];
         operand->value = d->words[1];
         break;
     default:
@@ -325,6 +329,7 @@ static enum sim_decode_error decode_sdwa(struct decoder *d, const struct codes *
         inst->dst_unused = (uint8_t)bits(w1, 11, 2);
         inst->clamp = bit(w1, 13);
         inst->omod = (uint8_t)bits(w1, 14, 2);
+        if (inst->omod && !(has(d, SIM_FLAG_OMOD) && inst->op[SIM_DST].type == SIM_F)) return SIM_RESERVED_FIELD;
         if (inst->op[SIM_DST].sel > SIM_DWORD || inst->dst_unused > SIM_UNUSED_PRESERVE) return SIM_RESERVED_FIELD;
     }
     inst->op[SIM_SRC0].sel = (uint8_t)bits(w1, 16, 3);
@@ -561,7 +566,7 @@ static enum sim_decode_error decode_ds(struct decoder *d, uint32_t w) {
         if (!inst->gds) return SIM_RESERVED_FIELD;
         codes.code[SIM_DATA] = codes.code[SIM_ADDR]; // GWS keeps its data where others have the address
     }
-    const bool pair = strstr(inst->row->mnemonic, "2_") || strstr(inst->row->mnemonic, "2st64_");
+    const bool pair = has(d, SIM_FLAG_PAIR);
     inst->offset = (int32_t)(pair ? bits(w, 0, 8) : bits(w, 0, 16));
     inst->offset1 = pair ? (uint8_t)bits(w, 8, 8) : 0;
     return set_operands(d, &codes);

@@ -125,11 +125,12 @@ struct sim_operand {
     uint8_t sel;   // enum sim_sel, of SDWA; SIM_DWORD elsewhere
     bool sext;     // SDWA: extend the selected part's sign
     bool abs;
-    bool neg;       // VOP3P: of the low half
-    bool neg_hi;    // VOP3P: of the high half
-    bool op_sel;    // VOP3: take the high half (dst: write it); VOP3P: of the low result. Scale: low bit of the byte
-    bool op_sel_hi; // VOP3P: for the high result take the high half. Scale: high bit of the byte
-    uint64_t value; // SIM_CONST, SIM_LITERAL. Packed operands: 32 bits, f16 and bf16 in the low half
+    bool neg;         // VOP3P: of the low half
+    bool neg_hi;      // VOP3P: of the high half
+    bool op_sel;      // VOP3: take the high half (dst: write it); VOP3P: of the low result. Scale: low bit of the byte
+    bool op_sel_hi;   // VOP3P: for the high result take the high half. Scale: high bit of the byte
+    uint32_t literal; // SIM_LITERAL: the word itself
+    uint64_t value;   // SIM_CONST, SIM_LITERAL. Packed operands: 32 bits, f16 and bf16 in the low half
 };
 
 struct sim_inst {

@@ -38,12 +38,10 @@ FORMATS = {
 VOP3_BASE = {"vop1": 0x140, "vop2": 0x100, "vopc": 0}
 FAMILIES = re.compile(r"^(t?buffer|flat|global|scratch)_")
 FLAGS = (
-    *("vop3", "sdwa", "dpp", "dpp64", "clamp", "omod", "op_sel", "neg", "mix", "bitop3", "permlane", "fp8", "cbsz"),
-    *("abid", "blgp", "f8f6f4", "scaled", "atomic", "lds", "lds950", "lds_address", "gds", "bare"),
-)
-IMMEDIATES = (
-    *("i16", "u16", "branch", "hwreg", "waitcnt", "sendmsg", "gpr_idx", "optional", "probe"),
-)
+    "vop3 sdwa dpp dpp64 clamp omod op_sel neg mix bitop3 permlane fp8 cbsz abid blgp f8f6f4 scaled "
+    "pair gds atomic lds lds950 lds_address bare"
+).split()
+IMMEDIATES = "i16 u16 branch hwreg waitcnt sendmsg gpr_idx optional probe".split()
 CLASSES = {"s": "SDST", "v": "VGPR", "a": "AGPR", "lane": "LANE", "literal": "LITERAL", "vcc": "VCC"}
 SLOTS = ("dst", "sdst", "src0", "src1", "src2", "scale0", "scale1", "addr", "data", "data2", "base", "offset")
 TYPE = re.compile(r"^(b|i|u|f|bf)(8|16|32|64|96|128|192|256|512|1024)(?:\*(\d+))?$")
@@ -97,6 +95,8 @@ class Index:
 
 def source_of(fmt: str, slot: str) -> str:
     """Says where an operand comes from when its row does not."""
+    if fmt == "sopk":
+        return "SDST"
     if fmt.startswith("sop"):
         return "SDST" if slot == "dst" else "SSRC"
     if fmt in ("vop1", "vop2", "vopc"):
@@ -104,7 +104,8 @@ def source_of(fmt: str, slot: str) -> str:
     if fmt in ("vop3", "vop3p"):
         return {"dst": "VGPR", "sdst": "SDST"}.get(slot, "SRC")
     if fmt == "mai":
-        return {"dst": "MATRIX_D", "src2": "MATRIX_C"}.get(slot, "SRC" if slot.startswith("scale") else "MATRIX")
+        special = {"dst": "MATRIX_D", "src2": "MATRIX_C", "scale0": "SRC", "scale1": "SRC"}
+        return special.get(slot, "MATRIX")
     if fmt == "smem":
         return "SDST"
     return "VGPR" if slot == "addr" else "MEMORY"
@@ -195,7 +196,7 @@ def make_indexes(rows: list[Row]) -> list[Index]:
 def main() -> None:
     """Writes the two files, and leaves those alone that would not change."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--output", type=Path, required=True, help="folder for instructions.h and instructions.c")
+    parser.add_argument("--output", type=Path, required=True, help="folder for the two files")
     parser.add_argument("--tables", type=Path, default=HERE / "instructions", help="folder of the tables")
     args = parser.parse_args()
     rows = read_tables(args.tables)
