@@ -294,7 +294,7 @@ static enum sim_decode_error set_modifiers(struct decoder *d, unsigned neg, unsi
         if (field->slot < SIM_SRC0 || field->slot > SIM_SRC2) continue;
         const unsigned source = field->slot - (unsigned)SIM_SRC0;
         if (field->type != SIM_F && field->type != SIM_BF) continue;
-        if (field->source == SIM_FROM_LITERAL) continue;
+        if (field->source == SIM_FROM_LITERAL || has(d, SIM_FLAG_PLAIN)) continue;
         struct sim_operand *operand = &d->inst->op[field->slot];
         operand->neg = neg >> source & 1;
         operand->abs = abs >> source & 1;
@@ -435,7 +435,7 @@ static enum sim_decode_error decode_vop3(struct decoder *d, uint32_t w) {
     if (has(d, SIM_FLAG_PERMLANE)) {
         inst->fi = op_sel & 1;
         inst->bound_ctrl = op_sel >> 1 & 1;
-    } else if (has(d, SIM_FLAG_OP_SEL)) {
+    } else if (has(d, SIM_FLAG_OP_SEL | SIM_FLAG_OP_SEL4)) {
         set_op_sel(d, op_sel, 0);
         inst->op[SIM_DST].op_sel = op_sel >> 3;
     } else if (op_sel) {

@@ -68,10 +68,12 @@ static void put_vector(struct printer *p, char file, unsigned index, unsigned co
     }
 }
 
-static void put_constant(struct printer *p, unsigned code) {
+static void put_constant(struct printer *p, unsigned code, unsigned element) {
     static const char *const floats[] = {
-        "0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494309189532"};
-    if (code >= 240) {
+        "0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"};
+    if (code == 248 && element == 64) {
+        put(p, "0.15915494309189532"); // 1 / (2 pi)
+    } else if (code >= 240) {
         put(p, "%s", floats[code - 240]);
     } else {
         put(p, "%d", code <= 192 ? (int)code - 128 : 192 - (int)code);
@@ -113,7 +115,7 @@ static void put_operand(struct printer *p, const struct sim_operand *operand) {
         put_vector(p, 'a', operand->index, count);
         break;
     case SIM_CONST:
-        put_constant(p, operand->index);
+        put_constant(p, operand->index, operand->bits);
         break;
     case SIM_LITERAL:
         put(p, "0x%x", operand->literal);
@@ -211,9 +213,8 @@ static void put_clamp_and_omod(struct printer *p) {
 static void put_vop3(struct printer *p) {
     const struct sim_inst *inst = p->inst;
     if (has(p, SIM_FLAG_BITOP3) && inst->bitop3) put(p, " bitop3:0x%x", inst->bitop3);
-    if (has(p, SIM_FLAG_OP_SEL)) {
-        // Where three sources do not exist, the third bit may still choose a byte; then all four are written.
-        const unsigned count = inst->op[SIM_SRC2].op_sel ? 3 : sources(inst);
+    if (has(p, SIM_FLAG_OP_SEL | SIM_FLAG_OP_SEL4)) {
+const unsigned count = has(p, SIM_FLAG_OP_SEL4) ? 3 : sources(inst);
         bool op_sel[4];
         bool any = false;
         for (unsigned i = 0; i <= count; i++) {

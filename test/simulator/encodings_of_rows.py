@@ -7,6 +7,7 @@ The layouts stand here a second time, next to those in simulator/decode.c, so th
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -148,7 +149,8 @@ class Maker:
             if self.form == "vop3":
                 self.put(slot, self.sgpr(64))
         elif field.source == "SDST":
-            self.put(slot, self.sgpr(field.bits) if self.row.format != "smem" else self.sgpr(field.bits, 96))
+            ordinary = self.row.format == "smem" or self.row.mnemonic.startswith("v_read")
+            self.put(slot, self.sgpr(field.bits, 96 if ordinary else 102))
         elif field.source == "LANE":
             choices = (self.rng.randrange(128, 192), self.rng.randrange(102), M0)
             self.put(slot, self.rng.choice(choices) if self.scalar_left else self.rng.randrange(128, 192))
@@ -181,7 +183,7 @@ class Maker:
         return [
             int(f.slot[3])
             for f in self.row.fields
-            if f.slot in ("SRC0", "SRC1", "SRC2") and f.type in ("F", "BF") and f.source != "LITERAL"
+            if f.slot in ("SRC0", "SRC1", "SRC2") and f.type in ("F", "BF") and f.source != "LITERAL" and "plain" not in self.row.flags
         ]
 
     def finish(self) -> Encoding:
@@ -221,6 +223,8 @@ def make_vop3(m: Maker) -> None:
         for i in range(sum(f.slot.startswith("SRC") for f in m.row.fields)):
             m.flip(11 + i)
         m.flip(14)
+    if "op_sel4" in flags:
+        m.flip(11, 4)
     if "permlane" in flags:
         m.flip(11, 2)
 
@@ -380,6 +384,11 @@ def make_ds(m: Maker) -> None:
             m.flip(25)
 
 
+def is_float_atomic(row: Row) -> bool:
+    """LLVM drops sc1 from these, and knows some of them with VGPRs only."""
+    return "atomic" in row.flags and re.search(r"_b?f(16|32|64)$", row.mnemonic) is not None
+
+
 def make_buffer(m: Maker) -> None:
     """MUBUF and MTBUF."""
     row, rng, old = m.row, m.rng, m.arch == "gfx90a"
@@ -402,7 +411,8 @@ def make_buffer(m: Maker) -> None:
     m.flip(14)
     if row.format == "mubuf":
         m.flip(17)
-        m.flip(15)
+        if not is_float_atomic(row):
+            m.flip(15)
     else:
         m.flip(54), m.flip(53)
         m.set(19, rng.randrange(128))
@@ -418,11 +428,13 @@ def make_flat(m: Maker) -> None:
     for field in row.fields:
         if field.slot != "DST" or "atomic" not in row.flags or returning:
             m.put(field.slot.lower(), m.vgpr(field.bits))
-    if row.fields:
+    if row.fields and not (is_float_atomic(row) and returning):
         m.flip(55)
     if "atomic" not in row.flags:
         m.flip(16)
-    m.flip(17), m.flip(25)
+    m.flip(17)
+    if not is_float_atomic(row):
+        m.flip(25)
     m.flip(0, 12 if row.format == "flat" else 13)
     if row.format == "flat":
         m.set(32, m.vgpr(64))
