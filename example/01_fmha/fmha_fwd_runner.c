@@ -115,6 +115,15 @@ static fmha_fwd_tolerance tolerance_of(const fmha_fwd_problem *p) {
     return t;
 }
 
+// CK's tolerances are for small scores. Great ones lose more in fp32, and softmax passes that on to the output.
+static fmha_fwd_tolerance tolerance_of_row(const fmha_fwd_problem *p, fmha_fwd_tolerance t,
+                                           const fmha_fwd_reference_row *want) {
+    double lost = 0x1p-23 * want->score_size, lost_of_o = lost * want->value_size / (1 - (double)p->args.p_drop);
+    if (isfinite(lost_of_o)) t.atol += lost_of_o;
+    if (isfinite(lost)) t.lse_atol += lost / (1 + fabs(want->lse));
+    return t;
+}
+
 static const uint8_t *randval_row(const fmha_fwd_problem *p, const fmha_fwd_row *row) {
     const tessera_fmha_fwd_args *a = &p->args;
     int64_t token = fmha_fwd_sequence_of(&p->traits, a, row->batch).token_q + row->query;
@@ -138,11 +147,12 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
     const fmha_fwd_problem *p = c->problem;
     (void)index;
     double error = 0, lse_error = 0, lse_ratio = 0;
+    fmha_fwd_tolerance tolerance = tolerance_of_row(p, c->tolerance, want);
     double ratio = fmha_fwd_compare_row(p->dtype, fmha_fwd_o_row(&p->traits, &p->args, *row), want->o, p->args.hdim_v,
-                                        &c->tolerance, &error);
+                                        &tolerance, &error);
     if (p->traits.has_lse)
         lse_ratio =
-            fmha_fwd_compare_lse(*fmha_fwd_lse_of(&p->traits, &p->args, *row), want->lse, &c->tolerance, &lse_error);
+            fmha_fwd_compare_lse(*fmha_fwd_lse_of(&p->traits, &p->args, *row), want->lse, &tolerance, &lse_error);
     int32_t wrong_byte = p->args.s_randval ? wrong_randval(p, row, want) : -1;
     double worst = wrong_byte >= 0 ? INFINITY : ratio > lse_ratio ? ratio : lse_ratio;
 

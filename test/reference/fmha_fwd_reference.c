@@ -342,7 +342,7 @@ typedef struct bench {
     double *block;              // keys: [hdim_q][KEYS]; values: [KEYS][hdim_v rounded up to COLUMNS]
     double *o;                  // [CHUNK][hdim_v rounded up]
     uint8_t *visible, *randval; // [longest_k]
-    double lse[CHUNK];
+    double q_size[CHUNK], score_size[CHUNK], value_size[CHUNK], lse[CHUNK];
     sight sights[CHUNK];
 } bench;
 
@@ -372,7 +372,8 @@ static double block_descale(const job *job, const void *scales, const void *seqs
         (const float *)scales)[row_index(job->traits, b, batch_stride, h, nhead_stride, first + position / block, 1)];
 }
 
-static void decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, double *q) {
+// Returns the length of the vector.
+static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, double *q) {
     const tessera_fmha_fwd_args *a = job->args;
     fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
@@ -387,18 +388,23 @@ static void decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd
         scale *=
             block_descale(job, a->q_descale_ptr, a->block_scale_seqstart_q_ptr, row->batch, a->batch_stride_q_descale,
                           row->head, a->nhead_stride_q_descale, row->query, a->block_scale_size_q);
+    double square = 0;
     for (int32_t d = 0; d < a->hdim_q; d++) {
         q[d] = scale * fmha_fwd_load(type, a->q_ptr, at + d);
         if (qscale == TESSERA_QSCALE_MX)
             q[d] *= fmha_fwd_decode_e8m0(((const uint8_t *)a->q_descale_ptr)[scale_at + d / 32]);
+        square += q[d] * q[d];
     }
+    return sqrt(square);
 }
 
-static void decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first, int32_t count,
-                        double *block) {
+// Returns the length of the longest vector.
+static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
+                          int32_t count, double *block) {
     const tessera_fmha_fwd_args *a = job->args;
     fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
+    double longest = 0;
     for (int32_t n = 0; n < KEYS; n++) {
         if (n >= count) {
             for (int32_t d = 0; d < a->hdim_q; d++) block[d * KEYS + n] = 0;
@@ -409,7 +415,7 @@ static void decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_seq
         int64_t at = row_index(job->traits, b, a->batch_stride_k, g, a->nhead_stride_k, token, a->stride_k);
         int64_t scale_at = row_index(job->traits, b, a->batch_stride_k_descale, g, a->nhead_stride_k_descale, token,
                                      a->stride_k_descale);
-        double scale = 1;
+        double scale = 1, square = 0;
         if (qscale == TESSERA_QSCALE_PER_TENSOR) scale = *(const float *)a->k_descale_ptr;
         if (qscale == TESSERA_QSCALE_BLOCK)
             scale = block_descale(job, a->k_descale_ptr, a->block_scale_seqstart_k_ptr, b, a->batch_stride_k_descale, g,
@@ -419,12 +425,16 @@ static void decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_seq
             if (qscale == TESSERA_QSCALE_MX)
                 value *= fmha_fwd_decode_e8m0(((const uint8_t *)a->k_descale_ptr)[scale_at + d / 32]);
             block[d * KEYS + n] = value;
+            square += value * value;
         }
+        longest = fmax(longest, sqrt(square));
     }
+    return longest;
 }
 
-static void decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
-                          int32_t count, int32_t row_stride, double *block) {
+// Returns the greatest magnitude.
+static double decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
+                            int32_t count, int32_t row_stride, double *block) {
     const tessera_fmha_fwd_args *a = job->args;
     fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
@@ -432,6 +442,7 @@ static void decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_s
     int64_t scale_base = row_index(job->traits, b, a->batch_stride_v_descale, g, a->nhead_stride_v_descale, 0, 0);
     if (qscale == TESSERA_QSCALE_MX && job->traits->is_group_mode)
         scale_base += ((const int32_t *)a->seqstart_v_scale_ptr)[b];
+    double greatest = 0;
     for (int32_t n = 0; n < count; n++) {
         int32_t j = first + n;
         int64_t token = s->token_k + j;
@@ -447,9 +458,11 @@ static void decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_s
                 value *= fmha_fwd_decode_e8m0(
                     ((const uint8_t *)a->v_descale_ptr)[scale_base + d * a->stride_v_descale + j / 32]);
             block[(int64_t)n * row_stride + d] = value;
+            greatest = fmax(greatest, fabs(value));
         }
         for (int32_t d = a->hdim_v; d < row_stride; d++) block[(int64_t)n * row_stride + d] = 0;
     }
+    return greatest;
 }
 
 // Soft cap, bias and mask of the scores of one row and block.
@@ -475,8 +488,10 @@ static void finish_scores(const job *job, const fmha_fwd_row *row, const fmha_fw
     }
 }
 
-// Turns scores into the weights of the values, dropout included, and returns the log of their sum before it.
-static double softmax(const job *job, const fmha_fwd_row *row, int32_t seqlen_k, double *scores, uint8_t *randval) {
+// Turns scores into the weights of the values, dropout included, and returns the log of their sum before it. Adds the
+// magnitude of the greatest score to *score_size.
+static double softmax(const job *job, const fmha_fwd_row *row, int32_t seqlen_k, double *scores, uint8_t *randval,
+                      double *score_size) {
     const tessera_fmha_fwd_args *a = job->args;
     double sink = job->traits->has_sink && a->sink_ptr ? ((const float *)a->sink_ptr)[row->head] : -INFINITY;
     double greatest = sink, sum = 0;
@@ -488,6 +503,7 @@ static double softmax(const job *job, const fmha_fwd_row *row, int32_t seqlen_k,
     }
     for (int32_t j = 0; j < seqlen_k; j++) sum += scores[j] = scores[j] == -INFINITY ? 0 : exp(scores[j] - greatest);
     sum += exp(sink - greatest);
+    *score_size += fabs(greatest);
     double weight = 1 / sum;
     uint8_t keep_below = 255;
     if (job->traits->has_dropout) {
@@ -513,15 +529,18 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
     int32_t columns = round_up(a->hdim_v, COLUMNS), stride = round_up(job->longest_k, KEYS);
     fmha_fwd_sequence s = fmha_fwd_sequence_of(job->traits, a, b);
     for (int32_t r = 0; r < count; r++) {
-        decode_query(job, &rows[r], &s, bench->q + (int64_t)r * a->hdim_q);
+        bench->q_size[r] = decode_query(job, &rows[r], &s, bench->q + (int64_t)r * a->hdim_q);
+        bench->score_size[r] = bench->value_size[r] = 0;
         bench->sights[r] = sight_of(a, s.seqlen_q, s.seqlen_k, rows[r].query);
     }
     for (int32_t first = 0; first < s.seqlen_k; first += KEYS) {
-        int32_t keys = s.seqlen_k - first < KEYS ? s.seqlen_k - first : KEYS, decoded = 0;
+        int32_t keys = s.seqlen_k - first < KEYS ? s.seqlen_k - first : KEYS;
+        double size = -1; // not decoded yet
         for (int32_t r = 0; r < count; r++) {
             double *scores = bench->scores + (int64_t)r * stride + first;
             if (block_is_seen(bench->sights[r], first, keys)) {
-                if (!decoded++) decode_keys(job, b, g, &s, first, keys, bench->block);
+                if (size < 0) size = decode_keys(job, b, g, &s, first, keys, bench->block);
+                bench->score_size[r] = fmax(bench->score_size[r], bench->q_size[r] * size);
                 add_dots(bench->q + (int64_t)r * a->hdim_q, bench->block, a->hdim_q, scores);
                 finish_scores(job, &rows[r], &s, bench->sights[r], first, keys, scores);
             } else {
@@ -532,12 +551,15 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
     memset(bench->o, 0, sizeof(double) * (size_t)count * (size_t)columns);
     // Dropout needs its bytes again when the row is handed out, so they are made twice and kept nowhere.
     for (int32_t r = 0; r < count; r++)
-        bench->lse[r] = softmax(job, &rows[r], s.seqlen_k, bench->scores + (int64_t)r * stride, bench->randval);
+        bench->lse[r] = softmax(job, &rows[r], s.seqlen_k, bench->scores + (int64_t)r * stride, bench->randval,
+                                &bench->score_size[r]);
     for (int32_t first = 0; first < s.seqlen_k; first += KEYS) {
-        int32_t keys = s.seqlen_k - first < KEYS ? s.seqlen_k - first : KEYS, decoded = 0;
+        int32_t keys = s.seqlen_k - first < KEYS ? s.seqlen_k - first : KEYS;
+        double size = -1;
         for (int32_t r = 0; r < count; r++) {
             if (!block_is_seen(bench->sights[r], first, keys)) continue;
-            if (!decoded++) decode_values(job, b, g, &s, first, keys, columns, bench->block);
+            if (size < 0) size = decode_values(job, b, g, &s, first, keys, columns, bench->block);
+            bench->value_size[r] = fmax(bench->value_size[r], size);
             for (int32_t n = 0; n < columns; n += COLUMNS)
                 add_weighted(bench->scores + (int64_t)r * stride + first, bench->block + n, keys, columns,
                              bench->o + (int64_t)r * columns + n);
@@ -554,6 +576,8 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
             .seqlen_k = s.seqlen_k,
             .visible = bench->visible,
             .randval = job->traits->has_dropout ? bench->randval : NULL,
+            .score_size = bench->score_size[r],
+            .value_size = bench->value_size[r],
         };
         job->visit(job->user, begin + r, &rows[r], &answer);
     }

@@ -24,6 +24,9 @@ typedef struct fmha_fwd_reference_row {
     int32_t seqlen_k;       // logical
     const uint8_t *visible; // [seqlen_k]: 1 where the mask lets the query see the key
     const uint8_t *randval; // [seqlen_k]: the bytes of dropout; NULL without
+    // What fp32 may lose: its scores are off by some 2^-24 of score_size, and o by that times value_size.
+    double score_size; // |q| |k| of the longest key + the magnitude of the greatest score
+    double value_size; // greatest magnitude of an element of v
 } fmha_fwd_reference_row;
 
 // Called once for every row, in any order, from any of the threads; `index` counts rows as they were given.
