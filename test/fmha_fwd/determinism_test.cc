@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The same bytes whatever runs them: any number of threads, again and again, on a host's threads in any order. Problems
-// of few rows and long keys are cut along the keys and combined.
+// The same bytes whatever runs them: any number of threads, again and again, on a host's threads in any order, beside
+// other callers. Problems of few rows and long keys are cut along the keys and combined.
 #include <algorithm>
-#include <numeric>
+#include <atomic>
+#include <memory>
 #include <thread>
 
 #include "problem.h"
@@ -121,6 +122,57 @@ TEST_F(Threads, NeighboursChangeNothing) {
         const std::vector<uint8_t> want = alone.outputs(), got = among.outputs();
         EXPECT_TRUE(std::equal(want.begin(), want.end(), got.begin()));
     }
+}
+
+// ---- callers that do not know of each other
+
+constexpr int callers = 16;
+
+std::string problem_of(int caller) {
+    static const char *const precs[] = {"fp32", "fp16", "bf16", "fp8bf16"};
+    static const char *const shapes[] = {"-b=1 -h=1 -s=1 -s_k=2100", "-b=2 -h=4 -h_k=2 -s=130 -mask=2",
+                                         "-mode=1 -b=2 -h=2 -s=70,3 -lse=1", "-b=1 -h=2 -s=90 -p_drop=0.3"};
+    return std::string("-init=uf -d=") + std::to_string(16 + 8 * caller) + " -prec=" + precs[caller % 4] + " " +
+           shapes[caller / 4];
+}
+
+TEST(Callers, SixteenAtOnce) {
+    std::vector<std::unique_ptr<Problem>> problems;
+    for (int n = 0; n < callers; n++) problems.push_back(std::make_unique<Problem>(problem_of(n)));
+    std::atomic<int> ready{0}, failures{0};
+    std::vector<std::thread> threads;
+    for (auto &problem : problems)
+        threads.emplace_back([&] {
+            for (ready++; ready < callers;) std::this_thread::yield();
+            for (int round = 0; round < 20; round++) failures += problem->try_launch() != TESSERA_SUCCESS;
+        });
+    for (std::thread &thread : threads) thread.join();
+    EXPECT_EQ(failures, 0);
+    for (int n = 0; n < callers; n++) {
+        SCOPED_TRACE(command(problem_of(n)));
+        problems[static_cast<size_t>(n)]->expect_rows_match();
+    }
+}
+
+// One caller fails all the time, the others do not notice: neither their results nor their error lines.
+TEST(Callers, KeepTheirErrors) {
+    Problem good(problem_of(0));
+    good.launch();
+    const std::vector<uint8_t> want = good.outputs();
+    std::atomic<bool> stop{false};
+    std::thread bad([&] {
+        Problem broken(problem_of(1));
+        broken.args->q_ptr = nullptr;
+        do EXPECT_EQ(broken.try_launch(), TESSERA_ERROR_INVALID_ARGUMENT);
+        while (!stop);
+        EXPECT_NE(std::string(tessera_last_error()).find("q_ptr"), std::string::npos);
+    });
+    const std::string before = tessera_last_error();
+    for (int round = 0; round < 50; round++) good.launch();
+    EXPECT_EQ(tessera_last_error(), before);
+    stop = true;
+    bad.join();
+    EXPECT_EQ(good.outputs(), want);
 }
 
 } // namespace
