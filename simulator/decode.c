@@ -170,6 +170,16 @@ static enum sim_decode_error set_operand(struct decoder *d, const struct sim_fie
     return SIM_DECODED;
 }
 
+// Whether a field that the row does not use is not zero. The hardware does not look at them, but no assembler sets
+// them: such words are rather data than code.
+static bool unused_is_set(const struct sim_row *row, const struct codes *codes) {
+    unsigned used = 0;
+    for (unsigned i = 0; i < row->fields; i++) used |= 1u << row->field[i].slot;
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++)
+        if (codes->code[slot] && !(used >> slot & 1)) return true;
+    return false;
+}
+
 // A source of the short encodings may name a VGPR where the row wants no scalar.
 static bool vgpr_only(const struct sim_field *field, unsigned code) {
     return (field->source == SIM_FROM_VGPR || field->source == SIM_FROM_AGPR) && field->slot >= SIM_SRC0 &&
@@ -412,6 +422,9 @@ static enum sim_decode_error decode_vop3(struct decoder *d, uint32_t w) {
                                          [SIM_SRC0] = bits(w1, 0, 9),
                                          [SIM_SRC1] = bits(w1, 9, 9),
                                          [SIM_SRC2] = bits(w1, 18, 9)}};
+    const struct codes sources = {
+        .code = {[SIM_SRC0] = bits(w1, 0, 9), [SIM_SRC1] = bits(w1, 9, 9), [SIM_SRC2] = bits(w1, 18, 9)}};
+    if (unused_is_set(inst->row, &sources)) return SIM_RESERVED_FIELD;
     bool vop3b = false;
     for (unsigned i = 0; i < inst->row->fields; i++) {
         struct sim_field field = inst->row->field[i];
@@ -453,6 +466,7 @@ static enum sim_decode_error decode_packed(struct decoder *d, uint32_t w, uint32
                                          [SIM_SRC0] = bits(w1, 0, 9),
                                          [SIM_SRC1] = bits(w1, 9, 9),
                                          [SIM_SRC2] = bits(w1, 18, 9)}};
+    if (unused_is_set(inst->row, &codes)) return SIM_RESERVED_FIELD;
     const enum sim_decode_error error = set_operands(d, &codes);
     if (error) return error;
     const unsigned neg_hi = bits(w, 8, 3), neg = bits(w1, 29, 3);
@@ -562,10 +576,12 @@ static enum sim_decode_error decode_ds(struct decoder *d, uint32_t w) {
                                    [SIM_DST] = bits(w1, 24, 8)},
                           .acc = {[SIM_DATA] = acc, [SIM_DATA2] = acc, [SIM_DST] = acc}};
     inst->gds = bit(w, 16);
-    if (has(d, SIM_FLAG_GDS)) {
-        if (!inst->gds) return SIM_RESERVED_FIELD;
+    if (inst->gds != has(d, SIM_FLAG_GDS)) return SIM_RESERVED_FIELD; // these architectures have GWS, but no GDS
+    if (inst->gds) {
         codes.code[SIM_DATA] = codes.code[SIM_ADDR]; // GWS keeps its data where others have the address
+        codes.code[SIM_ADDR] = 0;
     }
+    if (unused_is_set(inst->row, &codes)) return SIM_RESERVED_FIELD;
     const bool pair = has(d, SIM_FLAG_PAIR);
     inst->offset = (int32_t)(pair ? bits(w, 0, 8) : bits(w, 0, 16));
     inst->offset1 = pair ? (uint8_t)bits(w, 8, 8) : 0;
@@ -586,7 +602,10 @@ static enum sim_decode_error decode_buffer(struct decoder *d, uint32_t w, uint32
     const enum sim_decode_error error = set_operands(d, &codes);
     if (error || has(d, SIM_FLAG_BARE)) return error;
     if (has(d, SIM_FLAG_ATOMIC) && !inst->sc0) inst->op[SIM_DST].kind = SIM_ABSENT;
-    if (inst->lds) inst->op[SIM_DST].kind = SIM_ABSENT;
+    if (inst->lds) {
+        if (data || acc) return SIM_RESERVED_FIELD;
+        inst->op[SIM_DST].kind = SIM_ABSENT;
+    }
     if (inst->offen || inst->idxen) {
         set_register(&inst->op[SIM_ADDR], SIM_VGPR, bits(w1, 0, 8));
         inst->op[SIM_ADDR].bits = inst->offen && inst->idxen ? 64 : 32;
@@ -661,6 +680,7 @@ static enum sim_decode_error decode_flat(struct decoder *d, uint32_t w) {
     const bool acc = bit(w1, 23);
     const struct codes codes = {.code = {[SIM_DATA] = bits(w1, 8, 8), [SIM_DST] = bits(w1, 24, 8)},
                                 .acc = {[SIM_DATA] = acc, [SIM_DST] = acc}};
+    if (unused_is_set(inst->row, &codes)) return SIM_RESERVED_FIELD;
     error = set_operands(d, &codes);
     if (error) return error;
     inst->sc0 = bit(w, 16);
@@ -669,6 +689,19 @@ static enum sim_decode_error decode_flat(struct decoder *d, uint32_t w) {
     if (has(d, SIM_FLAG_ATOMIC) && !inst->sc0) inst->op[SIM_DST].kind = SIM_ABSENT;
     inst->offset = segment == 0 ? (int32_t)bits(w, 0, 12) : sign_extend(bits(w, 0, 13), 13);
     return set_flat_address(d, w, w1);
+}
+
+// Tuples of registers start at even numbers, those of four or more SGPRs at multiples of four, and end within the file.
+static enum sim_decode_error check_registers(const struct sim_inst *inst) {
+    for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
+        const struct sim_operand *operand = &inst->op[slot];
+        const unsigned count = (operand->bits + 31u) / 32u;
+        if (operand->kind != SIM_SGPR && operand->kind != SIM_VGPR && operand->kind != SIM_AGPR) continue;
+        const bool scalar = operand->kind == SIM_SGPR;
+        if (count > 1 && operand->index % (scalar && count > 3 ? 4 : 2)) return SIM_RESERVED_OPERAND;
+        if (operand->index + count > (scalar ? 128 : 256)) return SIM_RESERVED_OPERAND;
+    }
+    return SIM_DECODED;
 }
 
 static enum sim_decode_error decode(struct decoder *d) {
@@ -706,7 +739,8 @@ enum sim_decode_error tessera_sim_decode(enum sim_arch arch, const uint32_t *wor
     inst->size = 4;
     if (available == 0) return SIM_TRUNCATED;
     struct decoder decoder = {words, available, arch, inst};
-    return decode(&decoder);
+    const enum sim_decode_error error = decode(&decoder);
+    return error ? error : check_registers(inst);
 }
 
 const char *tessera_sim_decode_error_name(enum sim_decode_error error) {

@@ -69,8 +69,7 @@ static void put_vector(struct printer *p, char file, unsigned index, unsigned co
 }
 
 static void put_constant(struct printer *p, unsigned code, unsigned element) {
-    static const char *const floats[] = {
-        "0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"};
+    static const char *const floats[] = {"0.5", "-0.5", "1.0", "-1.0", "2.0", "-2.0", "4.0", "-4.0", "0.15915494"};
     if (code == 248 && element == 64) {
         put(p, "0.15915494309189532"); // 1 / (2 pi)
     } else if (code >= 240) {
@@ -214,7 +213,7 @@ static void put_vop3(struct printer *p) {
     const struct sim_inst *inst = p->inst;
     if (has(p, SIM_FLAG_BITOP3) && inst->bitop3) put(p, " bitop3:0x%x", inst->bitop3);
     if (has(p, SIM_FLAG_OP_SEL | SIM_FLAG_OP_SEL4)) {
-const unsigned count = has(p, SIM_FLAG_OP_SEL4) ? 3 : sources(inst);
+        const unsigned count = has(p, SIM_FLAG_OP_SEL4) ? 3 : sources(inst);
         bool op_sel[4];
         bool any = false;
         for (unsigned i = 0; i <= count; i++) {
