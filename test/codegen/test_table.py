@@ -159,6 +159,13 @@ def test_served_fields_are_those_of_the_header() -> None:
     assert set(FWD.served_products(INSTANCES[0].region)[0].fields) == set(fields)
 
 
+def test_head_dims_of_ck_names_are_those_of_the_runtime() -> None:
+    text = (ROOT / "runtime" / "fmha_fwd_ck_name.c").read_text()
+    body = re.search(r"buckets\[\] = \{(.*?)\};", text, re.S)
+    assert body
+    assert tuple((int(q), int(v)) for q, v in re.findall(r"\{(\d+), (\d+)\}", body[1])) == HDIMS
+
+
 def test_the_golden_table_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """A table to be read in review. After a change: python -m pytest test/codegen --update-golden"""
     assert run("--targets", "x86-64", "-r", "ci", "-o", tmp_path).code == 0
