@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstring>
 #include <functional>
 #include <limits>
 
@@ -64,6 +65,12 @@ const Guard guards[] = {
     {"DataType", nothing, [](Call &c) { c.traits.data_type = static_cast<tessera_dtype>(8); }, "data_type is 8"},
     {"GroupMode", nothing, [](Call &c) { c.traits.is_group_mode = 2; }, "is_group_mode is 2"},
     {"GroupModeNegative", nothing, [](Call &c) { c.traits.is_group_mode = -1; }, "is_group_mode is -1"},
+    {"VRowmajorNegative", nothing, [](Call &c) { c.traits.is_v_rowmajor = -1; }, "is_v_rowmajor is -1"},
+    {"HasSoftCapNegative", nothing, [](Call &c) { c.traits.has_logits_soft_cap = -1; }, "has_logits_soft_cap is -1"},
+    {"HasLseNegative", nothing, [](Call &c) { c.traits.has_lse = -1; }, "has_lse is -1"},
+    {"HasDropoutNegative", nothing, [](Call &c) { c.traits.has_dropout = -1; }, "has_dropout is -1"},
+    {"SkipMinSeqlenQNegative", nothing, [](Call &c) { c.traits.skip_min_seqlen_q = -1; }, "skip_min_seqlen_q is -1"},
+    {"HasSinkNegative", nothing, [](Call &c) { c.traits.has_sink = -1; }, "has_sink is -1"},
     {"VRowmajor", nothing, [](Call &c) { c.traits.is_v_rowmajor = 2; }, "is_v_rowmajor is 2"},
     {"HasSoftCap", nothing, [](Call &c) { c.traits.has_logits_soft_cap = 2; }, "has_logits_soft_cap is 2"},
     {"MaskType", nothing, [](Call &c) { c.traits.mask_type = c.args.mask_type = static_cast<tessera_mask>(4); },
@@ -74,6 +81,15 @@ const Guard guards[] = {
     {"QscaleType", nothing, [](Call &c) { c.traits.qscale_type = static_cast<tessera_qscale>(5); }, "qscale_type is 5"},
     {"SkipMinSeqlenQ", nothing, [](Call &c) { c.traits.skip_min_seqlen_q = 2; }, "skip_min_seqlen_q is 2"},
     {"HasSink", nothing, [](Call &c) { c.traits.has_sink = 2; }, "has_sink is 2"},
+    {"IsVRowmajorNegative", nothing, [](Call &c) { c.traits.is_v_rowmajor = -1; }, "is_v_rowmajor is -1"},
+    {"HasLogitsSoftCapNegative", nothing, [](Call &c) { c.traits.has_logits_soft_cap = -1; },
+     "has_logits_soft_cap is -1"},
+    {"HasLseNegative", nothing, [](Call &c) { c.traits.has_lse = -1; }, "has_lse is -1"},
+    {"HasDropoutNegative", nothing, [](Call &c) { c.traits.has_dropout = -1; }, "has_dropout is -1"},
+    {"SkipMinSeqlenQNegative", nothing, [](Call &c) { c.traits.skip_min_seqlen_q = -1; }, "skip_min_seqlen_q is -1"},
+    {"HasSinkNegative", nothing, [](Call &c) { c.traits.has_sink = -1; }, "has_sink is -1"},
+    {"SRandvalNegative", dropout, [](Call &c) { c.args.s_randval = -1; }, "s_randval is -1"},
+    {"DropPrefsNegative", dropout, [](Call &c) { c.args.drop_prefs = -1; }, "drop_prefs is -1"},
     {"SoftCapWithBias", bias, [](Call &c) { c.traits.has_logits_soft_cap = 1; },
      "has_logits_soft_cap and bias_type bias"},
     {"SoftCapWithAlibi", alibi, [](Call &c) { c.traits.has_logits_soft_cap = 1; },
@@ -124,6 +140,8 @@ const Guard guards[] = {
     {"SinkSize", sink, [](Call &c) { c.args.sink_size = -1; }, "sink_size is -1"},
     {"MinSeqlenQ", [](Call &c) { c.traits.skip_min_seqlen_q = 1; }, [](Call &c) { c.args.min_seqlen_q = -1; },
      "min_seqlen_q is -1"},
+    {"SRandvalNegative", dropout, [](Call &c) { c.args.s_randval = -1; }, "s_randval is -1"},
+    {"DropPrefsNegative", dropout, [](Call &c) { c.args.drop_prefs = -1; }, "drop_prefs is -1"},
     {"PDropNegative", dropout, [](Call &c) { c.args.p_drop = -0.1f; }, "p_drop is -0.1"},
     {"PDropOne", dropout, [](Call &c) { c.args.p_drop = 1; }, "p_drop is 1: 0 <= p_drop < 1"},
     {"PDropNan", dropout, [](Call &c) { c.args.p_drop = NAN; }, "p_drop is nan"},
@@ -407,17 +425,41 @@ TEST_F(Accepts, CumulativeLengthsOnlyWithoutLengths) {
 
 // ---- structs of other sizes
 
-TEST(StructSize, Zero) {
+TEST(StructSize, Nonsense) {
     Call call;
     call.traits.struct_size = 0;
     EXPECT_EQ(call.check(), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_NE(std::string(tessera_last_error()).find("traits->struct_size is 0"), std::string::npos);
     call.traits.struct_size = sizeof call.traits;
-    call.args.struct_size = 12;
-    EXPECT_EQ(call.check(), TESSERA_ERROR_INVALID_ARGUMENT);
-    EXPECT_NE(std::string(tessera_last_error()).find("args->struct_size is 12"), std::string::npos);
-    call.args.struct_size = 1 << 20;
-    EXPECT_EQ(call.check(), TESSERA_ERROR_INVALID_ARGUMENT);
+    for (const size_t size : {size_t(8), size_t(20), size_t(65544)}) {
+        call.args.struct_size = size;
+        EXPECT_EQ(call.check(), TESSERA_ERROR_INVALID_ARGUMENT);
+        const std::string line = "args->struct_size is " + std::to_string(size) + ":";
+        EXPECT_EQ(std::string(tessera_last_error()).rfind(line, 0), 0u) << tessera_last_error();
+    }
+}
+
+TEST(StructSize, NoWholeWords) {
+    Call call;
+    struct {
+        tessera_fmha_fwd_args args;
+        uint64_t later;
+    } newer = {call.args, 0};
+    newer.args.struct_size = sizeof newer.args + 4;
+    EXPECT_EQ(tessera_fmha_fwd_check(&call.traits, &newer.args), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(tessera_last_error()).find("args->struct_size is"), std::string::npos);
+}
+
+TEST(StructSize, BeyondAnyStruct) {
+    Call call;
+    std::vector<uint64_t> newer(65536 / 8 + 1);
+    memcpy(newer.data(), &call.args, sizeof call.args);
+    newer[0] = 65536 + 8;
+    const auto *const args = reinterpret_cast<const tessera_fmha_fwd_args *>(newer.data());
+    EXPECT_EQ(tessera_fmha_fwd_check(&call.traits, args), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(tessera_last_error()).find("args->struct_size is 65544"), std::string::npos);
+    newer[0] = 65536;
+    EXPECT_EQ(tessera_fmha_fwd_check(&call.traits, args), TESSERA_SUCCESS) << tessera_last_error();
 }
 
 TEST(StructSize, NullStructs) {
