@@ -283,7 +283,7 @@ static enum sim_decode_error decode_smem(struct decoder *d, uint32_t w) {
         inst->offset = sign_extend(bits(w1, 0, 21), 21);
     }
     if (inst->row->fields == 0 || (inst->row->fields == 1 && inst->row->field[0].slot == SIM_DST)) {
-        inst->has_offset = false; // s_dcache_*, s_memtime
+        if (bits(w, 14, 4) || bits(w, 0, 6) || w1) return SIM_RESERVED_FIELD; // s_dcache_*, s_memtime
         operand->kind = SIM_ABSENT;
     }
     return SIM_DECODED;
@@ -397,6 +397,7 @@ static enum sim_decode_error decode_short(struct decoder *d, uint32_t w) {
     if (codes.code[SIM_SRC0] == SDWA) return decode_sdwa(d, &codes);
     if (codes.code[SIM_SRC0] == DPP) return decode_dpp(d, &codes);
     const struct sim_row *row = d->inst->row;
+    if (row->fields == 0 && (bits(w, 17, 8) || bits(w, 0, 9))) return SIM_RESERVED_FIELD; // v_nop, v_clrexcp
     for (unsigned i = 0; i < row->fields; i++)
         if (row->field[i].slot == SIM_SRC0 && vgpr_only(&row->field[i], codes.code[SIM_SRC0]))
             return SIM_RESERVED_OPERAND;
@@ -470,7 +471,9 @@ static enum sim_decode_error decode_packed(struct decoder *d, uint32_t w, uint32
     const enum sim_decode_error error = set_operands(d, &codes);
     if (error) return error;
     const unsigned neg_hi = bits(w, 8, 3), neg = bits(w1, 29, 3);
-    set_op_sel(d, bits(w, 11, 3), bits(w1, 27, 2) | bits(w, 14, 1) << 2);
+    const unsigned op_sel = bits(w, 11, 3), op_sel_hi = bits(w1, 27, 2) | bits(w, 14, 1) << 2;
+    set_op_sel(d, op_sel, op_sel_hi);
+    if ((op_sel || op_sel_hi != 7) && !has(d, SIM_FLAG_OP_SEL | SIM_FLAG_MIX)) return SIM_RESERVED_FIELD;
     for (unsigned source = 0; source < 3; source++) {
         struct sim_operand *operand = &inst->op[SIM_SRC0 + source];
         operand->neg = neg >> source & 1;
@@ -600,7 +603,8 @@ static enum sim_decode_error decode_buffer(struct decoder *d, uint32_t w, uint32
     inst->idxen = bit(w, 13);
     inst->sc0 = bit(w, 14);
     const enum sim_decode_error error = set_operands(d, &codes);
-    if (error || has(d, SIM_FLAG_BARE)) return error;
+    if (error) return error;
+    if (has(d, SIM_FLAG_BARE)) return w1 || bits(w, 0, 14) ? SIM_RESERVED_FIELD : SIM_DECODED;
     if (has(d, SIM_FLAG_ATOMIC) && !inst->sc0) inst->op[SIM_DST].kind = SIM_ABSENT;
     if (inst->lds) {
         if (data || acc) return SIM_RESERVED_FIELD;
@@ -658,6 +662,7 @@ static enum sim_decode_error set_flat_address(struct decoder *d, uint32_t w, uin
     } else if (bit(w, 13)) {
         return SIM_RESERVED_FIELD;
     }
+    if (inst->format == SIM_FLAT && saddr != 0 && saddr != SADDR_OFF) return SIM_RESERVED_FIELD;
     if (has_addr) set_register(addr, SIM_VGPR, bits(w1, 0, 8));
     if (has_saddr) {
         set_register(base, SIM_SGPR, saddr);
@@ -691,15 +696,27 @@ static enum sim_decode_error decode_flat(struct decoder *d, uint32_t w) {
     return set_flat_address(d, w, w1);
 }
 
-// Tuples of registers start at even numbers, those of four or more SGPRs at multiples of four, and end within the file.
+// Whether `count` SGPRs from an index on are one operand: tuples are aligned and stay within what they start in.
+static bool sgpr_tuple(unsigned index, unsigned count) {
+    static const uint8_t ends[] = {SIM_FLAT_SCRATCH, SIM_XNACK_MASK, SIM_VCC, SIM_TTMP0, SIM_M0, SIM_M0 + 1, 128};
+    unsigned end = 0;
+    for (unsigned i = 0; index >= end; i++) end = ends[i];
+    const unsigned alignment = count > 3 ? 4 : count > 1 ? 2 : 1;
+    return index % alignment == 0 && index + count <= end;
+}
+
+static bool vector_tuple(unsigned index, unsigned count) {
+    return (count == 1 || index % 2 == 0) && index + count <= 256;
+}
+
 static enum sim_decode_error check_registers(const struct sim_inst *inst) {
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) {
         const struct sim_operand *operand = &inst->op[slot];
         const unsigned count = (operand->bits + 31u) / 32u;
-        if (operand->kind != SIM_SGPR && operand->kind != SIM_VGPR && operand->kind != SIM_AGPR) continue;
-        const bool scalar = operand->kind == SIM_SGPR;
-        if (count > 1 && operand->index % (scalar && count > 3 ? 4 : 2)) return SIM_RESERVED_OPERAND;
-        if (operand->index + count > (scalar ? 128 : 256)) return SIM_RESERVED_OPERAND;
+        bool good = true;
+        if (operand->kind == SIM_SGPR) good = sgpr_tuple(operand->index, count);
+        if (operand->kind == SIM_VGPR || operand->kind == SIM_AGPR) good = vector_tuple(operand->index, count);
+        if (!good) return SIM_RESERVED_OPERAND;
     }
     return SIM_DECODED;
 }
