@@ -3,6 +3,9 @@
 #include "semantics.h"
 #include "vector.h"
 
+#include <fenv.h>
+#include <float.h>
+
 #define ONE(name, value) SIM_LANES1(name, sim_f32, sim_f32, value)
 #define TWO(name, value) SIM_LANES2(name, sim_f32, sim_f32, sim_f32, value)
 #define THREE(name, value) SIM_LANES3(name, sim_f32, sim_f32, sim_f32, sim_f32, value)
@@ -223,10 +226,10 @@ SIM_LANES3(dot2_f32_bf16, sim_f32, sim_u32, sim_u32, sim_f32,
            fmaf(sim_bf16_to_float(a & 0xffff), sim_bf16_to_float(b & 0xffff),
                 fmaf(sim_bf16_to_float(a >> 16), sim_bf16_to_float(b >> 16), c)))
 
-// v_fma_mix: each source is a float, or the half that op_sel names where op_sel_hi is set. abs stands in neg_hi.
+// v_fma_mix: each source is a float, or the half that op_sel names where op_sel_hi is set.
 static inline float mix_source(const struct sim_operand *operand, uint32_t word) {
     float value = operand->op_sel_hi ? h2f(operand->op_sel ? word >> 16 : word & 0xffff) : sim_float(word);
-    if (operand->neg_hi) value = fabsf(value);
+    if (operand->abs) value = fabsf(value);
     return operand->neg ? -value : value;
 }
 
@@ -255,7 +258,7 @@ static void mix(struct sim_wave *wave, const struct sim_code *code) {
 // Quotient a, denominator b, numerator c. v_div_scale brings denominator and numerator into a range in which Newton's
 // steps lose nothing, v_div_fmas takes the scale back, v_div_fixup puts special cases right.
 #define DIVISION(suffix, T, U, bits_of, make, ldexp_of, fma_of, fabs_of, copysign_of, words, mantissa, bias, near_max, \
-                 step, low_exponent)                                                                                   \
+                 step, low_exponent, vanishes)                                                                                 \
     static inline int exponent_of_##suffix(T v) { return (int)(bits_of(v) >> (mantissa) & (2 * (bias) + 1)); }         \
     static inline bool denormal_##suffix(T v) { return v != 0 && exponent_of_##suffix(v) == 0; }                       \
     static inline T scale_##suffix(T s, T b, T c, bool *scaled) {                                                      \
@@ -297,22 +300,54 @@ static void mix(struct sim_wave *wave, const struct sim_code *code) {
         if ((b == 0 && c == 0) || (isinf(b) && isinf(c))) return -(T)NAN;                                              \
         if (b == 0 || isinf(c)) return copysign_of((T)INFINITY, negative);                                             \
         if (isinf(b) || c == 0) return negative;                                                                       \
+        if (exponent_of_##suffix(c) - exponent_of_##suffix(b) < (vanishes)) return negative;                           \
+        if (a != a) return copysign_of((T)INFINITY, negative); /* the steps overflowed */                              \
         return copysign_of(a, negative);                                                                               \
     }
 
-DIVISION(f32, float, uint32_t, sim_bits, sim_float, ldexpf, fmaf, fabsf, copysignf, sim_f32, 23, 127, 96, 64, 23)
-DIVISION(f64, double, uint64_t, sim_bits64, sim_double, ldexp, fma, fabs, copysign, sim_f64, 52, 1023, 768, 128, 53)
+DIVISION(f32, float, uint32_t, sim_bits, sim_float, ldexpf, fmaf, fabsf, copysignf, sim_f32, 23, 127, 96, 64, 23,
+         -150)
+DIVISION(f64, double, uint64_t, sim_bits64, sim_double, ldexp, fma, fabs, copysign, sim_f64, 52, 1023, 768, 128, 53,
+         -1075)
 THREE(div_fixup_f32, fixup_f32(a, b, c))
 SIM_LANES3(div_fixup_f64, sim_f64, sim_f64, sim_f64, sim_f64, fixup_f64(a, b, c))
 SIM_LANES3(div_fixup_f16, sim_u32, sim_u32, sim_u32, sim_u32, f2h(fixup_f32(h2f(a), h2f(b), h2f(c))))
+
+// scale * (a * b + c) with one rounding, also where the result is a denormal.
+static float scaled_fma_f32(float a, float b, float c, float scale) {
+    const double product = (double)a * (double)b, addend = (double)c; // exact
+    const double sum = product + addend, shadow = sum - product;
+    const double error = (product - (sum - shadow)) + (addend - shadow);
+    uint64_t bits = sim_bits64(sum);
+    if (isfinite(sum) && error != 0 && !(bits & 1)) bits = (error > 0) == (sum > 0) ? bits + 1 : bits - 1;
+    return (float)(sim_double(bits) * (double)scale);
+}
+// On which side of the nearest double a * b + c lies: -1, 0 or 1.
+static int side_of_fma(double a, double b, double c, double nearest) {
+    volatile double x = a, y = b, z = c; // computed between the changes of the rounding mode
+    fesetround(FE_DOWNWARD);
+    volatile double below = fma(x, y, z);
+    fesetround(FE_UPWARD);
+    volatile double above = fma(x, y, z);
+    fesetround(FE_TONEAREST);
+    return below == above ? 0 : below == nearest ? 1 : -1;
+}
+static double scaled_fma_f64(double a, double b, double c, double scale) {
+    const double nearest = fma(a, b, c), scaled = nearest * scale;
+    if (!(fabs(scaled) <= DBL_MIN)) return scaled;
+    const double cut = nearest - scaled / scale; // what the denormal lost, exact
+    if (fabs(cut) != DBL_TRUE_MIN / scale / 2) return scaled;
+    const int side = side_of_fma(a, b, c, nearest); // a tie that was none before the first rounding
+    return side * cut > 0 ? scaled + copysign(DBL_TRUE_MIN, cut) : scaled;
+}
 
 static void div_fmas_f32(struct sim_alu *alu) {
     const uint64_t vcc = sim_get_sgpr64(alu->wave, SIM_VCC);
     const sim_f32 *pa = alu->src[0], *pb = alu->src[1], *pc = alu->src[2];
     sim_f32 *restrict pd = alu->dst;
     for (int i = 0; i < SIM_LANES; i++) {
-        const float scale = !(vcc >> i & 1) ? 1 : exponent_of_f32(pc[i]) > 127 ? 0x1p64f : 0x1p-64f;
-        pd[i] = fmaf(pa[i], pb[i], pc[i]) * scale;
+        const float scale = exponent_of_f32(pc[i]) > 127 ? 0x1p64f : 0x1p-64f;
+        pd[i] = vcc >> i & 1 ? scaled_fma_f32(pa[i], pb[i], pc[i], scale) : fmaf(pa[i], pb[i], pc[i]);
     }
 }
 static void div_fmas_f64(struct sim_alu *alu) {
@@ -320,8 +355,8 @@ static void div_fmas_f64(struct sim_alu *alu) {
     const sim_f64 *pa = alu->src[0], *pb = alu->src[1], *pc = alu->src[2];
     sim_f64 *restrict pd = alu->dst;
     for (int i = 0; i < SIM_LANES; i++) {
-        const double scale = !(vcc >> i & 1) ? 1 : exponent_of_f64(pc[i]) > 1023 ? 0x1p128 : 0x1p-128;
-        pd[i] = fma(pa[i], pb[i], pc[i]) * scale;
+        const double scale = exponent_of_f64(pc[i]) > 1023 ? 0x1p128 : 0x1p-128;
+        pd[i] = vcc >> i & 1 ? scaled_fma_f64(pa[i], pb[i], pc[i], scale) : fma(pa[i], pb[i], pc[i]);
     }
 }
 

@@ -315,6 +315,8 @@ static void mbcnt_hi(struct sim_alu *alu) { mbcnt(alu, 32); }
     { SIM_OP_V_##op, tessera_sim_execute_vector, lanes, detail }
 static const struct sim_semantics rows[] = {
     ROW(MOV_B32, mov),
+    ROW(ACCVGPR_READ_B32, mov),
+    ROW(ACCVGPR_WRITE_B32, mov),
     ROW(ACCVGPR_MOV_B32, mov),
     ROW(MOV_B64, mov64),
     ROW(NOT_B32, not_b32),

@@ -1,0 +1,184 @@
+# SPDX-License-Identifier: MIT
+"""libtessera_sim from Python: what tests need of include/tessera/simulator.h."""
+
+from __future__ import annotations
+
+import ctypes as c
+import os
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+ARCHS = ("gfx90a", "gfx942", "gfx950")
+
+
+class SimError(Exception):
+    """A call into the library failed; the text is its last error."""
+
+
+class _Report(c.Structure):
+    _fields_ = [
+        ("fault", c.c_int),
+        ("kernel", c.c_char_p),
+        ("workgroup", c.c_uint32 * 3),
+        ("wave", c.c_uint32),
+        ("lane", c.c_int32),
+        ("pc", c.c_uint64),
+        ("function", c.c_char_p),
+        ("function_offset", c.c_uint64),
+        ("instruction", c.c_char_p),
+        ("address", c.c_uint64),
+        ("text", c.c_char_p),
+    ]
+
+
+class _LaunchArgs(c.Structure):
+    _fields_ = [
+        ("struct_size", c.c_size_t),
+        ("grid", c.c_uint32 * 3),
+        ("block", c.c_uint32 * 3),
+        ("dynamic_lds_bytes", c.c_uint32),
+        ("stack_bytes", c.c_uint32),
+        ("kernarg", c.c_char_p),
+        ("kernarg_bytes", c.c_size_t),
+        ("max_instructions", c.c_uint64),
+    ]
+
+
+class _Stats(c.Structure):
+    _fields_ = [("waves", c.c_uint64), ("instructions", c.c_uint64)]
+
+
+_ReportFn = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(_Report))
+
+
+@dataclass(frozen=True)
+class Report:
+    """A fault, as tessera_sim_report tells it."""
+
+    fault: str
+    kernel: str
+    workgroup: tuple[int, int, int]
+    wave: int
+    lane: int
+    pc: int
+    function: str
+    instruction: str
+    address: int
+    text: str
+
+
+def find_library() -> Path | None:
+    """The built library: TESSERA_SIM_LIBRARY, or in the build directory."""
+    named = os.environ.get("TESSERA_SIM_LIBRARY")
+    if named:
+        return Path(named)
+    root = Path(__file__).resolve().parents[2]
+    found = sorted(root.glob("build*/**/libtessera_sim.so"))
+    return found[0] if found else None
+
+
+class Sim:
+    """A simulated GPU. Buffers live as long as it does."""
+
+    def __init__(self, library: Path, arch: str, threads: int = 1) -> None:
+        self._lib = c.CDLL(str(library))
+        for name in ("last_error", "fault_string"):
+            getattr(self._lib, f"tessera_sim_{name}").restype = c.c_char_p
+        self._lib.tessera_sim_kernel_find.restype = c.c_void_p
+        self._sim = c.c_void_p()
+        self._check(self._lib.tessera_sim_open(arch.encode(), c.byref(self._sim)))
+        self._check(self._lib.tessera_sim_set_threads(self._sim, threads))
+        self.reports: list[Report] = []
+        self._callback = _ReportFn(self._on_report)
+        self._lib.tessera_sim_set_report(self._sim, self._callback, None)
+        self.instructions = 0
+
+    def __enter__(self) -> Sim:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._lib.tessera_sim_close(self._sim)
+
+    def _check(self, status: int) -> None:
+        if status != 0:
+            raise SimError(self._lib.tessera_sim_last_error().decode())
+
+    def _on_report(self, _user: c.c_void_p, report: object) -> None:
+        r = report.contents  # type: ignore[attr-defined]
+        self.reports.append(
+            Report(
+                fault=self._lib.tessera_sim_fault_string(r.fault).decode(),
+                kernel=r.kernel.decode(),
+                workgroup=tuple(r.workgroup),
+                wave=r.wave,
+                lane=r.lane,
+                pc=r.pc,
+                function=r.function.decode(),
+                instruction=r.instruction.decode(),
+                address=r.address,
+                text=r.text.decode(),
+            )
+        )
+
+    def malloc(self, size: int) -> int:
+        out = c.c_void_p()
+        self._check(self._lib.tessera_sim_malloc(self._sim, c.c_size_t(size), c.byref(out)))
+        return out.value or 0
+
+    def free(self, address: int) -> None:
+        self._check(self._lib.tessera_sim_free(self._sim, c.c_void_p(address)))
+
+    def upload(self, data: bytes) -> int:
+        address = self.malloc(len(data))
+        c.memmove(address, data, len(data))
+        return address
+
+    def download(self, address: int, size: int) -> bytes:
+        return c.string_at(address, size)
+
+    def load(self, image: bytes) -> c.c_void_p:
+        out = c.c_void_p()
+        self._check(self._lib.tessera_sim_load(self._sim, image, c.c_size_t(len(image)), c.byref(out)))
+        return out
+
+    def unload(self, module: c.c_void_p) -> None:
+        self._lib.tessera_sim_unload(module)
+
+    def find_global(self, module: c.c_void_p, name: str) -> tuple[int, int]:
+        address, size = c.c_void_p(), c.c_size_t()
+        self._check(self._lib.tessera_sim_global(module, name.encode(), c.byref(address), c.byref(size)))
+        return address.value or 0, size.value
+
+    def launch(
+        self,
+        module: c.c_void_p,
+        kernel: str,
+        grid: tuple[int, int, int],
+        block: tuple[int, int, int],
+        kernarg: bytes,
+        *,
+        dynamic_lds: int = 0,
+        max_instructions: int = 0,
+    ) -> None:
+        found = self._lib.tessera_sim_kernel_find(module, kernel.encode())
+        if not found:
+            raise SimError(f"no kernel {kernel}")
+        args = _LaunchArgs(
+            struct_size=c.sizeof(_LaunchArgs),
+            grid=(c.c_uint32 * 3)(*grid),
+            block=(c.c_uint32 * 3)(*block),
+            dynamic_lds_bytes=dynamic_lds,
+            kernarg=kernarg,
+            kernarg_bytes=len(kernarg),
+            max_instructions=max_instructions,
+        )
+        stats = _Stats()
+        status = self._lib.tessera_sim_launch(c.c_void_p(found), c.byref(args), c.byref(stats))
+        self.instructions += stats.instructions
+        self._check(status)
+
+
+def pack(*values: int | float, layout: str) -> bytes:
+    """Kernel arguments: one letter of `struct` each, aligned as C aligns them."""
+    return struct.pack("@" + layout, *values)

@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: MIT
+"""Compilers for the simulator's tests: device code by the wheel ziglang or a clang at hand, host code by ziglang."""
+
+from __future__ import annotations
+
+import importlib.util
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+DEVICE_FLAGS = (
+    "-x c --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -nostdinc -fwrapv -ffp-contract=off -fno-strict-aliasing -w"
+).split()
+HOST_FLAGS = (
+    "-x c -shared -fPIC -O1 -DHOST -fwrapv -ffp-contract=off -fno-strict-aliasing -fno-sanitize=all -w "
+    "-Xclang -ffloat16-excess-precision=none"
+).split()
+
+
+class CompileError(Exception):
+    """A compiler's complaint."""
+
+
+def _ziglang() -> Path | None:
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        return None
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+ZIGLANG = _ziglang()
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A clang that makes device code."""
+
+    name: str
+    command: tuple[str, ...]
+    archs: tuple[str, ...]
+
+
+def compilers() -> list[Compiler]:
+    """All clangs at hand that know our targets; ziglang's first."""
+    found = []
+    if ZIGLANG:
+        headers = ("-isystem", str(ZIGLANG / "lib/include"))
+        found.append(Compiler("ziglang", (str(ZIGLANG / "zig"), "clang", *headers), ("gfx90a", "gfx942", "gfx950")))
+    for version in range(14, 22):
+        path = shutil.which(f"clang-{version}")
+        if path:
+            archs = ("gfx90a", "gfx942", "gfx950") if version >= 20 else ("gfx90a", "gfx942") if version >= 17 else ("gfx90a",)
+            found.append(Compiler(f"clang-{version}", (path,), archs))
+    return found
+
+
+def _run(command: list[str]) -> None:
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise CompileError(" ".join(command) + "\n" + done.stderr)
+
+
+def build_device(compiler: Compiler, source: Path, arch: str, flags: list[str], output: Path) -> bytes:
+    """A linked code object."""
+    assert ZIGLANG is not None
+    made = output.with_suffix(".o")
+    _run([*compiler.command, *DEVICE_FLAGS, f"-mcpu={arch}", *flags, "-c", str(source), "-o", str(made)])
+    _run([str(ZIGLANG / "zig"), "ld.lld", "-shared", str(made), "-o", str(output)])
+    made.unlink()
+    return output.read_bytes()
+
+
+def build_host(source: Path, output: Path) -> Path:
+    """The same source as a shared library for this machine, with HOST defined."""
+    assert ZIGLANG is not None
+    _run([str(ZIGLANG / "zig"), "cc", *HOST_FLAGS, str(source), "-o", str(output), "-lm"])
+    return output
