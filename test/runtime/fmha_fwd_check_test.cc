@@ -81,15 +81,6 @@ const Guard guards[] = {
     {"QscaleType", nothing, [](Call &c) { c.traits.qscale_type = static_cast<tessera_qscale>(5); }, "qscale_type is 5"},
     {"SkipMinSeqlenQ", nothing, [](Call &c) { c.traits.skip_min_seqlen_q = 2; }, "skip_min_seqlen_q is 2"},
     {"HasSink", nothing, [](Call &c) { c.traits.has_sink = 2; }, "has_sink is 2"},
-    {"IsVRowmajorNegative", nothing, [](Call &c) { c.traits.is_v_rowmajor = -1; }, "is_v_rowmajor is -1"},
-    {"HasLogitsSoftCapNegative", nothing, [](Call &c) { c.traits.has_logits_soft_cap = -1; },
-     "has_logits_soft_cap is -1"},
-    {"HasLseNegative", nothing, [](Call &c) { c.traits.has_lse = -1; }, "has_lse is -1"},
-    {"HasDropoutNegative", nothing, [](Call &c) { c.traits.has_dropout = -1; }, "has_dropout is -1"},
-    {"SkipMinSeqlenQNegative", nothing, [](Call &c) { c.traits.skip_min_seqlen_q = -1; }, "skip_min_seqlen_q is -1"},
-    {"HasSinkNegative", nothing, [](Call &c) { c.traits.has_sink = -1; }, "has_sink is -1"},
-    {"SRandvalNegative", dropout, [](Call &c) { c.args.s_randval = -1; }, "s_randval is -1"},
-    {"DropPrefsNegative", dropout, [](Call &c) { c.args.drop_prefs = -1; }, "drop_prefs is -1"},
     {"SoftCapWithBias", bias, [](Call &c) { c.traits.has_logits_soft_cap = 1; },
      "has_logits_soft_cap and bias_type bias"},
     {"SoftCapWithAlibi", alibi, [](Call &c) { c.traits.has_logits_soft_cap = 1; },
@@ -425,18 +416,11 @@ TEST_F(Accepts, CumulativeLengthsOnlyWithoutLengths) {
 
 // ---- structs of other sizes
 
-TEST(StructSize, Nonsense) {
+TEST(StructSize, Zero) {
     Call call;
     call.traits.struct_size = 0;
     EXPECT_EQ(call.check(), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_NE(std::string(tessera_last_error()).find("traits->struct_size is 0"), std::string::npos);
-    call.traits.struct_size = sizeof call.traits;
-    for (const size_t size : {size_t(8), size_t(20), size_t(65544)}) {
-        call.args.struct_size = size;
-        EXPECT_EQ(call.check(), TESSERA_ERROR_INVALID_ARGUMENT);
-        const std::string line = "args->struct_size is " + std::to_string(size) + ":";
-        EXPECT_EQ(std::string(tessera_last_error()).rfind(line, 0), 0u) << tessera_last_error();
-    }
 }
 
 TEST(StructSize, NoWholeWords) {
