@@ -303,7 +303,9 @@ static double alibi(const tessera_fmha_fwd_args *args, double slope, int64_t sq,
 // Index of row `token` of head h, for tensors whose batch stride counts in batch mode only.
 static int64_t row_index(const tessera_fmha_fwd_traits *traits, int32_t b, int64_t batch_stride, int64_t h,
                          int64_t nhead_stride, int64_t token, int64_t stride) {
-    return (traits->is_group_mode ? 0 : b * batch_stride) + h * nhead_stride + token * stride;
+    // Unsigned: strides of tensors that the call does not have may be anything.
+    uint64_t batch = traits->is_group_mode ? 0 : (uint64_t)b * (uint64_t)batch_stride;
+    return (int64_t)(batch + (uint64_t)h * (uint64_t)nhead_stride + (uint64_t)token * (uint64_t)stride);
 }
 
 const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, fmha_fwd_row row) {
