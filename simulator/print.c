@@ -96,6 +96,19 @@ static void put_special(struct printer *p, unsigned code) {
         if (names[i].code == code) put(p, "%s", names[i].name);
 }
 
+// A literal that an inline constant could stand for must say that it is one, or the assembler takes the constant.
+static void put_literal(struct printer *p, uint32_t word) {
+    static const uint32_t floats[] = {0x3800,     0x3c00,     0x4000,     0x4400,     0x3118,     0x3f000000,
+                                      0x3f800000, 0x40000000, 0x40800000, 0x3e22f983, 0x3fe00000, 0x3ff00000,
+                                      0x40000000, 0x40100000, 0x3f00,     0x3f80,     0x4080,     0x3e23};
+    bool inlinable = word <= 64 || word >= 0xfffffff0 || (word >= 0xfff0 && word <= 0xffff);
+    for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
+        const uint32_t sign = floats[i] > 0xffff ? 0x80000000 : 0x8000;
+        inlinable |= word == floats[i] || word == (floats[i] | sign);
+    }
+    put(p, inlinable ? "lit(0x%x)" : "0x%x", word);
+}
+
 static void put_operand(struct printer *p, const struct sim_operand *operand) {
     const unsigned count = (operand->bits + 31u) / 32u;
     const bool number = operand->kind == SIM_CONST || operand->kind == SIM_LITERAL;
@@ -117,7 +130,7 @@ static void put_operand(struct printer *p, const struct sim_operand *operand) {
         put_constant(p, operand->index, operand->bits);
         break;
     case SIM_LITERAL:
-        put(p, "0x%x", operand->literal);
+        put_literal(p, operand->literal);
         break;
     case SIM_SPECIAL:
         put_special(p, operand->index);

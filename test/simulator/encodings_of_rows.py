@@ -114,10 +114,11 @@ class Maker:
         return self.rng.randrange(128, 209)
 
     def make_literal(self, field: Field) -> int:
-        """A word that no inline constant can stand for."""
+        """A word; some of them could be inline constants too."""
         if field.element == 16:
-            return self.rng.randrange(0x100, 0x3000)
-        return self.rng.randrange(0x10000, 0x30000000)
+            return self.rng.choice((self.rng.randrange(0x10000), 1, 0xFFFF, 0x3C00, 0xB800))
+        likely = (0, 64, 65, 0xFFFFFFF0, 0xFFFFFFEF, 0x3F800000, 0xC0800000, 0x3E22F983, 0x80000000)
+        return self.rng.choice((self.rng.randrange(1 << 32), self.rng.randrange(1 << 32), self.rng.choice(likely)))
 
     def source(self, field: Field, literal: bool) -> int:
         """A source of 8 or 9 bits."""
