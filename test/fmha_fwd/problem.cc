@@ -79,7 +79,7 @@ void store(Storage storage, const void *base, int64_t index, double value) {
 } // namespace
 
 double rounded_output(tessera_dtype dtype, double value) {
-    uint32_t place;
+    uint32_t place = 0;
     store(output_storage(dtype), &place, 0, value);
     return load(output_storage(dtype), &place, 0);
 }
