@@ -45,7 +45,7 @@ typedef struct fmha_fwd_options {
     int32_t cu_seqlen;           // 1: group mode with pads gives logical lengths by cu_seqlen_*_ptr, not seqlen_*_ptr
     int32_t misalign;            // every buffer starts this many elements after a multiple of 64 bytes
     double time_limit_s;         // timing stops after this; 0: warmup and repeat are met
-    double rtol, atol, lse_atol; // < 0: CK's for the dtype
+    double rtol, atol, lse_atol; // < 0: CK's for the dtype; README.md says what comes to them
 } fmha_fwd_options;
 
 // The program's defaults: CK's, but for timing, which stops after 3 s.

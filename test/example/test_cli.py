@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-Done = subprocess.CompletedProcess  # of str
+Done = subprocess.CompletedProcess[str]
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(
     os.environ.get("TESSERA_BIN_DIR") or Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build")) / "bin"
