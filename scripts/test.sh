@@ -2,16 +2,17 @@
 # SPDX-License-Identifier: MIT
 # Builds everything and runs every test, each stage with its count and time; ends in "N passed, N failed".
 #
-# usage: scripts/test.sh [--all] [--no-apt] [--wheels DIR]
+# usage: scripts/test.sh [--all] [--only WORD] [--no-apt] [--wheels DIR]
 #   --all         whole products of test axes instead of pairwise covers; run again after an interruption, stages that
 #                 are done for these sources are not repeated
+#   --only WORD   only the stages whose name contains WORD
 #   --no-apt      never call apt (it fetches GoogleTest's sources, unpacked in the build directory, where there are none)
 #   --wheels DIR  take the Python wheels from DIR instead of an index
 # environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
-all=
+all= only=
 while [ $# -gt 0 ]; do
     common_option "$@"
     if [ $shifted -gt 0 ]; then
@@ -19,6 +20,9 @@ while [ $# -gt 0 ]; do
     elif [ "$1" = --all ]; then
         all=1
         shift
+    elif [ "$1" = --only ] && [ -n "${2-}" ]; then
+        only=$2
+        shift 2
     elif [ "$1" = -h ] || [ "$1" = --help ]; then
         usage
         exit
@@ -41,6 +45,7 @@ not_run=()
 stage() {
     local name=$1 id=${1//[^a-zA-Z0-9]/-} log start status counts
     shift
+    case $name in *"$only"*) ;; *) return ;; esac
     log=$build/log/test-$id.log
     xml=$results/$id
     printf '%-34s' "$name"
@@ -234,6 +239,7 @@ stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=
 echo
 sort -u "$results/skipped" 2>/dev/null || true
 [ ${#not_run[@]} -eq 0 ] || printf 'not run: %s\n' "${not_run[@]}"
+[ $((passed + failed + ${#not_run[@]})) -gt 0 ] || { echo "--only $only: no stage has that in its name" >&2 && exit 1; }
 echo "time: $(seconds_since "$began")"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
