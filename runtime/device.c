@@ -28,7 +28,7 @@ static tessera_status open_cpu(const char *target_name, tessera_device **out) {
     snprintf(device->name, sizeof device->name, "cpu%s%s", target_name ? ":" : "", target_name ? target_name : "");
     device->facts.struct_size = sizeof device->facts;
     device->facts.targets = targets;
-    device->facts.compute_units = tessera_num_threads();
+    device->facts.compute_units = tessera_cpu_count(); // not the threads that were asked for: results would follow them
     tessera_cpu_caches(&device->facts.l1_bytes, &device->facts.l2_bytes, &device->facts.l3_bytes);
     *out = device;
     return TESSERA_SUCCESS;

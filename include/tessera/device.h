@@ -31,7 +31,7 @@ TESSERA_API const char *tessera_target_string(tessera_target value);
 typedef struct tessera_device_facts {
     size_t struct_size;         // sizeof(tessera_device_facts)
     uint32_t targets;           // bit t set: runs code for tessera_target t
-    int32_t compute_units;      // CPU: threads that a call may use
+    int32_t compute_units;      // CPU: processors that this process may use, however many threads are asked for
     int64_t l1_bytes, l2_bytes; // per compute unit
     int64_t l3_bytes;           // shared; 0 where there is none
 } tessera_device_facts;

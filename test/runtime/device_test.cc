@@ -22,7 +22,7 @@ TEST(Device, Cpu) {
     const tessera_device_facts *facts = tessera_device_get_facts(device);
     EXPECT_EQ(facts->struct_size, sizeof *facts);
     EXPECT_EQ(facts->targets, tessera_cpu_targets());
-    EXPECT_EQ(facts->compute_units, tessera_num_threads());
+    EXPECT_EQ(facts->compute_units, tessera_cpu_count());
     EXPECT_GE(facts->l1_bytes, 8 << 10);
     EXPECT_LE(facts->l1_bytes, 1 << 20);
     EXPECT_GE(facts->l2_bytes, facts->l1_bytes);
@@ -31,6 +31,15 @@ TEST(Device, Cpu) {
     tessera_device_close(nullptr);
     EXPECT_EQ(tessera_device_name(nullptr), nullptr);
     EXPECT_EQ(tessera_device_get_facts(nullptr), nullptr);
+}
+
+TEST(Device, FactsDoNotFollowTheThreads) {
+    tessera_device *device = nullptr;
+    ASSERT_EQ(tessera_set_num_threads(tessera_cpu_count() + 5), TESSERA_SUCCESS);
+    ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS);
+    EXPECT_EQ(tessera_device_get_facts(device)->compute_units, tessera_cpu_count());
+    tessera_device_close(device);
+    tessera_set_num_threads(0);
 }
 
 TEST(Device, AutoIsTheCpu) {
