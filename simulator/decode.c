@@ -470,6 +470,8 @@ static enum sim_decode_error decode_packed(struct decoder *d, uint32_t w, uint32
     if (unused_is_set(inst->row, &codes)) return SIM_RESERVED_FIELD;
     const enum sim_decode_error error = set_operands(d, &codes);
     if (error) return error;
+    for (unsigned i = 0; i < inst->row->fields; i++)
+        if (vgpr_only(&inst->row->field[i], codes.code[inst->row->field[i].slot])) return SIM_RESERVED_OPERAND;
     const unsigned neg_hi = bits(w, 8, 3), neg = bits(w1, 29, 3);
     const unsigned op_sel = bits(w, 11, 3), op_sel_hi = bits(w1, 27, 2) | bits(w, 14, 1) << 2;
     set_op_sel(d, op_sel, op_sel_hi);

@@ -385,7 +385,7 @@ static void put_buffer(struct printer *p) {
         if (inst->offen) put(p, " offen");
         if (inst->offset) put(p, " offset:%d", inst->offset);
     }
-    put_cache_bits(p);
+    if (!has(p, SIM_FLAG_BARE) || inst->arch != SIM_GFX90A) put_cache_bits(p); // gfx90a's assembler knows none there
     if (inst->lds) put(p, " lds");
 }
 

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -22,15 +20,14 @@ Run = Callable[[str, str], str]
 
 @pytest.fixture(scope="session")
 def clang() -> list[str]:
-    """clang 22 for AMD GPUs: TESSERA_CLANG, clang-22 or that of PyPI's ziglang."""
+    """An assembler as new as clang 22: TESSERA_CLANG, or that of PyPI's ziglang."""
+    import toolchain
+
     if "TESSERA_CLANG" in os.environ:
         return [os.environ["TESSERA_CLANG"]]
-    found = shutil.which("clang-22")
-    if found:
-        return [found]
-    if importlib.util.find_spec("ziglang"):
-        return [sys.executable, "-m", "ziglang", "clang"]
-    pytest.skip("needs clang 22: set TESSERA_CLANG, or pip install ziglang")
+    if toolchain.ZIGLANG is None:
+        pytest.skip("needs clang 22: set TESSERA_CLANG, or pip install ziglang")
+    return [str(toolchain.ZIGLANG / "zig"), "clang"]
 
 
 @pytest.fixture(scope="session")
@@ -49,3 +46,14 @@ def disassemble(tmp_path_factory: pytest.TempPathFactory) -> Run:
         return subprocess.run([program, arch], input=lines, capture_output=True, text=True, check=True).stdout
 
     return run
+
+
+@pytest.fixture(scope="session")
+def library() -> Path:
+    """libtessera_sim: TESSERA_SIM_LIBRARY, or that of a build directory."""
+    import sim
+
+    found = sim.find_library()
+    if found is None:
+        pytest.skip("needs libtessera_sim: build it, or set TESSERA_SIM_LIBRARY")
+    return found

@@ -158,6 +158,8 @@ class Maker:
             self.scalar_left = False
         elif field.source in ("SSRC", "SRC"):
             self.put(slot, self.source(field, short))
+        elif field.source == "AGPR" and slot == "src0" and self.form == "vop3p":
+            self.put(slot, VGPR + self.vgpr(field.bits))
         elif slot in ("src0", "src1", "src2") and (self.form == "vop3" or slot == "src0"):
             only = self.row.format == "vop3" or slot == "src0"
             self.put(slot, VGPR + self.vgpr(field.bits) if only else self.source(field, False))
@@ -336,15 +338,6 @@ def make_matrix(m: Maker) -> None:
         m.size = 4
 
 
-def make_accvgpr(m: Maker) -> None:
-    """v_accvgpr_read and v_accvgpr_write."""
-    m.set(14, 1), m.set(59, 3)
-    if "read" in m.row.mnemonic:
-        m.put("dst", m.vgpr(32)), m.put("src0", VGPR + m.vgpr(32))
-    else:
-        m.put("dst", m.vgpr(32)), m.put("src0", m.source(Field("SRC0", "SRC", "B", 32, 32), False))
-
-
 def make_smem(m: Maker) -> None:
     """Scalar memory."""
     row, rng = m.row, m.rng
@@ -463,15 +456,12 @@ def forms(row: Row) -> list[str]:
 def make(rng: random.Random, arch: str, row: Row, form: str) -> Encoding:
     """One random encoding of a row."""
     m = Maker(rng, arch, row, form)
-    if row.format == "mai":
-        (make_accvgpr if "accvgpr" in row.mnemonic else make_matrix)(m)
-    else:
-        makers = {
-            **{"vop3": make_vop3, "sdwa": make_sdwa, "dpp": make_dpp, "vop3p": make_vop3p, "smem": make_smem},
-            **{"ds": make_ds, "mubuf": make_buffer, "mtbuf": make_buffer},
-            **{"flat": make_flat, "global": make_flat, "scratch": make_flat},
-        }
-        makers.get(form, make_short)(m)
+    makers = {
+        **{"vop3": make_vop3, "sdwa": make_sdwa, "dpp": make_dpp, "vop3p": make_vop3p, "mai": make_matrix},
+        **{"smem": make_smem, "ds": make_ds, "mubuf": make_buffer, "mtbuf": make_buffer},
+        **{"flat": make_flat, "global": make_flat, "scratch": make_flat},
+    }
+    makers.get(form, make_short)(m)
     return m.finish()
 
 
