@@ -70,27 +70,24 @@ static void set_mask(const struct launch *l, struct plan *plan) {
     plan->alibi_shift = mask == TESSERA_MASK_TOP_LEFT || mask == TESSERA_MASK_GENERIC ? 0 : clamp(shift);
 }
 
-// Longest keys first; heap sort, which needs no memory and has no bad case.
-static void sift(struct plan *plans, int32_t root, int32_t count) {
+// Greatest first, by heap sort: it needs no memory and has no bad case.
+static void sift(uint64_t *keys, int32_t root, int32_t count) {
     for (int32_t child; (child = 2 * root + 1) < count; root = child) {
-        if (child + 1 < count && plans[child + 1].sequence.seqlen_k < plans[child].sequence.seqlen_k) child++;
-        if (plans[root].sequence.seqlen_k <= plans[child].sequence.seqlen_k) return;
-        const struct plan moved = plans[root];
-        plans[root] = plans[child];
-        plans[child] = moved;
+        if (child + 1 < count && keys[child + 1] < keys[child]) child++;
+        if (keys[root] <= keys[child]) return;
+        const uint64_t moved = keys[root];
+        keys[root] = keys[child];
+        keys[child] = moved;
     }
 }
 
-static void sort_plans(struct plan *plans, int32_t count) {
-    bool sorted = true;
-    for (int32_t i = 1; i < count; i++) sorted &= plans[i].sequence.seqlen_k <= plans[i - 1].sequence.seqlen_k;
-    if (sorted) return;
-    for (int32_t root = count / 2; root-- > 0;) sift(plans, root, count);
+static void sort(uint64_t *keys, int32_t count) {
+    for (int32_t root = count / 2; root-- > 0;) sift(keys, root, count);
     for (int32_t last = count - 1; last > 0; last--) {
-        const struct plan least = plans[0];
-        plans[0] = plans[last];
-        plans[last] = least;
-        sift(plans, 0, last);
+        const uint64_t least = keys[0];
+        keys[0] = keys[last];
+        keys[last] = least;
+        sift(keys, 0, last);
     }
 }
 
@@ -258,7 +255,7 @@ static void set_problem(struct launch *l) {
     }
 }
 
-// The workspace holds the plans, the partial results, and each thread's scratch, 64-byte aligned each.
+// The workspace holds the plans and their order, the partial results, and each thread's scratch, each 64-byte aligned.
 enum { ALIGNMENT = 64 };
 
 struct layout {
@@ -274,7 +271,7 @@ static struct layout lay_out(const tessera_fmha_fwd_instance *instance, const st
     const bool may_cut = group || a->seqlen_k >= 2 * TESSERA_FMHA_FWD_PART_KEYS;
     struct layout layout;
     layout.split_stride = tessera_round_up(rows * (a->hdim_v + 2), ALIGNMENT / (int)sizeof(float));
-    layout.plans = (size_t)tessera_round_up((int64_t)sizeof(struct plan) * a->batch, ALIGNMENT);
+    layout.plans = (size_t)tessera_round_up((int64_t)(sizeof(struct plan) + sizeof(uint64_t)) * a->batch, ALIGNMENT);
     layout.partials = may_cut ? (size_t)layout.split_stride * sizeof(float) * TESSERA_FMHA_FWD_PARTS : 0;
     layout.scratch = (size_t)tessera_round_up((int64_t)instance->scratch_bytes(a->hdim_q, a->hdim_v), ALIGNMENT);
     return layout;
@@ -286,20 +283,28 @@ size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,
     return layout.plans + layout.partials + layout.scratch * (size_t)threads;
 }
 
-static void make_plans(struct launch *l, const struct tessera_fmha_fwd_call *call) {
-    for (int32_t b = 0; b < l->args.batch; b++) {
-        struct plan plan = {.sequence = tessera_fmha_fwd_get_sequence(call, b)};
-        const int32_t queries = plan.sequence.seqlen_q;
-        if (queries == 0 || (l->traits.skip_min_seqlen_q && queries <= l->args.min_seqlen_q)) continue;
-        plan.tiles = tessera_ceil_div((int64_t)queries * l->problem.group, l->instance->tile.bm0);
-        set_mask(l, &plan);
-        l->plans[l->plan_count++] = plan;
+// The sequences that are to be computed, longest keys first: keys << 32 | ~number. Returns how many.
+static int32_t order_sequences(const struct tessera_fmha_fwd_call *call, uint64_t *order) {
+    int32_t count = 0;
+    for (int32_t b = 0; b < call->args.batch; b++) {
+        const struct tessera_fmha_fwd_sequence s = tessera_fmha_fwd_get_sequence(call, b);
+        if (s.seqlen_q == 0 || (call->traits.skip_min_seqlen_q && s.seqlen_q <= call->args.min_seqlen_q)) continue;
+        order[count++] = (uint64_t)s.seqlen_k << 32 | ~(uint32_t)b;
     }
-    sort_plans(l->plans, l->plan_count);
+    sort(order, count);
+    return count;
+}
+
+static void make_plans(struct launch *l, const struct tessera_fmha_fwd_call *call, uint64_t *order) {
+    l->plan_count = order_sequences(call, order);
     for (int32_t p = 0; p < l->plan_count; p++) {
-        l->plans[p].first_tile = l->tiles;
-        l->tiles += l->plans[p].tiles * l->args.nhead_k;
-        measure(l, &l->plans[p]);
+        struct plan *const plan = &l->plans[p];
+        plan->sequence = tessera_fmha_fwd_get_sequence(call, (int32_t) ~(uint32_t)order[p]);
+        plan->tiles = tessera_ceil_div((int64_t)plan->sequence.seqlen_q * l->problem.group, l->instance->tile.bm0);
+        plan->first_tile = l->tiles;
+        l->tiles += plan->tiles * l->args.nhead_k;
+        set_mask(l, plan);
+        measure(l, plan);
     }
 }
 
@@ -323,13 +328,13 @@ void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, cons
     l.scratch = workspace + layout.plans + layout.partials;
     l.scratch_bytes = layout.scratch;
     l.split_stride = layout.split_stride;
-    l.plan_count = l.cut_count = l.part_count = 0;
+    l.cut_count = l.part_count = 0;
     l.tiles = 0;
     l.all_keys = l.macs = 0;
     atomic_init(&l.next, 0);
     normalize(&l.traits, &l.args);
     set_problem(&l);
-    make_plans(&l, call);
+    make_plans(&l, call, (uint64_t *)(l.plans + l.args.batch)); // the order lies behind the plans
     cut_long_tiles(&l);
     tessera_parallel(workers_for(&l, threads), work, &l);
 }
