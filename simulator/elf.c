@@ -16,6 +16,7 @@ enum {
     RELOCATION_RELATIVE64 = 13,
     MACHINE_MASK = 0xff,
     MACHINE_GFX9_4_GENERIC = 0x5f,
+    USES_DYNAMIC_STACK = 11, // bit of a descriptor's kernel_code_properties
 };
 
 static const uint8_t machines[SIM_ARCHS] = {[SIM_GFX90A] = 0x3f, [SIM_GFX942] = 0x4c, [SIM_GFX950] = 0x4f};
@@ -228,6 +229,7 @@ static tessera_status keep_kernels(tessera_sim_module *module) {
         kernel->entry = symbol->address + (uintptr_t)kernel->descriptor.kernel_code_entry_byte_offset;
         if (kernel->entry - module->code_base >= module->code_bytes || kernel->entry % 4 != 0)
             return BAD("kernel %s starts outside of the code", kernel->info.name);
+        kernel->dynamic_stack = kernel->descriptor.kernel_code_properties >> USES_DYNAMIC_STACK & 1;
         // What holds where the metadata say nothing.
         kernel->info.kernarg_bytes = kernel->info.explicit_kernarg_bytes = kernel->descriptor.kernarg_size;
         kernel->info.lds_bytes = kernel->descriptor.group_segment_fixed_size;

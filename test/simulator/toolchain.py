@@ -10,7 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEVICE_FLAGS = (
-    "-x c --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -nostdinc -fwrapv -ffp-contract=off -fno-strict-aliasing -w"
+    "-x c --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -nostdinc -fwrapv -ffp-contract=off "
+    "-fno-strict-aliasing -w"
+).split()
+HIP_FLAGS = (
+    "-x hip --cuda-device-only -nogpuinc -nogpulib -ffreestanding -fwrapv -ffp-contract=off -fno-strict-aliasing -w "
+    "-Wno-c++11-narrowing"
 ).split()
 HOST_FLAGS = (
     "-x c -shared -fPIC -O1 -DHOST -fwrapv -ffp-contract=off -fno-strict-aliasing -fno-sanitize=all -w "
@@ -39,6 +44,7 @@ class Compiler:
     name: str
     command: tuple[str, ...]
     archs: tuple[str, ...]
+    hip: bool = False  # it knows kernels only in HIP
 
 
 def compilers() -> list[Compiler]:
@@ -51,7 +57,7 @@ def compilers() -> list[Compiler]:
         path = shutil.which(f"clang-{version}")
         if path:
             archs = ("gfx90a", "gfx942", "gfx950") if version >= 20 else ("gfx90a", "gfx942") if version >= 17 else ("gfx90a",)
-            found.append(Compiler(f"clang-{version}", (path,), archs))
+            found.append(Compiler(f"clang-{version}", (path,), archs, hip=version < 17))
     return found
 
 
@@ -64,8 +70,14 @@ def _run(command: list[str]) -> None:
 def build_device(compiler: Compiler, source: Path, arch: str, flags: list[str], output: Path) -> bytes:
     """A linked code object."""
     assert ZIGLANG is not None
-    made = output.with_suffix(".o")
-    _run([*compiler.command, *DEVICE_FLAGS, f"-mcpu={arch}", *flags, "-c", str(source), "-o", str(made)])
+    made, assembly = output.with_suffix(".o"), output.with_suffix(".s")
+    if compiler.hip:
+        _run([*compiler.command, *HIP_FLAGS, f"--offload-arch={arch}", *flags, "-S", str(source), "-o", str(assembly)])
+        assembler = ["-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}"]
+        _run([*compiler.command, *assembler, "-c", str(assembly), "-o", str(made)])
+        assembly.unlink()
+    else:
+        _run([*compiler.command, *DEVICE_FLAGS, f"-mcpu={arch}", *flags, "-c", str(source), "-o", str(made)])
     _run([str(ZIGLANG / "zig"), "ld.lld", "-shared", str(made), "-o", str(output)])
     made.unlink()
     return output.read_bytes()
