@@ -30,12 +30,14 @@ size_t threads_of_process() {
     return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// A thread that was joined may be listed for a moment longer.
-bool threads_return_to(size_t count) {
-    for (int i = 0; i < 200 && threads_of_process() > count; i++)
+// How many threads there are without any of the library's. One that was joined may be listed for a moment longer.
+size_t threads_at_rest() {
+    static const size_t at_start = threads_of_process();
+    for (int i = 0; i < 200 && threads_of_process() > at_start; i++)
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    return threads_of_process() <= count;
+    return at_start;
 }
+const size_t kThreadsAtStart = threads_at_rest();
 
 // The library opened by itself, apart from every other copy.
 class Library {
@@ -158,7 +160,7 @@ TEST(Library, ExportsOnlyItsOwnNames) {
 }
 
 TEST(Library, LoadingStartsNothing) {
-    const size_t before = threads_of_process();
+    const size_t before = threads_at_rest();
     const Library library(TESSERA_LIBRARY);
     EXPECT_EQ(threads_of_process(), before);
     tessera_device *device = nullptr;
@@ -167,8 +169,24 @@ TEST(Library, LoadingStartsNothing) {
     EXPECT_EQ(threads_of_process(), before);
 }
 
+TEST(Library, PrepareStartsTheThreads) {
+    const size_t before = threads_at_rest();
+    const Library library(TESSERA_LIBRARY);
+    tessera_fmha_fwd_traits traits = TESSERA_FMHA_FWD_TRAITS_INIT;
+    tessera_fmha_fwd_args args = TESSERA_FMHA_FWD_ARGS_INIT;
+    traits.hdim_q = traits.hdim_v = args.hdim_q = args.hdim_v = 64;
+    args.batch = args.nhead_q = args.nhead_k = args.seqlen_q = args.seqlen_k = 1;
+    tessera_device *device = nullptr;
+    ASSERT_EQ(library.get<decltype(tessera_device_open)>("tessera_device_open")("cpu", &device), TESSERA_SUCCESS);
+    ASSERT_EQ(library.get<decltype(tessera_set_num_threads)>("tessera_set_num_threads")(4), TESSERA_SUCCESS);
+    EXPECT_EQ(library.get<decltype(tessera_fmha_fwd_prepare)>("tessera_fmha_fwd_prepare")(device, &traits, &args),
+              TESSERA_SUCCESS);
+    EXPECT_EQ(threads_of_process(), before + 3);
+    library.get<decltype(tessera_device_close)>("tessera_device_close")(device);
+}
+
 TEST(Library, RunsAndUnloads) {
-    const size_t before = threads_of_process();
+    const size_t before = threads_at_rest();
     Problem problem;
     for (int i = 0; i < 5; i++) {
         {
@@ -176,7 +194,8 @@ TEST(Library, RunsAndUnloads) {
             EXPECT_EQ(problem.run(library, 4), "");
             EXPECT_GT(threads_of_process(), before);
         }
-        EXPECT_TRUE(threads_return_to(before)) << threads_of_process() << " threads, " << before << " before";
+        threads_at_rest();
+        EXPECT_EQ(threads_of_process(), kThreadsAtStart);
     }
 }
 
