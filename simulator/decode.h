@@ -47,7 +47,7 @@ enum sim_operand_kind {
                  // m0 124, exec 126 (low halves first); a 64-bit operand is index and index + 1
     SIM_VGPR,    // index 0..255
     SIM_AGPR,    // index 0..255
-    SIM_CONST,   // an inline constant: value holds the bits as the operand's type sees them
+    SIM_CONST,   // an inline constant: index is its code, value holds the bits as the operand's type sees them
     SIM_LITERAL, // the word after the instruction: value likewise (an f64 has it in its high half)
     SIM_SPECIAL, // enum sim_special in index
 };

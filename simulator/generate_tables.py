@@ -38,8 +38,8 @@ FORMATS = {
 VOP3_BASE = {"vop1": 0x140, "vop2": 0x100, "vopc": 0}
 FAMILIES = re.compile(r"^(t?buffer|flat|global|scratch)_")
 FLAGS = (
-    "vop3 sdwa dpp dpp64 clamp omod op_sel op_sel4 plain neg mix bitop3 permlane fp8 cbsz abid blgp f8f6f4 scaled "
-    "pair gds atomic lds lds950 lds_address bare"
+    "vop3 sdwa dpp dpp64 clamp omod op_sel op_sel4 plain neg mix bitop3 permlane fp8 "
+    "cbsz abid blgp f8f6f4 scaled pair gds atomic lds lds950 lds_address bare"
 ).split()
 IMMEDIATES = "i16 u16 branch hwreg waitcnt sendmsg gpr_idx optional probe".split()
 CLASSES = {"s": "SDST", "v": "VGPR", "a": "AGPR", "lane": "LANE", "literal": "LITERAL", "vcc": "VCC"}

@@ -32,14 +32,21 @@ def clang() -> list[str]:
 
 @pytest.fixture(scope="session")
 def disassemble(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Compiles tessera_sim_disassemble and returns a function from an architecture and lines to its output."""
+    """Compiles tessera_sim_disassemble; returns a function from an architecture and lines to its output."""
     folder = tmp_path_factory.mktemp("disassemble")
     generate = [sys.executable, str(SIMULATOR / "generate_tables.py"), "--output", str(folder)]
     subprocess.run(generate, check=True)
     program = folder / "disassemble"
     sources = [SIMULATOR / "disassemble" / "main.c", SIMULATOR / "decode.c", SIMULATOR / "print.c"]
     flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SIMULATOR}", f"-I{folder}"]
-    command = [os.environ.get("CC", "cc"), *flags, *sources, folder / "instructions.c", "-o", program]
+    command: list[str | Path] = [
+        os.environ.get("CC", "cc"),
+        *flags,
+        *sources,
+        folder / "instructions.c",
+        "-o",
+        program,
+    ]
     subprocess.run(command, check=True)
 
     def run(arch: str, lines: str) -> str:

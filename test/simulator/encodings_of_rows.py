@@ -13,36 +13,41 @@ from dataclasses import dataclass
 
 from generate_tables import ARCHS, VOP3_BASE, Field, Row
 
-# Bit of the lowest word, and width, of each field; `size` in words. Bits count from the first word's bit 0.
+
+@dataclass(frozen=True)
+class Layout:
+    """An encoding: its leading bits, how many words it has, and lowest bit and width of each field."""
+
+    base: int
+    words: int
+    fields: dict[str, tuple[int, int]]
+
+
+THREE_SOURCES = {"dst": (0, 8), "src0": (32, 9), "src1": (41, 9), "src2": (50, 9)}
+BUFFER = {"data": (40, 8), "dst": (40, 8)}
+FLAT = {"op": (18, 7), "data": (40, 8), "dst": (56, 8)}
 LAYOUTS = {
-    "sop1": {"": 0xBE800000, "size": 1, "op": (8, 8), "dst": (16, 7), "src0": (0, 8)},
-    "sop2": {"": 0x80000000, "size": 1, "op": (23, 7), "dst": (16, 7), "src0": (0, 8), "src1": (8, 8)},
-    "sopc": {"": 0xBF000000, "size": 1, "op": (16, 7), "src0": (0, 8), "src1": (8, 8), "imm": (8, 8)},
-    "sopk": {"": 0xB0000000, "size": 1, "op": (23, 5), "dst": (16, 7), "src0": (16, 7), "imm": (0, 16)},
-    "sopp": {"": 0xBF800000, "size": 1, "op": (16, 7), "imm": (0, 16)},
-    "smem": {"": 0xC0000000, "size": 2, "op": (18, 8), "dst": (6, 7), "data": (6, 7), "imm": (6, 7)},
-    "vop1": {"": 0x7E000000, "size": 1, "op": (9, 8), "dst": (17, 8), "src0": (0, 9)},
-    "vop2": {"": 0x00000000, "size": 1, "op": (25, 6), "dst": (17, 8), "src0": (0, 9), "src1": (9, 8)},
-    "vopc": {"": 0x7C000000, "size": 1, "op": (17, 8), "src0": (0, 9), "src1": (9, 8)},
-    "vop3": {
-        **{"": 0xD0000000, "size": 2, "op": (16, 10), "dst": (0, 8), "sdst": (8, 7)},
-        **{"src0": (32, 9), "src1": (41, 9), "src2": (50, 9)},
-    },
-    "vop3p": {
-        **{"": 0xD3800000, "size": 2, "op": (16, 7), "dst": (0, 8)},
-        **{"src0": (32, 9), "src1": (41, 9), "src2": (50, 9)},
-    },
-    "ds": {
-        **{"": 0xD8000000, "size": 2, "op": (17, 8)},
-        **{"addr": (32, 8), "data": (40, 8), "data2": (48, 8), "dst": (56, 8)},
-    },
-    "mubuf": {"": 0xE0000000, "size": 2, "op": (18, 7), "data": (40, 8), "dst": (40, 8)},
-    "mtbuf": {"": 0xE8000000, "size": 2, "op": (15, 4), "data": (40, 8), "dst": (40, 8)},
-    "flat": {"": 0xDC000000, "size": 2, "op": (18, 7), "data": (40, 8), "dst": (56, 8)},
+    "sop1": Layout(0xBE800000, 1, {"op": (8, 8), "dst": (16, 7), "src0": (0, 8)}),
+    "sop2": Layout(0x80000000, 1, {"op": (23, 7), "dst": (16, 7), "src0": (0, 8), "src1": (8, 8)}),
+    "sopc": Layout(0xBF000000, 1, {"op": (16, 7), "src0": (0, 8), "src1": (8, 8), "imm": (8, 8)}),
+    "sopk": Layout(0xB0000000, 1, {"op": (23, 5), "dst": (16, 7), "src0": (16, 7), "imm": (0, 16)}),
+    "sopp": Layout(0xBF800000, 1, {"op": (16, 7), "imm": (0, 16)}),
+    "smem": Layout(0xC0000000, 2, {"op": (18, 8), "dst": (6, 7), "data": (6, 7), "imm": (6, 7)}),
+    "vop1": Layout(0x7E000000, 1, {"op": (9, 8), "dst": (17, 8), "src0": (0, 9)}),
+    "vop2": Layout(0x00000000, 1, {"op": (25, 6), "dst": (17, 8), "src0": (0, 9), "src1": (9, 8)}),
+    "vopc": Layout(0x7C000000, 1, {"op": (17, 8), "src0": (0, 9), "src1": (9, 8)}),
+    "vop3": Layout(0xD0000000, 2, {"op": (16, 10), "sdst": (8, 7)} | THREE_SOURCES),
+    "vop3p": Layout(0xD3800000, 2, {"op": (16, 7)} | THREE_SOURCES),
+    "mai": Layout(0xD3800000, 2, {"op": (16, 7)} | THREE_SOURCES),
+    "ds": Layout(
+        0xD8000000, 2, {"op": (17, 8), "addr": (32, 8), "data": (40, 8), "data2": (48, 8), "dst": (56, 8)}
+    ),
+    "mubuf": Layout(0xE0000000, 2, {"op": (18, 7)} | BUFFER),
+    "mtbuf": Layout(0xE8000000, 2, {"op": (15, 4)} | BUFFER),
+    "flat": Layout(0xDC000000, 2, FLAT),
+    "global": Layout(0xDC008000, 2, FLAT),
+    "scratch": Layout(0xDC004000, 2, FLAT),
 }
-LAYOUTS["mai"] = LAYOUTS["vop3p"]
-LAYOUTS["global"] = LAYOUTS["flat"] | {"": 0xDC008000}
-LAYOUTS["scratch"] = LAYOUTS["flat"] | {"": 0xDC004000}
 
 SDWA, DPP, LITERAL, VGPR = 249, 250, 255, 256
 EXEC, VCC, M0, TTMP = 126, 106, 124, 108
@@ -66,11 +71,13 @@ class Maker:
         self.layout = LAYOUTS[form if form in LAYOUTS else row.format]
         opcode = row.opcodes[ARCHS.index(arch)]
         assert opcode is not None
-        self.value = int(self.layout[""])  # type: ignore[call-overload]
-        self.size = int(self.layout["size"])  # type: ignore[call-overload]
+        self.value = self.layout.base
+        self.size = self.layout.words
         self.literal: int | None = None
         # One scalar value may be read by a vector instruction, and VCC counts.
-        reads_vcc = any(f.source == "VCC" for f in row.fields if f.slot == "SRC2") or "div_fmas" in row.mnemonic
+        reads_vcc = (
+            any(f.source == "VCC" for f in row.fields if f.slot == "SRC2") or "div_fmas" in row.mnemonic
+        )
         reads_literal = any(f.source == "LITERAL" for f in row.fields) and row.format == "vop2"
         self.scalar_left = not reads_vcc and not reads_literal
         self.put("op", opcode + (VOP3_BASE[row.format] if form == "vop3" and row.format in VOP3_BASE else 0))
@@ -81,7 +88,7 @@ class Maker:
 
     def put(self, name: str, value: int) -> None:
         """Writes a field of the layout."""
-        at, width = self.layout[name]  # type: ignore[misc]
+        at, width = self.layout.fields[name]
         assert 0 <= value < 1 << width, (self.row.mnemonic, name, value)
         self.set(at, value)
 
@@ -118,7 +125,9 @@ class Maker:
         if field.element == 16:
             return self.rng.choice((self.rng.randrange(0x10000), 1, 0xFFFF, 0x3C00, 0xB800))
         likely = (0, 64, 65, 0xFFFFFFF0, 0xFFFFFFEF, 0x3F800000, 0xC0800000, 0x3E22F983, 0x80000000)
-        return self.rng.choice((self.rng.randrange(1 << 32), self.rng.randrange(1 << 32), self.rng.choice(likely)))
+        return self.rng.choice(
+            (self.rng.randrange(1 << 32), self.rng.randrange(1 << 32), self.rng.choice(likely))
+        )
 
     def source(self, field: Field, literal: bool) -> int:
         """A source of 8 or 9 bits."""
@@ -170,7 +179,11 @@ class Maker:
         """The 16 bits of SOPK and SOPP."""
         value = self.rng.choice((0, 1, self.rng.randrange(0x8000), 0xFFFF))
         if field.source == "IMM_HWREG":
-            value = self.rng.choice((1, 2, 3, 6, 7, 15)) | self.rng.randrange(32) << 6 | self.rng.randrange(32) << 11
+            value = (
+                self.rng.choice((1, 2, 3, 6, 7, 15))
+                | self.rng.randrange(32) << 6
+                | self.rng.randrange(32) << 11
+            )
         if field.source == "IMM_WAITCNT":
             value = self.rng.randrange(0x10000) & 0xCF7F
         if field.source == "IMM_GPR_IDX":
@@ -186,7 +199,10 @@ class Maker:
         return [
             int(f.slot[3])
             for f in self.row.fields
-            if f.slot in ("SRC0", "SRC1", "SRC2") and f.type in ("F", "BF") and f.source != "LITERAL" and "plain" not in self.row.flags
+            if f.slot in ("SRC0", "SRC1", "SRC2")
+            and f.type in ("F", "BF")
+            and f.source != "LITERAL"
+            and "plain" not in self.row.flags
         ]
 
     def finish(self) -> Encoding:
@@ -212,7 +228,9 @@ def make_vop3(m: Maker) -> None:
         m.operand(field)
     vop3b = any(f.slot == "SDST" for f in m.row.fields)
     if "bitop3" in flags:
-        m.flip(61, 3), m.flip(8, 3), m.flip(59, 2)
+        m.flip(61, 3)
+        m.flip(8, 3)
+        m.flip(59, 2)
     else:
         for i in m.floats():
             m.flip(61 + i)
@@ -251,7 +269,8 @@ def make_sdwa(m: Maker) -> None:
             m.set(at, m.vgpr(32))
         m.set((48, 56)[i], rng.randrange(7))
         if field.type in ("F", "BF"):
-            m.flip((52, 60)[i]), m.flip((53, 61)[i])
+            m.flip((52, 60)[i])
+            m.flip((53, 61)[i])
         elif "fp8" not in row.flags:
             m.flip((51, 59)[i])
     if row.format == "vopc":
@@ -276,12 +295,27 @@ def make_dpp(m: Maker) -> None:
             m.set(32, m.vgpr(field.bits))
         elif field.source == "VGPR":
             m.put(field.slot.lower(), m.vgpr(field.bits))
-    controls = (rng.randrange(256), 0x101, 0x10F, 0x112, 0x121, 0x130, 0x134, 0x138, 0x13C, 0x140, 0x141, 0x142, 0x143)
+    controls = (
+        rng.randrange(256),
+        0x101,
+        0x10F,
+        0x112,
+        0x121,
+        0x130,
+        0x134,
+        0x138,
+        0x13C,
+        0x140,
+        0x141,
+        0x142,
+        0x143,
+    )
     m.set(40, rng.randrange(0x150, 0x160) if "dpp64" in row.flags else rng.choice((*controls, 0x155)))
     m.flip(51)
     m.set(56, rng.randrange(256))
     for i in m.floats():
-        m.flip(52 + 2 * i), m.flip(53 + 2 * i)
+        m.flip(52 + 2 * i)
+        m.flip(53 + 2 * i)
 
 
 def make_vop3p(m: Maker) -> None:
@@ -297,7 +331,8 @@ def make_vop3p(m: Maker) -> None:
     m.set(59, high & 3)
     m.set(14, high >> 2)
     if "neg" in flags or "mix" in flags:
-        m.flip(61, count), m.flip(8, count)
+        m.flip(61, count)
+        m.flip(8, count)
     if "clamp" in flags:
         m.flip(15)
 
@@ -309,10 +344,12 @@ def make_matrix(m: Maker) -> None:
     widths = {}
     if "f8f6f4" in row.flags:
         a, b = rng.randrange(5), rng.randrange(5)
-        m.set(8, a), m.set(61, b)
+        m.set(8, a)
+        m.set(61, b)
         widths = {"SRC0": formats[a], "SRC1": formats[b]}
     if "cbsz" in row.flags:
-        m.flip(8, 3), m.flip(11, 4)
+        m.flip(8, 3)
+        m.flip(11, 4)
     if "blgp" in row.flags:
         m.flip(61, 3)
     acc_cd = rng.randrange(2)
@@ -360,15 +397,20 @@ def make_smem(m: Maker) -> None:
         case 1:  # an SGPR in its place
             m.set(32, rng.choice((rng.randrange(102), M0)))
         case 2:  # both
-            m.set(17, 1), m.set(14, 1)
-            m.set(32, rng.randrange(1 << 20)), m.set(57, rng.randrange(102))
+            m.set(17, 1)
+            m.set(14, 1)
+            m.set(32, rng.randrange(1 << 20))
+            m.set(57, rng.randrange(102))
 
 
 def make_ds(m: Maker) -> None:
     """LDS; GWS keeps its data in the place of the address."""
     gws = "gds" in m.row.flags
     for field in m.row.fields:
-        m.set(32, m.vgpr(32) & ~1) if gws else m.put(field.slot.lower(), m.vgpr(field.bits))
+        if gws:
+            m.set(32, m.vgpr(32) & ~1)
+        else:
+            m.put(field.slot.lower(), m.vgpr(field.bits))
     if gws:
         m.set(16, 1)
         m.flip(0, 16)
@@ -388,7 +430,8 @@ def make_buffer(m: Maker) -> None:
     row, rng, old = m.row, m.rng, m.arch == "gfx90a"
     if "bare" in row.flags:
         if row.mnemonic in ("buffer_inv", "buffer_wbl2") and not old:
-            m.flip(14), m.flip(15)
+            m.flip(14)
+            m.flip(15)
         return
     direct = "lds" in row.flags or ("lds950" in row.flags and m.arch == "gfx950")
     if direct and row.format == "mubuf" and rng.random() < 0.3:
@@ -408,7 +451,8 @@ def make_buffer(m: Maker) -> None:
         if not is_float_atomic(row):
             m.flip(15)
     else:
-        m.flip(54), m.flip(53)
+        m.flip(54)
+        m.flip(53)
         m.set(19, rng.randrange(128))
     m.set(48, m.sgpr(128, 100) >> 2)
     m.set(56, rng.choice((rng.randrange(102), M0, rng.randrange(128, 209))))
@@ -418,7 +462,7 @@ def make_flat(m: Maker) -> None:
     """FLAT, GLOBAL and SCRATCH."""
     row, rng = m.row, m.rng
     returning = "atomic" in row.flags and rng.random() < 0.5
-    m.set(16, 1) if returning else None
+    m.set(16, int(returning))
     for field in row.fields:
         if field.slot != "DST" or "atomic" not in row.flags or returning:
             m.put(field.slot.lower(), m.vgpr(field.bits))
@@ -466,7 +510,7 @@ def make(rng: random.Random, arch: str, row: Row, form: str) -> Encoding:
 
 
 def corpus(rows: list[Row], arch: str, samples: int) -> Iterator[Encoding]:
-    """So many encodings of every row in every form that it has on an architecture; the same ones every time."""
+    """So many encodings of every row in every form, on an architecture; the same ones every time."""
     for row in rows:
         if row.opcodes[ARCHS.index(arch)] is None:
             continue

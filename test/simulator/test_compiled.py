@@ -26,7 +26,16 @@ WBL2_OF_ASSEMBLER = struct.pack("<II", 0xE0A00000, 0)
 def compile_text(compiler: toolchain.Compiler, source: Path, arch: str, level: str, folder: Path) -> bytes:
     """The machine code of a C file."""
     made = folder / "made.o"
-    command = [*compiler.command, *toolchain.DEVICE_FLAGS, f"-mcpu={arch}", level, "-c", source, "-o", made]
+    command: list[str | Path] = [
+        *compiler.command,
+        *toolchain.DEVICE_FLAGS,
+        f"-mcpu={arch}",
+        level,
+        "-c",
+        source,
+        "-o",
+        made,
+    ]
     subprocess.run(command, check=True)
     return text_section(made)
 

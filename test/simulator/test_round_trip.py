@@ -31,10 +31,19 @@ def text_section(path: Path) -> bytes:
 
 
 def assemble(clang: list[str], arch: str, lines: list[str], folder: Path) -> tuple[bytes, dict[int, str]]:
-    """Assembles; returns the code of the lines that were accepted and the complaints about the others, by line."""
+    """Assembles; returns the code of the accepted lines, and the complaints about the others by line."""
     source, code = folder / f"{arch}.s", folder / f"{arch}.o"
     source.write_text("\n".join(lines) + "\n")
-    command = [*clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-ferror-limit=0", "-c", source, "-o", code]
+    command = [
+        *clang,
+        "--target=amdgcn-amd-amdhsa",
+        f"-mcpu={arch}",
+        "-ferror-limit=0",
+        "-c",
+        source,
+        "-o",
+        code,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     errors = {int(m[1]) - 1: m[2] for m in re.finditer(r"\.s:(\d+):\d+: error: (.*)", result.stderr)}
     if errors:
@@ -44,7 +53,9 @@ def assemble(clang: list[str], arch: str, lines: list[str], folder: Path) -> tup
     return text_section(code), {}
 
 
-def check(disassemble: Run, clang: list[str], arch: str, encodings: list[Encoding], folder: Path) -> list[str]:
+def check(
+    disassemble: Run, clang: list[str], arch: str, encodings: list[Encoding], folder: Path
+) -> list[str]:
     """Decodes, prints and assembles; returns what went wrong."""
     lines = "".join(" ".join(f"{word:08x}" for word in e.words) + "\n" for e in encodings)
     printed = [line.split(" ", 1) for line in disassemble(arch, lines).splitlines()]
