@@ -34,7 +34,7 @@ def assemble(clang: list[str], arch: str, lines: list[str], folder: Path) -> tup
     """Assembles; returns the code of the accepted lines, and the complaints about the others by line."""
     source, code = folder / f"{arch}.s", folder / f"{arch}.o"
     source.write_text("\n".join(lines) + "\n")
-    command = [
+    command: list[str | Path] = [
         *clang,
         "--target=amdgcn-amd-amdhsa",
         f"-mcpu={arch}",
