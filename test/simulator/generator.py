@@ -42,6 +42,8 @@ static inline u64 bits64(f64 x) { u64 b; __builtin_memcpy(&b, &x, 8); return x !
 static inline f32 make32(u32 b) { f32 x; __builtin_memcpy(&x, &b, 4); return x; }
 static inline f64 make64(u64 b) { f64 x; __builtin_memcpy(&x, &b, 8); return x; }
 static inline f16 make16(u16 b) { f16 x; __builtin_memcpy(&x, &b, 2); return x; }
+// Up to clang 16 sqrtf is v_sqrt_f32, which takes denormals as 0.
+static inline f32 sqrt32(f32 x) { x = __builtin_fabsf(x); return __builtin_sqrtf(x < 1.2e-38f ? 0.0f : x); }
 static inline i32 int32(f64 x) { return x != x ? 0 : x > 2147483520.0 ? 2147483647 : x < -2147483520.0 ? -2147483647 : (i32)x; }
 static inline u32 uint32(f32 x) { return !(x > 0) ? 0 : x > 4294967040.0f ? 0xffffffff : (u32)x; }
 static inline i64 int64(f64 x) { return x != x ? 0 : x > 9.2e18 ? 9200000000000000000l : x < -9.2e18 ? -9200000000000000000l : (i64)x; }
@@ -187,7 +189,7 @@ class _Program:
         if choice == 10:
             return f"({a} {self.pick('<', '>')} {b} ? {a} : {b})"
         if choice == 11 and kind == "f32":
-            return f"__builtin_sqrtf(__builtin_fabsf({a}))"
+            return f"sqrt32({a})"
         if choice == 12:
             size = {"f16": "16", "f32": "32", "f64": "64"}[kind]
             return f"make{size}((u{size})({self.value('u64' if 'u64' in self.types else 'u32', depth - 1)}))"

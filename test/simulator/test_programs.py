@@ -223,7 +223,8 @@ def test_load_out_of_bounds(basics: Loaded) -> None:
 def test_use_after_free(basics: Loaded) -> None:
     out = basics.sim.malloc(4 * 64)
     basics.sim.free(out)
-    assert _fault(basics, "store_at", 64, out, 0, layout="Pi") == "out of bounds"
+    fault = _fault(basics, "store_at", 64, out, 0, layout="Pi")
+    assert fault in ("out of bounds", "store to read-only memory")  # where the launch's own memory came to lie there
 
 
 def test_lds_out_of_bounds(basics: Loaded) -> None:
