@@ -77,6 +77,7 @@ function(tessera_generate sources)
         if(TESSERA_SANITIZE MATCHES undefined) # a minute for each instance; its memory is watched all the same
             list(APPEND flags -fno-sanitize=undefined)
         endif()
+        list(APPEND flags "$<$<STREQUAL:$<CONFIG>,>:-O3>") # a project without a build type would get -O0
         list(APPEND files "${tessera_generated_dir}/${file}")
         set_source_files_properties("${tessera_generated_dir}/${file}" PROPERTIES COMPILE_OPTIONS "${flags}")
     endforeach()

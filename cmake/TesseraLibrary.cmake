@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: MIT
-# libtessera, shared (tessera::tessera) and static (tessera::tessera_static), from the same objects; installation.
+# libtessera, shared (tessera::tessera) and static (tessera::tessera_static), from the same objects.
 include(CheckLinkerFlag)
-include(CMakePackageConfigHelpers)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
@@ -35,20 +34,3 @@ check_linker_flag(C -Wl,-Bsymbolic-functions TESSERA_HAVE_BSYMBOLIC_FUNCTIONS)
 if(TESSERA_HAVE_BSYMBOLIC_FUNCTIONS)
     target_link_options(tessera PRIVATE -Wl,-Bsymbolic-functions)
 endif()
-
-install(TARGETS tessera tessera_static EXPORT tesseraTargets)
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-    FILES_MATCHING PATTERN "*.h" PATTERN isa EXCLUDE)
-set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
-install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${package_dir}")
-configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in"
-    "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" INSTALL_DESTINATION "${package_dir}")
-write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
-install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake"
-    DESTINATION "${package_dir}")
-
-# Relative to the file itself, so that an installed tree may be moved.
-file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
-string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
-configure_file("${PROJECT_SOURCE_DIR}/cmake/tessera.pc.in" "${PROJECT_BINARY_DIR}/tessera.pc" @ONLY)
-install(FILES "${PROJECT_BINARY_DIR}/tessera.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")
