@@ -110,3 +110,19 @@ def test_pkg_config(project: Path, prefix: Path) -> None:
         assert_right(run(folder / "integrate", cwd=folder, LD_LIBRARY_PATH=str(Path(path).parent)))
     finally:
         moved.rename(prefix)
+
+
+def test_refusals(tmp_path: Path) -> None:
+    """What the generator refuses, CMake shows: GPU targets by name, and what does not exist."""
+    for option, named in {
+        "-DGPU_TARGETS=gfx90a;gfx942": "gfx90a",
+        "-DTESSERA_TARGETS=x86-64-v9": "x86-64-v9",
+        "-DTESSERA_RECEIPT=12345": "12345",
+        "-DTESSERA_WHERE=hdim_q=5000": "5000",
+        "-DTESSERA_FILTER=*nothing*": "*nothing*",
+        "-DTESSERA_CLANG=/usr/bin/clang": "TESSERA_CLANG",
+    }.items():
+        command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path), "--fresh", option, *same_tools()]
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert result.returncode != 0, option
+        assert named in result.stderr and "Traceback" not in result.stderr, result.stderr
