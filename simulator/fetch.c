@@ -8,17 +8,51 @@
 #include "semantics.h"
 
 static const struct sim_semantics_list *const lists[] = {
-    &tessera_sim_scalar,        &tessera_sim_scalar_control, &tessera_sim_scalar_memory,  &tessera_sim_vector_integer,
-    &tessera_sim_vector_float,  &tessera_sim_vector_convert, &tessera_sim_vector_compare, &tessera_sim_lane_moves,
-    &tessera_sim_vector_memory, &tessera_sim_lds_list,       &tessera_sim_matrix,
+    &tessera_sim_scalar,     &tessera_sim_scalar_control, &tessera_sim_scalar_memory,
+    &tessera_sim_lane_moves, &tessera_sim_vector_memory,  &tessera_sim_lds_list,
 };
+
+// The lists that are there for several instruction sets of the host.
+enum { VECTOR_LISTS = 5 };
+#define VECTOR_LISTS_OF(suffix)                                                                                        \
+    {                                                                                                                  \
+        &tessera_sim_vector_integer##suffix, &tessera_sim_vector_float##suffix, &tessera_sim_vector_convert##suffix,   \
+            &tessera_sim_vector_compare##suffix, &tessera_sim_matrix##suffix                                           \
+    }
+typedef const struct sim_semantics_list *vector_lists[VECTOR_LISTS];
+static const vector_lists baseline = VECTOR_LISTS_OF();
+
+#ifdef SIM_ISA_VARIANTS
+#define DECLARE(suffix)                                                                                                \
+    extern const struct sim_semantics_list tessera_sim_vector_integer##suffix, tessera_sim_vector_float##suffix,       \
+        tessera_sim_vector_convert##suffix, tessera_sim_vector_compare##suffix, tessera_sim_matrix##suffix
+DECLARE(_v3);
+DECLARE(_v4);
+static const vector_lists x86_64_v3 = VECTOR_LISTS_OF(_v3), x86_64_v4 = VECTOR_LISTS_OF(_v4);
+
+static const vector_lists *choose(void) {
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2"))
+        return &baseline;
+    const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+                    __builtin_cpu_supports("avx512vl");
+    return v4 ? &x86_64_v4 : &x86_64_v3;
+}
+#else
+static const vector_lists *choose(void) { return &baseline; }
+#endif
 
 static const struct sim_semantics *by_op[SIM_OPS];
 static pthread_once_t by_op_once = PTHREAD_ONCE_INIT;
 
+static void add_list(const struct sim_semantics_list *list) {
+    for (size_t i = 0; i < list->count; i++) by_op[list->rows[i].op] = &list->rows[i];
+}
+
 static void fill_by_op(void) {
-    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++)
-        for (size_t k = 0; k < lists[i]->count; k++) by_op[lists[i]->rows[k].op] = &lists[i]->rows[k];
+    const vector_lists *chosen = choose();
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) add_list(lists[i]);
+    for (size_t i = 0; i < VECTOR_LISTS; i++) add_list((*chosen)[i]);
 }
 
 const struct sim_semantics *tessera_sim_find_semantics(uint16_t op) {

@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "decode.h"
+#include "isa_names.h"
 #include "tessera/simulator.h"
 
 enum { SIM_LANES = 64, SIM_SGPRS = 128, SIM_VGPRS = 256 };
@@ -160,9 +161,9 @@ struct sim_wave {
     uintptr_t pc, next_pc;
     enum sim_wave_state state;
     bool scc;
-    bool special_floats; // MODE asks for a rounding or flushing that is not the default
-    uint32_t mode;       // hwreg MODE
-    uint32_t index;      // in the workgroup
+    bool special_floats;   // MODE asks for a rounding or flushing that is not the default
+    uint32_t mode;         // hwreg MODE
+    uint32_t index;        // in the workgroup
     uint32_t vgprs, agprs; // how many exist
     struct sim_group *group;
     const struct sim_code *code; // the instruction that runs
@@ -172,7 +173,7 @@ struct sim_wave {
     uint8_t *scratch;        // this wave's, lanes interleaved by words
     uint32_t scratch_offset; // from the launch's scratch base
     uint32_t sgpr[SIM_SGPRS] __attribute__((aligned(8)));
-    uint64_t exec_of_lanes;  // EXEC that exec_lanes was made from
+    uint64_t exec_of_lanes;                                      // EXEC that exec_lanes was made from
     uint32_t exec_lanes[SIM_LANES] __attribute__((aligned(64))); // all ones: active
     sim_vgpr vgpr[2 * SIM_VGPRS] __attribute__((aligned(64)));   // VGPRs, then AGPRs
 };

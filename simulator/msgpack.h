@@ -10,7 +10,13 @@ struct sim_msgpack {
     const uint8_t *at, *end;
 };
 
-enum sim_msgpack_kind { SIM_MSGPACK_OTHER, SIM_MSGPACK_INTEGER, SIM_MSGPACK_STRING, SIM_MSGPACK_ARRAY, SIM_MSGPACK_MAP };
+enum sim_msgpack_kind {
+    SIM_MSGPACK_OTHER,
+    SIM_MSGPACK_INTEGER,
+    SIM_MSGPACK_STRING,
+    SIM_MSGPACK_ARRAY,
+    SIM_MSGPACK_MAP
+};
 
 struct sim_msgpack_value {
     enum sim_msgpack_kind kind;

@@ -7,11 +7,13 @@
 extern const struct sim_semantics_list tessera_sim_scalar;         // scalar.c
 extern const struct sim_semantics_list tessera_sim_scalar_control; // control.c
 extern const struct sim_semantics_list tessera_sim_scalar_memory;  // scalar_memory.c
+extern const struct sim_semantics_list tessera_sim_lane_moves;     // lane_moves.c
+extern const struct sim_semantics_list tessera_sim_vector_memory;  // vector_memory.c
+extern const struct sim_semantics_list tessera_sim_lds_list;       // lds.c
+
+// Those of one instruction set of the host.
 extern const struct sim_semantics_list tessera_sim_vector_integer; // vector_integer.c
 extern const struct sim_semantics_list tessera_sim_vector_float;   // vector_float.c
 extern const struct sim_semantics_list tessera_sim_vector_convert; // vector_convert.c
 extern const struct sim_semantics_list tessera_sim_vector_compare; // vector_compare.c
-extern const struct sim_semantics_list tessera_sim_lane_moves;     // lane_moves.c
-extern const struct sim_semantics_list tessera_sim_vector_memory;  // vector_memory.c
-extern const struct sim_semantics_list tessera_sim_lds_list;       // lds.c
 extern const struct sim_semantics_list tessera_sim_matrix;         // mfma.c

@@ -258,7 +258,7 @@ static void mix(struct sim_wave *wave, const struct sim_code *code) {
 // Quotient a, denominator b, numerator c. v_div_scale brings denominator and numerator into a range in which Newton's
 // steps lose nothing, v_div_fmas takes the scale back, v_div_fixup puts special cases right.
 #define DIVISION(suffix, T, U, bits_of, make, ldexp_of, fma_of, fabs_of, copysign_of, words, mantissa, bias, near_max, \
-                 step, low_exponent, vanishes)                                                                                 \
+                 step, low_exponent, vanishes)                                                                         \
     static inline int exponent_of_##suffix(T v) { return (int)(bits_of(v) >> (mantissa) & (2 * (bias) + 1)); }         \
     static inline bool denormal_##suffix(T v) { return v != 0 && exponent_of_##suffix(v) == 0; }                       \
     static inline T scale_##suffix(T s, T b, T c, bool *scaled) {                                                      \
@@ -305,8 +305,7 @@ static void mix(struct sim_wave *wave, const struct sim_code *code) {
         return copysign_of(a, negative);                                                                               \
     }
 
-DIVISION(f32, float, uint32_t, sim_bits, sim_float, ldexpf, fmaf, fabsf, copysignf, sim_f32, 23, 127, 96, 64, 23,
-         -150)
+DIVISION(f32, float, uint32_t, sim_bits, sim_float, ldexpf, fmaf, fabsf, copysignf, sim_f32, 23, 127, 96, 64, 23, -150)
 DIVISION(f64, double, uint64_t, sim_bits64, sim_double, ldexp, fma, fabs, copysign, sim_f64, 52, 1023, 768, 128, 53,
          -1075)
 THREE(div_fixup_f32, fixup_f32(a, b, c))

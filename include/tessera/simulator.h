@@ -48,16 +48,16 @@ typedef enum tessera_sim_fault {
 // One fault and its place. Strings live during the callback.
 typedef struct tessera_sim_report {
     tessera_sim_fault fault;
-    const char *kernel;         // name
-    uint32_t workgroup[3];      //
-    uint32_t wave;              // in the workgroup
-    int32_t lane;               // the first that did it; -1: the wave as a whole
-    uint64_t pc;                // byte offset from the kernel's first instruction (may lie in a function it called)
-    const char *function;       // symbol that holds the instruction, "" if none
-    uint64_t function_offset;   // bytes from that symbol
-    const char *instruction;    // text
-    uint64_t address;           // of the access; 0 where there is none
-    const char *text;           // the whole report as one line
+    const char *kernel;       // name
+    uint32_t workgroup[3];    //
+    uint32_t wave;            // in the workgroup
+    int32_t lane;             // the first that did it; -1: the wave as a whole
+    uint64_t pc;              // byte offset from the kernel's first instruction (may lie in a function it called)
+    const char *function;     // symbol that holds the instruction, "" if none
+    uint64_t function_offset; // bytes from that symbol
+    const char *instruction;  // text
+    uint64_t address;         // of the access; 0 where there is none
+    const char *text;         // the whole report as one line
 } tessera_sim_report;
 
 typedef void (*tessera_sim_report_fn)(void *user, const tessera_sim_report *report);
@@ -131,7 +131,7 @@ typedef struct tessera_sim_launch_args {
     uint32_t stack_bytes;       // a lane's scratch for kernels with calls of unknown depth; 0: 16 KiB
     const void *kernarg;        // explicit arguments, laid out as the kernel has them
     size_t kernarg_bytes;
-    uint64_t max_instructions;  // of one wave; 0: no limit
+    uint64_t max_instructions; // of one wave; 0: no limit
 } tessera_sim_launch_args;
 
 // What a launch did.

@@ -48,8 +48,8 @@ static inline i32 int32(f64 x) { return x != x ? 0 : x > 2147483520.0 ? 21474836
 static inline u32 uint32(f32 x) { return !(x > 0) ? 0 : x > 4294967040.0f ? 0xffffffff : (u32)x; }
 static inline i64 int64(f64 x) { return x != x ? 0 : x > 9.2e18 ? 9200000000000000000l : x < -9.2e18 ? -9200000000000000000l : (i64)x; }
 static inline i32 half_int(f16 x) { return x != x ? 0 : x > (f16)60000 ? 60000 : x < (f16)-60000 ? -60000 : (i32)x; }
-// Values that a compiler cannot see through: LLVM 22 divides some constants wrongly, and gives -0 as +0 where it folds a
-// product and its rounding to half into v_fma_mix.
+// Values that a compiler cannot see through: LLVM 22 divides some constants wrongly at -O0, and gives -0 as +0 where it
+// folds a product and its rounding to half into v_fma_mix; LLVM 14 multiplies some unsigned numbers as signed ones.
 #ifndef __AMDGCN__
 #define OPAQUE(x) __asm__("" : "+r"(x))
 #else
@@ -145,7 +145,7 @@ class _Program:
             function = self.pick("__builtin_popcount", "__builtin_bswap32", "__builtin_clz", "__builtin_ctz", "__builtin_bitreverse32")
             return f"(({kind}){function}((u32){a} | {'1u' if 'z' in function else '0u'}))"
         if choice == 10:
-            return f"(({kind})((u64)(u32){a} * (u32){b} >> {r.choice([0, 16, 32])}))"
+            return f"(({kind})((u64)opaque32((u32){a}) * (u32){b} >> {r.choice([0, 16, 32])}))"
         if choice == 11:
             return f"(({kind})((u32){a} >> {r.randrange(0, 25)} & {(1 << r.randrange(1, 20)) - 1}))"
         if choice == 12:

@@ -11,8 +11,8 @@ KERNEL ids(GLOBAL u32 *out, u32 width, u32 height) {
     item[0] = x | y << 8 | z << 16;
     item[1] = __builtin_amdgcn_workgroup_size_x() | __builtin_amdgcn_workgroup_size_y() << 8 |
               __builtin_amdgcn_workgroup_size_z() << 16;
-    item[2] = __builtin_amdgcn_grid_size_x() | __builtin_amdgcn_grid_size_y() << 8 |
-              __builtin_amdgcn_grid_size_z() << 16;
+    item[2] =
+        __builtin_amdgcn_grid_size_x() | __builtin_amdgcn_grid_size_y() << 8 | __builtin_amdgcn_grid_size_z() << 16;
     item[3] = __builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0));
 }
 
