@@ -98,12 +98,14 @@ std::vector<Suite> suites() {
          {fp8, modes, perms, vlayouts,
           {"-d=64", "-d=128", "-d=256", "-d=192 -d_v=128", "-d=40 -d_v=72"},
           {"-qscale=n", "-qscale=pt", "-qscale=bs"},
-          {"-b=1 -h=2 -s=128", "-b=2 -h=4 -h_k=2 -s=300 -s_k=257 -mask=2", "-b=2 -h=3 -h_k=1 -s=129 -s_k=640 -mask=t:100,20"}},
+          {"-b=1 -h=2 -s=128", "-b=2 -h=4 -h_k=2 -s=300 -s_k=257 -mask=2", "-b=2 -h=3 -h_k=1 -s=129 -s_k=640 -mask=t:100,20",
+           "-b=1 -h=8 -h_k=1 -s=1 -s_k=1500"}},
          {lse, {"-init=uf", "-init=nf", "-init=3"}}},
         {"Microscaling",
          {mx, modes, perms, vlayouts,
           {"-d=128", "-d=256", "-d=64", "-d=30 -d_v=34", "-d=96 -d_v=128"},
-          {"-b=1 -h=2 -s=128", "-b=2 -h=4 -h_k=2 -s=300 -s_k=256 -mask=2", "-b=2 -h=3 -h_k=1 -s=129 -s_k=640 -mask=t:100,20"}},
+          {"-b=1 -h=2 -s=128", "-b=2 -h=4 -h_k=2 -s=300 -s_k=256 -mask=2", "-b=2 -h=3 -h_k=1 -s=129 -s_k=640 -mask=t:100,20",
+           "-b=1 -h=8 -h_k=1 -s=1 -s_k=1500"}},
          {lse, {"-qscale=mx"}, {"-init=uf", "-init=nf", "-init=3"}}},
         {"Mask",
          {floats, modes,
@@ -163,7 +165,8 @@ std::vector<Suite> suites() {
           {"-misalign=0", "-misalign=1"},
           {"-iperm=0 -operm=1", "-iperm=1 -operm=0"},
           {"-scale_s=0", "-scale_s=0.5", "-scale_s=-0.1"},
-          {"-b=2 -h=4 -h_k=2 -s=77 -s_k=150", "-b=1 -h=3 -h_k=1 -s=200 -s_k=64", "-b=3 -h=1 -s=5 -s_k=300"}}},
+          {"-b=2 -h=4 -h_k=2 -s=77 -s_k=150", "-b=1 -h=3 -h_k=1 -s=200 -s_k=64", "-b=3 -h=1 -s=5 -s_k=300",
+           "-b=2 -h=8 -h_k=1 -s=1 -s_k=1500"}}},
     };
     // clang-format on
 }
