@@ -181,7 +181,7 @@ static void put_immediate(struct printer *p, enum sim_source how) {
         put(p, "%u", value);
         break;
     default:
-        put(p, "0x%x", value);
+        put(p, value < 10 ? "%u" : "0x%x", value);
         break;
     }
 }
@@ -224,7 +224,7 @@ static void put_clamp_and_omod(struct printer *p) {
 
 static void put_vop3(struct printer *p) {
     const struct sim_inst *inst = p->inst;
-    if (has(p, SIM_FLAG_BITOP3) && inst->bitop3) put(p, " bitop3:0x%x", inst->bitop3);
+    if (has(p, SIM_FLAG_BITOP3) && inst->bitop3) put(p, inst->bitop3 < 10 ? " bitop3:%u" : " bitop3:0x%x", inst->bitop3);
     if (has(p, SIM_FLAG_OP_SEL | SIM_FLAG_OP_SEL4)) {
         const unsigned count = has(p, SIM_FLAG_OP_SEL4) ? 3 : sources(inst);
         bool op_sel[4];
