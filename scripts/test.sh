@@ -233,7 +233,6 @@ stage "qemu: Nehalem" emulated Nehalem x86_64_v2
 stage "qemu: Haswell" emulated Haswell x86_64_v3
 stage "qemu: NEON" neon
 stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
-stage "weakened guards" "$python" "$root/test/mutation/guards.py" "$build" --jobs "$(jobs)"
 stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=bf16 -mode=1*'
 
 echo
