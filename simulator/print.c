@@ -224,7 +224,8 @@ static void put_clamp_and_omod(struct printer *p) {
 
 static void put_vop3(struct printer *p) {
     const struct sim_inst *inst = p->inst;
-    if (has(p, SIM_FLAG_BITOP3) && inst->bitop3) put(p, inst->bitop3 < 10 ? " bitop3:%u" : " bitop3:0x%x", inst->bitop3);
+    if (has(p, SIM_FLAG_BITOP3) && inst->bitop3)
+        put(p, inst->bitop3 < 10 ? " bitop3:%u" : " bitop3:0x%x", inst->bitop3);
     if (has(p, SIM_FLAG_OP_SEL | SIM_FLAG_OP_SEL4)) {
         const unsigned count = has(p, SIM_FLAG_OP_SEL4) ? 3 : sources(inst);
         bool op_sel[4];

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What other people's tables say: the disassembler of an LLVM at hand, and the CDNA4 tables of PyPI's tinygrad."""
+"""What others' tables say: the disassembler of an LLVM at hand, and the CDNA tables of PyPI's tinygrad."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ RENAMED = {
     "V_ACCVGPR_READ": "V_ACCVGPR_READ_B32",
     "V_ACCVGPR_WRITE": "V_ACCVGPR_WRITE_B32",
 }
-# Not here: the first half of the scaled MFMAs, which are rows as a whole; what no published document describes; and
-# VOP3 forms that no assembler writes.
+# Not here: the first half of the scaled MFMAs, which are rows as a whole; what no published document describes;
+# and VOP3 forms that no assembler writes.
 ABSENT = {
     *("V_MFMA_LD_SCALE_B32", "S_SET_VALU_COEXEC_MODE"),
     *("VOP3 V_READFIRSTLANE_B32", "VOP3 V_CLREXCP", "VOP3 V_SWAP_B32", "VOP3 V_ACCVGPR_MOV_B32"),
@@ -65,7 +65,7 @@ def llvm_text(tool: str, arch: str, encodings: list[Encoding]) -> list[str]:
 
 def essence(text: str) -> tuple[str, list[str]]:
     """The mnemonic and the registers, which every LLVM spells alike."""
-    mnemonic = re.sub(r"_(e32|e64|sdwa|dpp)$", "", text.split(" ")[0])
+    mnemonic = re.sub(r"_(e32|e64|sdwa|dpp)$", "", text.split(" ", maxsplit=1)[0])
     registers = re.findall(r"\b(?:ttmp|[vsa])(?:\d+\b|\[\d+:\d+\])|\bm0\b|\b(?:vcc|exec)(?:_lo|_hi)?\b", text)
     return mnemonic, registers
 
