@@ -164,9 +164,8 @@ struct sim_inst {
     bool sc0, sc1, nt;
     bool nv;            // SMEM of gfx90a
     bool gds;           // DS
-    bool lds;           // MUBUF and FLAT of gfx90a, MUBUF of gfx942: to LDS instead of VGPRs
+    bool lds;           // MUBUF: to LDS instead of VGPRs; SIM_DST is absent
     bool offen, idxen;  // MUBUF, MTBUF
-    bool tfe;           // MUBUF
     bool has_offset;    // SMEM: offset counts (with SIM_OFFSET absent or not)
     bool sve;           // SCRATCH of gfx942: SIM_ADDR is present
     uint8_t dfmt, nfmt; // MTBUF

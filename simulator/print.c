@@ -100,7 +100,7 @@ static void put_special(struct printer *p, unsigned code) {
 static void put_literal(struct printer *p, uint32_t word) {
     static const uint32_t floats[] = {0x3800,     0x3c00,     0x4000,     0x4400,     0x3118,     0x3f000000,
                                       0x3f800000, 0x40000000, 0x40800000, 0x3e22f983, 0x3fe00000, 0x3ff00000,
-                                      0x40000000, 0x40100000, 0x3f00,     0x3f80,     0x4080,     0x3e23};
+                                      0x40000000, 0x40100000, 0x3f00,     0x3f80,     0x4080,     0x3e22};
     bool inlinable = word <= 64 || word >= 0xfffffff0 || (word >= 0xfff0 && word <= 0xffff);
     for (size_t i = 0; i < sizeof floats / sizeof *floats; i++) {
         const uint32_t sign = floats[i] > 0xffff ? 0x80000000 : 0x8000;

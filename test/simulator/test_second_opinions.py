@@ -25,7 +25,7 @@ RENAMED = {
     "V_ACCVGPR_READ": "V_ACCVGPR_READ_B32",
     "V_ACCVGPR_WRITE": "V_ACCVGPR_WRITE_B32",
 }
-# Not here: the first half of the scaled MFMAs, which are rows as a whole; what no published document describes;
+# Not here: the first half of the scaled MFMAs, which are rows as a whole; what no document describes;
 # and VOP3 forms that no assembler writes.
 ABSENT = {
     *("V_MFMA_LD_SCALE_B32", "S_SET_VALU_COEXEC_MODE"),
