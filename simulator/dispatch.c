@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
 // Launches: arguments are checked, hidden ones and the dispatch packet filled in, workgroups spread over host threads.
-#define _GNU_SOURCE // sched_getaffinity
 #include "internal.h"
 
 #include <sched.h>

@@ -2,6 +2,10 @@
 // What the files of the simulator share. Nothing here is exported.
 #pragma once
 
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE // pthread_rwlock_t, sched_getaffinity
+#endif
+
 #include <pthread.h>
 #include <stdatomic.h>
 

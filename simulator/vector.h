@@ -3,10 +3,11 @@
 // arithmetic with. vector.c brings operands here and results back, with all modifiers.
 #pragma once
 
+#include "internal.h"
+
 #include <string.h>
 
 #include "float_formats.h"
-#include "internal.h"
 
 typedef uint32_t sim_u32 __attribute__((may_alias));
 typedef int32_t sim_i32 __attribute__((may_alias));

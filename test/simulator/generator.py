@@ -1,64 +1,21 @@
 # SPDX-License-Identifier: MIT
-"""Random C programs that mean the same on a GPU lane and on the host: no undefined behaviour, no order of lanes.
+"""Random C programs that mean the same on a GPU lane and on the host: nothing undefined, no order of lanes.
 
-A program is a function of a work-item's number and some input words that fills output words. A source file holds many;
-on the device each is a kernel, on the host a loop over work-items.
+A program is a function of a work-item's number and some input words that fills output words. A source file
+holds many; on the device each is a kernel, on the host a loop over work-items.
 """
 
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 ITEMS = 192  # work-items of a program: three waves, one of them in a workgroup of its own
 BLOCK = 128
 INPUTS = 8  # 32-bit words of a work-item
 OUTPUTS = 16  # 64-bit words of a work-item
 
-PRELUDE = """\
-typedef signed char i8; typedef unsigned char u8; typedef short i16; typedef unsigned short u16;
-typedef int i32; typedef unsigned u32; typedef long i64; typedef unsigned long u64;
-typedef _Float16 f16; typedef float f32; typedef double f64;
-typedef f16 h2 __attribute__((ext_vector_type(2)));
-typedef i16 s2 __attribute__((ext_vector_type(2)));
-typedef f32 f2 __attribute__((ext_vector_type(2)));
-typedef f32 f4 __attribute__((ext_vector_type(4)));
-typedef i32 n4 __attribute__((ext_vector_type(4)));
-#define NOINLINE __attribute__((noinline))
-#ifdef HOST
-#define GLOBAL
-#else
-#define GLOBAL __attribute__((address_space(1)))
-#endif
-#ifdef __HIP__
-#pragma clang force_cuda_host_device begin
-#define KERNEL extern "C" __attribute__((global, visibility("protected"))) void
-#else
-#define KERNEL __attribute__((amdgpu_kernel, visibility("protected"))) void
-#endif
-// What is not a number is one value; what does not fit an integer saturates.
-static inline u64 bits16(f16 x) { u16 b; __builtin_memcpy(&b, &x, 2); return x != x ? 0x7e00 : b; }
-static inline u64 bits32(f32 x) { u32 b; __builtin_memcpy(&b, &x, 4); return x != x ? 0x7fc00000 : b; }
-static inline u64 bits64(f64 x) { u64 b; __builtin_memcpy(&b, &x, 8); return x != x ? 0x7ff8000000000000ul : b; }
-static inline f32 make32(u32 b) { f32 x; __builtin_memcpy(&x, &b, 4); return x; }
-static inline f64 make64(u64 b) { f64 x; __builtin_memcpy(&x, &b, 8); return x; }
-static inline f16 make16(u16 b) { f16 x; __builtin_memcpy(&x, &b, 2); return x; }
-// Up to clang 16 sqrtf is v_sqrt_f32, which takes denormals as 0.
-static inline f32 sqrt32(f32 x) { x = __builtin_fabsf(x); return __builtin_sqrtf(x < 1.2e-38f ? 0.0f : x); }
-static inline i32 int32(f64 x) { return x != x ? 0 : x > 2147483520.0 ? 2147483647 : x < -2147483520.0 ? -2147483647 : (i32)x; }
-static inline u32 uint32(f32 x) { return !(x > 0) ? 0 : x > 4294967040.0f ? 0xffffffff : (u32)x; }
-static inline i64 int64(f64 x) { return x != x ? 0 : x > 9.2e18 ? 9200000000000000000l : x < -9.2e18 ? -9200000000000000000l : (i64)x; }
-static inline i32 half_int(f16 x) { return x != x ? 0 : x > (f16)60000 ? 60000 : x < (f16)-60000 ? -60000 : (i32)x; }
-// Values that a compiler cannot see through: LLVM 22 divides some constants wrongly at -O0, and gives -0 as +0 where it
-// folds a product and its rounding to half into v_fma_mix; LLVM 14 multiplies some unsigned numbers as signed ones.
-#ifndef __AMDGCN__
-#define OPAQUE(x) __asm__("" : "+r"(x))
-#else
-#define OPAQUE(x) __asm__("" : "+v"(x))
-#endif
-static inline u32 opaque32(u32 x) { OPAQUE(x); return x; }
-static inline u64 opaque64(u64 x) { OPAQUE(x); return x; }
-static inline f16 half32(f32 x) { u32 b; __builtin_memcpy(&b, &x, 4); OPAQUE(b); return (f16)make32(b); }
-"""
+PRELUDE = (Path(__file__).parent / "programs" / "generated.h").read_text().replace("#pragma once\n", "")
 
 INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 FLOATS = ("f16", "f32", "f64")
@@ -75,8 +32,15 @@ class _Program:
         self.count = 0
         self.helpers: list[tuple[str, str, list[str]]] = []  # name, result, parameters
         self.lines: list[str] = []
-        kinds = [list(INTEGERS), list(FLOATS), ["i32", "u32", "f32"], [*INTEGERS, *FLOATS], ["i64", "u64", "f64"],
-                 ["f16", "i16", "u16", "f32"], [*VECTORS, "f32", "i32", "f16"]]
+        kinds = [
+            list(INTEGERS),
+            list(FLOATS),
+            ["i32", "u32", "f32"],
+            [*INTEGERS, *FLOATS],
+            ["i64", "u64", "f64"],
+            ["f16", "i16", "u16", "f32"],
+            [*VECTORS, "f32", "i32", "f16"],
+        ]
         self.types = self.random.choice(kinds)
 
     # ---- expressions
@@ -90,14 +54,16 @@ class _Program:
             element, count = VECTORS[kind]
             return f"(({kind}){{" + ", ".join(self.literal(element) for _ in range(count)) + "})"
         if kind == "f16":
-            return f"((f16){r.choice([0.0, 1.0, -1.0, 0.5, 3.25, -17.0, 1000.0, 0.0001, round(r.uniform(-8, 8), 2)])}f)"
+            value = r.choice([0.0, 1.0, -1.0, 0.5, 3.25, -17.0, 1000.0, 0.0001, round(r.uniform(-8, 8), 2)])
+            return f"((f16){value}f)"
         if kind == "f32":
-            return f"({r.choice([0.0, 1.0, -1.0, 0.5, 1e10, 1e-10, 3.4e38, 1e-38, round(r.uniform(-99, 99), 3)])}f)"
+            value = r.choice([0.0, 1.0, -1.0, 0.5, 1e10, 1e-10, 3.4e38, 1e-38, round(r.uniform(-99, 99), 3)])
+            return f"({value}f)"
         if kind == "f64":
             return f"({r.choice([0.0, 1.0, -0.25, 1e100, 1e-100, 1e-308, round(r.uniform(-99, 99), 5)])})"
         top = (1 << WIDTH[kind]) - 1
-        value = r.choice([0, 1, 2, 3, 7, 31, 64, 100, 255, 65535, top, top >> 1, (top >> 1) + 1, r.getrandbits(64)]) & top
-        return f"(({kind}){value}ul)"
+        edges = [0, 1, 2, 3, 7, 31, 64, 100, 255, 65535, top, top >> 1, (top >> 1) + 1, r.getrandbits(64)]
+        return f"(({kind}){r.choice(edges) & top}ul)"
 
     def value(self, kind: str, depth: int) -> str:
         """An expression of type `kind`."""
@@ -106,7 +72,8 @@ class _Program:
         if depth <= 0 or r.random() < 0.15:
             return r.choice(names) if names and r.random() < 0.85 else self.literal(kind)
         if r.random() < 0.12:
-            return f"({self.condition(depth - 1)} ? {self.value(kind, depth - 1)} : {self.value(kind, depth - 1)})"
+            first, second = self.value(kind, depth - 1), self.value(kind, depth - 1)
+            return f"({self.condition(depth - 1)} ? {first} : {second})"
         helpers = [h for h in self.helpers if h[1] == kind]
         if helpers and r.random() < 0.15:
             name, _, parameters = r.choice(helpers)
@@ -142,8 +109,8 @@ class _Program:
         if choice == 9 and width == 64:
             return f"(({kind}){self.pick('__builtin_popcountl', '__builtin_bswap64')}((u64){a}))"
         if choice == 9:
-            function = self.pick("__builtin_popcount", "__builtin_bswap32", "__builtin_clz", "__builtin_ctz", "__builtin_bitreverse32")
-            return f"(({kind}){function}((u32){a} | {'1u' if 'z' in function else '0u'}))"
+            function = self.pick("popcount", "bswap32", "clz", "ctz", "bitreverse32")
+            return f"(({kind})__builtin_{function}((u32){a} | {'1u' if 'z' in function else '0u'}))"
         if choice == 10:
             return f"(({kind})((u64)opaque32((u32){a}) * (u32){b} >> {r.choice([0, 16, 32])}))"
         if choice == 11:
@@ -198,9 +165,10 @@ class _Program:
     def condition(self, depth: int) -> str:
         kinds = [t for t in self.types if t not in VECTORS]
         kind = self.random.choice(kinds)
-        comparison = f"{self.value(kind, depth)} {self.pick('<', '>', '<=', '>=', '==', '!=')} {self.value(kind, depth)}"
-        if self.random.random() < 0.2:
-            return f"({comparison} {self.pick('&&', '||')} {self.condition(depth - 1)})" if depth > 0 else f"({comparison})"
+        operator = self.pick("<", ">", "<=", ">=", "==", "!=")
+        comparison = f"{self.value(kind, depth)} {operator} {self.value(kind, depth)}"
+        if self.random.random() < 0.2 and depth > 0:
+            return f"({comparison} {self.pick('&&', '||')} {self.condition(depth - 1)})"
         return f"({comparison})"
 
     # ---- statements
@@ -293,12 +261,14 @@ class _Program:
 
     def inputs(self) -> None:
         for index, kind in enumerate(self.random.sample(self.types * 2, k=min(5, len(self.types) * 2))):
-            word, wide = f"in[{index % INPUTS}]", f"((u64)in[{index % INPUTS}] << 32 | in[{(index + 1) % INPUTS}])"
-            made = {"f16": f"make16((u16){word})", "f32": f"make32({word})", "f64": f"make64({wide})"}.get(kind)
+            word = f"in[{index % INPUTS}]"
+            wide = f"((u64){word} << 32 | in[{(index + 1) % INPUTS}])"
+            makers = {"f16": f"make16((u16){word})", "f32": f"make32({word})", "f64": f"make64({wide})"}
+            made = makers.get(kind)
             if kind in VECTORS:
                 element, count = VECTORS[kind]
-                parts = ", ".join(f"({element})(i16)(in[{(index + k) % INPUTS}] >> {k})" for k in range(count))
-                made = f"({kind}){{{parts}}}"
+                parts = [f"({element})(i16)(in[{(index + k) % INPUTS}] >> {k})" for k in range(count)]
+                made = f"({kind}){{{', '.join(parts)}}}"
             text = made or f"({kind}){wide if '64' in kind else word}"
             self.emit(1, f"{kind} {self.fresh(kind)} = {text};")
         self.emit(1, f"u32 {self.fresh('u32')} = item;")
@@ -330,7 +300,8 @@ class _Program:
         for index in range(self.random.choice([0, 0, 1, 2])):
             self.helper(index)
         self.scope = []
-        self.emit(0, f"static inline void {self.name}_body(u32 item, GLOBAL const u32 *in, GLOBAL u64 *out) {{")
+        parameters = "GLOBAL const u32 *in, GLOBAL u64 *out"
+        self.emit(0, f"static inline void {self.name}_body(u32 item, {parameters}) {{")
         self.inputs()
         for _ in range(self.random.randint(4, 10)):
             self.statement(1, 2)
@@ -338,10 +309,13 @@ class _Program:
         self.emit(0, "}")
         body = f"{self.name}_body(item, in + item * {INPUTS}, out + item * {OUTPUTS})"
         self.emit(0, "#ifdef HOST")
-        self.emit(0, f"void {self.name}(const u32 *in, u64 *out) {{ for (u32 item = 0; item < {ITEMS}; item++) {body}; }}")
+        self.emit(0, f"void {self.name}(const u32 *in, u64 *out) {{")
+        self.emit(1, f"for (u32 item = 0; item < {ITEMS}; item++) {body};")
+        self.emit(0, "}")
         self.emit(0, "#else")
-        self.emit(0, f"KERNEL {self.name}(GLOBAL const u32 *in, GLOBAL u64 *out) {{")
-        self.emit(1, f"u32 item = __builtin_amdgcn_workgroup_id_x() * {BLOCK} + __builtin_amdgcn_workitem_id_x();")
+        self.emit(0, f"KERNEL {self.name}({parameters}) {{")
+        item = f"__builtin_amdgcn_workgroup_id_x() * {BLOCK} + __builtin_amdgcn_workitem_id_x()"
+        self.emit(1, f"u32 item = {item};")
         self.emit(1, f"{body};")
         self.emit(0, "}")
         self.emit(0, "#endif")
@@ -356,8 +330,12 @@ def source(seeds: range) -> str:
 def inputs(seed: int) -> bytes:
     """Input words of all work-items: edge values and random ones."""
     r = random.Random(seed)
-    edges = [0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 0x3F800000, 0xBF800000,
-             0x7F800000, 0xFF800000, 0x7FC00000, 0x00000001, 0x007FFFFF, 0x00800000, 0x7F7FFFFF, 0x3C003C00, 0x7C00FC00]
-    words = [r.choice(edges) if r.random() < 0.3 else r.choice([r.getrandbits(32), r.getrandbits(8), r.getrandbits(16)])
-             for _ in range(ITEMS * INPUTS)]
+    text = """0 1 2 7f 80 ff 7fff 8000 ffff 7fffffff 80000000 ffffffff 3f800000 bf800000 7f800000 ff800000
+        7fc00000 7fffff 800000 7f7fffff 3c003c00 7c00fc00"""
+    edges = [int(word, 16) for word in text.split()]
+
+    def word() -> int:
+        return r.choice(edges) if r.random() < 0.3 else r.getrandbits(r.choice([32, 8, 16]))
+
+    words = [word() for _ in range(ITEMS * INPUTS)]
     return b"".join(w.to_bytes(4, "little") for w in words)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Random C programs give the same on the simulator as on the host.
 
-TESSERA_SIM_PROGRAMS sets how many there are of a kind (a compiler, an architecture, an optimization level).
+TESSERA_SIM_PROGRAMS sets how many there are of a kind (a compiler, an architecture, an optimization level),
+TESSERA_SIM_SEED the first one's seed.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import pytest
 import toolchain
 from sim import Sim, SimError, pack
 
-PROGRAMS = int(os.environ.get("TESSERA_SIM_PROGRAMS", "24"))
+PROGRAMS = int(os.environ.get("TESSERA_SIM_PROGRAMS", "16"))
+SEED = int(os.environ.get("TESSERA_SIM_SEED", "0"))
 OUTPUT_BYTES = generator.ITEMS * generator.OUTPUTS * 8
 UNTOUCHED = b"\xcd" * OUTPUT_BYTES
 
@@ -41,7 +43,7 @@ class Suite:
 
 @pytest.fixture(scope="module")
 def suite(tmp_path_factory: pytest.TempPathFactory) -> Suite:
-    return Suite(tmp_path_factory.mktemp("generated"), range(PROGRAMS))
+    return Suite(tmp_path_factory.mktemp("generated"), range(SEED, SEED + PROGRAMS))
 
 
 def _first_difference(got: bytes, expected: bytes) -> str:
@@ -55,9 +57,9 @@ def _failures(suite: Suite, sim: Sim, image: bytes) -> Iterator[str]:
     module = sim.load(image)
     for seed in suite.seeds:
         given, out = sim.upload(generator.inputs(seed)), sim.upload(UNTOUCHED)
-        grid, block = (generator.ITEMS, 1, 1), (generator.BLOCK, 1, 1)
+        grid, block, args = (generator.ITEMS, 1, 1), (generator.BLOCK, 1, 1), pack(given, out, layout="PP")
         try:
-            sim.launch(module, f"p{seed}", grid, block, pack(given, out, layout="PP"), max_instructions=10_000_000)
+            sim.launch(module, f"p{seed}", grid, block, args, max_instructions=10_000_000)
         except SimError as error:
             yield f"p{seed}: {error}"
             continue
@@ -72,8 +74,11 @@ def _kinds() -> list[tuple[toolchain.Compiler, str, str]]:
 
 
 @pytest.mark.parametrize(("compiler", "arch", "level"), _kinds(), ids=lambda v: getattr(v, "name", v))
-def test_same_as_host(suite: Suite, library: Path, compiler: toolchain.Compiler, arch: str, level: str) -> None:
-    image = toolchain.build_device(compiler, suite.source, arch, [level], suite.folder / f"{compiler.name}{arch}{level}.co")
+def test_same_as_host(
+    suite: Suite, library: Path, compiler: toolchain.Compiler, arch: str, level: str
+) -> None:
+    output = suite.folder / f"{compiler.name}{arch}{level}.co"
+    image = toolchain.build_device(compiler, suite.source, arch, [level], output)
     with Sim(library, arch) as sim:
         failures = list(_failures(suite, sim, image))
     assert not failures, "\n".join(failures)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Matrix instructions against products of small matrices, in exact arithmetic: entries are small integers.
 
-Where a lane's values stand in A, B, C and D follows AMD's matrix instruction calculator: lanes go over rows (columns of
-B), then blocks, then groups of k; D has four rows side by side in registers, of doubles one.
+Where a lane's values stand in A, B, C and D follows AMD's matrix instruction calculator: lanes go over rows (or
+columns of B), then blocks, then groups of k; D has four rows side by side in registers, of doubles one.
 """
 
 from __future__ import annotations

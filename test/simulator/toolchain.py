@@ -50,19 +50,20 @@ class Compiler:
 def compilers() -> list[Compiler]:
     """All clangs at hand that know our targets; ziglang's first."""
     found = []
+    archs: tuple[str, ...] = ("gfx90a", "gfx942", "gfx950")
     if ZIGLANG:
         headers = ("-isystem", str(ZIGLANG / "lib/include"))
-        found.append(Compiler("ziglang", (str(ZIGLANG / "zig"), "clang", *headers), ("gfx90a", "gfx942", "gfx950")))
+        found.append(Compiler("ziglang", (str(ZIGLANG / "zig"), "clang", *headers), archs))
     for version in range(14, 22):
         path = shutil.which(f"clang-{version}")
         if path:
-            archs = ("gfx90a", "gfx942", "gfx950") if version >= 20 else ("gfx90a", "gfx942") if version >= 17 else ("gfx90a",)
-            found.append(Compiler(f"clang-{version}", (path,), archs, hip=version < 17))
+            known = 3 if version >= 20 else 2 if version >= 17 else 1
+            found.append(Compiler(f"clang-{version}", (path,), archs[:known], hip=version < 17))
     return found
 
 
 def _run(command: list[str]) -> None:
-    done = subprocess.run(command, capture_output=True, text=True)
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode != 0:
         raise CompileError(" ".join(command) + "\n" + done.stderr)
 
@@ -72,7 +73,8 @@ def build_device(compiler: Compiler, source: Path, arch: str, flags: list[str], 
     assert ZIGLANG is not None
     made, assembly = output.with_suffix(".o"), output.with_suffix(".s")
     if compiler.hip:
-        _run([*compiler.command, *HIP_FLAGS, f"--offload-arch={arch}", *flags, "-S", str(source), "-o", str(assembly)])
+        to_assembly = [f"--offload-arch={arch}", *flags, "-S", str(source), "-o", str(assembly)]
+        _run([*compiler.command, *HIP_FLAGS, *to_assembly])
         assembler = ["-x", "assembler", "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}"]
         _run([*compiler.command, *assembler, "-c", str(assembly), "-o", str(made)])
         assembly.unlink()
