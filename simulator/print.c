@@ -97,7 +97,11 @@ static void put_special(struct printer *p, unsigned code) {
 }
 
 // A literal that an inline constant could stand for must say that it is one, or the assembler takes the constant.
-static void put_literal(struct printer *p, uint32_t word) {
+static void put_literal(struct printer *p, uint32_t word, const struct sim_operand *operand) {
+    if (operand->bits == 16 && operand->type <= SIM_U && word >= 0xffff8000) {
+        put(p, "lit(%d)", (int)word); // compilers extend the sign, and only a negative number assembles to that
+        return;
+    }
     static const uint32_t floats[] = {0x3800,     0x3c00,     0x4000,     0x4400,     0x3118,     0x3f000000,
                                       0x3f800000, 0x40000000, 0x40800000, 0x3e22f983, 0x3fe00000, 0x3ff00000,
                                       0x40000000, 0x40100000, 0x3f00,     0x3f80,     0x4080,     0x3e22};
@@ -130,7 +134,7 @@ static void put_operand(struct printer *p, const struct sim_operand *operand) {
         put_constant(p, operand->index, operand->bits);
         break;
     case SIM_LITERAL:
-        put_literal(p, operand->literal);
+        put_literal(p, operand->literal, operand);
         break;
     case SIM_SPECIAL:
         put_special(p, operand->index);

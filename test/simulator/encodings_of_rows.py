@@ -122,6 +122,8 @@ class Maker:
 
     def make_literal(self, field: Field) -> int:
         """A word; some of them could be inline constants too."""
+        if field.element == 16 and field.type in "BIU" and self.rng.random() < 0.2:
+            return self.rng.choice((0xFFFF8001, 0xFFFFFFFE))
         if field.element == 16:
             return self.rng.choice((self.rng.randrange(0x10000), 1, 0xFFFF, 0x3C00, 0xB800))
         likely = (0, 64, 65, 0xFFFFFFF0, 0xFFFFFFEF, 0x3F800000, 0xC0800000, 0x3E22F983, 0x80000000)
