@@ -46,6 +46,8 @@ static tessera_status check_args(const tessera_sim_kernel *kernel, const tessera
     if (!kernel || !args) return BAD_ARGUMENT("kernel=%p, args=%p: neither may be NULL", (void *)kernel, (void *)args);
     if (args->struct_size != sizeof *args)
         return BAD_ARGUMENT("args.struct_size=%zu: accepted is %zu", args->struct_size, sizeof *args);
+    if ((unsigned)args->order >= TESSERA_SIM_ORDER_COUNT)
+        return BAD_ARGUMENT("args.order=%d: accepted are 0 to %d", (int)args->order, TESSERA_SIM_ORDER_COUNT - 1);
     const tessera_sim_kernel_info *info = &kernel->info;
     if (args->kernarg_bytes < info->explicit_kernarg_bytes || args->kernarg_bytes > info->kernarg_bytes)
         return BAD_ARGUMENT("kernarg_bytes=%zu: kernel %s takes %u", args->kernarg_bytes, info->name,

@@ -10,6 +10,7 @@ extern const struct sim_semantics_list tessera_sim_scalar_memory;  // scalar_mem
 extern const struct sim_semantics_list tessera_sim_lane_moves;     // lane_moves.c
 extern const struct sim_semantics_list tessera_sim_vector_memory;  // vector_memory.c
 extern const struct sim_semantics_list tessera_sim_lds_list;       // lds.c
+extern const struct sim_semantics_list tessera_sim_matrix_scaled;  // mfma_scaled.c
 
 // Those of one instruction set of the host.
 extern const struct sim_semantics_list tessera_sim_vector_integer; // vector_integer.c

@@ -162,10 +162,13 @@ static uint32_t count_state(const struct sim_group *group, enum sim_wave_state s
 void tessera_sim_group_run(struct sim_group *group) {
     group->trouble.fault = TESSERA_SIM_FAULT_NONE;
     for (uint32_t i = 0; i < group->wave_count; i++) start_wave(group, i);
+    const tessera_sim_order order = group->launch->args->order;
+    const uint64_t turn = order == TESSERA_SIM_ORDER_ALTERNATE ? 1 : TURN;
     while (count_state(group, SIM_ENDED) < group->wave_count) {
         for (uint32_t i = 0; i < group->wave_count; i++) {
-            run_wave(&group->waves[i], TURN);
-            if (group->waves[i].state == SIM_FAULTED) return;
+            struct sim_wave *wave = &group->waves[order == TESSERA_SIM_ORDER_BACKWARD ? group->wave_count - 1 - i : i];
+            run_wave(wave, turn);
+            if (wave->state == SIM_FAULTED) return;
         }
         // A barrier lets go when all waves that have not ended stand at it.
         if (count_state(group, SIM_RUNNING) > 0) continue;

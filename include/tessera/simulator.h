@@ -123,6 +123,14 @@ TESSERA_API const tessera_sim_kernel_info *tessera_sim_kernel_get_info(const tes
 
 // ---- Running
 
+// How the waves of a workgroup take turns between barriers. A program without races gives the same under all.
+typedef enum tessera_sim_order {
+    TESSERA_SIM_ORDER_FORWARD = 0,   // long turns, the first wave first
+    TESSERA_SIM_ORDER_BACKWARD = 1,  // long turns, the last wave first
+    TESSERA_SIM_ORDER_ALTERNATE = 2, // one instruction at a time
+    TESSERA_SIM_ORDER_COUNT
+} tessera_sim_order;
+
 typedef struct tessera_sim_launch_args {
     size_t struct_size;         // sizeof(tessera_sim_launch_args)
     uint32_t grid[3];           // work-items; the last workgroup of an axis may be a partial one
@@ -132,6 +140,7 @@ typedef struct tessera_sim_launch_args {
     const void *kernarg;        // explicit arguments, laid out as the kernel has them
     size_t kernarg_bytes;
     uint64_t max_instructions; // of one wave; 0: no limit
+    tessera_sim_order order;
 } tessera_sim_launch_args;
 
 // What a launch did.

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ARCHS = ("gfx90a", "gfx942", "gfx950")
+ORDERS = {"forward": 0, "backward": 1, "alternate": 2}  # tessera_sim_order
 
 
 class SimError(Exception):
@@ -42,6 +43,7 @@ class _LaunchArgs(c.Structure):
         ("kernarg", c.c_char_p),
         ("kernarg_bytes", c.c_size_t),
         ("max_instructions", c.c_uint64),
+        ("order", c.c_int),
     ]
 
 
@@ -160,6 +162,7 @@ class Sim:
         *,
         dynamic_lds: int = 0,
         max_instructions: int = 0,
+        order: int = 0,
     ) -> None:
         found = self._lib.tessera_sim_kernel_find(module, kernel.encode())
         if not found:
@@ -172,6 +175,7 @@ class Sim:
             kernarg=kernarg,
             kernarg_bytes=len(kernarg),
             max_instructions=max_instructions,
+            order=order,
         )
         stats = _Stats()
         status = self._lib.tessera_sim_launch(c.c_void_p(found), c.byref(args), c.byref(stats))

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Matrix instructions against products of small matrices, in exact arithmetic: entries are small integers.
 
-Where a lane's values stand in A, B, C and D follows AMD's matrix instruction calculator: lanes go over rows (or
-columns of B), then blocks, then groups of k; D has four rows side by side in registers, of doubles one.
+Where a lane's values stand in A, B, C and D follows AMD's matrix instruction calculator: lanes go over
+rows (columns of B), then blocks, then groups of k; D has four rows side by side in registers, of doubles one.
 """
 
 from __future__ import annotations
@@ -106,3 +106,78 @@ def _check(sim: Sim, module: object, name: str, arch: str) -> None:
     for (n, i, j), value in zip(places, got, strict=True):
         expected = c[n][i][j] + sum(a[n][i][k] * b[n][k][j] for k in range(depth))
         assert value == expected, f"{name}: block {n}, row {i}, column {j}"
+
+
+# e4m3, e5m2, e2m3, e3m2, e2m1: bits of exponent and mantissa, bias
+SMALL = {0: (4, 3, 7), 1: (5, 2, 15), 2: (2, 3, 1), 3: (3, 2, 3), 4: (2, 1, 1)}
+
+
+def small_value(code: int, bits: int) -> float:
+    exponents, mantissas, bias = SMALL[code]
+    sign = -1 if bits >> (exponents + mantissas) & 1 else 1
+    exponent, mantissa = bits >> mantissas & ((1 << exponents) - 1), bits & ((1 << mantissas) - 1)
+    if exponent == 0:
+        return sign * mantissa * 2.0 ** (1 - bias - mantissas)
+    return sign * (mantissa + (1 << mantissas)) * 2.0 ** (exponent - bias - mantissas)
+
+
+@pytest.mark.parametrize("size", [16, 32])
+@pytest.mark.parametrize("formats", [(0, 0), (1, 0), (2, 3), (4, 4), (4, 0)], ids=str)
+def test_scaled(size: int, formats: tuple[int, int], library: Path, tmp_path: Path) -> None:
+    """gfx950's scaled instructions; values and scales so small in number that sums are exact."""
+    source = tmp_path / "scaled.c"
+    depth = 2048 // size
+    source.write_text(
+        f"""#include "{SOURCE.parent / "device.h"}"
+        typedef i32 i32x8 __attribute__((ext_vector_type(8)));
+        typedef f32 f32xn __attribute__((ext_vector_type({size * size // 64})));
+        KERNEL scaled(GLOBAL const i32x8 *a, GLOBAL const i32x8 *b, GLOBAL const f32xn *c,
+                      GLOBAL const i32 *scale_a, GLOBAL const i32 *scale_b, GLOBAL f32xn *d) {{
+            d[LANE] = __builtin_amdgcn_mfma_scale_f32_{size}x{size}x{depth}_f8f6f4(a[LANE], b[LANE], c[LANE],
+                {formats[0]}, {formats[1]}, 2, scale_a[LANE], 1, scale_b[LANE]);
+        }}"""
+    )
+    image = toolchain.build_device(
+        toolchain.compilers()[0], source, "gfx950", ["-O2"], tmp_path / "scaled.co"
+    )
+    r = random.Random(size + 10 * formats[0] + formats[1])
+    registers, groups = size * size // 64, 64 // size
+    lanes: list[list[list[int]]] = []
+    images = []
+    for code in formats:
+        exponents, mantissas, bias = SMALL[code]
+        low, high = max(0, bias - 1), min(bias + 1, (1 << exponents) - 1)
+
+        def element() -> int:
+            top = r.randint(low, high) << mantissas  # noqa: B023
+            return r.getrandbits(1) << (exponents + mantissas) | top | r.getrandbits(mantissas)  # noqa: B023
+
+        lanes.append([[element() for _ in range(32)] for _ in range(64)])
+        width = 1 + exponents + mantissas
+        packed = [sum(v << width * e for e, v in enumerate(lane)) for lane in lanes[-1]]
+        images.append(b"".join(p.to_bytes(32, "little") for p in packed))
+    scales = [[r.randint(124, 130) for _ in range(64)] for _ in range(2)]
+    c = [r.randint(-9, 9) for _ in range(64 * registers)]
+    with Sim(library, "gfx950") as sim:
+        shifts = (16, 8)
+        scale_images = [
+            struct.pack("<64I", *(s << shift for s in some))
+            for some, shift in zip(scales, shifts, strict=True)
+        ]
+        out = sim.malloc(4 * len(c))
+        inputs = [*images, struct.pack(f"<{len(c)}f", *c), *scale_images]
+        args = pack(*(sim.upload(i) for i in inputs), out, layout="PPPPPP")
+        sim.launch(sim.load(image), "scaled", (64, 1, 1), (64, 1, 1), args)
+        got = struct.unpack(f"<{len(c)}f", sim.download(out, 4 * len(c)))
+    for lane in range(64):
+        for register in range(registers):
+            row, column = register // 4 * 4 * groups + lane // size * 4 + register % 4, lane % size
+            expected = float(c[lane * registers + register])
+            for g in range(groups):
+                x, y = row + size * g, column + size * g
+                scale = 2.0 ** (scales[0][x] + scales[1][y] - 254)
+                pairs = zip(lanes[0][x], lanes[1][y], strict=True)
+                expected += scale * sum(
+                    small_value(formats[0], p) * small_value(formats[1], q) for p, q in pairs
+                )
+            assert got[lane * registers + register] == expected

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import toolchain
-from sim import ARCHS, Sim, SimError, pack
+from sim import ARCHS, ORDERS, Sim, SimError, pack
 
 if toolchain.ZIGLANG is None:
     pytest.skip("needs PyPI's ziglang", allow_module_level=True)
@@ -25,7 +25,14 @@ class Loaded:
         self.sim, self.module = sim, sim.load(image)
 
     def run(
-        self, kernel: str, items: int, block: int, *args: int, layout: str, most: int = 10_000_000
+        self,
+        kernel: str,
+        items: int,
+        block: int,
+        *args: int,
+        layout: str,
+        most: int = 10_000_000,
+        order: int = 0,
     ) -> None:
         packed = pack(*args, layout=layout)
         self.sim.launch(self.module, kernel, (items, 1, 1), (block, 1, 1), packed, max_instructions=most)
@@ -79,11 +86,22 @@ def test_ids(basics: Loaded) -> None:
                 assert got[at + 3] == lane
 
 
-def test_reduce(basics: Loaded) -> None:
+@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+def test_reduce(basics: Loaded, order: int) -> None:
     values = [float(i % 37) for i in range(1024)]
     given, out = basics.sim.upload(struct.pack("<1024f", *values)), basics.sim.malloc(16)
-    basics.run("reduce", 1024, 256, given, out, layout="PP")
+    basics.run("reduce", 1024, 256, given, out, layout="PP", order=order)
     assert basics.words(out, 4, "f") == [sum(values[i : i + 256]) for i in range(0, 1024, 256)]
+
+
+def test_orders_show_races(basics: Loaded) -> None:
+    """Without its barrier a neighbour's word is there or not, as the waves take turns."""
+    seen = set()
+    for order in ORDERS.values():
+        out = basics.sim.upload(bytes(4 * 256))
+        basics.run("race", 256, 256, out, layout="P", order=order)
+        seen.add(tuple(basics.words(out, 256)))
+    assert len(seen) > 1
 
 
 def test_widths(basics: Loaded) -> None:
@@ -114,10 +132,9 @@ def test_atomics(basics: Loaded) -> None:
         ors |= 1 << i % 29
         xors ^= mixed[i]
     low = 0xFFFFFFFF
-    assert basics.words(words, 11) == [
-        1 + sum(every), (2 - 3 * sum(every)) & low, masks, ors, xors, max(mixed), min(mixed), max(signed) & low,
-        min(signed) & low, items, 9 + sum(every),
-    ]  # fmt: skip
+    expected = [1 + sum(every), (2 - 3 * sum(every)) & low, masks, ors, xors, max(mixed), min(mixed)]
+    expected += [max(signed) & low, min(signed) & low, items, 9 + sum(every)]
+    assert basics.words(words, 11) == expected
     top = max(i * 0x9E3779B97F4A7C15 & (1 << 64) - 1 for i in every)
     assert basics.words(wide, 2, "Q") == [3 + (sum(every) << 30), top]
     assert struct.unpack("<f", sim.download(floats, 4)) == (0.25 + 0.5 * items,)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Compilers for the simulator's tests: device code by the wheel ziglang or a clang at hand, host code by ziglang."""
+"""Compilers for the simulator's tests: device code by ziglang or a clang at hand, host code by ziglang."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 DEVICE_FLAGS = (
-    "-x c --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -nostdinc -fwrapv -ffp-contract=off "
-    "-fno-strict-aliasing -w"
+    "-x c --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -nostdinc -fwrapv "
+    "-ffp-contract=off -fno-strict-aliasing -w"
 ).split()
 HIP_FLAGS = (
-    "-x hip --cuda-device-only -nogpuinc -nogpulib -ffreestanding -fwrapv -ffp-contract=off -fno-strict-aliasing -w "
-    "-Wno-c++11-narrowing"
+    "-x hip --cuda-device-only -nogpuinc -nogpulib -ffreestanding -fwrapv "
+    "-ffp-contract=off -fno-strict-aliasing -w -Wno-c++11-narrowing"
 ).split()
 HOST_FLAGS = (
     "-x c -shared -fPIC -O1 -DHOST -fwrapv -ffp-contract=off -fno-strict-aliasing -fno-sanitize=all -w "

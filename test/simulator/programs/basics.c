@@ -29,6 +29,15 @@ KERNEL reduce(GLOBAL const f32 *in, GLOBAL f32 *out) {
     if (i == 0) out[GROUP] = part[0];
 }
 
+// A barrier is missing between the store and the load.
+KERNEL race(GLOBAL u32 *out) {
+    LDS volatile u32 words[256];
+    words[LANE] = 0;
+    barrier();
+    words[LANE] = LANE + 1;
+    out[LANE] = words[LANE ^ 64];
+}
+
 // LDS of all widths, through dynamic memory behind the static one: each work-item reads its neighbour's.
 typedef u32 u32x4 __attribute__((ext_vector_type(4)));
 typedef u32 u32x3 __attribute__((ext_vector_type(3)));
