@@ -62,8 +62,9 @@ static uint64_t inline_float(unsigned code, unsigned element, enum sim_type type
     static const uint16_t f16[] = {0x3800, 0xb800, 0x3c00, 0xbc00, 0x4000, 0xc000, 0x4400, 0xc400, 0x3118};
     const unsigned which = code - FIRST_FLOAT;
     if (element == 64) return f64[which];
-    if (element == 16) return type == SIM_BF ? f32[which] >> 16 : f16[which];
-    return f32[which];
+    if (element == 16 && type == SIM_F) return f16[which];
+    if (element == 16 && type == SIM_BF) return f32[which] >> 16;
+    return f32[which]; // integers of 16 bits too: they see f32's low half, packed ones both halves
 }
 
 static void set_register(struct sim_operand *operand, enum sim_operand_kind kind, unsigned index) {
@@ -180,7 +181,7 @@ static bool unused_is_set(const struct sim_row *row, const struct codes *codes) 
     return false;
 }
 
-// A source of the short encodings may name a VGPR where the row wants no scalar.
+// Whether a source's code is a scalar's or a constant's where the row wants a VGPR.
 static bool vgpr_only(const struct sim_field *field, unsigned code) {
     return (field->source == SIM_FROM_VGPR || field->source == SIM_FROM_AGPR) && field->slot >= SIM_SRC0 &&
            field->slot <= SIM_SCALE1 && code < FIRST_VGPR;
@@ -490,7 +491,7 @@ static enum sim_decode_error decode_packed(struct decoder *d, uint32_t w, uint32
     return inst->clamp && !has(d, SIM_FLAG_CLAMP) ? SIM_RESERVED_FIELD : SIM_DECODED;
 }
 
-// Bits of the eight registers that hold 32 elements of a format of f8f6f4: fp8, bf8, fp6, bf6, fp4; 0: none such.
+// Bits that 32 elements of a lane take in a format of f8f6f4: fp8, bf8, fp6, bf6, fp4; 0: no such format.
 static unsigned f8f6f4_bits(unsigned format) {
     static const uint16_t width[8] = {256, 256, 192, 192, 128};
     return width[format];
