@@ -35,7 +35,9 @@ class Loaded:
         order: int = 0,
     ) -> None:
         packed = pack(*args, layout=layout)
-        self.sim.launch(self.module, kernel, (items, 1, 1), (block, 1, 1), packed, max_instructions=most)
+        self.sim.launch(
+            self.module, kernel, (items, 1, 1), (block, 1, 1), packed, max_instructions=most, order=order
+        )
 
     def words(self, address: int, count: int, letter: str = "I") -> list[int]:
         data = self.sim.download(address, count * struct.calcsize(letter))
