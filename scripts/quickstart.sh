@@ -42,11 +42,11 @@ native_target() {
 
 program=$build/bin/tile_example_fmha_fwd
 if [ ! -e "$build/everything.built" ]; then
-    step "configure, one problem" "$build_remedy" configure "$build" "-DTESSERA_TARGETS=$(native_target)"
+    step "configure, one problem" "$build_remedy" configure "$build" "-DTESSERA_TARGETS=$(native_target)" -DTESSERA_BUILD_SIMULATOR=OFF
     step "build, one problem" "$build_remedy" ninja -C "$build" -j "$(jobs)" tile_example_fmha_fwd
     "$program"
 fi
-step "configure" "$build_remedy" configure "$build" -DTESSERA_TARGETS=
+step "configure" "$build_remedy" configure "$build" -DTESSERA_TARGETS= -DTESSERA_BUILD_SIMULATOR=OFF
 step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"
 if [ -e "$build/everything.built" ]; then
     "$program"

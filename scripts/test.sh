@@ -120,7 +120,7 @@ unpack_googletest() {
 }
 
 googletest=$build/tools/googletest
-test_options=(-DTESSERA_TARGETS= -DTESSERA_BUILD_TESTS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
+test_options=(-DTESSERA_TARGETS= -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
 step "configure" "$build_remedy" configure "$build" "${test_options[@]}"
 if grep -q "No GoogleTest" "$build/log/configure.log" && [ -n "$apt_allowed" ] && command -v apt-get >/dev/null; then
     step "googletest sources" "apt-get install libgtest-dev, or --no-apt to go without" unpack_googletest
@@ -170,7 +170,7 @@ smoke() { "$build/bin/tile_example_fmha_fwd_smoke"; }
 
 # The same bytes from another directory.
 same_bytes() {
-    configure "$build/test/again" -DTESSERA_BUILD_EXAMPLES=OFF
+    configure "$build/test/again" -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
     ninja -C "$build/test/again" -j "$(jobs)"
     local file
     for file in libtessera.so libtessera.a; do cmp "$build/$file" "$build/test/again/$file"; done
@@ -203,7 +203,7 @@ neon() {
     zig_tools
     cmake -S "$root" -B "$directory" -G Ninja "-DTESSERA_PYTHON=$python" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
         "-DCMAKE_C_COMPILER=$build/tools/zig-aarch64" "-DCMAKE_AR=$build/tools/zig-ar" "-DCMAKE_RANLIB=$build/tools/zig-ranlib" \
-        "-DCMAKE_CROSSCOMPILING_EMULATOR=$qemu" -DTESSERA_BUILD_TESTS=ON -DCMAKE_CXX_COMPILER=NOTFOUND
+        "-DCMAKE_CROSSCOMPILING_EMULATOR=$qemu" -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=OFF -DCMAKE_CXX_COMPILER=NOTFOUND
     ninja -C "$directory" -j "$(jobs)"
     for word in "$directory"/bin/cpu_words_*; do "$qemu" "$word"; done
     "$qemu" "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases"
