@@ -148,6 +148,45 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     }
 }
 
+// ---- transposing reads: sixteen lanes read rows of sixteen elements, and each gets a column
+
+enum { COLUMNS = 16, MAX_BYTES = 12 };
+
+static uint32_t element_at(const uint32_t *words, unsigned index, unsigned bits) {
+    const unsigned at = index * bits;
+    const uint64_t two = words[at / 32] | (uint64_t)words[at / 32 + 1] << 32;
+    return (uint32_t)(two >> at % 32) & ((1u << bits) - 1);
+}
+
+// detail: bytes of a lane, bits of an element above.
+static void read_transposed(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t bytes = code->detail & BYTES, bits = code->detail >> ATOMIC_SHIFT, each = 8 * bytes / bits;
+    const uint32_t *address = addresses(wave, code);
+    sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], bytes / 4);
+    uint32_t given[SIM_LANES][MAX_BYTES / 4 + 1] = {0};
+    if (!address || !to) return;
+    if (sim_exec(wave) != UINT64_MAX) {
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "a transposing read with lanes off");
+        return;
+    }
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const uint8_t *lds = tessera_sim_lds(wave, lane, address[lane] + (uint32_t)code->inst.offset, bytes);
+        if (!lds) return;
+        memcpy(given[lane], lds, bytes);
+    }
+    for (uint32_t lane = 0; lane < SIM_LANES; lane++) {
+        const uint32_t group = lane / COLUMNS * COLUMNS, column = lane % COLUMNS;
+        uint32_t made[MAX_BYTES / 4 + 1] = {0};
+        for (uint32_t row = 0; row < each; row++) {
+            const uint32_t holder = group + row * (COLUMNS / each) + column / each;
+            const uint64_t element = (uint64_t)element_at(given[holder], column % each, bits) << row * bits % 32;
+            made[row * bits / 32] |= (uint32_t)element;
+            made[row * bits / 32 + 1] |= (uint32_t)(element >> 32);
+        }
+        for (uint32_t k = 0; k < bytes / 4; k++) to[k][lane] = made[k];
+    }
+}
+
 // ---- lanes through the crossbar; nothing is stored
 
 static void bpermute(struct sim_wave *wave, const struct sim_code *code) {
@@ -293,6 +332,10 @@ static const struct sim_semantics rows[] = {
     RETURNING(WRXCHG2_RTN_B64, SWAP, 8 | PAIR),
     RETURNING(WRXCHG2ST64_RTN_B32, SWAP, 4 | PAIR | STRIDE64),
     RETURNING(WRXCHG2ST64_RTN_B64, SWAP, 8 | PAIR | STRIDE64),
+    {SIM_OP_DS_READ_B64_TR_B16, read_transposed, NULL, 8 | 16 << ATOMIC_SHIFT},
+    {SIM_OP_DS_READ_B64_TR_B8, read_transposed, NULL, 8 | 8 << ATOMIC_SHIFT},
+    {SIM_OP_DS_READ_B64_TR_B4, read_transposed, NULL, 8 | 4 << ATOMIC_SHIFT},
+    {SIM_OP_DS_READ_B96_TR_B6, read_transposed, NULL, 12 | 6 << ATOMIC_SHIFT},
     {SIM_OP_DS_BPERMUTE_B32, bpermute, NULL, 0},
     {SIM_OP_DS_PERMUTE_B32, permute, NULL, 0},
     {SIM_OP_DS_SWIZZLE_B32, swizzle, NULL, 0},

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import random
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -220,6 +221,26 @@ def test_shuffles(lanes: Loaded) -> None:
     mask = sum(1 << i for i in each if (100 + i) % 3 == 0)
     assert got[7] == [mask & 0xFFFFFFFF] * 64
     assert got[8] == [mask >> 32] * 64
+
+
+def test_transposing_reads(lanes: Loaded, built: tuple[str, dict[str, bytes]]) -> None:
+    if built[0] != "gfx950":
+        pytest.skip("gfx950 alone has them")
+    data = random.Random(1).randbytes(1024)
+    given, out = lanes.sim.upload(data), lanes.sim.malloc(64 * 36)
+    lanes.run("transpose", 64, 64, given, out, layout="PP")
+    got = lanes.sim.download(out, 64 * 36)
+    # Bits of an element, bytes of a lane, bytes from lane to lane, place in the output.
+    for bits, size, stride, place in ((16, 8, 8, 0), (8, 8, 8, 8), (4, 8, 8, 16), (6, 12, 16, 24)):
+        each = 8 * size // bits  # a row of sixteen takes 16 // each lanes
+        parts = [int.from_bytes(data[stride * i : stride * i + size], "little") for i in range(64)]
+        for lane in range(64):
+            group, column = lane // 16 * 16, lane % 16
+            holders = [group + row * (16 // each) + column // each for row in range(each)]
+            column_of = [parts[h] >> column % each * bits & ((1 << bits) - 1) for h in holders]
+            expected = sum(v << bits * row for row, v in enumerate(column_of))
+            at = 36 * lane + place
+            assert int.from_bytes(got[at : at + size], "little") == expected
 
 
 # ---- buffers

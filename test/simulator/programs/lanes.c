@@ -37,3 +37,26 @@ KERNEL shuffles(GLOBAL u32 *out) {
     PUT((u32)__builtin_amdgcn_ballot_w64(v % 3 == 0));
     PUT((u32)(__builtin_amdgcn_ballot_w64(v % 3 == 0) >> 32));
 }
+
+#if defined(__gfx950__)
+// Transposing reads of LDS that holds rows of sixteen elements; each lane points at its part of a row.
+typedef short i16x4 __attribute__((ext_vector_type(4)));
+typedef i32 i32x2 __attribute__((ext_vector_type(2)));
+typedef i32 i32x3 __attribute__((ext_vector_type(3)));
+#define LDS_POINTER(type, bytes) ((__attribute__((address_space(3))) type *)(bytes))
+KERNEL transpose(GLOBAL const u32 *in, GLOBAL u32 *out) {
+    LDS u32 words[64 * 4];
+    __attribute__((address_space(3))) u8 *bytes = (__attribute__((address_space(3))) u8 *)words;
+    for (u32 k = 0; k < 4; k++) words[64 * k + LANE] = in[64 * k + LANE];
+    barrier();
+    const i16x4 h = __builtin_amdgcn_ds_read_tr16_b64_v4i16(LDS_POINTER(i16x4, bytes + 8 * LANE));
+    const i32x2 b = __builtin_amdgcn_ds_read_tr8_b64_v2i32(LDS_POINTER(i32x2, bytes + 8 * LANE));
+    const i32x2 n = __builtin_amdgcn_ds_read_tr4_b64_v2i32(LDS_POINTER(i32x2, bytes + 8 * LANE));
+    const i32x3 s = __builtin_amdgcn_ds_read_tr6_b96_v3i32(LDS_POINTER(i32x3, bytes + 16 * LANE));
+    GLOBAL u32 *to = out + 9 * LANE;
+    __builtin_memcpy((void *)to, &h, 8);
+    __builtin_memcpy((void *)(to + 2), &b, 8);
+    __builtin_memcpy((void *)(to + 4), &n, 8);
+    __builtin_memcpy((void *)(to + 6), &s, 12);
+}
+#endif
