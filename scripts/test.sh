@@ -214,7 +214,7 @@ emulated_cases='*-s=3 *'
 # sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix.
 sanitized() {
     local directory=$build/test/${1%%,*}
-    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_RECEIPT=ci -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo
     ninja -C "$directory" -j "$(jobs)"
     export UBSAN_OPTIONS=print_stacktrace=1
     "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$3"
