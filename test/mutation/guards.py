@@ -169,8 +169,15 @@ def link_tests(build: Path, objects: list[str], work: Path) -> list[Path]:
         arguments[library:library] = objects
         subprocess.run(arguments, check=True, cwd=build)
         programs.append(program)
-    # Those that are about guards first.
-    return sorted(programs, key=lambda program: "check" not in program.name)
+    return programs
+
+
+def likely(programs: list[Path], mutant: Mutant) -> list[Path]:
+    """The program that is named after the mutant's file first, then that of the checks."""
+    stem = Path(mutant.file).stem
+    return sorted(
+        programs, key=lambda program: (not program.name.startswith(stem), "check" not in program.name)
+    )
 
 
 def killer(programs: list[Path], number: int, cwd: Path) -> str | None:
@@ -180,7 +187,7 @@ def killer(programs: list[Path], number: int, cwd: Path) -> str | None:
         try:
             command = [str(program), "--gtest_brief=1", "--gtest_fail_fast"]
             run = subprocess.run(
-                command, env=environment, cwd=cwd, capture_output=True, timeout=60, check=False
+                command, env=environment, cwd=cwd, capture_output=True, timeout=15, check=False
             )
         except subprocess.TimeoutExpired:
             return program.name
@@ -213,7 +220,7 @@ def main() -> int:
         sys.exit(f"guards.py: {failing} fails without any mutant")
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        killers = list(pool.map(lambda mutant: killer(programs, mutant.number, work), mutator.mutants))
+        killers = list(pool.map(lambda one: killer(likely(programs, one), one.number, work), mutator.mutants))
     survivors = [mutant for mutant, by in zip(mutator.mutants, killers) if by is None]
     for mutant in survivors:
         print(f"survived: {mutant.file}:{mutant.line}: {mutant.text}")
