@@ -11,6 +11,7 @@ enum {
     MAX_WORKGROUP = 1024,
     DEFAULT_STACK = 16 * 1024,
     SCRATCH_GRANULE = 16, // bytes of a lane
+    MAX_LANE_SCRATCH = 512 * 1024,
     POISON = 0xcd,
 };
 
@@ -42,6 +43,13 @@ static tessera_status check_shape(const tessera_sim_kernel_info *info, const tes
     return TESSERA_SUCCESS;
 }
 
+// A lane's bytes of scratch.
+static uint64_t lane_scratch(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args) {
+    uint64_t bytes = kernel->descriptor.private_segment_fixed_size;
+    if (kernel->dynamic_stack) bytes += args->stack_bytes ? args->stack_bytes : DEFAULT_STACK;
+    return (bytes + SCRATCH_GRANULE - 1) / SCRATCH_GRANULE * SCRATCH_GRANULE;
+}
+
 static tessera_status check_args(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args) {
     if (!kernel || !args) return BAD_ARGUMENT("kernel=%p, args=%p: neither may be NULL", (void *)kernel, (void *)args);
     if (args->struct_size != sizeof *args)
@@ -55,6 +63,9 @@ static tessera_status check_args(const tessera_sim_kernel *kernel, const tessera
     if (args->kernarg_bytes && !args->kernarg)
         return BAD_ARGUMENT("kernarg=NULL: %zu bytes wanted", args->kernarg_bytes);
     const uint64_t lds = (uint64_t)kernel->descriptor.group_segment_fixed_size + args->dynamic_lds_bytes;
+    if (lane_scratch(kernel, args) > MAX_LANE_SCRATCH)
+        return BAD_ARGUMENT("stack_bytes=%u: with %u static bytes of scratch more than a lane's %d", args->stack_bytes,
+                            kernel->descriptor.private_segment_fixed_size, MAX_LANE_SCRATCH);
     const uint32_t limit = tessera_sim_lds_limit(kernel->module->sim->arch);
     if (lds > limit)
         return BAD_ARGUMENT("dynamic_lds_bytes=%u: with %u static ones more than %u", args->dynamic_lds_bytes,
@@ -144,7 +155,7 @@ static void fill_packet(const struct sim_launch *launch) {
 
 static tessera_status open_system(struct sim_launch *launch) {
     const size_t kernarg =
-        (launch->kernel->info.kernarg_bytes + KERNARG_GRANULE - 1) / KERNARG_GRANULE * KERNARG_GRANULE;
+        ((size_t)launch->kernel->info.kernarg_bytes + KERNARG_GRANULE - 1) / KERNARG_GRANULE * KERNARG_GRANULE;
     const size_t bytes = KERNARG_OFFSET + kernarg;
     launch->system = aligned_alloc(KERNARG_GRANULE, bytes);
     if (!launch->system) return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a launch");
@@ -270,9 +281,7 @@ static void set_sizes(struct sim_launch *launch) {
     }
     launch->waves_per_group = (args->block[0] * args->block[1] * args->block[2] + SIM_LANES - 1) / SIM_LANES;
     launch->lds_bytes = launch->kernel->descriptor.group_segment_fixed_size + args->dynamic_lds_bytes;
-    uint32_t scratch = launch->kernel->descriptor.private_segment_fixed_size;
-    if (launch->kernel->dynamic_stack) scratch += args->stack_bytes ? args->stack_bytes : DEFAULT_STACK;
-    launch->lane_scratch_bytes = (scratch + SCRATCH_GRANULE - 1) / SCRATCH_GRANULE * SCRATCH_GRANULE;
+    launch->lane_scratch_bytes = (uint32_t)lane_scratch(launch->kernel, args);
 }
 
 tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args,

@@ -16,6 +16,7 @@ enum {
     RELOCATION_RELATIVE64 = 13,
     MACHINE_MASK = 0xff,
     MACHINE_GFX9_4_GENERIC = 0x5f,
+    MOST_PRELOADED = 16,     // user SGPRs
     USES_DYNAMIC_STACK = 11, // bit of a descriptor's kernel_code_properties
 };
 
@@ -229,6 +230,11 @@ static tessera_status keep_kernels(tessera_sim_module *module) {
         kernel->entry = symbol->address + (uintptr_t)kernel->descriptor.kernel_code_entry_byte_offset;
         if (kernel->entry - module->code_base >= module->code_bytes || kernel->entry % 4 != 0)
             return BAD("kernel %s starts outside of the code", kernel->info.name);
+        const uint32_t preload = kernel->descriptor.kernarg_preload & 0x7f,
+                       skip = kernel->descriptor.kernarg_preload >> 7;
+        if (preload > MOST_PRELOADED || 4 * (skip + preload) > kernel->descriptor.kernarg_size + 3)
+            return BAD("kernel %s preloads %u words of arguments from word %u on, but has %u bytes", kernel->info.name,
+                       preload, skip, kernel->descriptor.kernarg_size);
         kernel->dynamic_stack = kernel->descriptor.kernel_code_properties >> USES_DYNAMIC_STACK & 1;
         // What holds where the metadata say nothing.
         kernel->info.kernarg_bytes = kernel->info.explicit_kernarg_bytes = kernel->descriptor.kernarg_size;

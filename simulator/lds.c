@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // DS: loads, stores and atomics of LDS, and moves between lanes that go through its crossbar.
+#include "internal.h"
+
 #include "atomics.h"
 #include "semantics.h"
 #include "vector.h"

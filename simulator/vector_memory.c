@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // FLAT, GLOBAL, SCRATCH and MUBUF: where each lane's access goes, loads, stores, loads to LDS and atomics.
+#include "internal.h"
+
 #include "atomics.h"
 #include "semantics.h"
 #include "vector.h"

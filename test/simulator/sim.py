@@ -104,22 +104,22 @@ class Sim:
 
     def _check(self, status: int) -> None:
         if status != 0:
-            raise SimError(self._lib.tessera_sim_last_error().decode())
+            raise SimError(self._lib.tessera_sim_last_error().decode(errors="replace"))
 
     def _on_report(self, _user: c.c_void_p, report: object) -> None:
         r = report.contents  # type: ignore[attr-defined]
         self.reports.append(
             Report(
-                fault=self._lib.tessera_sim_fault_string(r.fault).decode(),
-                kernel=r.kernel.decode(),
+                fault=self._lib.tessera_sim_fault_string(r.fault).decode(errors="replace"),
+                kernel=r.kernel.decode(errors="replace"),
                 workgroup=tuple(r.workgroup),
                 wave=r.wave,
                 lane=r.lane,
                 pc=r.pc,
-                function=r.function.decode(),
-                instruction=r.instruction.decode(),
+                function=r.function.decode(errors="replace"),
+                instruction=r.instruction.decode(errors="replace"),
                 address=r.address,
-                text=r.text.decode(),
+                text=r.text.decode(errors="replace"),
             )
         )
 
