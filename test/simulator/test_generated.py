@@ -17,7 +17,7 @@ import pytest
 import toolchain
 from sim import Sim, SimError, pack
 
-PROGRAMS = int(os.environ.get("TESSERA_SIM_PROGRAMS", "16"))
+PROGRAMS = int(os.environ.get("TESSERA_SIM_PROGRAMS", "40"))
 SEED = int(os.environ.get("TESSERA_SIM_SEED", "0"))
 OUTPUT_BYTES = generator.ITEMS * generator.OUTPUTS * 8
 UNTOUCHED = b"\xcd" * OUTPUT_BYTES

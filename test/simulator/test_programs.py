@@ -45,16 +45,24 @@ class Loaded:
         return list(struct.unpack(f"<{count}{letter}", data))
 
 
-@pytest.fixture(
-    scope="module", params=[(a, o) for a in ARCHS for o in ("-O0", "-O2")], ids=lambda p: p[0] + p[1]
-)
+KINDS = [(arch, level) for arch in ARCHS for level in ("-O0", "-O2")]
+KINDS += [
+    (arch, f"-mcode-object-version={version}")
+    for arch, version in (("gfx90a", 4), ("gfx942", 4), ("gfx950", 5))
+]
+
+
+@pytest.fixture(scope="module", params=KINDS, ids="".join)
 def built(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[str, dict[str, bytes]]:
-    arch, level = request.param
+    """The programs for one architecture, at one optimization level or in an older form of code object."""
+    arch, flag = request.param
     folder = tmp_path_factory.mktemp("programs")
     return arch, {
-        name: toolchain.build_device(COMPILER, PROGRAMS / f"{name}.c", arch, [level], folder / f"{name}.co")
+        name: toolchain.build_device(
+            COMPILER, PROGRAMS / f"{name}.c", arch, ["-O1", flag], folder / f"{name}.co"
+        )
         for name in ("basics", "lanes", "buffers")
     }
 
