@@ -141,7 +141,7 @@ python_lint() {
 
 c_format() {
     cd "$root"
-    find include runtime example test \( -name '*.[ch]' -o -name '*.cc' \) -print0 | xargs -0 clang-format --dry-run -Werror
+    find include runtime simulator example test \( -name '*.[ch]' -o -name '*.cc' \) -print0 | xargs -0 clang-format --dry-run -Werror
     clang-format --dry-run -Werror "$build"/generated/*.[ch] --style="file:$root/.clang-format"
 }
 
