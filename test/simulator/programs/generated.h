@@ -30,21 +30,22 @@ typedef i32 n4 __attribute__((ext_vector_type(4)));
 #else
 #define KERNEL __attribute__((amdgpu_kernel, visibility("protected"))) void
 #endif
-// What is not a number is one value; what does not fit an integer saturates.
+// What is not a number is one value, and so is 0: LLVM makes v_min of (x < 0 ? x : 0) and -x of 0 - x; what does not
+// fit an integer saturates.
 static inline u64 bits16(f16 x) {
     u16 b;
     __builtin_memcpy(&b, &x, 2);
-    return x != x ? 0x7e00 : b;
+    return x != x ? 0x7e00 : x == 0 ? 0 : b;
 }
 static inline u64 bits32(f32 x) {
     u32 b;
     __builtin_memcpy(&b, &x, 4);
-    return x != x ? 0x7fc00000 : b;
+    return x != x ? 0x7fc00000 : x == 0 ? 0 : b;
 }
 static inline u64 bits64(f64 x) {
     u64 b;
     __builtin_memcpy(&b, &x, 8);
-    return x != x ? 0x7ff8000000000000ul : b;
+    return x != x ? 0x7ff8000000000000ul : x == 0 ? 0 : b;
 }
 static inline f32 make32(u32 b) {
     f32 x;
