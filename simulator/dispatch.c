@@ -2,10 +2,11 @@
 // Launches: arguments are checked, hidden ones and the dispatch packet filled in, workgroups spread over host threads.
 #include "internal.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "runtime/internal.h"
 
 enum {
     MAX_WORKGROUP = 1024,
@@ -246,11 +247,7 @@ static void *thread_main(void *user) {
 
 static int usable_threads(const struct sim_launch *launch) {
     enum { MOST = 256 };
-    int threads = launch->sim->threads;
-    if (threads == 0) {
-        cpu_set_t set;
-        threads = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
-    }
+    int threads = launch->sim->threads ? launch->sim->threads : tessera_cpu_count();
     if (threads > MOST) threads = MOST;
     if ((uint64_t)threads > launch->group_count) threads = (int)launch->group_count;
     return tessera_sim_has_atomics(launch->kernel) ? 1 : threads;

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "runtime/internal.h"
 #include "semantics.h"
 
 static const struct sim_semantics_list *const lists[] = {
@@ -31,12 +32,9 @@ DECLARE(_v4);
 static const vector_lists x86_64_v3 = VECTOR_LISTS_OF(_v3), x86_64_v4 = VECTOR_LISTS_OF(_v4);
 
 static const vector_lists *choose(void) {
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma") || !__builtin_cpu_supports("bmi2"))
-        return &baseline;
-    const bool v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                    __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-                    __builtin_cpu_supports("avx512vl");
-    return v4 ? &x86_64_v4 : &x86_64_v3;
+    const uint32_t targets = tessera_cpu_targets();
+    if (targets >> TESSERA_TARGET_X86_64_V4 & 1) return &x86_64_v4;
+    return targets >> TESSERA_TARGET_X86_64_V3 & 1 ? &x86_64_v3 : &baseline;
 }
 #else
 static const vector_lists *choose(void) { return &baseline; }

@@ -3,7 +3,7 @@
 #pragma once
 
 #ifndef _GNU_SOURCE
-#define _GNU_SOURCE // pthread_rwlock_t, sched_getaffinity
+#define _GNU_SOURCE // pthread_rwlock_t
 #endif
 
 #include <pthread.h>
