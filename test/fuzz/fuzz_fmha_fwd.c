@@ -475,7 +475,7 @@ static void allow_outputs(const traits_t *t, const args_t *a) {
                 const fmha_fwd_row row = {b, h, i};
                 allow(fmha_fwd_o_row(t, a, row), (int64_t)a->hdim_v * output_bytes(t->data_type));
                 if (t->has_lse) allow(fmha_fwd_lse_of(t, a, row), 4);
-                if (t->has_dropout && a->s_randval)
+                if (t->has_dropout && a->s_randval && s.seqlen_k > 0) // without keys the strides are nonsense
                     allow((const uint8_t *)a->rand_val_ptr + (t->is_group_mode ? 0 : b * a->batch_stride_randval) +
                               h * a->nhead_stride_randval + (s.token_q + i) * a->stride_randval,
                           s.seqlen_k);
