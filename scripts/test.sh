@@ -95,7 +95,7 @@ cannot() { echo "$*" && exit 77; }
 
 # ---- tools
 
-prepare_tools build test
+prepare_tools build test zig
 choose_compiler
 export TESSERA_BUILD_DIR=$build
 c_compiler=${compiler_options[0]#*=}
@@ -199,7 +199,6 @@ emulated() {
 neon() {
     local directory=$build/test/aarch64 qemu word
     qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || cannot "no qemu-aarch64; apt-get install qemu-user"
-    install_wheels zig
     zig_tools
     cmake -S "$root" -B "$directory" -G Ninja "-DTESSERA_PYTHON=$python" -DCMAKE_SYSTEM_NAME=Linux -DCMAKE_SYSTEM_PROCESSOR=aarch64 \
         "-DCMAKE_C_COMPILER=$build/tools/zig-aarch64" "-DCMAKE_AR=$build/tools/zig-ar" "-DCMAKE_RANLIB=$build/tools/zig-ranlib" \
