@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include "atomics.h"
+#include "narrow.h"
 #include "semantics.h"
 #include "vector.h"
 
@@ -14,12 +15,8 @@ uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint
     return NULL;
 }
 
-// detail of a row
+// detail of a row, beside what narrow.h has
 enum {
-    BYTES = 0x1f, // of one access
-    SIGNED = 1 << 5,
-    D16 = 1 << 6,
-    D16_HIGH = 1 << 7,
     PAIR = 1 << 8,     // two accesses, offsets in elements
     STRIDE64 = 1 << 9, // in 64s of them
     RETURNS = 1 << 10,
@@ -44,19 +41,6 @@ static unsigned offsets(const struct sim_code *code, uint32_t *out) {
     out[0] = (uint32_t)(code->inst.offset & 0xff) * unit;
     out[1] = code->inst.offset1 * unit;
     return 2;
-}
-
-static uint32_t extend(uint32_t detail, uint32_t word) {
-    const unsigned bits = 8 * (detail & BYTES);
-    if (bits >= 32) return word;
-    word &= (1u << bits) - 1;
-    return detail & SIGNED ? (uint32_t)((int32_t)(word << (32 - bits)) >> (32 - bits)) : word;
-}
-
-static uint32_t merge(uint32_t detail, uint32_t old, uint32_t word) {
-    if (detail & D16_HIGH) return (old & 0xffff) | word << 16;
-    if (detail & D16) return (old & 0xffff0000) | (word & 0xffff);
-    return word;
 }
 
 static void read(struct sim_wave *wave, const struct sim_code *code) {

@@ -3,6 +3,7 @@
 #include "internal.h"
 
 #include "atomics.h"
+#include "narrow.h"
 #include "semantics.h"
 #include "vector.h"
 
@@ -17,12 +18,8 @@ struct place {
 
 enum { EVERYTHING = 16 };
 
-// detail of a row: bytes of an access, and how they meet registers
+// detail of a row, beside what narrow.h has
 enum {
-    BYTES = 0x1f,
-    SIGNED = 1 << 5,   // bytes and halves: extend the sign
-    D16 = 1 << 6,      // they go to the low half of the register and leave the other alone
-    D16_HIGH = 1 << 7, // they come from and go to the high half
     TO_LDS = 1 << 8,
     ATOMIC = 1 << 9, // enum sim_atomic above
     ATOMIC_SHIFT = 16,
@@ -204,19 +201,6 @@ static bool copy(struct sim_wave *wave, int lane, const struct place *place, uin
 }
 
 // ---- loads and stores
-
-static uint32_t extend(uint32_t detail, uint32_t word) {
-    const unsigned bits = 8 * (detail & BYTES);
-    if (bits >= 32) return word;
-    word &= (1u << bits) - 1;
-    return detail & SIGNED ? (uint32_t)((int32_t)(word << (32 - bits)) >> (32 - bits)) : word;
-}
-
-static uint32_t merge(uint32_t detail, uint32_t old, uint32_t word) {
-    if (detail & D16_HIGH) return (old & 0xffff) | word << 16;
-    if (detail & D16) return (old & 0xffff0000) | (word & 0xffff);
-    return word;
-}
 
 // All active lanes in one allocation: no more to be asked of any of them.
 static bool load_fast(struct sim_wave *wave, const struct place *places, uint32_t bytes, sim_vgpr *registers) {
