@@ -36,6 +36,8 @@ struct tessera_fmha_fwd_instance {
     tessera_fmha_fwd_cpu_run *run;   // CPU instances
     tessera_fmha_fwd_cpu_combine *combine;
     tessera_fmha_fwd_cpu_scratch *scratch_bytes;
+    const char *symbol; // GPU instances: the kernel, which names its code object in the target's pack; else NULL
+    uint32_t threads;   // GPU instances: those of a workgroup
 };
 
 // Rows that may serve (target, data_type, bucket of hdim): order[first .. first + count) are row numbers. Buckets:
