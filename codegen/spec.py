@@ -19,6 +19,11 @@ ROOT = Path(__file__).resolve().parent.parent
 NAME_LIMIT = 96
 
 
+def symbol_of(name: str) -> str:
+    """The C symbol of the kernel of a short name."""
+    return f"tessera_k_{name.replace('__', '_')}"
+
+
 @dataclass(frozen=True)
 class Rule:
     """Combinations that no instance serves, and why."""
@@ -76,7 +81,7 @@ class Instance:
     @cached_property
     def symbol(self) -> str:
         """The C symbol of the kernel."""
-        return f"tessera_k_{self.name.replace('__', '_')}"
+        return symbol_of(self.name)
 
     def entry(self, entry: str) -> str:
         """The C symbol of one of the operation's entries."""
