@@ -75,6 +75,10 @@ def _row_instances(
 ) -> Iterator[Instance]:
     """The instances of a row on one target: one for each choice out of the lists in it."""
     target = TARGETS[target_name]
+    if target.kind not in op.tiles:
+        raise Refused(
+            f"{op.name} has no tiles for {target_name}; it has them for targets of kind {', '.join(op.tiles)}"
+        )
     pipeline_default = defaults.get(row.get("pipeline", ""), {})
     default = {field: value for field, value in pipeline_default.items() if not isinstance(value, dict)}
     default |= pipeline_default.get(target_name, {})
@@ -82,7 +86,7 @@ def _row_instances(
     del said["targets"]
     lists = {field: value for field, value in said.items() if isinstance(value, list)}
     for choice in itertools.product(*lists.values()):
-        tile = _tile(op, said | dict(zip(lists, choice)))
+        tile = _tile(op.tiles[target.kind], said | dict(zip(lists, choice)))
         if complaint := tile.complaint(target):
             raise Refused(f"{target_name}: {complaint}")
         key = (tile.compute, tile.serves)
@@ -96,9 +100,9 @@ def _row_instances(
 PYTHON_TYPES = {"str": (str,), "int": (int,), "float": (float, int)}
 
 
-def _tile(op: Operation, said: dict[str, Any]) -> Tile:
+def _tile(record: type[Any], said: dict[str, Any]) -> Tile:
     """The record of a row."""
-    fields = {field.name: field for field in dataclasses.fields(op.row)}
+    fields = {field.name: field for field in dataclasses.fields(record)}
     for name, value in said.items():
         if name not in fields:
             raise one_of("field", name, ("targets", *fields))
@@ -110,5 +114,5 @@ def _tile(op: Operation, said: dict[str, Any]) -> Tile:
             raise Refused(f"field {name} is missing")
     if not said["why"]:
         raise Refused("why is empty: say what the row is there for")
-    tile: Tile = op.row(**said)
+    tile: Tile = record(**said)
     return tile

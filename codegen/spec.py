@@ -33,7 +33,7 @@ class Rule:
 
 
 class Tile(Protocol):
-    """What a row of instances/<op>.toml says; each operation has its own record of this shape."""
+    """What a row of instances/<op>.toml says; each operation has a record of this shape for a kind."""
 
     name_tokens: ClassVar[dict[str, str]]  # field -> what stands before its value in the short name
     pipeline: str
@@ -46,15 +46,16 @@ class Tile(Protocol):
     @property
     def block(self) -> str: ...  # block and warps in the short name: "b192x128x16_w1"
 
-    def ck_tile(self, target: Target) -> dict[str, int]: ...  # CK's fields; 0: that of the call's head dims
+    def ck_tile(self, target: Any) -> dict[str, int]: ...  # CK's fields; 0: that of the call's head dims
 
-    @property
-    def needs(self) -> str: ...  # what a call must bring, in words
+    def cycles(self, target: Any) -> float: ...  # estimated for a tile, beside its multiply-adds
+
+    def needs(self, target: Any) -> str: ...  # what the machine and a call must bring, in words
 
     @property
     def numerics(self) -> str: ...  # how numbers are rounded and functions approximated, in words
 
-    def complaint(self, target: Target) -> str: ...  # why the tile does not fit the target, or ""
+    def complaint(self, target: Any) -> str: ...  # why the tile does not fit the target, or ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ class Instance:
     @property
     def tile_cycles(self) -> float:
         """Estimated cycles that one tile takes beside its multiply-adds."""
-        return self.op.tile_cycles(self)
+        return float(self.tile.cycles(self.target))
 
     @cached_property
     def combinations(self) -> int:
@@ -157,7 +158,7 @@ class Slices:
 
 
 def _tile_field(name: str, instance: Instance) -> str:
-    return str(getattr(instance.tile, name))
+    return str(getattr(instance.tile, name, "-"))
 
 
 class Operation(ABC):
@@ -170,7 +171,7 @@ class Operation(ABC):
     space: Space  # its first axis decides the tile's part of CK's names
     head_axes: int  # axes that stand before the tile in CK's names
     rules: tuple[Rule, ...]
-    row: type[Any]  # the record of a row of instances/<op>.toml: a dataclass that is a Tile
+    tiles: ClassVar[dict[str, type[Any]]]  # for each kind of target a dataclass that is a Tile
     optdim_field: str | None  # what CK's --optdim restricts
 
     @cached_property
@@ -185,9 +186,6 @@ class Operation(ABC):
     @abstractmethod
     def served(self, tile: Any) -> Region:
         """What the kernel of a tile computes, of `everything`."""
-
-    @abstractmethod
-    def tile_cycles(self, instance: Instance) -> float: ...
 
     @abstractmethod
     def shadows(self, one: Instance, other: Instance) -> bool:
@@ -230,9 +228,10 @@ class Operation(ABC):
     def instance_fields(self) -> dict[str, Callable[[Instance], str]]:
         """What --where may name beside traits, and --table prints."""
         fields: dict[str, Callable[[Instance], str]] = {"target": lambda instance: instance.target.name}
-        for field in dataclasses.fields(self.row):
-            if field.name not in ("why", "serves"):
-                fields[field.name] = partial(_tile_field, field.name)
+        for tile in self.tiles.values():
+            for field in dataclasses.fields(tile):
+                if field.name not in ("why", "serves"):
+                    fields[field.name] = partial(_tile_field, field.name)
         return fields
 
     def compiled_tokens(self, region: Region) -> tuple[str, ...]:

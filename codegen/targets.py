@@ -5,26 +5,21 @@ from __future__ import annotations
 
 import platform
 from dataclasses import dataclass
+from typing import ClassVar
 
 from codegen import Refused
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Target:
-    """What generation, building and ranking know of a target. The enum stands in include/tessera/device.h."""
+    """What generation and ranking know of any target. The enum stands in include/tessera/device.h."""
 
+    kind: ClassVar[str]  # kinds share templates
     name: str
     families: tuple[str, ...]  # other words for --targets that include this one
     vocabulary: str  # header in include/tessera/isa that its kernels are written in
-    lanes: int  # fp32 numbers in a vector
-    registers: int  # vector registers
-    cflags: tuple[str, ...]  # gcc and clang
-    zig_cflags: tuple[str, ...]  # zig cc
-    macs: dict[str, float]  # peak multiply-adds a cycle and core, for each compute type it has
-    l1_bytes: int  # caches that a tile may count on
-    l2_bytes: int
+    macs: dict[str, float]  # peak multiply-adds a cycle and compute unit, for each compute type it has
     source: str  # where the figures come from
-    kind: str = "cpu"  # kinds share templates
 
     @property
     def tag(self) -> str:
@@ -37,12 +32,25 @@ class Target:
         return f"TESSERA_TARGET_{self.tag.upper()}"
 
 
+@dataclass(frozen=True, kw_only=True)
+class CpuTarget(Target):
+    """An instruction set of CPUs. A compute unit is a core."""
+
+    kind: ClassVar[str] = "cpu"
+    lanes: int  # fp32 numbers in a vector
+    registers: int  # vector registers
+    cflags: tuple[str, ...]  # gcc and clang
+    zig_cflags: tuple[str, ...]  # zig cc
+    l1_bytes: int  # caches that a tile may count on
+    l2_bytes: int
+
+
 KIB = 1024
 
 TARGETS: dict[str, Target] = {
     target.name: target
     for target in (
-        Target(
+        CpuTarget(
             name="portable",
             families=(),
             vocabulary="cpu_portable.h",
@@ -55,7 +63,7 @@ TARGETS: dict[str, Target] = {
             l2_bytes=256 * KIB,
             source="any compiler's baseline; a machine with one 128-bit multiplier and adder is assumed",
         ),
-        Target(
+        CpuTarget(
             name="x86-64-v2",
             families=("x86-64",),
             vocabulary="cpu_portable.h",
@@ -68,7 +76,7 @@ TARGETS: dict[str, Target] = {
             l2_bytes=256 * KIB,
             source="x86-64 psABI (SSE4.2); Nehalem: one mulps and one addps a cycle, 256 KiB of L2",
         ),
-        Target(
+        CpuTarget(
             name="x86-64-v3",
             families=("x86-64",),
             vocabulary="cpu_avx2.h",
@@ -81,7 +89,7 @@ TARGETS: dict[str, Target] = {
             l2_bytes=512 * KIB,
             source="x86-64 psABI (AVX2, FMA); Haswell and later, Zen 2 and later: two 256-bit FMA a cycle",
         ),
-        Target(
+        CpuTarget(
             name="x86-64-v4",
             families=("x86-64",),
             vocabulary="cpu_avx512.h",
@@ -94,7 +102,7 @@ TARGETS: dict[str, Target] = {
             l2_bytes=1024 * KIB,
             source="x86-64 psABI (AVX-512); Skylake-SP: two 512-bit FMA a cycle, 1 MiB of L2",
         ),
-        Target(
+        CpuTarget(
             name="x86-64-v4-bf16",
             families=("x86-64",),
             vocabulary="cpu_avx512bf16.h",
@@ -107,7 +115,7 @@ TARGETS: dict[str, Target] = {
             l2_bytes=1024 * KIB,
             source="Sapphire Rapids: vdpbf16ps does 32 multiply-adds at the rate of an FMA",
         ),
-        Target(
+        CpuTarget(
             name="armv8-a",
             families=("aarch64",),
             vocabulary="cpu_neon.h",

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Names of an instance: the short one, and CK's of the combination of traits and tile that a call takes. The latter is
-// spelled by codegen/ops/fmha_fwd.py for whole sets of combinations; a test compares the two.
+// spelled by codegen/ops/fmha_fwd/ for whole sets of combinations; a test compares the two.
 #include "fmha_fwd_internal.h"
 
 const char *tessera_fmha_fwd_instance_name(const tessera_fmha_fwd_instance *instance) {

@@ -13,7 +13,7 @@ from conftest import ROOT
 from test_names import FWD, INSTANCES
 from test_table import COMPILERS
 
-from codegen.ops.fmha_fwd import DTYPES, FP8, HDIMS, MX
+from codegen.ops.fmha_fwd.traits import DTYPES, FP8, HDIMS, MX
 from codegen.space import region_meet
 from codegen.spec import Instance
 

@@ -13,7 +13,8 @@ import pytest
 from conftest import ALL_TARGETS, ROOT, run
 from test_names import FWD, INSTANCES
 
-from codegen.ops.fmha_fwd import BUCKETS, DTYPES, HDIMS, SERVED
+from codegen.ops.fmha_fwd import BUCKETS, SERVED
+from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS
 from codegen.receipts import read_receipts
 from codegen.targets import FUTURE, TARGETS
 

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: MIT
+"""fmha_fwd: fused multi-head attention, forward. What instances serve, cost and are called."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from codegen.ops.fmha_fwd.cpu import CpuTile
+from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, make_rules, make_space
+from codegen.space import Box, Region, bits, region_meet, union
+from codegen.spec import Instance, Operation, Product, Slices
+
+# The C table's sets: field of tessera_fmha_fwd_served, and what each of the axis's values sets in it.
+SERVED: dict[str, tuple[str, dict[str, int]]] = {
+    "dtype": ("data_type", {dtype: 1 << i for i, dtype in enumerate(DTYPES)}),
+    "mask": ("mask", {"no": 0b0001, "mask": 0b1110, "causal": 0b0110, "generic": 0b1110}),
+    "bias": ("bias", {"no": 0b001, "bias": 0b010, "alibi": 0b100}),
+    "qscale": ("qscale", {"no": 0b00001, "pt": 0b00010, "bs": 0b00100, "mx": 0b10000}),
+    "mode": ("mode", {"batch": 0b01, "group": 0b10}),
+    "vlayout": ("v_rowmajor", {"r": 0b10, "c": 0b01}),
+    "logits": ("soft_cap", {"no": 0b01, "yes": 0b10}),
+    "lse": ("lse", {"no": 0b01, "yes": 0b10}),
+    "dropout": ("dropout", {"no": 0b01, "yes": 0b10}),
+    "skip": ("skip", {"no": 0b01, "yes": 0b10}),
+    "sink": ("sink", {"no": 0b01, "yes": 0b10}),
+}
+PACKED = {"mxfp4": 2}  # elements a byte: head dims are a multiple of it
+BUCKETS = sorted({max(hdim) for hdim in HDIMS})
+
+# hdim_q + hdim_v: the range that costs are compared over.
+HDIM_SUMS = (2, 1024)
+
+
+def _ranges(hdim_q: int, hdim_v: int, multiple: int) -> dict[str, int]:
+    """The ranges of head dims of a product in C."""
+    fields = {}
+    for side, most in (("q", hdim_q), ("v", hdim_v)):
+        fields[f"hdim_{side}_min"] = multiple
+        fields[f"hdim_{side}_max"] = most
+        fields[f"hdim_{side}_multiple"] = multiple
+    return fields
+
+
+class FmhaFwd(Operation):
+    """The operation."""
+
+    api = "fwd"
+    name = "fmha_fwd"
+    kernels = ("fwd",)
+    entries: ClassVar[dict[str, str]] = {"run": "run", "combine": "combine", "scratch_bytes": "scratch"}
+    head_axes = 3
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    optdim_field = "hdim_q"
+
+    def __init__(self, mask: str) -> None:
+        self.space = make_space(mask)
+        self.rules = make_rules(self.space)
+
+    def served(self, tile: Any) -> Region:
+        """All traits of the storage types that the tile takes, or those that the row names."""
+        region = region_meet(self.everything, (self.space.box(dtype=tile.dtypes),))
+        return region_meet(region, self.space.where(tile.serves))
+
+    def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
+        """Tile and pipeline in CK's names."""
+        hdim_q, hdim_v = HDIMS[first]
+        tile = instance.tile.ck_tile(instance.target)
+        warps = (
+            "_{}{}x{}x{}".format(what, *(tile[f"{what}{side}{gemm}"] for side in "mnk"))
+            for what in "rw"
+            for gemm in "01"
+        )
+        return (
+            f"b{tile['bm0']}x{tile['bn0']}x{tile['bk0']}x",
+            f"{tile['bn1'] or hdim_v}x{tile['bk1']}x{tile['bk0max'] or hdim_q}",
+            f"{''.join(warps)}_{instance.tile.pipeline}",
+        )
+
+    def shadows(self, one: Instance, other: Instance) -> bool:
+        """Whether one's cost is at most the other's for every size and number of compute units.
+
+        runtime/fmha_fwd_select.c has the formula: cycles for each score, times scores in whole register
+        tiles, times the share of the unit with most tasks. The first is linear in the head dims; the second
+        is worst where the other's register tile is filled; the third differs by less than 2, or by as many
+        of the other's tasks as go into one of one's.
+        """
+        a, b = one.tile, other.tile
+        ours, theirs = a.register_tile(one.target), b.register_tile(other.target)
+        worst = 1.0 if a.bm0 == b.bm0 else max(2, -(-a.bm0 // b.bm0))
+        for side in "mn":
+            worst *= -(-theirs[side] // ours[side]) * ours[side] / theirs[side]
+        return all(
+            worst * self.score_cycles(one, hdims) <= self.score_cycles(other, hdims) for hdims in HDIM_SUMS
+        )
+
+    def score_cycles(self, instance: Instance, hdims: int) -> float:
+        """Cycles for each score, where head dims of q and v add up to `hdims`."""
+        area: int = instance.tile.bm0 * instance.tile.bn0
+        return hdims / instance.macs_per_cycle + instance.tile_cycles / area
+
+    def served_products(self, region: Region) -> list[Product]:
+        """A region as the C table holds it: pads are no trait there, and head dims are ranges."""
+        space = self.space
+        dtype_axis = space.index["dtype"]
+        dropped = {i: space.full[i] for i, axis in enumerate(space.axes) if axis.name not in SERVED}
+        by_range: dict[tuple[int, int, int], list[Box]] = {}
+        for box in region:
+            widest = HDIMS[box[0].bit_length() - 1]  # the pairs are a chain: the last one covers the others
+            for dtype in bits(box[dtype_axis]):
+                projected = [dropped.get(i, mask) for i, mask in enumerate(box)]
+                projected[dtype_axis] = 1 << dtype
+                key = (*widest, PACKED.get(DTYPES[dtype], 1))
+                by_range.setdefault(key, []).append(tuple(projected))
+        return [
+            Product(space.describe(box), {**self._sets(box), **_ranges(*range_)})
+            for range_, boxes in sorted(by_range.items())
+            for box in union(boxes)
+        ]
+
+    def _sets(self, box: Box) -> dict[str, int]:
+        """The sets of values of a product in C."""
+        sets = {}
+        for axis, (field, values) in SERVED.items():
+            sets[field] = 0
+            for value in self.space.values(box, axis):
+                sets[field] |= values[value]
+        return sets
+
+    def slices(self, instances: list[Instance]) -> Slices:
+        """Rows that may serve (target, data_type, bucket of hdim), the fastest main loop first."""
+        dtype_axis = self.space.index["dtype"]
+        index: dict[tuple[str, str, int], list[int]] = {}
+        for number in sorted(range(len(instances)), key=lambda n: (-instances[n].macs_per_cycle, n)):
+            instance = instances[number]
+            served: dict[int, int] = {}
+            for box in instance.region:
+                for dtype in bits(box[dtype_axis]):
+                    served[dtype] = max(served.get(dtype, 0), *HDIMS[box[0].bit_length() - 1])
+            for dtype, most in sorted(served.items()):
+                for bucket, floor in enumerate((0, *BUCKETS[:-1])):
+                    if most > floor:
+                        key = (instance.target.enum, f"TESSERA_{DTYPES[dtype].upper()}", bucket)
+                        index.setdefault(key, []).append(number)
+        return Slices("hdim", BUCKETS, index)
+
+
+def operation(mask: str) -> FmhaFwd:
+    """This module's operation."""
+    return FmhaFwd(mask)

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: MIT
+"""Tiles of fmha_fwd on CPUs.
+
+Every trait is an argument at run time: head dims and storage types are a matter of packing, and the rest
+costs a few percent of the main loop at most. So instances differ in target, compute type and tile alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from codegen.ops.fmha_fwd.traits import DTYPES, FP8, MX
+from codegen.targets import CpuTarget
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A type that products are computed in."""
+
+    dtypes: tuple[str, ...]  # storage types whose values it holds
+    bk0: int  # elements along the reduced dimension that are packed together
+    wk: int  # multiply-adds of one lane of one instruction
+    numerics: str  # docs/vocabulary.md has the errors of each word
+
+
+COMPUTES = {
+    "f32": Compute(
+        DTYPES,
+        bk0=16,
+        wk=1,
+        numerics="fp32 products and sums, exp2 within 1.7e-7, soft cap by tanh within 3.9e-7",
+    ),
+    "bf16": Compute(
+        ("bf16", *FP8, *MX),
+        bk0=32,
+        wk=2,
+        numerics="bf16 products (scores rounded to nearest even) and fp32 sums, exp2 within 7.5e-5, "
+        "soft cap by tanh within 3.9e-7",
+    ),
+}
+
+# Vector operations for one vector of scores: scale, maximum, the 8 steps of exp2, sum, pack.
+SOFTMAX_CYCLES = 8.0
+# Bookkeeping of one block: corrections of o and of the sums, the next block's addresses.
+BLOCK_CYCLES = 400.0
+
+
+@dataclass(frozen=True)
+class CpuTile:
+    """A row of instances/fmha_fwd.toml for a CPU."""
+
+    pipeline: str
+    epilogue: str
+    compute: str  # the type that products are computed in
+    bm0: int  # rows of q that a task takes
+    bn0: int  # keys that a block takes
+    mr: int  # the register tile: mr keys (or columns of v) x nv vectors of rows
+    nv: int
+    efficiency: float  # measured share of the target's peak in the main loop
+    why: str  # the reason that the row is there
+    serves: str = ""  # clauses, as for --where; "": all that the compute type can
+
+    name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e", "mr": "mr", "nv": "nv"}
+
+    @property
+    def bk0(self) -> int:
+        """Elements along the reduced dimension that go into registers together."""
+        return COMPUTES[self.compute].bk0
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Storage types whose values the compute type holds."""
+        return COMPUTES[self.compute].dtypes
+
+    @property
+    def numerics(self) -> str:
+        """How numbers are rounded and functions approximated."""
+        return COMPUTES[self.compute].numerics
+
+    @property
+    def block(self) -> str:
+        """Block and threads in the short name."""
+        return f"b{self.bm0}x{self.bn0}x{self.bk0}_w1"
+
+    def needs(self, target: CpuTarget) -> str:
+        """What the machine and a call must bring."""
+        return f"{target.lanes} lanes, any sizes, any strides, pointers aligned to their elements"
+
+    def ck_tile(self, target: CpuTarget) -> dict[str, int]:
+        """CK's fields. bn1 and bk0max are those of the call's head dims, which 0 stands for."""
+        block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0, "bn1": 0, "bk1": self.bn0, "bk0max": 0}
+        warps = {f"r{side}{gemm}": 1 for gemm in (0, 1) for side in "mnk"}
+        shape = self.register_tile(target)
+        return block | warps | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
+
+    def register_tile(self, target: CpuTarget) -> dict[str, int]:
+        """Rows, keys and multiply-adds of a lane in a step of the main loop; qr has rows along the lanes."""
+        rows, keys = self.nv * target.lanes, self.mr
+        if self.pipeline == "decode":
+            rows, keys = keys, rows
+        return {"m": rows, "n": keys, "k": COMPUTES[self.compute].wk}
+
+    def cycles(self, target: CpuTarget) -> float:
+        """What a block of keys costs beside its multiply-adds: its softmax and its bookkeeping."""
+        return SOFTMAX_CYCLES * self.bm0 * self.bn0 / target.lanes + BLOCK_CYCLES
+
+    def complaint(self, target: CpuTarget) -> str:
+        """Why the tile does not fit the target, if it does not."""
+        if self.compute not in COMPUTES:
+            return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
+        if self.compute not in target.macs:
+            return f"compute '{self.compute}' is none of {', '.join(target.macs)}, which {target.name} has"
+        if min(self.bm0, self.bn0, self.mr, self.nv) < 1 or not 0 < self.efficiency <= 1:
+            return "bm0, bn0, mr, nv must be positive and 0 < efficiency <= 1"
+        rows = self.register_tile(target)["m"]
+        if self.bm0 % rows:
+            return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
+        registers = self.mr * self.nv + self.nv + 1
+        if registers > target.registers:
+            return f"mr x nv + nv + 1 = {registers} vector registers, {target.name} has {target.registers}"
+        strip_bytes = 4 * self.bn0 * rows
+        if strip_bytes > target.l1_bytes:
+            return (
+                f"a strip's scores take {strip_bytes} bytes, the L1 cache of {target.name} {target.l1_bytes}"
+            )
+        # Scores, packed keys and values at head dims of 128.
+        block_bytes = 4 * self.bn0 * (self.bm0 + 128 + 128)
+        if block_bytes > target.l2_bytes:
+            return f"a block takes {block_bytes} bytes, the L2 cache of {target.name} holds {target.l2_bytes}"
+        return ""

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""The traits of fmha_fwd in the order of CK's names, and which of them do not go together."""
+
+from __future__ import annotations
+
+from codegen.space import Axis, Space
+from codegen.spec import Rule
+
+# The head dims (q, v) of CK's names. Any other pair is padded to the first that holds it.
+HDIMS = (
+    (32, 32), (48, 48), (64, 64), (80, 96), (96, 128),
+    (128, 128), (192, 128), (192, 192), (256, 256), (512, 512),
+)  # fmt: skip
+
+FP8 = ("fp8", "fp8bf16", "fp8fp32")
+MX = ("mxfp8", "mxfp4")
+DTYPES = ("fp32", "fp16", "bf16", *FP8, *MX)
+
+
+PAD_SIDES = ("s", "sk", "d", "dv")
+PADS = (
+    "npad",
+    *("p" + "".join(side for i, side in enumerate(PAD_SIDES) if sides >> i & 1) for sides in range(1, 16)),
+)
+PADS_OF_GROUP = ("pssk", "psskd", "psskdv", "psskddv")
+
+
+def _hdim_word(q: int, v: int) -> str:
+    return f"{q}" if q == v else f"{q}x{v}"
+
+
+def _hdim_view(side: int) -> dict[str, tuple[str, ...]]:
+    words: dict[str, tuple[str, ...]] = {}
+    for hdim in HDIMS:
+        words[f"{hdim[side]}"] = (*words.get(f"{hdim[side]}", ()), _hdim_word(*hdim))
+    return words
+
+
+def _flag(name: str, token: str) -> Axis:
+    """An axis of no and yes, which CK spells nTOKEN and TOKEN."""
+    return Axis(name, ("no", "yes"), (f"n{token}", token), aliases={"0": ("no",), "1": ("yes",)})
+
+
+MASK_AXES = {
+    "simplified": Axis(
+        "mask",
+        ("no", "mask"),
+        ("nmask", "mask"),
+        aliases=dict.fromkeys(("causal", "window", "generic"), ("mask",)),
+    ),
+    "generic": Axis(
+        "mask",
+        ("no", "causal", "generic"),
+        ("nmask", "mc", "mg"),
+        aliases={"window": ("generic",), "mask": ("causal", "generic")},
+    ),
+}
+
+
+def make_space(mask: str) -> Space:
+    """The axes in the order of CK's names."""
+    return Space(
+        (
+            Axis(
+                "hdim",
+                tuple(_hdim_word(*hdim) for hdim in HDIMS),
+                tuple(f"d{q}" for q, _ in HDIMS),
+                short=tuple(f"d{_hdim_word(*hdim)}" for hdim in HDIMS),
+                views={"hdim_q": _hdim_view(0), "hdim_v": _hdim_view(1)},
+            ),
+            Axis("dtype", DTYPES, DTYPES),
+            Axis("mode", ("batch", "group"), ("batch", "group")),
+            Axis("vlayout", ("r", "c"), ("vr", "vc")),
+            Axis("pad", PADS, PADS),
+            _flag("logits", "logits"),
+            Axis("bias", ("no", "bias", "alibi"), ("nbias", "bias", "alibi")),
+            MASK_AXES[mask],
+            _flag("lse", "lse"),
+            _flag("dropout", "dropout"),
+            _flag("skip", "skip"),
+            Axis(
+                "qscale",
+                ("no", "pt", "bs", "mx"),
+                ("nqscale", "pertensor", "blockscale", "mx"),
+                refused={
+                    "kvbs": "it belongs to batch_prefill alone",
+                    "kv_blockscale": "it belongs to batch_prefill alone",
+                },
+            ),
+            Axis("trload", ("no",), ("ntrload",)),
+            _flag("sink", "sink"),
+        )
+    )
+
+
+def make_rules(space: Space) -> tuple[Rule, ...]:
+    """What does not go together."""
+    return (
+        Rule(
+            space.box(logits=("yes",), bias=("bias", "alibi")),
+            "a soft cap goes without a bias, as in CK",
+        ),
+        Rule(
+            space.box(qscale=("pt", "bs"), dtype=(d for d in DTYPES if d not in FP8)),
+            "descales for a tensor or for blocks belong to fp8 inputs",
+        ),
+        Rule(
+            space.box(qscale=("mx",), dtype=(d for d in DTYPES if d not in MX)),
+            "E8M0 scales belong to the mx types",
+        ),
+        Rule(
+            space.box(qscale=("no", "pt", "bs"), dtype=MX),
+            "the mx types always carry E8M0 scales",
+        ),
+        Rule(
+            space.box(mode=("group",), pad=(pad for pad in PADS if pad not in PADS_OF_GROUP)),
+            "sequences of a group end anywhere, so both of their sides are padded",
+        ),
+    )
