@@ -34,6 +34,88 @@ static bool find_arch(const char *text, enum sim_arch *arch) {
     return false;
 }
 
+// ---- the environment
+
+static const char *const order_names[TESSERA_SIM_ORDER_COUNT] = {
+    [TESSERA_SIM_ORDER_FORWARD] = "forward",
+    [TESSERA_SIM_ORDER_BACKWARD] = "backward",
+    [TESSERA_SIM_ORDER_ALTERNATE] = "alternate",
+    [TESSERA_SIM_ORDER_RANDOM] = "random",
+};
+static const char *const landing_names[TESSERA_SIM_LANDING_COUNT] = {
+    [TESSERA_SIM_LANDING_LATE] = "late",
+    [TESSERA_SIM_LANDING_AT_ONCE] = "at-once",
+    [TESSERA_SIM_LANDING_RANDOM] = "random",
+};
+
+// The name that stands in `text` up to its end or a colon; 0: none.
+static int find_name(const char *const *names, int count, const char *text) {
+    const size_t length = strcspn(text, ":");
+    for (int i = 1; i < count; i++)
+        if (strlen(names[i]) == length && strncmp(text, names[i], length) == 0) return i;
+    return 0;
+}
+
+static bool parse_number(const char *text, uint64_t most, uint64_t *out) {
+    char *end;
+    const unsigned long long value = strtoull(text, &end, 10);
+    if (*text < '0' || *text > '9' || *end || value > most) return false;
+    *out = value;
+    return true;
+}
+
+static bool read_order(tessera_sim *sim, const char *text) {
+    const char *colon = strchr(text, ':');
+    const int order = find_name(order_names, TESSERA_SIM_ORDER_COUNT, text);
+    if (order) sim->order = (tessera_sim_order)order;
+    if (colon) return order == TESSERA_SIM_ORDER_RANDOM && parse_number(colon + 1, UINT64_MAX, &sim->seed);
+    return order != 0;
+}
+
+static bool read_landing(tessera_sim *sim, const char *text) {
+    sim->landing = (tessera_sim_landing)find_name(landing_names, TESSERA_SIM_LANDING_COUNT, text);
+    return sim->landing != TESSERA_SIM_LANDING_DEFAULT && !strchr(text, ':');
+}
+
+static bool read_sanitize(tessera_sim *sim, const char *text) {
+    uint64_t on = 0;
+    const bool good = parse_number(text, 1, &on);
+    sim->sanitize = on;
+    return good;
+}
+
+enum { MOST_THREADS = 1024 };
+
+static bool read_threads(tessera_sim *sim, const char *text) {
+    uint64_t threads = 0;
+    const bool good = parse_number(text, MOST_THREADS, &threads);
+    sim->threads = (int)threads;
+    return good;
+}
+
+static const struct {
+    const char *name;
+    bool (*read)(tessera_sim *sim, const char *text);
+    const char *accepted;
+} settings[] = {
+    {"TESSERA_SIM_SANITIZE", read_sanitize, "0 and 1"},
+    {"TESSERA_SIM_ORDER", read_order, "forward, backward, alternate, random and random:SEED"},
+    {"TESSERA_SIM_LANDING", read_landing, "late, at-once and random"},
+    {"TESSERA_SIM_THREADS", read_threads, "0 to 1024"},
+};
+
+static tessera_status read_environment(tessera_sim *sim) {
+    sim->order = TESSERA_SIM_ORDER_FORWARD;
+    sim->landing = TESSERA_SIM_LANDING_LATE;
+    for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
+        const char *text = getenv(settings[i].name);
+        if (text && *text && !settings[i].read(sim, text))
+            return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "%s=%s: accepted are %s", settings[i].name, text,
+                                    settings[i].accepted);
+    }
+    return TESSERA_SUCCESS;
+}
+
 tessera_status tessera_sim_open(const char *arch, tessera_sim **out) {
     enum sim_arch found;
     if (!arch || !find_arch(arch, &found))
@@ -42,6 +124,11 @@ tessera_status tessera_sim_open(const char *arch, tessera_sim **out) {
     tessera_sim *sim = calloc(1, sizeof *sim);
     if (!sim) return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a GPU");
     sim->arch = found;
+    const tessera_status status = read_environment(sim);
+    if (status != TESSERA_SUCCESS) {
+        free(sim);
+        return status;
+    }
     tessera_sim_memory_open(&sim->memory);
     pthread_mutex_init(&sim->lock, NULL);
     *out = sim;
@@ -59,11 +146,13 @@ void tessera_sim_close(tessera_sim *sim) {
 const char *tessera_sim_arch(const tessera_sim *sim) { return tessera_sim_arch_names[sim->arch]; }
 
 tessera_status tessera_sim_set_threads(tessera_sim *sim, int count) {
-    if (count < 0 || count > 1024)
-        return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "count=%d: accepted are 0 to 1024", count);
+    if (count < 0 || count > MOST_THREADS)
+        return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "count=%d: accepted are 0 to %d", count, MOST_THREADS);
     sim->threads = count;
     return TESSERA_SUCCESS;
 }
+
+void tessera_sim_set_sanitize(tessera_sim *sim, bool on) { sim->sanitize = on; }
 
 void tessera_sim_set_report(tessera_sim *sim, tessera_sim_report_fn fn, void *user) {
     pthread_mutex_lock(&sim->lock);
@@ -82,6 +171,12 @@ const char *tessera_sim_fault_string(tessera_sim_fault fault) {
         [TESSERA_SIM_FAULT_READ_ONLY] = "store to read-only memory",
         [TESSERA_SIM_FAULT_TRAP] = "trap",
         [TESSERA_SIM_FAULT_RUNAWAY] = "runaway",
+        [TESSERA_SIM_FAULT_EARLY_USE] = "early use",
+        [TESSERA_SIM_FAULT_WAIT_STATES] = "missing wait states",
+        [TESSERA_SIM_FAULT_UNDEFINED] = "undefined value",
+        [TESSERA_SIM_FAULT_LDS_RACE] = "LDS race",
+        [TESSERA_SIM_FAULT_BARRIER_MISMATCH] = "barrier mismatch",
+        [TESSERA_SIM_FAULT_DEADLOCK] = "deadlock",
     };
     return (unsigned)fault < TESSERA_SIM_FAULT_COUNT ? names[fault] : "unknown fault";
 }

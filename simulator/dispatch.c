@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "runtime/internal.h"
+#include "sanitize.h"
 
 enum {
     MAX_WORKGROUP = 1024,
@@ -57,6 +58,8 @@ static tessera_status check_args(const tessera_sim_kernel *kernel, const tessera
         return BAD_ARGUMENT("args.struct_size=%zu: accepted is %zu", args->struct_size, sizeof *args);
     if ((unsigned)args->order >= TESSERA_SIM_ORDER_COUNT)
         return BAD_ARGUMENT("args.order=%d: accepted are 0 to %d", (int)args->order, TESSERA_SIM_ORDER_COUNT - 1);
+    if ((unsigned)args->landing >= TESSERA_SIM_LANDING_COUNT)
+        return BAD_ARGUMENT("args.landing=%d: accepted are 0 to %d", (int)args->landing, TESSERA_SIM_LANDING_COUNT - 1);
     const tessera_sim_kernel_info *info = &kernel->info;
     if (args->kernarg_bytes < info->explicit_kernarg_bytes || args->kernarg_bytes > info->kernarg_bytes)
         return BAD_ARGUMENT("kernarg_bytes=%zu: kernel %s takes %u", args->kernarg_bytes, info->name,
@@ -227,13 +230,15 @@ static bool open_group(struct sim_group *group, struct sim_launch *launch) {
     group->waves = aligned_alloc(LINE, launch->waves_per_group * sizeof *group->waves);
     group->lds = aligned_alloc(LINE, (launch->lds_bytes + SLACK) / LINE * LINE);
     group->scratch = aligned_alloc(SLACK, scratch + SLACK);
-    if (!group->waves || !group->lds || !group->scratch) return false;
+    if (launch->sanitize) group->checks = tessera_sim_open_checks(launch);
+    if (!group->waves || !group->lds || !group->scratch || (launch->sanitize && !group->checks)) return false;
     memset(group->scratch, POISON, scratch);
     return true;
 }
 
 static void close_group(struct sim_group *group) {
     free(group->waves);
+    tessera_sim_close_checks(group->checks);
     free(group->lds);
     free(group->scratch);
 }
@@ -269,6 +274,17 @@ static tessera_status run_launch(struct sim_launch *launch) {
     return launch->trouble.fault == TESSERA_SIM_FAULT_NONE ? TESSERA_SUCCESS : tessera_sim_report_trouble(launch);
 }
 
+// What the arguments leave open is the GPU's.
+static void set_order(struct sim_launch *launch) {
+    const tessera_sim *sim = launch->sim;
+    const tessera_sim_launch_args *args = launch->args;
+    const bool open = args->order == TESSERA_SIM_ORDER_DEFAULT;
+    launch->order = open ? sim->order : args->order;
+    launch->seed = open ? sim->seed : args->seed;
+    launch->landing = args->landing == TESSERA_SIM_LANDING_DEFAULT ? sim->landing : args->landing;
+    launch->sanitize = sim->sanitize;
+}
+
 static void set_sizes(struct sim_launch *launch) {
     const tessera_sim_launch_args *args = launch->args;
     launch->group_count = 1;
@@ -287,6 +303,7 @@ tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tesser
     if (status != TESSERA_SUCCESS) return status;
     struct sim_launch launch = {
         .sim = kernel->module->sim, .kernel = kernel, .args = args, .faulted_group = UINT64_MAX};
+    set_order(&launch);
     set_sizes(&launch);
     pthread_mutex_init(&launch.lock, NULL);
     status = open_system(&launch);

@@ -93,6 +93,7 @@ static struct sim_code *decode(struct sim_wave *wave, uintptr_t pc, size_t words
         code->lanes = semantics->lanes;
         code->detail = semantics->detail;
     }
+    tessera_sim_find_effects(code, &code->effects);
     return code;
 }
 

@@ -10,6 +10,7 @@
 #include <stdatomic.h>
 
 #include "decode.h"
+#include "effects.h"
 #include "isa_names.h"
 #include "tessera/simulator.h"
 
@@ -48,6 +49,10 @@ struct sim_range tessera_sim_memory_find(struct sim_memory *memory, uintptr_t ad
 struct tessera_sim {
     enum sim_arch arch;
     int threads;
+    bool sanitize;
+    tessera_sim_order order; // of launches that leave it open
+    uint64_t seed;
+    tessera_sim_landing landing;
     struct sim_memory memory;
     pthread_mutex_t lock; // of the list of modules and of the report callback
     tessera_sim_module *modules;
@@ -148,6 +153,7 @@ struct sim_code {
     uint8_t size;
     uint8_t element[SIM_SLOTS]; // bits of an element of each operand; a packed one has several
     struct sim_inst inst;
+    struct sim_effects effects;
 };
 
 // The instruction at `pc`, decoded if need be; NULL after a fault.
@@ -158,6 +164,7 @@ const struct sim_code *tessera_sim_fetch(struct sim_wave *wave, uintptr_t pc);
 enum sim_wave_state { SIM_RUNNING, SIM_AT_BARRIER, SIM_ENDED, SIM_FAULTED };
 
 struct sim_group;
+struct sim_checks;
 
 typedef uint32_t sim_vgpr[SIM_LANES];
 
@@ -172,10 +179,11 @@ struct sim_wave {
     struct sim_group *group;
     const struct sim_code *code; // the instruction that runs
     uint64_t executed;
-    uint64_t limit;          // instructions after which it runs away
-    struct sim_range range;  // memory touched last
-    uint8_t *scratch;        // this wave's, lanes interleaved by words
-    uint32_t scratch_offset; // from the launch's scratch base
+    uint64_t limit;            // instructions after which it runs away
+    struct sim_range range;    // memory touched last
+    struct sim_checks *checks; // NULL where nothing is checked
+    uint8_t *scratch;          // this wave's, lanes interleaved by words
+    uint32_t scratch_offset;   // from the launch's scratch base
     uint32_t sgpr[SIM_SGPRS] __attribute__((aligned(8)));
     uint64_t exec_of_lanes;                                      // EXEC that exec_lanes was made from
     uint32_t exec_lanes[SIM_LANES] __attribute__((aligned(64))); // all ones: active
@@ -205,6 +213,8 @@ struct sim_group {
     uint32_t size[3]; // work-items; smaller than the block at the grid's end
     uint32_t wave_count;
     struct sim_wave *waves;
+    struct sim_checks *checks; // a wave's each, where the launch is sanitized; else NULL
+    uint64_t random;           // state of the order
     uint8_t *lds;
     uint32_t lds_bytes;
     uint8_t *scratch; // of all waves
@@ -215,6 +225,10 @@ struct sim_launch {
     tessera_sim *sim;
     const tessera_sim_kernel *kernel;
     const tessera_sim_launch_args *args;
+    bool sanitize;
+    tessera_sim_order order;
+    uint64_t seed;
+    tessera_sim_landing landing;
     uint32_t groups[3];
     uint64_t group_count;
     uint32_t waves_per_group;
@@ -228,6 +242,9 @@ struct sim_launch {
     struct sim_trouble trouble;
     uint64_t instructions;
 };
+
+// A number below `limit`, from a state that is not 0 (wave.c).
+uint32_t tessera_sim_random(uint64_t *state, uint32_t limit);
 
 // Starts the group's waves, and runs them to their end or to a fault (wave.c).
 void tessera_sim_group_run(struct sim_group *group);

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "sanitize.h"
+
 enum {
     POISON = 0xcd,        // registers that nothing has set
     TURN = 1 << 16,       // instructions that a wave runs before another one of its workgroup has its turn
@@ -132,12 +134,14 @@ static void start_wave(struct sim_group *group, uint32_t index) {
     set_mode(wave);
     set_sgprs(wave);
     set_vgprs(wave);
+    if (!group->checks) return;
+    wave->checks = &group->checks[index];
+    tessera_sim_start_checks(wave);
 }
 
 // ---- running
 
-static void run_wave(struct sim_wave *wave, uint64_t turn) {
-    const uint64_t until = wave->limit - wave->executed < turn ? wave->limit : wave->executed + turn;
+static void run_plain(struct sim_wave *wave, uint64_t until) {
     while (wave->state == SIM_RUNNING && wave->executed < until) {
         const struct sim_code *code = tessera_sim_fetch(wave, wave->pc);
         if (!code) return;
@@ -148,6 +152,14 @@ static void run_wave(struct sim_wave *wave, uint64_t turn) {
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;
     }
+}
+
+static void run_wave(struct sim_wave *wave, uint64_t turn) {
+    const uint64_t until = wave->limit - wave->executed < turn ? wave->limit : wave->executed + turn;
+    if (wave->checks)
+        tessera_sim_run_checked(wave, until);
+    else
+        run_plain(wave, until);
     if (wave->state == SIM_RUNNING && wave->executed == wave->limit)
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_RUNAWAY, -1, 0, "%llu instructions and no end",
                             (unsigned long long)wave->limit);
@@ -159,15 +171,46 @@ static uint32_t count_state(const struct sim_group *group, enum sim_wave_state s
     return count;
 }
 
-void tessera_sim_group_run(struct sim_group *group) {
+// ---- turns
+
+// The wave that has turn `i` of a round.
+static struct sim_wave *pick_wave(const struct sim_group *group, uint32_t i) {
+    const bool backward = group->launch->order == TESSERA_SIM_ORDER_BACKWARD;
+    return &group->waves[backward ? group->wave_count - 1 - i : i];
+}
+
+uint32_t tessera_sim_random(uint64_t *state, uint32_t limit) {
+    *state ^= *state << 13;
+    *state ^= *state >> 7;
+    *state ^= *state << 17;
+    return (uint32_t)((*state >> 32) * limit >> 32);
+}
+
+static uint64_t turn_length(struct sim_group *group) {
+    enum { SHORT = 4, LONG = 200, LONG_EVERY = 8 };
+    switch (group->launch->order) {
+    case TESSERA_SIM_ORDER_ALTERNATE:
+        return 1;
+    case TESSERA_SIM_ORDER_RANDOM:
+        return tessera_sim_random(&group->random, tessera_sim_random(&group->random, LONG_EVERY) ? SHORT : LONG);
+    default:
+        return TURN;
+    }
+}
+
+static void start_group(struct sim_group *group) {
+    const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     group->trouble.fault = TESSERA_SIM_FAULT_NONE;
+    group->random = ((group->launch->seed + 1) * odd ^ (group->number + 1)) * odd | 1;
     for (uint32_t i = 0; i < group->wave_count; i++) start_wave(group, i);
-    const tessera_sim_order order = group->launch->args->order;
-    const uint64_t turn = order == TESSERA_SIM_ORDER_ALTERNATE ? 1 : TURN;
+}
+
+void tessera_sim_group_run(struct sim_group *group) {
+    start_group(group);
     while (count_state(group, SIM_ENDED) < group->wave_count) {
         for (uint32_t i = 0; i < group->wave_count; i++) {
-            struct sim_wave *wave = &group->waves[order == TESSERA_SIM_ORDER_BACKWARD ? group->wave_count - 1 - i : i];
-            run_wave(wave, turn);
+            struct sim_wave *wave = pick_wave(group, i);
+            run_wave(wave, turn_length(group));
             if (wave->state == SIM_FAULTED) return;
         }
         // A barrier lets go when all waves that have not ended stand at it.

@@ -23,6 +23,10 @@ TESSERA_API const char *tessera_sim_last_error(void);
 
 // Opens a GPU of architecture "gfx90a", "gfx942" or "gfx950"; features as in "gfx942:sramecc+:xnack-" are read over.
 // Closing it frees its modules and memory; no launch may be under way. NULL is allowed.
+//
+// The environment, read here, gives what later calls and launches may change: TESSERA_SIM_SANITIZE (0 or 1),
+// TESSERA_SIM_ORDER (forward, backward, alternate, random or random:SEED), TESSERA_SIM_LANDING (late, at-once, random)
+// and TESSERA_SIM_THREADS (a number).
 TESSERA_API tessera_status tessera_sim_open(const char *arch, tessera_sim **out);
 TESSERA_API void tessera_sim_close(tessera_sim *sim);
 TESSERA_API const char *tessera_sim_arch(const tessera_sim *sim);
@@ -30,6 +34,10 @@ TESSERA_API const char *tessera_sim_arch(const tessera_sim *sim);
 // Host threads that a launch may use; 0 (the default) is one a processor that this process may run on. Results do not
 // depend on it: workgroups of a kernel that has global atomics run in order, on one thread.
 TESSERA_API tessera_status tessera_sim_set_threads(tessera_sim *sim, int count);
+
+// Whether launches from now on are checked for faults that a GPU lets pass: see TESSERA_SIM_FAULT_*. Off by default;
+// slower by a factor.
+TESSERA_API void tessera_sim_set_sanitize(tessera_sim *sim, bool on);
 
 // ---- What went wrong in a kernel
 
@@ -42,6 +50,13 @@ typedef enum tessera_sim_fault {
     TESSERA_SIM_FAULT_READ_ONLY = 5,           // a store to code or constants
     TESSERA_SIM_FAULT_TRAP = 6,                // s_trap, as of abort()
     TESSERA_SIM_FAULT_RUNAWAY = 7,             // more instructions than tessera_sim_launch_args.max_instructions
+    // Seen by sanitized launches only.
+    TESSERA_SIM_FAULT_EARLY_USE = 8,         // a result in flight read or overwritten before an s_waitcnt covered it
+    TESSERA_SIM_FAULT_WAIT_STATES = 9,       // too few instructions between two, where hardware does not wait by itself
+    TESSERA_SIM_FAULT_UNDEFINED = 10,        // a value that nothing has set decides an address, a branch or lanes
+    TESSERA_SIM_FAULT_LDS_RACE = 11,         // accesses of two waves to the same LDS, no barrier between them
+    TESSERA_SIM_FAULT_BARRIER_MISMATCH = 12, // waves of a workgroup that meet at different barriers, or not all
+    TESSERA_SIM_FAULT_DEADLOCK = 13,         // no wave can go on
     TESSERA_SIM_FAULT_COUNT
 } tessera_sim_fault;
 
@@ -125,11 +140,22 @@ TESSERA_API const tessera_sim_kernel_info *tessera_sim_kernel_get_info(const tes
 
 // How the waves of a workgroup take turns between barriers. A program without races gives the same under all.
 typedef enum tessera_sim_order {
-    TESSERA_SIM_ORDER_FORWARD = 0,   // long turns, the first wave first
-    TESSERA_SIM_ORDER_BACKWARD = 1,  // long turns, the last wave first
-    TESSERA_SIM_ORDER_ALTERNATE = 2, // one instruction at a time
+    TESSERA_SIM_ORDER_DEFAULT = 0,   // what the environment says, else forward
+    TESSERA_SIM_ORDER_FORWARD = 1,   // long turns, the first wave first
+    TESSERA_SIM_ORDER_BACKWARD = 2,  // long turns, the last wave first
+    TESSERA_SIM_ORDER_ALTERNATE = 3, // one instruction at a time
+    TESSERA_SIM_ORDER_RANDOM = 4,    // turns of random lengths, the same for the same seed
     TESSERA_SIM_ORDER_COUNT
 } tessera_sim_order;
+
+// When memory operations of a sanitized launch do their work. A program that waits as it must gives the same under all.
+typedef enum tessera_sim_landing {
+    TESSERA_SIM_LANDING_DEFAULT = 0, // what the environment says, else late
+    TESSERA_SIM_LANDING_LATE = 1,    // when an s_waitcnt, or the end of the wave, needs it
+    TESSERA_SIM_LANDING_AT_ONCE = 2, // when they are issued
+    TESSERA_SIM_LANDING_RANDOM = 3,  // some time between
+    TESSERA_SIM_LANDING_COUNT
+} tessera_sim_landing;
 
 typedef struct tessera_sim_launch_args {
     size_t struct_size;         // sizeof(tessera_sim_launch_args)
@@ -141,6 +167,8 @@ typedef struct tessera_sim_launch_args {
     size_t kernarg_bytes;
     uint64_t max_instructions; // of one wave; 0: no limit
     tessera_sim_order order;
+    tessera_sim_landing landing;
+    uint64_t seed; // of random orders and landings
 } tessera_sim_launch_args;
 
 // What a launch did.

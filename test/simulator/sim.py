@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ARCHS = ("gfx90a", "gfx942", "gfx950")
-ORDERS = {"forward": 0, "backward": 1, "alternate": 2}  # tessera_sim_order
+ORDERS = {"forward": 1, "backward": 2, "alternate": 3, "random": 4}  # tessera_sim_order
+LANDINGS = {"late": 1, "at-once": 2, "random": 3}  # tessera_sim_landing
 
 
 class SimError(Exception):
@@ -44,6 +45,8 @@ class _LaunchArgs(c.Structure):
         ("kernarg_bytes", c.c_size_t),
         ("max_instructions", c.c_uint64),
         ("order", c.c_int),
+        ("landing", c.c_int),
+        ("seed", c.c_uint64),
     ]
 
 
@@ -83,7 +86,7 @@ def find_library() -> Path | None:
 class Sim:
     """A simulated GPU. Buffers live as long as it does."""
 
-    def __init__(self, library: Path, arch: str, threads: int = 1) -> None:
+    def __init__(self, library: Path, arch: str, threads: int = 1, sanitize: bool | None = None) -> None:
         self._lib = c.CDLL(str(library))
         for name in ("last_error", "fault_string"):
             getattr(self._lib, f"tessera_sim_{name}").restype = c.c_char_p
@@ -91,6 +94,8 @@ class Sim:
         self._sim = c.c_void_p()
         self._check(self._lib.tessera_sim_open(arch.encode(), c.byref(self._sim)))
         self._check(self._lib.tessera_sim_set_threads(self._sim, threads))
+        if sanitize is not None:  # else what the environment says
+            self._lib.tessera_sim_set_sanitize(self._sim, c.c_bool(sanitize))
         self.reports: list[Report] = []
         self._callback = _ReportFn(self._on_report)
         self._lib.tessera_sim_set_report(self._sim, self._callback, None)
@@ -163,6 +168,8 @@ class Sim:
         dynamic_lds: int = 0,
         max_instructions: int = 0,
         order: int = 0,
+        landing: int = 0,
+        seed: int = 0,
     ) -> None:
         found = self._lib.tessera_sim_kernel_find(module, kernel.encode())
         if not found:
@@ -176,6 +183,8 @@ class Sim:
             kernarg_bytes=len(kernarg),
             max_instructions=max_instructions,
             order=order,
+            landing=landing,
+            seed=seed,
         )
         stats = _Stats()
         status = self._lib.tessera_sim_launch(c.c_void_p(found), c.byref(args), c.byref(stats))

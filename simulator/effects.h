@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// What an instruction reads and writes beside memory: ranges of registers, explicit operands and implicit ones.
+#pragma once
+
+#include "decode.h"
+
+struct sim_wave;
+struct sim_code;
+
+enum sim_file {
+    SIM_FILE_VECTOR, // VGPRs from 0, AGPRs from SIM_VGPRS
+    SIM_FILE_SCALAR, // as struct sim_operand has them: VCC, M0 and EXEC among them
+    SIM_FILE_SCC,
+    SIM_FILE_MODE,
+};
+
+enum sim_access {
+    SIM_READS = 1,
+    SIM_WRITES = 2,
+    SIM_ALL_LANES = 4, // vectors: EXEC does not choose the lanes
+    SIM_PARTLY = 8,    // a write that leaves bits of the registers as they were
+};
+
+struct sim_effect {
+    uint8_t slot;   // enum sim_slot of the operand; SIM_SLOTS: implicit
+    uint8_t file;   // enum sim_file
+    uint8_t access; // enum sim_access
+    uint8_t count;  // registers
+    uint16_t first;
+};
+
+// The unit of the compute unit that runs an instruction.
+enum sim_unit {
+    SIM_UNIT_SCALAR, // ALU, branches and what steers a wave
+    SIM_UNIT_SCALAR_MEMORY,
+    SIM_UNIT_VALU,
+    SIM_UNIT_MATRIX,
+    SIM_UNIT_MEMORY, // MUBUF, MTBUF, GLOBAL, SCRATCH
+    SIM_UNIT_FLAT,   // memory or LDS
+    SIM_UNIT_LDS,
+};
+
+enum { SIM_MAX_EFFECTS = 14 };
+
+struct sim_effects {
+    uint8_t unit; // enum sim_unit
+    uint8_t count;
+    bool to_lds; // a load that passes registers by
+    struct sim_effect list[SIM_MAX_EFFECTS];
+};
+
+// Finds the effects of a decoded instruction.
+void tessera_sim_find_effects(const struct sim_code *code, struct sim_effects *effects);
+
+// The first register of a range as `wave` runs the instruction: M0 moves it where VGPR indexing is on.
+unsigned tessera_sim_effect_first(const struct sim_wave *wave, const struct sim_code *code,
+                                  const struct sim_effect *effect);
+
+// The lanes of a vector range that the instruction of `wave` touches.
+uint64_t tessera_sim_effect_lanes(const struct sim_wave *wave, const struct sim_code *code,
+                                  const struct sim_effect *effect);
