@@ -86,19 +86,24 @@ INLINE vf v_if_equal(vf a, vf b, vf then, vf otherwise) {
 // x[r] lane c becomes x[c] lane r.
 INLINE void v_transpose(vf x[LANES]) {
     __m256 t[8];
-    UNROLL for (int i = 0; i < 8; i += 2) {
+    UNROLL
+    for (int i = 0; i < 8; i += 2) {
         t[i] = _mm256_unpacklo_ps(x[i], x[i + 1]);
         t[i + 1] = _mm256_unpackhi_ps(x[i], x[i + 1]);
     }
-    UNROLL for (int i = 0; i < 8; i += 4) UNROLL for (int h = 0; h < 2; h++) {
+    UNROLL
+    for (int i = 0; i < 8; i += 4) UNROLL
+    for (int h = 0; h < 2; h++) {
         x[i + 2 * h] = _mm256_shuffle_ps(t[i + h], t[i + 2 + h], 0x44);
         x[i + 2 * h + 1] = _mm256_shuffle_ps(t[i + h], t[i + 2 + h], 0xee);
     }
-    UNROLL for (int i = 0; i < 4; i++) {
+    UNROLL
+    for (int i = 0; i < 4; i++) {
         t[i] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x20);
         t[i + 4] = _mm256_permute2f128_ps(x[i], x[i + 4], 0x31);
     }
-    UNROLL for (int i = 0; i < 8; i++) x[i] = t[i];
+    UNROLL
+    for (int i = 0; i < 8; i++) x[i] = t[i];
 }
 
 // products: acc + a * b with a one fp32 word of memory for all lanes

@@ -73,22 +73,27 @@ INLINE vf v_if_equal(vf a, vf b, vf then, vf otherwise) {
 // x[r] lane c becomes x[c] lane r.
 INLINE void v_transpose(vf x[LANES]) {
     __m512 t[16];
-    UNROLL for (int i = 0; i < 16; i += 2) {
+    UNROLL
+    for (int i = 0; i < 16; i += 2) {
         t[i] = _mm512_unpacklo_ps(x[i], x[i + 1]);
         t[i + 1] = _mm512_unpackhi_ps(x[i], x[i + 1]);
     }
-    UNROLL for (int i = 0; i < 16; i += 4) UNROLL for (int h = 0; h < 2; h++) {
+    UNROLL
+    for (int i = 0; i < 16; i += 4) UNROLL
+    for (int h = 0; h < 2; h++) {
         __m512d a = _mm512_castps_pd(t[i + h]), b = _mm512_castps_pd(t[i + 2 + h]);
         x[i + 2 * h] = _mm512_castpd_ps(_mm512_unpacklo_pd(a, b));
         x[i + 2 * h + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(a, b));
     }
-    UNROLL for (int i = 0; i < 4; i++) {
+    UNROLL
+    for (int i = 0; i < 4; i++) {
         t[i] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0x88);
         t[i + 4] = _mm512_shuffle_f32x4(x[i], x[i + 4], 0xdd);
         t[i + 8] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0x88);
         t[i + 12] = _mm512_shuffle_f32x4(x[i + 8], x[i + 12], 0xdd);
     }
-    UNROLL for (int i = 0; i < 8; i++) {
+    UNROLL
+    for (int i = 0; i < 8; i++) {
         x[i] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0x88);
         x[i + 8] = _mm512_shuffle_f32x4(t[i], t[i + 8], 0xdd);
     }

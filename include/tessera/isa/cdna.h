@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+// The words that kernels for CDNA2, 3 and 4 are written in. C11 and HIP (C++17); clang 15 and newer.
+//
+// A wave has 64 lanes. 16-bit floating-point numbers travel as bits, two a word, low half first. Words that touch LDS
+// or memory, and matrix products, are builtins or LLVM intrinsics: the compiler puts in waits and wait states.
+#ifndef TESSERA_ISA_CDNA_H
+#define TESSERA_ISA_CDNA_H
+
+#include "tessera/kernel/fmha_fwd_cdna.h"
+
+#ifdef __HIP__
+#define DEVICE __attribute__((device))
+#define KERNEL extern "C" __attribute__((global))
+#define LDS __attribute__((shared)) static
+#else
+#define DEVICE
+#define KERNEL __attribute__((amdgpu_kernel))
+#define LDS __attribute__((address_space(3), loader_uninitialized)) static
+#endif
+#define INLINE static inline DEVICE __attribute__((always_inline, unused))
+#define WORKGROUP(threads) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
+#define WAVES_PER_SIMD(count) __attribute__((amdgpu_waves_per_eu(count, count)))
+#define UNROLL _Pragma("unroll")
+
+#define GLOBAL __attribute__((address_space(1)))   // memory
+#define SHARED __attribute__((address_space(3)))   // LDS
+#define CONSTANT __attribute__((address_space(4))) // memory that no kernel writes: read by scalar loads
+
+typedef float f32x2 __attribute__((ext_vector_type(2)));
+typedef float f32x4 __attribute__((ext_vector_type(4)));
+typedef float f32x16 __attribute__((ext_vector_type(16)));
+typedef uint32_t u32x2 __attribute__((ext_vector_type(2)));
+typedef uint32_t u32x4 __attribute__((ext_vector_type(4)));
+
+// Functions, since clang's __builtin_bit_cast of a vector's component (v.y, v.hi) takes the vector's first bytes.
+INLINE float AS_F32(uint32_t x) { return __builtin_bit_cast(float, x); }
+INLINE uint32_t AS_U32(float x) { return __builtin_bit_cast(uint32_t, x); }
+
+#define INFINITY_F32 __builtin_inff()
+#define LOG2E 0x1.715476p0f // rounded to fp32
+#define LN2 0x1.62e43p-1f
+
+// ---- lanes and waves
+
+INLINE int lane_id(void) { return (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
+
+// The same value in all lanes, which the compiler then keeps in a scalar register.
+INLINE int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
+INLINE int wave_id(void) { return uniform((int)__builtin_amdgcn_workitem_id_x() >> 6); }
+INLINE int any_lane(int condition) { return __builtin_amdgcn_ballot_w64(condition != 0) != 0; }
+
+// The value of lane l + 32 or l - 32.
+INLINE float other_half(float x) {
+#if __has_builtin(__builtin_amdgcn_permlane32_swap) && defined(__gfx950__)
+    const u32x2 swapped = __builtin_bit_cast(u32x2, __builtin_amdgcn_permlane32_swap(AS_U32(x), AS_U32(x), 0, 0));
+    return AS_F32(lane_id() < 32 ? swapped.y : swapped.x);
+#else
+    return AS_F32(__builtin_amdgcn_ds_bpermute((lane_id() ^ 32) * 4, (int)AS_U32(x)));
+#endif
+}
+
+// Every wave of the workgroup gets here, and sees what others wrote to LDS before.
+INLINE void barrier(void) {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
+}
+
+// ---- memory through buffer resources: what lies past the end reads as zero and is not written
+
+// CDNA ISA, "Buffer Resource Descriptor": word 3 of a raw buffer, 32-bit data format.
+enum { BUFFER_RAW = 0x00027000 };
+
+#if __has_builtin(__builtin_amdgcn_make_buffer_rsrc)
+typedef __amdgpu_buffer_rsrc_t buffer;
+
+INLINE buffer make_buffer(const void *base, uint32_t bytes) {
+    return __builtin_amdgcn_make_buffer_rsrc((void *)base, 0, (int)bytes, BUFFER_RAW);
+}
+INLINE u32x4 buffer_load_16(buffer from, int offset, int uniform_offset) {
+    return __builtin_amdgcn_raw_buffer_load_b128(from, offset, uniform_offset, 0);
+}
+INLINE void buffer_store_8(buffer to, int offset, int uniform_offset, u32x2 x) {
+    __builtin_amdgcn_raw_buffer_store_b64(x, to, offset, uniform_offset, 0);
+}
+INLINE void buffer_store_4(buffer to, int offset, int uniform_offset, float x) {
+    __builtin_amdgcn_raw_buffer_store_b32(AS_U32(x), to, offset, uniform_offset, 0);
+}
+#else
+typedef u32x4 buffer;
+
+DEVICE u32x4 llvm_buffer_load_16(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.v4i32");
+DEVICE void llvm_buffer_store_8(u32x2, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.v2i32");
+DEVICE void llvm_buffer_store_4(uint32_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i32");
+
+INLINE buffer make_buffer(const void *base, uint32_t bytes) {
+    const uint64_t address = (uint64_t)base;
+    const buffer b = {(uint32_t)address, (uint32_t)(address >> 32), bytes, BUFFER_RAW};
+    return b;
+}
+INLINE u32x4 buffer_load_16(buffer from, int offset, int uniform_offset) {
+    return llvm_buffer_load_16(from, offset, uniform_offset, 0);
+}
+INLINE void buffer_store_8(buffer to, int offset, int uniform_offset, u32x2 x) {
+    llvm_buffer_store_8(x, to, offset, uniform_offset, 0);
+}
+INLINE void buffer_store_4(buffer to, int offset, int uniform_offset, float x) {
+    llvm_buffer_store_4(AS_U32(x), to, offset, uniform_offset, 0);
+}
+#endif
+
+// ---- arithmetic
+
+INLINE float exp2_fast(float x) { // within 1 ulp; results below 2^-126 are 0
+#if __has_builtin(__builtin_amdgcn_exp2f)
+    return __builtin_amdgcn_exp2f(x);
+#else
+    return __builtin_exp2f(x);
+#endif
+}
+INLINE float log2_fast(float x) { // within 1 ulp for normal x
+#if __has_builtin(__builtin_amdgcn_logf)
+    return __builtin_amdgcn_logf(x);
+#else
+    return __builtin_log2f(x);
+#endif
+}
+INLINE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); } // within 1 ulp
+
+INLINE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
+INLINE int min_i32(int a, int b) { return a < b ? a : b; }
+INLINE int max_i32(int a, int b) { return a > b ? a : b; }
+
+// ---- 16-bit halves of words
+
+// Bytes 0, 1 (2, 3) of a, then those of b.
+INLINE uint32_t low_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05040100); }
+INLINE uint32_t high_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07060302); }
+
+INLINE uint32_t pack_fp16(float a, float b) { // to nearest even
+    typedef _Float16 half2 __attribute__((ext_vector_type(2)));
+    const half2 h = {(_Float16)a, (_Float16)b};
+    return __builtin_bit_cast(uint32_t, h);
+}
+
+INLINE uint32_t bf16_round(float x) { // bits 16 to 31: to nearest even; NaN stays NaN
+    const uint32_t bits = AS_U32(x), rounded = bits + 0x7fff + (bits >> 16 & 1);
+    return x == x ? rounded : bits | 0x00400000;
+}
+INLINE uint32_t pack_bf16(float a, float b) { return high_halves(bf16_round(a), bf16_round(b)); }
+
+// For numbers of softmax, 0 <= a, b <= 1: halves away from zero, which costs one addition.
+INLINE uint32_t pack_p_fp16(float a, float b) { return pack_fp16(a, b); }
+INLINE uint32_t pack_p_bf16(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
+
+// ---- matrix products
+//
+// c += a b for a of 32 rows x 16, b of 16 x 32 columns. Lane l holds of a: row l % 32, of b: column l % 32, elements
+// 8 (l / 32) .. + 7 of the reduced dimension, in any order that is the same for both; of c: column l % 32, element r is
+// row 8 (r / 4) + 4 (l / 32) + r % 4.
+
+#ifdef __gfx950__
+INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
+    typedef _Float16 half8 __attribute__((ext_vector_type(8)));
+    return __builtin_amdgcn_mfma_f32_32x32x16_f16(__builtin_bit_cast(half8, a), __builtin_bit_cast(half8, b), c, 0, 0,
+                                                  0);
+}
+INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
+    typedef __bf16 bf16x8 __attribute__((ext_vector_type(8)));
+    return __builtin_amdgcn_mfma_f32_32x32x16_bf16(__builtin_bit_cast(bf16x8, a), __builtin_bit_cast(bf16x8, b), c, 0,
+                                                   0, 0);
+}
+#else
+typedef _Float16 half4 __attribute__((ext_vector_type(4)));
+typedef short short4 __attribute__((ext_vector_type(4)));
+INLINE half4 as_half4(u32x2 x) { return __builtin_bit_cast(half4, x); }
+INLINE short4 as_short4(u32x2 x) { return __builtin_bit_cast(short4, x); }
+
+INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
+    c = __builtin_amdgcn_mfma_f32_32x32x8f16(as_half4(a.lo), as_half4(b.lo), c, 0, 0, 0);
+    return __builtin_amdgcn_mfma_f32_32x32x8f16(as_half4(a.hi), as_half4(b.hi), c, 0, 0, 0);
+}
+INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
+    c = __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(as_short4(a.lo), as_short4(b.lo), c, 0, 0, 0);
+    return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(as_short4(a.hi), as_short4(b.hi), c, 0, 0, 0);
+}
+#endif
+
+#endif
