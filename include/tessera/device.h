@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices, the facts that selection reads, and the CPU's threads.
+// Devices, the facts that selection reads, device memory, code objects, drivers, and the CPU's threads.
 #ifndef TESSERA_DEVICE_H
 #define TESSERA_DEVICE_H
 
@@ -32,21 +32,68 @@ typedef struct tessera_device_facts {
     size_t struct_size;         // sizeof(tessera_device_facts)
     uint32_t targets;           // bit t set: runs code for tessera_target t
     int32_t compute_units;      // CPU: processors that this process may use, however many threads are asked for
-    int64_t l1_bytes, l2_bytes; // per compute unit
-    int64_t l3_bytes;           // shared; 0 where there is none
+    int64_t l1_bytes, l2_bytes; // CPU: per compute unit; GPU: 0 (drivers do not tell) and what one die shares
+    int64_t l3_bytes;           // shared; 0 where there is none, or a driver does not tell
+    int64_t lds_bytes;          // GPU: that one workgroup can have; CPU: 0
 } tessera_device_facts;
 
 typedef struct tessera_device tessera_device;
 
-// Opens "cpu" or "auto" ("hip:N", "sim:ARCH", "cuda:N" return TESSERA_ERROR_DEVICE in builds without such instances).
-// "cpu:TARGET", such as "cpu:x86-64-v3", offers only that target's instances and fails where this machine cannot run
-// them. The handle is immutable and may be used by any number of threads at once.
+// Opens a device by its name:
+//   cpu          this machine
+//   cpu:TARGET   this machine with only that target's instances, such as "cpu:x86-64-v3"
+//   hip:N        AMD GPU number N, as the HIP runtime counts them
+//   sim:ARCH     a simulated AMD GPU, such as "sim:gfx942"; features as in "sim:gfx942:sramecc+:xnack-" are read over
+//   auto         the first GPU that has instances in this library, else the CPU
+// ("cuda:N" has no instances yet.) The handle may be used by any number of threads at once. A GPU's code is loaded into
+// it when first used, and no call may be under way when it is closed.
 TESSERA_API tessera_status tessera_device_open(const char *name, tessera_device **out);
 TESSERA_API void tessera_device_close(tessera_device *device); // NULL is allowed
 TESSERA_API const char *tessera_device_name(const tessera_device *device);
 TESSERA_API const tessera_device_facts *tessera_device_get_facts(const tessera_device *device);
 
-// CPU threads. The default is the least of the affinity mask, the cgroup quota and TESSERA_NUM_THREADS; none is started
+// Loads every instance of this library for the device, so that no call on it ever loads anything (CPU: starts the
+// threads). A call that would have to load while its stream captures a graph returns TESSERA_ERROR_NOT_PREPARED.
+TESSERA_API tessera_status tessera_preload(const tessera_device *device);
+
+// ---- Memory of a device, for callers without its SDK. Any memory that the device can reach will do just as well.
+//
+// Copies and fills are done when the function returns. They wait for the device's default stream;
+// tessera_device_synchronize() waits for every stream. No function of this library changes the calling thread's current
+// device: where a GPU is not the current one, it is made so for the length of the call.
+
+TESSERA_API tessera_status tessera_device_malloc(const tessera_device *device, size_t bytes, void **out);
+TESSERA_API tessera_status tessera_device_free(const tessera_device *device, void *memory); // NULL is allowed
+TESSERA_API tessera_status tessera_device_copy_to(const tessera_device *device, void *to, const void *host_from,
+                                                  size_t bytes);
+TESSERA_API tessera_status tessera_device_copy_from(const tessera_device *device, void *host_to, const void *from,
+                                                    size_t bytes);
+TESSERA_API tessera_status tessera_device_set(const tessera_device *device, void *to, int byte, size_t bytes);
+TESSERA_API tessera_status tessera_device_synchronize(const tessera_device *device);
+
+// ---- Code objects that are not part of the library: packs, one file for each operation and target
+
+// Adds a pack, which is read or copied whole and checked. Its code objects are preferred to those of packs that were
+// added before it, and to the library's own; what a device has loaded already stays.
+TESSERA_API tessera_status tessera_load_pack(const char *path);
+TESSERA_API tessera_status tessera_load_pack_memory(const void *pack, size_t bytes);
+
+// ---- Drivers. GPUs are reached through the HIP runtime (libamdhip64, of ROCm 5 to 7), which is opened when the first
+// "hip:N" is: the functions given here; else the file that TESSERA_HIP_LIBRARY names; else a copy that the process has
+// loaded, such as PyTorch's; else the newest that the loader finds. "sim:ARCH" opens libtessera_sim: the file that
+// TESSERA_SIM_LIBRARY names, else the one beside this library, else the one that the loader finds.
+
+typedef void (*tessera_driver_function)(void);
+typedef struct tessera_driver_entry {
+    const char *name; // "hipMalloc"
+    tessera_driver_function function;
+} tessera_driver_entry;
+
+// Devices of `kind` ("hip") that are opened from now on use these functions. None (NULL, 0): a library's again, which
+// is searched for anew.
+TESSERA_API tessera_status tessera_set_driver(const char *kind, const tessera_driver_entry *entries, size_t count);
+
+// ---- CPU threads. The default is the least of the affinity mask, the cgroup quota and TESSERA_NUM_THREADS; none is started
 // before the first call that needs one. tessera_set_num_threads(0) returns to the default. Results never depend on the
 // number.
 TESSERA_API int tessera_num_threads(void);

@@ -143,15 +143,30 @@ INLINE uint32_t pack_fp16(float a, float b) { // to nearest even
     return __builtin_bit_cast(uint32_t, h);
 }
 
-INLINE uint32_t bf16_round(float x) { // bits 16 to 31: to nearest even; NaN stays NaN
+#ifdef __gfx950__
+INLINE uint32_t pack_bf16(float a, float b) { // to nearest even
+    typedef __bf16 bf16x2 __attribute__((ext_vector_type(2)));
+    const bf16x2 x = {(__bf16)a, (__bf16)b};
+    return __builtin_bit_cast(uint32_t, x);
+}
+#else
+INLINE uint32_t bf16_round(float x) { // in bits 16 to 31
     const uint32_t bits = AS_U32(x), rounded = bits + 0x7fff + (bits >> 16 & 1);
     return x == x ? rounded : bits | 0x00400000;
 }
-INLINE uint32_t pack_bf16(float a, float b) { return high_halves(bf16_round(a), bf16_round(b)); }
+INLINE uint32_t pack_bf16(float a, float b) { // to nearest even; NaN stays NaN
+    return high_halves(bf16_round(a), bf16_round(b));
+}
+#endif
 
-// For numbers of softmax, 0 <= a, b <= 1: halves away from zero, which costs one addition.
+// The same for numbers of softmax, 0 <= a, b <= 1 or NaN: where rounding takes arithmetic, halves go away from zero
+// and NaN may become any number (the row's sum is NaN then).
 INLINE uint32_t pack_p_fp16(float a, float b) { return pack_fp16(a, b); }
+#ifdef __gfx950__
+INLINE uint32_t pack_p_bf16(float a, float b) { return pack_bf16(a, b); }
+#else
 INLINE uint32_t pack_p_bf16(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
+#endif
 
 // ---- matrix products
 //

@@ -6,28 +6,30 @@
 #include <stdint.h>
 
 // A workgroup computes bm0 rows of q of one query head and sequence. Grid, in workgroups: x = blocks of q of the
-// longest sequence, y = query heads, z = sequences; a workgroup whose rows lie past its sequence's end does nothing.
+// longest sequence, the last block first, since under a mask it tends to see the most keys; y = query heads; z =
+// sequences. A workgroup whose rows lie past its sequence's end does nothing.
 // Device code includes this header too: only fixed-size types, and pointers that are 8 bytes on both sides.
 struct tessera_fmha_fwd_cdna_args {
     const void *q, *k, *v;
     void *o;
     float *lse; // NULL: not asked for
-    // Group mode: seqstart_q != NULL. Logical lengths as tessera/fmha_fwd.h has them; NULL where not given.
+    // Group mode: seqstart_q != NULL, batch strides are 0. Logical lengths as tessera/fmha_fwd.h has them; NULL where
+    // not given.
     const int32_t *seqstart_q, *seqstart_k;
     const int32_t *seqlen_q_of, *seqlen_k_of;
     const int32_t *cu_seqlen_q, *cu_seqlen_k;
-    int64_t stride_q, stride_k, stride_v, stride_o; // elements
+    int64_t stride_q, stride_k, stride_v, stride_o; // elements; a tile's rows span less than 2 GiB
     int64_t nhead_stride_q, nhead_stride_k, nhead_stride_v, nhead_stride_o, nhead_stride_lse;
     int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_o, batch_stride_lse;
     int32_t seqlen_q, seqlen_k; // batch mode
     int32_t group;              // nhead_q / nhead_k
-    float scale_log2;           // scale_s * log2(e)
+    float scale_log2;           // scale_s * log2(e), and not 0: |scale_log2| >= FLT_MIN
     // Query i sees i - mask_y < j < i + mask_x. mask_y + shift_y * (seqlen_q - seqlen_k) and
     // mask_x - shift_x * (seqlen_q - seqlen_k) are taken; an unbounded side is INT32_MAX / 2 with shift 0.
     int32_t mask_y, mask_x;
     int32_t shift_y, shift_x;
     int32_t min_seqlen_q; // sequences with seqlen_q <= this are left untouched; -1: none
-    int32_t reserved;
+    int32_t blocks_q;     // of the grid
 };
 
 #endif
