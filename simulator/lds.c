@@ -6,6 +6,7 @@
 #include "narrow.h"
 #include "semantics.h"
 #include "vector.h"
+#include "vector_memory.h"
 
 uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes) {
     struct sim_group *group = wave->group;
@@ -13,6 +14,12 @@ uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
                         "LDS address %u, %u bytes, but the workgroup has %u", address, bytes, group->lds_bytes);
     return NULL;
+}
+
+// AMD's documents say M0[15:0]; gfx950's LDS needs more bits, and its compilers put whole addresses into M0.
+uint32_t tessera_sim_m0_address(const struct sim_wave *wave) {
+    const uint32_t mask = wave->group->launch->sim->arch == SIM_GFX950 ? 0xffffff : 0xffff;
+    return wave->sgpr[SIM_M0] & mask;
 }
 
 // detail of a row, beside what narrow.h has

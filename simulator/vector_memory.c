@@ -1,22 +1,11 @@
 // SPDX-License-Identifier: MIT
-// FLAT, GLOBAL, SCRATCH and MUBUF: where each lane's access goes, loads, stores, loads to LDS and atomics.
-#include "internal.h"
+// FLAT, GLOBAL, SCRATCH and MUBUF: loads, stores, loads to LDS and atomics.
+#include "vector_memory.h"
 
 #include "atomics.h"
 #include "narrow.h"
 #include "semantics.h"
 #include "vector.h"
-
-enum space { MEMORY, LDS, PRIVATE, NOWHERE };
-
-// One lane's access.
-struct place {
-    enum space space;
-    uint64_t address;   // in LDS and scratch: the offset
-    uint32_t reachable; // bytes within the buffer's bounds; others load as 0 and are not stored
-};
-
-enum { EVERYTHING = 16 };
 
 // detail of a row, beside what narrow.h has
 enum {
@@ -24,133 +13,6 @@ enum {
     ATOMIC = 1 << 9, // enum sim_atomic above
     ATOMIC_SHIFT = 16,
 };
-
-// ---- addresses
-
-// Scalar parts of a wave's addresses, and the registers of its lanes' parts.
-struct addressing {
-    const uint32_t *low, *high; // NULL: none
-    uint64_t base;
-    int64_t offset;
-};
-
-static const uint32_t zeros[SIM_LANES];
-
-static struct place place_in_memory(uint64_t address) { return (struct place){MEMORY, address, EVERYTHING}; }
-
-static bool flat_addressing(struct sim_wave *wave, const struct sim_inst *inst, struct addressing *out) {
-    const struct sim_operand *address = &inst->op[SIM_ADDR], *base = &inst->op[SIM_BASE];
-    *out = (struct addressing){zeros, zeros, 0, inst->offset};
-    if (base->kind != SIM_ABSENT) out->base = tessera_sim_read_scalar(wave, base);
-    if (address->kind == SIM_ABSENT) return true;
-    sim_vgpr *registers = tessera_sim_registers(wave, address, address->bits > 32 ? 2 : 1);
-    if (!registers) return false;
-    out->low = registers[0];
-    if (address->bits > 32) out->high = registers[1];
-    return true;
-}
-
-static uint64_t flat_sum(const struct addressing *from, int lane) {
-    return from->base + (from->low[lane] | (uint64_t)from->high[lane] << 32) + (uint64_t)from->offset;
-}
-
-static void flat_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
-    struct addressing from;
-    if (!flat_addressing(wave, inst, &from)) return;
-    for (int lane = 0; lane < SIM_LANES; lane++) {
-        const uint64_t address = flat_sum(&from, lane);
-        const uint64_t aperture = address >> SIM_APERTURE_SHIFT << SIM_APERTURE_SHIFT;
-        places[lane] = place_in_memory(address);
-        if (inst->format == SIM_FLAT && aperture == SIM_SHARED_APERTURE)
-            places[lane] = (struct place){LDS, (uint32_t)address, EVERYTHING};
-        if (inst->format == SIM_FLAT && aperture == SIM_PRIVATE_APERTURE)
-            places[lane] = (struct place){PRIVATE, (uint32_t)address, EVERYTHING};
-    }
-}
-
-static void scratch_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
-    struct addressing from;
-    if (!flat_addressing(wave, inst, &from)) return;
-    for (int lane = 0; lane < SIM_LANES; lane++)
-        places[lane] = (struct place){PRIVATE, (uint32_t)flat_sum(&from, lane), EVERYTHING};
-}
-
-// A buffer's descriptor, taken apart.
-struct buffer {
-    uint64_t base;
-    uint32_t stride, records, index_stride;
-    bool swizzle, add_lane;
-};
-
-static struct buffer read_buffer(const uint32_t *words) {
-    return (struct buffer){
-        .base = words[0] | (uint64_t)(words[1] & 0xffff) << 32,
-        .stride = words[1] >> 16 & 0x3fff,
-        .swizzle = words[1] >> 31,
-        .records = words[2],
-        .index_stride = 8u << (words[3] >> 21 & 3),
-        .add_lane = words[3] >> 23 & 1,
-    };
-}
-
-// Swizzled: `index_stride` indices lie side by side, word by word.
-static uint64_t swizzled(const struct buffer *buffer, uint64_t index, uint64_t offset) {
-    const uint64_t group = index / buffer->index_stride, member = index % buffer->index_stride;
-    return (group * buffer->stride + (offset & ~UINT64_C(3))) * buffer->index_stride + member * 4 + (offset & 3);
-}
-
-static struct place buffer_place(const struct buffer *buffer, uint64_t index, uint64_t offset, uint64_t scalar) {
-    struct place place = place_in_memory(buffer->base + scalar);
-    if (buffer->swizzle) {
-        place.address += swizzled(buffer, index, offset);
-        return place; // its users keep their own bounds: this is how scratch is reached
-    }
-    place.address += index * buffer->stride + offset;
-    if (buffer->stride) {
-        if (index >= buffer->records) place.reachable = 0;
-        return place;
-    }
-    const int64_t left = (int64_t)buffer->records - (int64_t)scalar - (int64_t)offset;
-    if (left < EVERYTHING) place.reachable = left < 0 ? 0 : (uint32_t)left;
-    return place;
-}
-
-static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
-    const struct sim_operand *address = &inst->op[SIM_ADDR];
-    const unsigned base = inst->op[SIM_BASE].index, count = (unsigned)inst->idxen + inst->offen;
-    if (inst->op[SIM_BASE].kind != SIM_SGPR || base + 4 > SIM_SGPRS) {
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "a buffer descriptor that is not in SGPRs");
-        return;
-    }
-    const struct buffer buffer = read_buffer(&wave->sgpr[base]);
-    sim_vgpr *registers = count ? tessera_sim_registers(wave, address, count) : NULL;
-    if (count && !registers) return;
-    const uint32_t *indices = inst->idxen ? registers[0] : zeros;
-    const uint32_t *offsets = inst->offen ? registers[inst->idxen] : zeros;
-    const uint64_t scalar =
-        inst->op[SIM_OFFSET].kind == SIM_ABSENT ? 0 : (uint32_t)tessera_sim_read_scalar(wave, &inst->op[SIM_OFFSET]);
-    for (int lane = 0; lane < SIM_LANES; lane++)
-        places[lane] = buffer_place(&buffer, (uint64_t)indices[lane] + (buffer.add_lane ? (unsigned)lane : 0),
-                                    (uint64_t)offsets[lane] + (uint64_t)inst->offset, scalar);
-}
-
-static bool find_places(struct sim_wave *wave, const struct sim_inst *inst, struct place *places) {
-    switch (inst->format) {
-    case SIM_FLAT:
-    case SIM_GLOBAL:
-        flat_places(wave, inst, places);
-        break;
-    case SIM_SCRATCH:
-        scratch_places(wave, inst, places);
-        break;
-    case SIM_MUBUF:
-        buffer_places(wave, inst, places);
-        break;
-    default:
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "this format's addresses");
-    }
-    return wave->state == SIM_RUNNING;
-}
 
 // ---- one lane
 
@@ -181,15 +43,15 @@ static bool copy_scratch(struct sim_wave *wave, int lane, uint64_t offset, uint8
 }
 
 // The host's address of `bytes` of memory or LDS; NULL after a fault.
-static uint8_t *touch(struct sim_wave *wave, int lane, const struct place *place, uint32_t bytes, bool store) {
-    if (place->space == LDS) return tessera_sim_lds(wave, lane, (uint32_t)place->address, bytes);
+static uint8_t *touch(struct sim_wave *wave, int lane, const struct sim_place *place, uint32_t bytes, bool store) {
+    if (place->space == SIM_LDS) return tessera_sim_lds(wave, lane, (uint32_t)place->address, bytes);
     return tessera_sim_may_touch(wave, lane, place->address, bytes, store) ? (uint8_t *)(uintptr_t)place->address
                                                                            : NULL;
 }
 
-static bool copy(struct sim_wave *wave, int lane, const struct place *place, uint8_t *bytes, uint32_t count,
-                 bool store) {
-    if (place->space == PRIVATE) return copy_scratch(wave, lane, place->address, bytes, count, store);
+bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *place, uint8_t *bytes, uint32_t count,
+                      bool store) {
+    if (place->space == SIM_PRIVATE) return copy_scratch(wave, lane, place->address, bytes, count, store);
     if (place->reachable < count) {
         if (!store) memset(bytes, 0, count);
         count = place->reachable & ~3u; // whole words of what is asked for
@@ -203,14 +65,14 @@ static bool copy(struct sim_wave *wave, int lane, const struct place *place, uin
 // ---- loads and stores
 
 // All active lanes in one allocation: no more to be asked of any of them.
-static bool load_fast(struct sim_wave *wave, const struct place *places, uint32_t bytes, sim_vgpr *registers) {
+static bool load_fast(struct sim_wave *wave, const struct sim_place *places, uint32_t bytes, sim_vgpr *registers) {
     const uint64_t exec = sim_exec(wave);
     const struct sim_range range = wave->range;
     uint64_t outside = 0;
     if (bytes & 3 || range.bytes < bytes || exec != UINT64_MAX) return false;
     for (int lane = 0; lane < SIM_LANES; lane++)
         outside |= (uint64_t)(places[lane].address - range.base > range.bytes - bytes) |
-                   (uint64_t)(places[lane].space != MEMORY) | (uint64_t)(places[lane].reachable < bytes);
+                   (uint64_t)(places[lane].space != SIM_MEMORY) | (uint64_t)(places[lane].reachable < bytes);
     if (outside) return false;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         const uint8_t *host = (const uint8_t *)(uintptr_t)places[lane].address;
@@ -222,15 +84,15 @@ static bool load_fast(struct sim_wave *wave, const struct place *places, uint32_
 static void load(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
     const uint64_t exec = sim_exec(wave);
-    struct place places[SIM_LANES];
+    struct sim_place places[SIM_LANES];
     if (exec == 0) return;
     sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_DST], words);
-    if (!registers || !find_places(wave, &code->inst, places)) return;
+    if (!registers || !tessera_sim_find_places(wave, &code->inst, bytes, places)) return;
     if (load_fast(wave, places, bytes, registers)) return;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint32_t data[4] = {0};
         if (!(exec >> lane & 1)) continue;
-        if (!copy(wave, lane, &places[lane], (uint8_t *)data, bytes, false)) return;
+        if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)data, bytes, false)) return;
         data[0] = merge(code->detail, registers[0][lane], extend(code->detail, data[0]));
         for (uint32_t k = 0; k < words; k++) registers[k][lane] = data[k];
     }
@@ -239,30 +101,34 @@ static void load(struct sim_wave *wave, const struct sim_code *code) {
 static void store(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
     const uint64_t exec = sim_exec(wave);
-    struct place places[SIM_LANES];
+    struct sim_place places[SIM_LANES];
     if (exec == 0) return;
     sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words);
-    if (!registers || !find_places(wave, &code->inst, places)) return;
+    if (!registers || !tessera_sim_find_places(wave, &code->inst, bytes, places)) return;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint32_t data[4];
         if (!(exec >> lane & 1)) continue;
         for (uint32_t k = 0; k < words; k++) data[k] = registers[k][lane];
         if (code->detail & D16_HIGH) data[0] >>= 16;
-        if (!copy(wave, lane, &places[lane], (uint8_t *)data, bytes, true)) return;
+        if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)data, bytes, true)) return;
     }
 }
 
-// Loads that pass registers by: lane after lane, from M0 and the instruction's offset on.
+uint32_t tessera_sim_lds_target(const struct sim_wave *wave, const struct sim_inst *inst) {
+    return tessera_sim_m0_address(wave) + (uint32_t)inst->offset;
+}
+
+// Loads that pass registers by.
 static void load_to_lds(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, size = bytes < 4 ? 4 : bytes;
     const uint64_t exec = sim_exec(wave);
-    const uint32_t base = (wave->sgpr[SIM_M0] & 0xffffff) + (uint32_t)code->inst.offset;
-    struct place places[SIM_LANES];
-    if (exec == 0 || !find_places(wave, &code->inst, places)) return;
+    const uint32_t base = tessera_sim_lds_target(wave, &code->inst);
+    struct sim_place places[SIM_LANES];
+    if (exec == 0 || !tessera_sim_find_places(wave, &code->inst, bytes, places)) return;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint32_t data[4] = {0};
         if (!(exec >> lane & 1)) continue;
-        if (!copy(wave, lane, &places[lane], (uint8_t *)data, bytes, false)) return;
+        if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)data, bytes, false)) return;
         data[0] = extend(code->detail, data[0]);
         uint8_t *lds = tessera_sim_lds(wave, lane, base + size * (uint32_t)lane, size);
         if (!lds) return;
@@ -285,11 +151,12 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, words = bytes / 4;
     const unsigned operands = what == SIM_ATOMIC_CMPSWAP ? 2 : 1;
     const uint64_t exec = sim_exec(wave);
-    struct place places[SIM_LANES];
+    struct sim_place places[SIM_LANES];
     if (exec == 0) return;
     sim_vgpr *data = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words * operands);
     sim_vgpr *result = old_to->kind == SIM_ABSENT ? NULL : tessera_sim_registers(wave, old_to, words);
-    if (!data || (old_to->kind != SIM_ABSENT && !result) || !find_places(wave, &code->inst, places)) return;
+    if (!data || (old_to->kind != SIM_ABSENT && !result) || !tessera_sim_find_places(wave, &code->inst, bytes, places))
+        return;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint64_t operand[2] = {0}, old = 0, fresh;
         if (!(exec >> lane & 1)) continue;
@@ -300,10 +167,10 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
         }
         for (unsigned k = 0; k < operands; k++)
             operand[k] = words == 1 ? data[k][lane] : data[2 * k][lane] | (uint64_t)data[2 * k + 1][lane] << 32;
-        if (!copy(wave, lane, &places[lane], (uint8_t *)&old, bytes, false)) return;
+        if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)&old, bytes, false)) return;
         fresh = words == 1 ? tessera_sim_atomic32(what, (uint32_t)old, (uint32_t)operand[0], (uint32_t)operand[1])
                            : tessera_sim_atomic64(what, old, operand[0], operand[1]);
-        if (!copy(wave, lane, &places[lane], (uint8_t *)&fresh, bytes, true)) return;
+        if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)&fresh, bytes, true)) return;
         if (result) result[0][lane] = (uint32_t)old;
         if (result && words == 2) result[1][lane] = (uint32_t)(old >> 32);
     }
@@ -329,6 +196,12 @@ static void nothing(struct sim_wave *wave, const struct sim_code *code) {
     }
 #define ATOMIC_ROW(op, what, bytes)                                                                                    \
     { SIM_OP_ATOMIC_##op, atomic, NULL, ATOMIC_DETAIL(what, bytes) }
+#define FORMATS(channels, count)                                                                                       \
+    {SIM_OP_LOAD_FORMAT_##channels, tessera_sim_load_format, NULL, count},                                             \
+        {SIM_OP_STORE_FORMAT_##channels, tessera_sim_store_format, NULL, count},                                       \
+        {SIM_OP_LOAD_FORMAT_D16_##channels, tessera_sim_load_format, NULL, SIM_FORMAT_D16 | (count)}, {                \
+        SIM_OP_STORE_FORMAT_D16_##channels, tessera_sim_store_format, NULL, SIM_FORMAT_D16 | (count)                   \
+    }
 static const struct sim_semantics rows[] = {
     LOAD(UBYTE, 1),
     LOAD(SBYTE, 1 | SIGNED),
@@ -378,6 +251,12 @@ static const struct sim_semantics rows[] = {
     ATOMIC_ROW(ADD_F64, ADD_F, 8),
     ATOMIC_ROW(MIN_F64, MIN_F, 8),
     ATOMIC_ROW(MAX_F64, MAX_F, 8),
+    FORMATS(X, 1),
+    FORMATS(XY, 2),
+    FORMATS(XYZ, 3),
+    FORMATS(XYZW, 4),
+    {SIM_OP_LOAD_FORMAT_D16_HI_X, tessera_sim_load_format, NULL, SIM_FORMAT_D16 | SIM_FORMAT_HIGH | 1},
+    {SIM_OP_STORE_FORMAT_D16_HI_X, tessera_sim_store_format, NULL, SIM_FORMAT_D16 | SIM_FORMAT_HIGH | 1},
     {SIM_OP_WBL2, nothing, NULL, 0},
     {SIM_OP_INV, nothing, NULL, 0},
     {SIM_OP_INVL2, nothing, NULL, 0},

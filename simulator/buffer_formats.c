@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// MTBUF, and the format loads and stores of MUBUF: elements with a data format and a number format.
+// "AMD Instinct MI300 Instruction Set Architecture", chapter "Vector Memory Operations", tables of buffer data formats,
+// number formats and of where an instruction takes them from.
+#include "vector_memory.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "float_formats.h"
+
+enum number { UNORM, SNORM, USCALED, SSCALED, UINT, SINT, RESERVED, FLOAT };
+static const char *const number_names[] = {"unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "reserved", "float"};
+
+enum { CHANNELS = 4, MAX_ELEMENT = 16 };
+
+// Widths of the channels; x stands in the lowest bits.
+static const uint8_t layouts[16][CHANNELS] = {
+    [1] = {8},
+    [2] = {16},
+    [3] = {8, 8},
+    [4] = {32},
+    [5] = {16, 16},
+    [6] = {11, 11, 10}, // 10_11_11: the names count from the top
+    [7] = {10, 11, 11},
+    [8] = {2, 10, 10, 10},
+    [9] = {10, 10, 10, 2},
+    [10] = {8, 8, 8, 8},
+    [11] = {32, 32},
+    [12] = {16, 16, 16, 16},
+    [13] = {32, 32, 32},
+    [14] = {32, 32, 32, 32},
+};
+
+// What dst_sel says of a component: 0, 1, or a channel.
+enum { SELECT_0 = 0, SELECT_1 = 1, SELECT_X = 4 };
+
+struct format {
+    const uint8_t *bits; // of each channel
+    enum number number;
+    uint32_t bytes;           // of an element
+    uint8_t select[CHANNELS]; // of each component
+    bool whole_bytes;         // channels can be stored one by one
+};
+
+static bool has_number(const uint8_t *bits, enum number number) {
+    switch (number) {
+    case FLOAT:
+        return bits[0] >= 16 || bits[0] == 11 || (bits[0] == 10 && bits[1] == 11);
+    case UINT:
+    case SINT:
+        return true;
+    case RESERVED:
+        return false;
+    default:
+        return bits[0] < 32;
+    }
+}
+
+// MTBUF's formats stand in the instruction, and its components are the channels in order; MUBUF's stand in the
+// descriptor.
+static bool read_format(struct sim_wave *wave, const struct sim_inst *inst, struct format *out) {
+    const uint32_t *words = tessera_sim_buffer_descriptor(wave, inst);
+    if (!words) return false;
+    const bool typed = inst->format == SIM_MTBUF;
+    const uint32_t data = typed ? inst->dfmt : words[3] >> 15 & 15, number = typed ? inst->nfmt : words[3] >> 12 & 7;
+    *out = (struct format){.bits = layouts[data], .number = (enum number)number};
+    uint32_t sum = 0;
+    out->whole_bytes = true;
+    for (int i = 0; i < CHANNELS; i++) {
+        sum += out->bits[i];
+        out->whole_bytes &= out->bits[i] % 8 == 0;
+        out->select[i] = typed ? (uint8_t)(SELECT_X + i) : words[3] >> 3 * i & 7;
+    }
+    out->bytes = sum / 8;
+    if (data == 0 && !typed) return true; // no buffer is bound: nothing is in range
+    if (sum != 0 && has_number(out->bits, out->number)) return true;
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "data format %u with number format %s", data,
+                        number_names[number]);
+    return false;
+}
+
+static uint32_t channel_bits(const struct format *format, const uint8_t *element, int channel) {
+    unsigned at = 0;
+    for (int i = 0; i < channel; i++) at += format->bits[i];
+    uint64_t word = 0; // a channel does not cross a word
+    memcpy(&word, element + at / 32 * 4, 4);
+    return (uint32_t)(word >> at % 32 & ((UINT64_C(1) << format->bits[channel]) - 1));
+}
+
+static void set_channel_bits(const struct format *format, uint8_t *element, int channel, uint32_t value) {
+    unsigned at = 0;
+    for (int i = 0; i < channel; i++) at += format->bits[i];
+    uint32_t word;
+    memcpy(&word, element + at / 32 * 4, 4);
+    word |= value << at % 32;
+    memcpy(element + at / 32 * 4, &word, 4);
+}
+
+// Floats of 11 and 10 bits have no sign, five bits of exponent, and infinity.
+static struct sim_small_format unsigned_float(unsigned bits) {
+    return (struct sim_small_format){
+        .exponent_bits = 5, .mantissa_bits = (uint8_t)(bits - 5), .bias = 15, .infinity = true};
+}
+
+static bool is_integer(enum number number) { return number == UINT || number == SINT; }
+
+static inline int32_t sign_extend(uint32_t value, unsigned bits) {
+    return (int32_t)(value << (32 - bits)) >> (32 - bits);
+}
+
+// A channel as a register holds it: an integer or a float of 32 bits.
+static uint32_t decode(enum number number, unsigned bits, uint32_t raw) {
+    const float top = (float)((UINT64_C(1) << bits) - 1), half = (float)((UINT64_C(1) << (bits - 1)) - 1);
+    switch (number) {
+    case UNORM:
+        return sim_bits((float)raw / top);
+    case SNORM: // the lowest code stands for -1 as well
+        return sim_bits(fmaxf((float)sign_extend(raw, bits) / half, -1.0f));
+    case USCALED:
+        return sim_bits((float)raw);
+    case SSCALED:
+        return sim_bits((float)sign_extend(raw, bits));
+    case SINT:
+        return (uint32_t)sign_extend(raw, bits);
+    case FLOAT:
+        if (bits == 16) return sim_bits(sim_half_to_float(raw));
+        if (bits < 16) return sim_bits(sim_small_to_float(unsigned_float(bits), raw));
+        return raw;
+    default:
+        return raw;
+    }
+}
+
+// A float within [low, high], 0 where it is no number, as an integer; `round`: to the nearest, ties to even.
+static int64_t quantize(float value, double low, double high, bool round) {
+    if (value != value) return 0;
+    const double clamped = value < low ? low : value > high ? high : (double)value;
+    return (int64_t)(round ? rint(clamped) : trunc(clamped));
+}
+
+// From a register to a channel. Values out of range become the nearest one that the channel holds. The documents do not
+// name the roundings: normalized values go to the nearest, scaled ones towards zero as conversions to integers do.
+static uint32_t encode(enum number number, unsigned bits, uint32_t value) {
+    const uint32_t mask = (uint32_t)((UINT64_C(1) << bits) - 1);
+    const double top = mask, half = (double)((UINT64_C(1) << (bits - 1)) - 1);
+    const float real = sim_float(value);
+    switch (number) {
+    case UNORM:
+        return (uint32_t)quantize((float)(fmin(fmax((double)real, 0.0), 1.0) * top), 0, top, true);
+    case SNORM:
+        return (uint32_t)quantize((float)(real * half), -half, half, true) & mask;
+    case USCALED:
+        return (uint32_t)quantize(real, 0, top, false);
+    case SSCALED:
+        return (uint32_t)quantize(real, -half - 1, half, false) & mask;
+    case UINT:
+        return value < mask ? value : mask;
+    case SINT: {
+        const int64_t most = (int64_t)half, wanted = (int32_t)value;
+        return (uint32_t)(wanted < -most - 1 ? -most - 1 : wanted > most ? most : wanted) & mask;
+    }
+    case FLOAT:
+        if (bits == 16) return sim_float_to_half(real);
+        if (bits < 16) {
+            const struct sim_small_format small = unsigned_float(bits);
+            return sim_float_to_small(small, real < 0 ? 0.0f : fabsf(real), false) & mask;
+        }
+        return value;
+    default:
+        return value;
+    }
+}
+
+// ---- loads and stores. detail of a row: how many components, and enum sim_format_detail.
+
+static uint32_t component(const struct format *format, const uint8_t *element, uint32_t reachable, int which) {
+    const unsigned select = format->select[which];
+    if (select == SELECT_1) return is_integer(format->number) ? 1 : sim_bits(1.0f);
+    if (select < SELECT_X || reachable < format->bytes) return 0;
+    const int channel = (int)(select - SELECT_X);
+    const unsigned bits = format->bits[channel];
+    return bits ? decode(format->number, bits, channel_bits(format, element, channel)) : 0;
+}
+
+static uint32_t narrow(const struct format *format, uint32_t value) {
+    return is_integer(format->number) ? value & 0xffff : sim_float_to_half(sim_float(value));
+}
+
+static uint32_t widen(const struct format *format, uint32_t half) {
+    if (!is_integer(format->number)) return sim_bits(sim_half_to_float(half));
+    return format->number == SINT ? (uint32_t)(int16_t)half : half;
+}
+
+// An element is in range as a whole or not at all.
+static bool load_element(struct sim_wave *wave, int lane, const struct sim_place *place, const struct format *format,
+                         uint32_t components[CHANNELS]) {
+    uint8_t element[MAX_ELEMENT] = {0};
+    const bool inside = place->reachable >= format->bytes;
+    if (inside && !tessera_sim_copy(wave, lane, place, element, format->bytes, false)) return false;
+    for (int i = 0; i < CHANNELS; i++) components[i] = component(format, element, place->reachable, i);
+    return true;
+}
+
+static void put_halves(sim_vgpr *registers, int lane, uint32_t detail, const struct format *format,
+                       const uint32_t *components) {
+    for (uint32_t i = 0; i < (detail & SIM_FORMAT_COMPONENTS); i++) {
+        const uint32_t half = i + (detail & SIM_FORMAT_HIGH ? 1 : 0), shift = half % 2 * 16;
+        uint32_t *word = &registers[half / 2][lane];
+        *word = (*word & ~(0xffffu << shift)) | narrow(format, components[i]) << shift;
+    }
+}
+
+static bool put_in_lds(struct sim_wave *wave, int lane, const struct sim_inst *inst, uint32_t word) {
+    uint8_t *lds = tessera_sim_lds(wave, lane, tessera_sim_lds_target(wave, inst) + 4 * (uint32_t)lane, 4);
+    if (lds) memcpy(lds, &word, 4);
+    return lds != NULL;
+}
+
+void tessera_sim_load_format(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_inst *inst = &code->inst;
+    const uint32_t count = code->detail & SIM_FORMAT_COMPONENTS, halves = code->detail & SIM_FORMAT_D16;
+    const uint64_t exec = sim_exec(wave);
+    struct sim_place places[SIM_LANES];
+    struct format format;
+    if (exec == 0) return;
+    sim_vgpr *registers =
+        inst->lds ? NULL : tessera_sim_registers(wave, &inst->op[SIM_DST], halves ? (count + 1) / 2 : count);
+    if ((!inst->lds && !registers) || !read_format(wave, inst, &format)) return;
+    if (!tessera_sim_find_places(wave, inst, format.bytes, places)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint32_t components[CHANNELS];
+        if (!(exec >> lane & 1)) continue;
+        if (!load_element(wave, lane, &places[lane], &format, components)) return;
+        if (inst->lds) {
+            if (!put_in_lds(wave, lane, inst, components[0])) return;
+        } else if (halves) {
+            put_halves(registers, lane, code->detail, &format, components);
+        } else {
+            for (uint32_t i = 0; i < count; i++) registers[i][lane] = components[i];
+        }
+    }
+}
+
+// How many bytes of an element a store of `count` components writes: channels that it does not name stay as they are
+// where they are bytes of their own, and become 0 where they share bytes with others.
+static uint32_t stored_bytes(const struct format *format, uint32_t count) {
+    uint32_t bits = 0;
+    if (!format->whole_bytes) return format->bytes;
+    for (uint32_t i = 0; i < count; i++) bits += format->bits[i];
+    return bits / 8;
+}
+
+// What dst_sel does to stores is not documented beyond the order of channels as it is.
+static bool is_in_order(struct sim_wave *wave, const struct format *format) {
+    for (int i = 0; i < CHANNELS && format->bits[i]; i++) {
+        if (format->select[i] == SELECT_X + i) continue;
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0,
+                            "a store of which dst_sel moves the channels: component %d is %u", i, format->select[i]);
+        return false;
+    }
+    return true;
+}
+
+void tessera_sim_store_format(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_inst *inst = &code->inst;
+    const uint32_t count = code->detail & SIM_FORMAT_COMPONENTS, halves = code->detail & SIM_FORMAT_D16;
+    const uint64_t exec = sim_exec(wave);
+    struct sim_place places[SIM_LANES];
+    struct format format;
+    if (exec == 0) return;
+    sim_vgpr *registers = tessera_sim_registers(wave, &inst->op[SIM_DATA], halves ? (count + 1) / 2 : count);
+    if (!registers || !read_format(wave, inst, &format) || !is_in_order(wave, &format)) return;
+    if (!tessera_sim_find_places(wave, inst, format.bytes, places)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        uint8_t element[MAX_ELEMENT] = {0};
+        if (!(exec >> lane & 1) || places[lane].reachable < format.bytes) continue;
+        for (uint32_t i = 0; i < count && format.bits[i]; i++) {
+            const uint32_t half = i + (code->detail & SIM_FORMAT_HIGH ? 1 : 0);
+            const uint32_t value =
+                halves ? widen(&format, registers[half / 2][lane] >> half % 2 * 16 & 0xffff) : registers[i][lane];
+            set_channel_bits(&format, element, (int)i, encode(format.number, format.bits[i], value));
+        }
+        if (!tessera_sim_copy(wave, lane, &places[lane], element, stored_bytes(&format, count), true)) return;
+    }
+}

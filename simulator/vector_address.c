@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// Where the lanes of FLAT, GLOBAL, SCRATCH, MUBUF and MTBUF instructions find their data.
+#include "vector_memory.h"
+
+enum { EVERYTHING = 16 }; // the bytes of the widest access
+
+// Scalar parts of a wave's addresses, and the registers of its lanes' parts.
+struct addressing {
+    const uint32_t *low, *high;
+    uint64_t base;
+    int64_t offset;
+};
+
+static const uint32_t zeros[SIM_LANES];
+
+static struct sim_place place_in_memory(uint64_t address) {
+    return (struct sim_place){SIM_MEMORY, address, EVERYTHING};
+}
+
+static bool flat_addressing(struct sim_wave *wave, const struct sim_inst *inst, struct addressing *out) {
+    const struct sim_operand *address = &inst->op[SIM_ADDR], *base = &inst->op[SIM_BASE];
+    *out = (struct addressing){zeros, zeros, 0, inst->offset};
+    if (base->kind != SIM_ABSENT) out->base = tessera_sim_read_scalar(wave, base);
+    if (address->kind == SIM_ABSENT) return true;
+    sim_vgpr *registers = tessera_sim_registers(wave, address, address->bits > 32 ? 2 : 1);
+    if (!registers) return false;
+    out->low = registers[0];
+    if (address->bits > 32) out->high = registers[1];
+    return true;
+}
+
+static uint64_t flat_sum(const struct addressing *from, int lane) {
+    return from->base + (from->low[lane] | (uint64_t)from->high[lane] << 32) + (uint64_t)from->offset;
+}
+
+static void flat_places(struct sim_wave *wave, const struct sim_inst *inst, struct sim_place *places) {
+    struct addressing from;
+    if (!flat_addressing(wave, inst, &from)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const uint64_t address = flat_sum(&from, lane);
+        const uint64_t aperture = address >> SIM_APERTURE_SHIFT << SIM_APERTURE_SHIFT;
+        places[lane] = place_in_memory(address);
+        if (inst->format == SIM_FLAT && aperture == SIM_SHARED_APERTURE)
+            places[lane] = (struct sim_place){SIM_LDS, (uint32_t)address, EVERYTHING};
+        if (inst->format == SIM_FLAT && aperture == SIM_PRIVATE_APERTURE)
+            places[lane] = (struct sim_place){SIM_PRIVATE, (uint32_t)address, EVERYTHING};
+    }
+}
+
+static void scratch_places(struct sim_wave *wave, const struct sim_inst *inst, struct sim_place *places) {
+    struct addressing from;
+    if (!flat_addressing(wave, inst, &from)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++)
+        places[lane] = (struct sim_place){SIM_PRIVATE, (uint32_t)flat_sum(&from, lane), EVERYTHING};
+}
+
+// ---- buffers: "AMD Instinct MI300 Instruction Set Architecture", sections "Buffer Addressing" and "Range Checking"
+
+// A buffer's descriptor, taken apart, with what the instruction adds for all lanes.
+struct buffer {
+    uint64_t base; // with the scalar offset
+    uint64_t limit;
+    uint32_t stride, index_stride;
+    bool swizzle, add_lane;
+    bool by_index; // the limit counts indices, not bytes
+};
+
+const uint32_t *tessera_sim_buffer_descriptor(struct sim_wave *wave, const struct sim_inst *inst) {
+    const unsigned base = inst->op[SIM_BASE].index;
+    if (inst->op[SIM_BASE].kind == SIM_SGPR && base + 4 <= SIM_SGPRS) return &wave->sgpr[base];
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "a buffer descriptor that is not in SGPRs");
+    return NULL;
+}
+
+// The documents count in strides where a buffer is swizzled; drivers (Mesa's of the same hardware family) know that
+// GFX9 does where the instruction has an index. The two agree on scratch, on raw buffers and on swizzled ones with
+// idxen.
+static struct buffer read_buffer(const uint32_t *words, const struct sim_inst *inst, uint32_t scalar) {
+    const uint32_t format = words[3] >> 15 & 15;
+    struct buffer buffer = {
+        .base = (words[0] | (uint64_t)(words[1] & 0xffff) << 32) + scalar,
+        .stride = words[1] >> 16 & 0x3fff,
+        .swizzle = words[1] >> 31,
+        .index_stride = 8u << (words[3] >> 21 & 3),
+        .add_lane = words[3] >> 23 & 1,
+    };
+    if (buffer.add_lane) buffer.stride |= format << 14; // these bits are the stride's then
+    buffer.by_index = inst->idxen && buffer.stride != 0;
+    if (buffer.by_index)
+        buffer.limit = words[2];
+    else
+        buffer.limit = words[2] > scalar ? words[2] - scalar : 0;
+    if (format == 0 && !buffer.add_lane) buffer.limit = 0; // an invalid data format: no buffer is bound
+    return buffer;
+}
+
+// Swizzled: `index_stride` indices lie side by side, word by word.
+static uint64_t swizzled(const struct buffer *buffer, uint64_t index, uint64_t offset) {
+    const uint64_t group = index / buffer->index_stride, member = index % buffer->index_stride;
+    return (group * buffer->stride + (offset & ~UINT64_C(3))) * buffer->index_stride + member * 4 + (offset & 3);
+}
+
+static struct sim_place buffer_place(const struct buffer *buffer, uint64_t index, uint64_t offset) {
+    const uint64_t at = buffer->swizzle ? swizzled(buffer, index, offset) : index * buffer->stride + offset;
+    struct sim_place place = place_in_memory(buffer->base + at);
+    const uint64_t place_in_buffer = buffer->by_index ? index : at;
+    if (place_in_buffer >= buffer->limit)
+        place.reachable = 0;
+    else if (!buffer->by_index && buffer->limit - at < EVERYTHING)
+        place.reachable = (uint32_t)(buffer->limit - at);
+    return place;
+}
+
+static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, uint32_t bytes,
+                          struct sim_place *places) {
+    const struct sim_operand *address = &inst->op[SIM_ADDR];
+    const unsigned count = (unsigned)inst->idxen + inst->offen;
+    const uint32_t *words = tessera_sim_buffer_descriptor(wave, inst);
+    sim_vgpr *registers = count ? tessera_sim_registers(wave, address, count) : NULL;
+    if (!words || (count && !registers)) return;
+    const uint32_t scalar =
+        inst->op[SIM_OFFSET].kind == SIM_ABSENT ? 0 : (uint32_t)tessera_sim_read_scalar(wave, &inst->op[SIM_OFFSET]);
+    const struct buffer buffer = read_buffer(words, inst, scalar);
+    const uint32_t *indices = inst->idxen ? registers[0] : zeros;
+    const uint32_t *offsets = inst->offen ? registers[inst->idxen] : zeros;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const uint64_t offset = (uint64_t)offsets[lane] + (uint64_t)inst->offset;
+        if (buffer.swizzle && (offset & 3) + bytes > 4) {
+            // Its words lie apart, and the documents do not say which of them such an access reaches.
+            tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, lane, 0,
+                                "%u bytes at offset %llu of a swizzled buffer: across a word", bytes,
+                                (unsigned long long)offset);
+            return;
+        }
+        places[lane] = buffer_place(&buffer, (uint64_t)indices[lane] + (buffer.add_lane ? (unsigned)lane : 0), offset);
+    }
+}
+
+bool tessera_sim_find_places(struct sim_wave *wave, const struct sim_inst *inst, uint32_t bytes,
+                             struct sim_place *places) {
+    switch (inst->format) {
+    case SIM_FLAT:
+    case SIM_GLOBAL:
+        flat_places(wave, inst, places);
+        break;
+    case SIM_SCRATCH:
+        scratch_places(wave, inst, places);
+        break;
+    case SIM_MUBUF:
+    case SIM_MTBUF:
+        buffer_places(wave, inst, bytes, places);
+        break;
+    default:
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "this format's addresses");
+    }
+    return wave->state == SIM_RUNNING;
+}
