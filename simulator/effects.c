@@ -182,9 +182,11 @@ void tessera_sim_find_effects(const struct sim_code *code, struct sim_effects *e
 unsigned tessera_sim_effect_first(const struct sim_wave *wave, const struct sim_code *code,
                                   const struct sim_effect *effect) {
     static const int8_t uses[SIM_SLOTS] = {[SIM_SRC0] = 1, [SIM_SRC1] = 2, [SIM_SRC2] = 3, [SIM_DST] = 4};
+    if (effect->file == SIM_FILE_VECTOR && effect->first >= SIM_VGPRS)
+        return effect->first - SIM_VGPRS + wave->first_agpr;
     if (!(wave->mode & SIM_MODE_INDEX) || effect->file != SIM_FILE_VECTOR || !code->lanes) return effect->first;
     const int use = uses[effect->slot] - 1;
-    if (use < 0 || effect->first >= SIM_VGPRS || !(wave->sgpr[SIM_M0] >> (12 + use) & 1)) return effect->first;
+    if (use < 0 || !(wave->sgpr[SIM_M0] >> (12 + use) & 1)) return effect->first;
     return effect->first + (wave->sgpr[SIM_M0] & 0xff);
 }
 

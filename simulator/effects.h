@@ -8,7 +8,7 @@ struct sim_wave;
 struct sim_code;
 
 enum sim_file {
-    SIM_FILE_VECTOR, // VGPRs from 0, AGPRs from SIM_VGPRS
+    SIM_FILE_VECTOR, // VGPRs from 0, AGPRs from SIM_VGPRS; tessera_sim_effect_first() knows where the wave has them
     SIM_FILE_SCALAR, // as struct sim_operand has them: VCC, M0 and EXEC among them
     SIM_FILE_SCC,
     SIM_FILE_MODE,
@@ -52,7 +52,8 @@ struct sim_effects {
 // Finds the effects of a decoded instruction.
 void tessera_sim_find_effects(const struct sim_code *code, struct sim_effects *effects);
 
-// The first register of a range as `wave` runs the instruction: M0 moves it where VGPR indexing is on.
+// The first register of a range as `wave` runs the instruction, vectors as in wave->vgpr: M0 moves it where VGPR
+// indexing is on.
 unsigned tessera_sim_effect_first(const struct sim_wave *wave, const struct sim_code *code,
                                   const struct sim_effect *effect);
 

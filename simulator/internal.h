@@ -176,6 +176,7 @@ struct sim_wave {
     uint32_t mode;         // hwreg MODE
     uint32_t index;        // in the workgroup
     uint32_t vgprs, agprs; // how many exist
+    uint32_t first_agpr;   // in vgpr
     struct sim_group *group;
     const struct sim_code *code; // the instruction that runs
     uint64_t executed;
@@ -187,7 +188,7 @@ struct sim_wave {
     uint32_t sgpr[SIM_SGPRS] __attribute__((aligned(8)));
     uint64_t exec_of_lanes;                                      // EXEC that exec_lanes was made from
     uint32_t exec_lanes[SIM_LANES] __attribute__((aligned(64))); // all ones: active
-    sim_vgpr vgpr[2 * SIM_VGPRS] __attribute__((aligned(64)));   // VGPRs, then AGPRs
+    sim_vgpr vgpr[2 * SIM_VGPRS] __attribute__((aligned(64)));   // one file: AGPRs from first_agpr
 };
 
 // A fault of one workgroup, before it becomes a report.

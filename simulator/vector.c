@@ -24,7 +24,7 @@ sim_vgpr *tessera_sim_registers(struct sim_wave *wave, const struct sim_operand 
                             operand->kind == SIM_AGPR ? 'a' : 'v', first, first + count - 1, exist);
         return NULL;
     }
-    return &wave->vgpr[first + (operand->kind == SIM_AGPR ? SIM_VGPRS : 0)];
+    return &wave->vgpr[first + (operand->kind == SIM_AGPR ? wave->first_agpr : 0)];
 }
 
 const uint32_t *tessera_sim_read_vector(struct sim_wave *wave, const struct sim_operand *operand, unsigned which,

@@ -100,7 +100,7 @@ static void set_vgprs(struct sim_wave *wave) {
 
 void tessera_sim_set_mode(struct sim_wave *wave, uint32_t mode) {
     wave->mode = mode;
-    wave->special_floats = field(mode, 0, 8) != DEFAULT_DENORMS << 4;
+    wave->special_floats = field(mode, 0, 8) != DEFAULT_DENORMS << 4 || mode & SIM_MODE_FP16_OVFL;
 }
 
 static void set_mode(struct sim_wave *wave) {
@@ -120,15 +120,16 @@ static void start_wave(struct sim_group *group, uint32_t index) {
     wave->limit = launch->args->max_instructions ? launch->args->max_instructions : UINT64_MAX;
     wave->scratch_offset = index * SIM_LANES * launch->lane_scratch_bytes;
     wave->scratch = group->scratch + wave->scratch_offset;
-    // Unified registers: what is allocated, cut at the accumulation offset.
+    // One file for VGPRs and AGPRs: VGPRs beyond the accumulation offset are AGPRs by another name. Compilers name
+    // none, hand-written kernels do.
     const uint32_t allocated = 8 * (field(descriptor->compute_pgm_rsrc1, 0, 6) + 1);
     const uint32_t split = 4 * (field(descriptor->compute_pgm_rsrc3, 0, 6) + 1);
-    wave->vgprs = allocated < split ? allocated : split;
-    wave->agprs = allocated - wave->vgprs;
+    wave->first_agpr = split;
+    wave->vgprs = allocated < SIM_VGPRS ? allocated : SIM_VGPRS;
+    wave->agprs = allocated < split ? 0 : allocated - split;
     if (wave->agprs > SIM_VGPRS) wave->agprs = SIM_VGPRS;
     memset(wave->sgpr, POISON, sizeof wave->sgpr);
-    memset(wave->vgpr, POISON, wave->vgprs * sizeof *wave->vgpr);
-    memset(wave->vgpr[SIM_VGPRS], POISON, wave->agprs * sizeof *wave->vgpr);
+    memset(wave->vgpr, POISON, allocated * sizeof *wave->vgpr);
     wave->exec_of_lanes = 0;
     memset(wave->exec_lanes, 0, sizeof wave->exec_lanes);
     set_mode(wave);

@@ -85,6 +85,55 @@ def build_device(compiler: Compiler, source: Path, arch: str, flags: list[str], 
     return output.read_bytes()
 
 
+ASSEMBLY = """
+.amdgcn_target "amdgcn-amd-amdhsa--{arch}"
+.text
+.globl kernel
+.p2align 8
+.type kernel,@function
+kernel:
+{text}
+.rodata
+.p2align 6
+.amdhsa_kernel kernel
+  .amdhsa_user_sgpr_kernarg_segment_ptr 1
+  .amdhsa_next_free_vgpr {vgprs}
+  .amdhsa_next_free_sgpr 96
+  .amdhsa_accum_offset {accum_offset}
+  .amdhsa_group_segment_fixed_size {lds}
+  .amdhsa_kernarg_size {kernarg}
+.end_amdhsa_kernel
+.amdgpu_metadata
+amdhsa.version: [1, 2]
+amdhsa.kernels:
+  - .name: kernel
+    .symbol: kernel.kd
+    .kernarg_segment_size: {kernarg}
+    .kernarg_segment_align: 8
+    .group_segment_fixed_size: {lds}
+    .private_segment_fixed_size: 0
+    .wavefront_size: 64
+    .sgpr_count: 96
+    .vgpr_count: {vgprs}
+    .max_flat_workgroup_size: 1024
+.end_amdgpu_metadata
+"""
+
+
+def assemble(
+    text: str, arch: str, output: Path, *, vgprs: int = 64, accum_offset: int = 64, lds: int = 0, kernarg: int = 8
+) -> bytes:
+    """A linked code object with one kernel, `kernel`: its arguments are at s[0:1], its work-item id in v0."""
+    assert ZIGLANG is not None
+    source, made = output.with_suffix(".s"), output.with_suffix(".o")
+    names = {"arch": arch, "vgprs": vgprs, "accum_offset": accum_offset, "lds": lds, "kernarg": kernarg}
+    source.write_text(ASSEMBLY.format(text=text, **names))
+    target = ["--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-mcode-object-version=5"]
+    _run([str(ZIGLANG / "zig"), "clang", "-x", "assembler", *target, "-c", str(source), "-o", str(made)])
+    _run([str(ZIGLANG / "zig"), "ld.lld", "-shared", str(made), "-o", str(output)])
+    return output.read_bytes()
+
+
 def build_host(source: Path, output: Path) -> Path:
     """The same source as a shared library for this machine, with HOST defined."""
     assert ZIGLANG is not None
