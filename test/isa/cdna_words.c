@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// A kernel for each word of the CDNA vocabulary, for test_cdna_words.py. Thread t reads in[t], in[T + t], ... and
+// writes out[t], out[T + t], ..., where T is the number of threads, unless a comment says otherwise.
+#include "tessera/isa/cdna.h"
+
+#define WORD(name) KERNEL WORKGROUP(128) void name(GLOBAL const uint32_t *in, GLOBAL uint32_t *out)
+enum { T = 128 };
+#define THREAD ((int)__builtin_amdgcn_workitem_id_x())
+
+WORD(word_lane_id) {
+    (void)in;
+    out[THREAD] = (uint32_t)lane_id();
+}
+
+WORD(word_wave_id) {
+    (void)in;
+    out[THREAD] = (uint32_t)wave_id();
+}
+
+WORD(word_uniform) { out[THREAD] = (uint32_t)uniform((int)in[THREAD]); }
+
+WORD(word_any_lane) { out[THREAD] = (uint32_t)any_lane((int)in[THREAD]); }
+
+WORD(word_other_half) { out[THREAD] = AS_U32(other_half(AS_F32(in[THREAD]))); }
+
+LDS uint32_t exchange[T];
+
+WORD(word_barrier) { // the other wave's value
+    exchange[THREAD] = in[THREAD];
+    barrier();
+    out[THREAD] = exchange[THREAD ^ 64];
+}
+
+// in: the bytes of the buffer, then 16 bytes for each thread's offset = 4 t.
+WORD(word_buffer_load_16) {
+    const buffer b = make_buffer((const void *)(in + 4), in[0]);
+    const u32x4 x = buffer_load_16(b, 4 * THREAD, 0);
+    for (int i = 0; i < 4; i++) out[4 * THREAD + i] = x[i];
+}
+
+// The buffer is out, of in[0] bytes. Thread t stores t + 1, twice.
+WORD(word_buffer_store_8) {
+    const u32x2 x = {(uint32_t)THREAD + 1, (uint32_t)THREAD + 1};
+    buffer_store_8(make_buffer((const void *)out, in[0]), 8 * THREAD, 0, x);
+}
+
+WORD(word_buffer_store_4) {
+    buffer_store_4(make_buffer((const void *)out, in[0]), 4 * THREAD, 0, AS_F32((uint32_t)THREAD + 1));
+}
+
+#define OF_FLOAT(name)                                                                                                 \
+    WORD(word_##name) { out[THREAD] = AS_U32(name(AS_F32(in[THREAD]))); }
+OF_FLOAT(exp2_fast)
+OF_FLOAT(log2_fast)
+OF_FLOAT(reciprocal)
+
+WORD(word_max_f32) { out[THREAD] = AS_U32(max_f32(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]))); }
+WORD(word_min_i32) { out[THREAD] = (uint32_t)min_i32((int)in[THREAD], (int)in[T + THREAD]); }
+WORD(word_max_i32) { out[THREAD] = (uint32_t)max_i32((int)in[THREAD], (int)in[T + THREAD]); }
+WORD(word_low_halves) { out[THREAD] = low_halves(in[THREAD], in[T + THREAD]); }
+WORD(word_high_halves) { out[THREAD] = high_halves(in[THREAD], in[T + THREAD]); }
+
+#define OF_TWO_FLOATS(name)                                                                                            \
+    WORD(word_##name) { out[THREAD] = name(AS_F32(in[THREAD]), AS_F32(in[T + THREAD])); }
+OF_TWO_FLOATS(pack_fp16)
+OF_TWO_FLOATS(pack_bf16)
+OF_TWO_FLOATS(pack_p_fp16)
+OF_TWO_FLOATS(pack_p_bf16)
+
+// A component of a vector keeps its place.
+WORD(word_component) {
+    const u32x2 x = {in[THREAD], in[T + THREAD]};
+    out[THREAD] = AS_U32(AS_F32(x.y));
+}
+
+// Both waves the same: lane l gives a from words l, T + l, ..., b from words 4 T + l, ..., c from 8 T + l, ...
+#define PRODUCT(name)                                                                                                  \
+    WORD(word_##name) {                                                                                                \
+        u32x4 a, b;                                                                                                    \
+        f32x16 c;                                                                                                      \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            a[i] = in[i * T + THREAD];                                                                                 \
+            b[i] = in[(4 + i) * T + THREAD];                                                                           \
+        }                                                                                                              \
+        for (int i = 0; i < 16; i++) c[i] = AS_F32(in[(8 + i) * T + THREAD]);                                          \
+        c = name(a, b, c);                                                                                             \
+        for (int i = 0; i < 16; i++) out[i * T + THREAD] = AS_U32(c[i]);                                               \
+    }
+PRODUCT(mma_fp16)
+PRODUCT(mma_bf16)

@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: MIT
+"""Every word of the CDNA vocabulary, in the simulator, against a statement of its meaning."""
+
+from __future__ import annotations
+
+import re
+import struct
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test/simulator"))
+
+from sim import ARCHS, Sim, find_library  # noqa: E402
+from toolchain import ZIGLANG  # noqa: E402
+
+SOURCE = ROOT / "test/isa/cdna_words.c"
+T = 128  # threads
+Words = np.ndarray  # of uint32
+Run = Callable[..., Words]
+
+FLAGS = (
+    "-x c -std=c11 --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -nostdinc -O3 -Wall -Wextra -Werror"
+)
+
+
+@pytest.fixture(scope="module", params=ARCHS)
+def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
+    """Runs a word's kernel on one workgroup: words in, `count` words out, which were 0xcdcdcdcd."""
+    library = find_library()
+    if ZIGLANG is None or library is None:
+        pytest.skip("needs the ziglang package and libtessera_sim.so")
+    arch = request.param
+    out = tmp_path_factory.mktemp("cdna_words")
+    zig = str(ZIGLANG / "zig")
+    include = ("-isystem", str(ZIGLANG / "lib/include"), "-I", str(ROOT / "include"))
+    compile_ = [
+        zig,
+        "clang",
+        *FLAGS.split(),
+        f"-mcpu={arch}",
+        *include,
+        "-c",
+        str(SOURCE),
+        "-o",
+        str(out / "a.o"),
+    ]
+    subprocess.run(compile_, check=True)
+    subprocess.run([zig, "ld.lld", "-shared", str(out / "a.o"), "-o", str(out / "a.co")], check=True)
+    with Sim(library, arch) as sim:
+        module = sim.load((out / "a.co").read_bytes())
+
+        def run_word(name: str, words: Words, count: int = T) -> Words:
+            source = sim.upload(np.ascontiguousarray(words, dtype=np.uint32).tobytes())
+            result = sim.upload(b"\xcd" * (4 * count))
+            sim.launch(module, f"word_{name}", (T, 1, 1), (T, 1, 1), struct.pack("=QQ", source, result))
+            answer = np.frombuffer(sim.download(result, 4 * count), np.uint32)
+            sim.free(source)
+            sim.free(result)
+            return answer
+
+        yield run_word
+
+
+def floats(*values: float) -> Words:
+    """Two times T numbers: those given, and random ones of all magnitudes."""
+    rng = np.random.default_rng(7)
+    x = (rng.standard_normal(2 * T) * 2.0 ** rng.integers(-20, 20, 2 * T)).astype(np.float32)
+    x[: len(values)] = values
+    x[T : T + len(values)] = values[::-1]
+    return x
+
+
+def bits(x: Words) -> Words:
+    """The bits of fp32 numbers."""
+    return np.asarray(x, np.float32).view(np.uint32)
+
+
+def numbers(x: Words) -> Words:
+    """The fp32 numbers that bits are."""
+    return x.view(np.float32)
+
+
+def bf16(x: Words) -> Words:
+    """Numbers rounded to bf16, to nearest even, as 16 bits."""
+    u = bits(x).astype(np.uint64)
+    rounded = ((u + 0x7FFF + (u >> 16 & 1)) >> 16).astype(np.uint16)
+    return np.where(np.isnan(x), (u >> 16 | 0x40).astype(np.uint16), rounded)
+
+
+THREADS = np.arange(T, dtype=np.uint32)
+IN = np.random.default_rng(3).integers(0, 2**32, 32 * T, dtype=np.uint32)
+
+
+def test_every_word_has_a_test() -> None:
+    """The vocabulary's functions are those of cdna_words.c, but for what only these are made of."""
+    header = (ROOT / "include/tessera/isa/cdna.h").read_text()
+    words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", header, re.M))
+    helpers = {"AS_F32", "AS_U32", "make_buffer", "as_half4", "as_short4", "bf16_round"}
+    tested = set(
+        re.findall(r"(?:WORD\(word_|OF_FLOAT\(|OF_TWO_FLOATS\(|PRODUCT\()(\w+)\)", SOURCE.read_text())
+    )
+    assert words - helpers == tested - {"component", "name", "##name"}
+
+
+def test_lanes_and_waves(run: Run) -> None:
+    """Numbers, and values that cross lanes."""
+    assert (run("lane_id", IN) == THREADS % 64).all()
+    assert (run("wave_id", IN) == THREADS // 64).all()
+    assert (run("uniform", IN) == IN[THREADS // 64 * 64]).all()
+    one = np.zeros(T, np.uint32)
+    one[100] = 2
+    assert (run("any_lane", one) == THREADS // 64).all()
+    assert (run("other_half", IN) == IN[THREADS ^ 32]).all()
+    assert (run("barrier", IN) == IN[THREADS ^ 64]).all()
+
+
+@pytest.mark.parametrize("size", [0, 4, 100, 508, 512, 515])
+def test_buffers(run: Run, size: int) -> None:
+    """Words wholly within the buffer are read and written, others read as zero and stay."""
+    whole = size // 4
+    data = IN[: 4 + T + 4].copy()
+    data[0] = size
+    loaded = run("buffer_load_16", data, 4 * T).reshape(T, 4)
+    place = THREADS[:, None] + np.arange(4)
+    assert (loaded == np.where(place < whole, data[4 + np.minimum(place, T + 3)], 0)).all()
+    for name, each in (("buffer_store_8", 2), ("buffer_store_4", 1)):
+        stored = run(name, data, 2 * T)
+        index = np.arange(2 * T)
+        assert (stored == np.where((index < whole) & (index < each * T), index // each + 1, 0xCDCDCDCD)).all()
+
+
+@np.errstate(divide="ignore", invalid="ignore")
+def test_functions(run: Run) -> None:
+    """Within an ulp and a bit of the fp64 result, special values exactly."""
+    special = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 127.5, -126.0, 3.0)
+    x = floats(*special)[:T]
+    in_range = np.clip(x, -125, 127)
+    for name, given, want in (
+        ("exp2_fast", in_range, np.exp2(in_range.astype(np.float64))),
+        ("log2_fast", np.abs(x), np.log2(np.maximum(np.abs(x).astype(np.float64), 0))),
+        ("reciprocal", x, 1 / x.astype(np.float64)),
+    ):
+        got = numbers(run(name, bits(given)))
+        close = np.abs(got - want) <= 1.01 * np.spacing(np.abs(want).astype(np.float32)) + 2e-7 * (
+            name == "log2_fast"
+        )
+        assert (close | (got == want) | (np.isnan(got) & np.isnan(want))).all(), name
+    assert numbers(run("exp2_fast", bits(np.full(T, -np.inf)))).tolist() == [0.0] * T
+
+
+def test_extremes(run: Run) -> None:
+    """Maximum and minimum; a NaN loses against a number."""
+    x = floats(np.nan, -np.inf, np.inf, 0.0, 5.0)
+    assert (numbers(run("max_f32", bits(x))) == np.fmax(x[:T], x[T:])).all()
+    signed = IN.view(np.int32)
+    assert (run("min_i32", IN).view(np.int32) == np.minimum(signed[:T], signed[T : 2 * T])).all()
+    assert (run("max_i32", IN).view(np.int32) == np.maximum(signed[:T], signed[T : 2 * T])).all()
+
+
+def test_halves(run: Run) -> None:
+    """Halves of words, and rounding to 16 bits."""
+    a, b = IN[:T], IN[T : 2 * T]
+    assert (run("low_halves", IN) == (a & 0xFFFF | b << 16)).all()
+    assert (run("high_halves", IN) == (a >> 16 | b & 0xFFFF0000)).all()
+    assert (run("component", IN) == b).all()
+    x = floats(0.0, -0.0, np.inf, -np.inf, 65520.0, 1.00390625, 1.01171875, 2.0**-25, 3e38)
+    with np.errstate(over="ignore"):
+        half = x.astype(np.float16).view(np.uint16).astype(np.uint32)
+    assert (run("pack_fp16", bits(x)) == (half[:T] | half[T:] << 16)).all()
+    short = bf16(x).astype(np.uint32)
+    assert (run("pack_bf16", bits(x)) == (short[:T] | short[T:] << 16)).all()
+    packed = run("pack_bf16", bits(np.full(2 * T, np.nan)))
+    assert ((packed & 0x7FFF) > 0x7F80).all() and ((packed >> 16 & 0x7FFF) > 0x7F80).all()
+
+
+def test_rounding_of_probabilities(run: Run) -> None:
+    """0 <= p <= 1: to nearest, halves to either side."""
+    p = np.abs(np.random.default_rng(5).random(2 * T)).astype(np.float32)
+    p[:4] = 0.0, 1.0, 2.0**-130, 0.501953125
+    half = run("pack_p_fp16", bits(p))
+    for n, given in ((0, p[:T]), (16, p[T:])):
+        got = (half >> n & 0xFFFF).astype(np.uint16).view(np.float16)
+        assert (got == given.astype(np.float16)).all()
+    short = run("pack_p_bf16", bits(p))
+    for n, given in ((0, p[:T]), (16, p[T:])):
+        got = numbers((short >> n & 0xFFFF) << 16)
+        assert (np.abs(got.astype(np.float64) - given) <= np.maximum(given * 2.0**-8, 2.0**-134)).all()
+        exact = bits(given) & 0xFFFF == 0x8000
+        assert ((bits(got) >> 16 == bf16(given)) | exact).all()
+
+
+@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+def test_products(run: Run, kind: str) -> None:
+    """c + a b, exactly: small integers, so that every order of summing gives the same."""
+    rng = np.random.default_rng(11)
+    a, b = rng.integers(-8, 9, (32, 16)), rng.integers(-8, 9, (16, 32))
+    c = rng.integers(-100, 101, (32, 32))
+    lane = THREADS % 64
+    elements = lane[:, None] // 32 * 8 + np.arange(8)
+
+    def pack(x: Words) -> Words:
+        half = x.astype(np.float16).view(np.uint16) if kind == "fp16" else bf16(x.astype(np.float32))
+        return np.ascontiguousarray(half).view(np.uint32).T  # [4][T]
+
+    element = np.arange(16)
+    row = 8 * (element // 4) + 4 * (lane[:, None] // 32) + element % 4
+    column = (lane % 32)[:, None]
+    given = np.concatenate(
+        [pack(a[column, elements]), pack(b[elements, column]), bits(c[row, column].astype(np.float32)).T]
+    )
+    got = numbers(run(f"mma_{kind}", given, 16 * T)).reshape(16, T).T
+    assert (got == (a @ b + c)[row, column]).all()
