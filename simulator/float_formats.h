@@ -32,8 +32,8 @@ static inline double sim_double(uint64_t bits) {
 
 static inline float sim_half_to_float(uint32_t half) {
     const uint32_t magnitude = half & 0x7fff;
-    const uint32_t bits = sim_bits(sim_float(magnitude << 13) * 0x1p112f) | (magnitude >= 0x7c00 ? 0x7f800000 : 0);
-    return sim_float(bits | (half & 0x8000) << 16);
+    const uint32_t top = magnitude > 0x7c00 ? 0x7fc00000 : magnitude == 0x7c00 ? 0x7f800000 : 0; // NaN becomes quiet
+    return sim_float(sim_bits(sim_float(magnitude << 13) * 0x1p112f) | top | (half & 0x8000) << 16);
 }
 
 // To the nearest, ties to even.
@@ -55,8 +55,24 @@ static inline uint32_t sim_float_to_half_rtz(float value) {
     return sign | (bits - (112u << 23)) >> 13;
 }
 
+// As MODE asks: its rounding (0 nearest, 1 up, 2 down, 3 towards zero), and FP16_OVFL, under which finite values stay
+// finite.
+struct sim_half_mode {
+    uint8_t rounding;
+    bool finite;
+};
+static inline uint32_t sim_float_to_half_mode(float value, struct sim_half_mode mode) {
+    uint32_t half = sim_float_to_half(value);
+    if (mode.rounding) {
+        half = sim_float_to_half_rtz(value);
+        const bool inexact = value == value && !isinf(value) && sim_half_to_float(half) != value;
+        if (inexact && ((mode.rounding == 1 && value > 0) || (mode.rounding == 2 && value < 0))) half++;
+    }
+    return mode.finite && (half & 0x7fff) == 0x7c00 && !isinf(value) ? half - 1 : half;
+}
+
 // A double that lies on the same side of every half, and of every midpoint between halves, as a * b + c does.
-static inline uint32_t sim_half_fma(uint32_t a, uint32_t b, uint32_t c) {
+static inline float sim_half_fma_odd(uint32_t a, uint32_t b, uint32_t c) {
     const double product = (double)sim_half_to_float(a) * (double)sim_half_to_float(b); // exact
     const double addend = (double)sim_half_to_float(c);
     const double sum = product + addend, shadow = sum - product;
@@ -70,7 +86,10 @@ static inline uint32_t sim_half_fma(uint32_t a, uint32_t b, uint32_t c) {
     float rounded = (float)odd;
     uint32_t low = sim_bits(rounded);
     if (finite && (double)rounded != odd && !(low & 1)) low = fabs((double)rounded) < fabs(odd) ? low + 1 : low - 1;
-    return sim_float_to_half(sim_float(low));
+    return sim_float(low);
+}
+static inline uint32_t sim_half_fma(uint32_t a, uint32_t b, uint32_t c) {
+    return sim_float_to_half(sim_half_fma_odd(a, b, c));
 }
 
 // ---- bfloat16
@@ -83,7 +102,7 @@ static inline uint32_t sim_float_to_bf16(float value) {
     return (bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded;
 }
 
-// ---- formats of 8 bits and less
+// ---- other formats, as numbers of bits
 
 struct sim_small_format {
     uint8_t exponent_bits, mantissa_bits, bias;
@@ -99,40 +118,77 @@ static const struct sim_small_format sim_e5m2_ocp = {5, 2, 15, true, false, fals
 static const struct sim_small_format sim_e2m3 = {2, 3, 1, false, false, false};
 static const struct sim_small_format sim_e3m2 = {3, 2, 3, false, false, false};
 static const struct sim_small_format sim_e2m1 = {2, 1, 1, false, false, false};
+static const struct sim_small_format sim_e5m10 = {5, 10, 15, true, false, false};
+static const struct sim_small_format sim_e8m7 = {8, 7, 127, true, false, false};
+
+static inline unsigned sim_small_width(struct sim_small_format format) {
+    return 1u + format.exponent_bits + format.mantissa_bits;
+}
 
 static inline float sim_small_to_float(struct sim_small_format format, uint32_t bits) {
-    const unsigned width = 1u + format.exponent_bits + format.mantissa_bits;
+    const unsigned width = sim_small_width(format);
     const uint32_t sign = bits >> (width - 1) & 1, magnitude = bits & ((1u << (width - 1)) - 1);
     const uint32_t mantissa = magnitude & ((1u << format.mantissa_bits) - 1);
     const uint32_t exponent = magnitude >> format.mantissa_bits, top = (1u << format.exponent_bits) - 1;
     if (format.fnuz && sign && magnitude == 0) return NAN;
-    if (format.top_is_nan && magnitude == (1u << (width - 1)) - 1) return NAN;
-    if (format.infinity && exponent == top) return mantissa ? NAN : sign ? -INFINITY : INFINITY;
+    if (format.top_is_nan && magnitude == (1u << (width - 1)) - 1) return sign ? -NAN : NAN;
+    if (format.infinity && exponent == top) return copysignf(mantissa ? NAN : INFINITY, sign ? -1.0f : 1.0f);
     const float scaled = exponent ? (float)(mantissa | 1u << format.mantissa_bits) : (float)mantissa;
     const float value = ldexpf(scaled, (int)(exponent ? exponent : 1) - format.bias - format.mantissa_bits);
     return sign ? -value : value;
 }
 
-// To the nearest, ties to even; too large values become infinity or NaN, or the largest number where `saturate`.
-static inline uint32_t sim_float_to_small(struct sim_small_format format, float value, bool saturate) {
-    const unsigned width = 1u + format.exponent_bits + format.mantissa_bits;
-    const uint32_t all_ones = (1u << (width - 1)) - 1, top = all_ones & ~((1u << format.mantissa_bits) - 1);
-    const uint32_t nan = format.fnuz ? 1u << (width - 1) : all_ones;
-    const uint32_t largest = format.infinity ? top - 1 : format.top_is_nan ? all_ones - 1 : all_ones;
-    const uint32_t sign = signbit(value) ? 1u << (width - 1) : 0;
-    const bool has_nan = format.fnuz || format.infinity || format.top_is_nan;
-    if (value != value) return has_nan ? nan : largest;
-    uint32_t bits = all_ones + 1;
-    if (!isinf(value) && value != 0) {
-        int exponent = ilogbf(value);
-        if (exponent < 1 - format.bias) exponent = 1 - format.bias;
-        const double quanta = rint(ldexp(fabs((double)value), format.mantissa_bits - exponent));
-        const double code = ldexp(exponent + format.bias - 1, format.mantissa_bits) + quanta;
-        if (code <= largest) bits = (uint32_t)code;
-    } else if (value == 0) {
-        bits = 0;
+// How a conversion rounds: to the nearest, ties to even; or by adding the upper bits of `random` behind the last place
+// that stays, then cutting. Random bits reach as far as the source's own mantissa.
+struct sim_small_rounding {
+    bool stochastic;
+    uint32_t random;
+    unsigned source_mantissa_bits; // 23, 10 or 7
+};
+
+// The code, without its sign, of mantissa * 2^(exponent - 23), whose leading bit is bit 23; beyond the largest code
+// where the number is too large.
+static inline uint32_t sim_small_code(struct sim_small_format format, uint32_t mantissa, int exponent,
+                                      struct sim_small_rounding rounding) {
+    enum { MANTISSA = 23, MOST = 25 };
+    const int least = 1 - format.bias, lift = exponent < least ? least - exponent : 0;
+    const uint32_t base = (uint32_t)(exponent + lift - least) << format.mantissa_bits;
+    if (rounding.stochastic) {
+        const unsigned kept = rounding.source_mantissa_bits, cut = kept - format.mantissa_bits;
+        const uint32_t shifted = lift < 32 ? mantissa >> (MANTISSA - kept) >> lift : 0;
+        return base + ((shifted + (rounding.random >> (32 - cut))) >> cut);
     }
-    if (bits > largest) bits = saturate || !has_nan ? largest : format.infinity ? top : nan & all_ones ? nan : 0;
-    if (bits == 0 && format.fnuz) return value == 0 || (!isinf(value) && fabsf(value) < 1) || saturate ? 0 : nan;
-    return sign | bits;
+    const unsigned cut = (unsigned)(MANTISSA - format.mantissa_bits + lift);
+    if (cut > MOST) return 0;
+    const uint32_t quotient = mantissa >> cut, rest = mantissa & ((1u << cut) - 1), half = 1u << (cut - 1);
+    return base + quotient + (rest > half || (rest == half && quotient & 1));
+}
+
+// value * 2^-scale. Too large values become infinity or NaN, or the largest number where `saturate` or the format has
+// neither; infinity stays what it is where the format has it or NaN.
+static inline uint32_t sim_small_from_float(struct sim_small_format format, float value, int scale, bool saturate,
+                                            struct sim_small_rounding rounding) {
+    const uint32_t bits = sim_bits(value), magnitude = bits & 0x7fffffff;
+    const uint32_t sign_bit = 1u << (sim_small_width(format) - 1), sign = bits >> 31 ? sign_bit : 0;
+    const uint32_t all_ones = sign_bit - 1, top = all_ones & ~((1u << format.mantissa_bits) - 1);
+    const uint32_t nan = format.fnuz         ? sign_bit
+                         : format.infinity   ? sign | top | 1u << (format.mantissa_bits - 1)
+                         : format.top_is_nan ? sign | all_ones
+                                             : sign | all_ones; // no NaN: the largest number
+    const uint32_t largest = format.infinity ? top - 1 : format.top_is_nan ? all_ones - 1 : all_ones;
+    const uint32_t beyond = format.infinity ? sign | top : nan;
+    if (magnitude > 0x7f800000) return nan;
+    if (magnitude == 0x7f800000) return beyond;
+    if (magnitude == 0) return format.fnuz ? 0 : sign;
+    const int lead = __builtin_clz(magnitude | 1) - 8; // of a denormal; below 0 elsewhere
+    const bool denormal = magnitude < 0x00800000;
+    const uint32_t mantissa = denormal ? magnitude << lead : (magnitude & 0x007fffff) | 0x00800000;
+    const int exponent = (denormal ? -126 - lead : (int)(magnitude >> 23) - 127) - scale;
+    const uint32_t code = sim_small_code(format, mantissa, exponent, rounding);
+    if (code > largest) return saturate ? sign | largest : beyond;
+    return code == 0 && format.fnuz ? 0 : sign | code;
+}
+
+static inline uint32_t sim_float_to_small(struct sim_small_format format, float value, bool saturate) {
+    return sim_small_from_float(format, value, 0, saturate, (struct sim_small_rounding){.stochastic = false});
 }

@@ -259,7 +259,12 @@ tessera_status tessera_sim_report_trouble(struct sim_launch *launch);
 // Whether the kernel's module has atomics on global memory, so that its result may depend on the order of workgroups.
 bool tessera_sim_has_atomics(const tessera_sim_kernel *kernel);
 
-enum { SIM_MODE_INDEX = 1 << 27 }; // of hwreg MODE: M0 indexes VGPRs
+enum {                            // bits of hwreg MODE
+    SIM_MODE_DX10_CLAMP = 1 << 8, // clamping makes 0 of NaN
+    SIM_MODE_IEEE = 1 << 9,       // signaling NaNs become quiet in minimum and maximum; no output factors
+    SIM_MODE_FP16_OVFL = 1 << 23, // conversions to 16 and 8 bits, and halves, stay finite
+    SIM_MODE_INDEX = 1 << 27,     // M0 indexes VGPRs
+};
 void tessera_sim_set_mode(struct sim_wave *wave, uint32_t mode);
 
 // ---- memory accesses (access.c)

@@ -43,21 +43,22 @@ static void swap(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 // v_permlane16_swap and v_permlane32_swap: odd rows (of `detail` lanes) of the first register change places with even
-// rows of the second. EXEC masks writes; bound_ctrl and fi are not modelled.
+// rows of the second. Lanes that are off keep what they have; an active lane whose partner is off gets the partner's
+// value with fi, else 0 with bound_ctrl, else keeps its own: as DPP's row moves do (AMD's document tells of no EXEC).
 static void permlane_swap(struct sim_wave *wave, const struct sim_code *code) {
-    sim_vgpr *a = tessera_sim_registers(wave, &code->inst.op[SIM_DST], 1);
-    sim_vgpr *b = tessera_sim_registers(wave, &code->inst.op[SIM_SRC0], 1);
+    const struct sim_inst *inst = &code->inst;
+    sim_vgpr *a = tessera_sim_registers(wave, &inst->op[SIM_DST], 1);
+    sim_vgpr *b = tessera_sim_registers(wave, &inst->op[SIM_SRC0], 1);
     const int row = (int)code->detail;
+    const uint64_t exec = sim_exec(wave);
     if (!a || !b) return;
-    if (sim_exec(wave) != UINT64_MAX) {
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "a swap of rows with lanes off");
-        return;
-    }
-    for (int i = 0; i < SIM_LANES; i++) {
-        if (i / row % 2 == 0) continue;
-        const uint32_t kept = a[0][i];
-        a[0][i] = b[0][i - row];
-        b[0][i - row] = kept;
+    for (int odd = 0; odd < SIM_LANES; odd++) {
+        if (odd / row % 2 == 0) continue;
+        const int even = odd - row;
+        const bool odd_on = exec >> odd & 1, even_on = exec >> even & 1;
+        const uint32_t from_odd = a[0][odd], from_even = b[0][even];
+        if (odd_on && (even_on || inst->fi || inst->bound_ctrl)) a[0][odd] = even_on || inst->fi ? from_even : 0;
+        if (even_on && (odd_on || inst->fi || inst->bound_ctrl)) b[0][even] = odd_on || inst->fi ? from_odd : 0;
     }
 }
 

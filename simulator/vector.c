@@ -227,37 +227,64 @@ static const void *fetch_dpp(struct sim_wave *wave, const struct sim_inst *inst,
 
 static const float output_factors[4] = {1, 2, 4, 0.5f};
 
-static float clamp_float(float value) { return value > 0 ? (value < 1 ? value : 1) : 0; } // NaN becomes 0
-static double clamp_double(double value) { return value > 0 ? (value < 1 ? value : 1) : 0; }
-
-static uint32_t modify_half(uint32_t half, float factor, bool clamp) {
-    const float value = sim_half_to_float(half) * factor;
-    return sim_float_to_half(clamp ? clamp_float(value) : value);
+// To 0..1; NaN becomes 0 where MODE's DX10_CLAMP says so.
+static float clamp_float(float value, bool nan_to_zero) {
+    if (value != value && !nan_to_zero) return value;
+    return value > 0 ? (value < 1 ? value : 1) : 0;
+}
+static double clamp_double(double value, bool nan_to_zero) {
+    if (value != value && !nan_to_zero) return value;
+    return value > 0 ? (value < 1 ? value : 1) : 0;
 }
 
-// Output modifiers of floating-point results.
-static void modify_result(const struct sim_code *code, struct lanes *result) {
+struct output {
+    float factor;
+    bool scale, clamp, nan_to_zero;
+};
+
+// A zero that was scaled is +0.
+static double modify_double(double value, struct output output) {
+    if (output.scale) value = value * (double)output.factor + 0.0;
+    return output.clamp ? clamp_double(value, output.nan_to_zero) : value;
+}
+static float modify_float(float value, struct output output) {
+    if (output.scale) value = value * output.factor + 0.0f;
+    return output.clamp ? clamp_float(value, output.nan_to_zero) : value;
+}
+static uint32_t modify_half(uint32_t half, struct output output) {
+    return sim_float_to_half(modify_float(sim_half_to_float(half), output));
+}
+
+enum { ROUND_32 = 0, ROUND_64 = 2, DENORM_32 = 4, DENORM_64 = 6, DENORM_IN = 1, DENORM_OUT = 2 };
+
+static unsigned denorms_kept(const struct sim_wave *wave, unsigned element) { // 16 bits share the field of 64
+    return wave->mode >> (element == 32 ? DENORM_32 : DENORM_64) & 3;
+}
+
+// Output modifiers of floating-point results. The factor does nothing under IEEE, or where denormal results are kept.
+static void modify_result(const struct sim_wave *wave, const struct sim_code *code, struct lanes *result) {
     const struct sim_inst *inst = &code->inst;
     const struct sim_operand *operand = &inst->op[SIM_DST];
     const unsigned element = code->element[SIM_DST];
-    const float factor = output_factors[inst->omod];
+    const struct output output = {
+        .factor = output_factors[inst->omod],
+        .scale = inst->omod && !(wave->mode & SIM_MODE_IEEE) && !(denorms_kept(wave, element) & DENORM_OUT),
+        .clamp = inst->clamp,
+        .nan_to_zero = wave->mode & SIM_MODE_DX10_CLAMP,
+    };
     sim_u32 *words = (sim_u32 *)result->words;
     sim_f32 *floats = (sim_f32 *)result->words;
     sim_f64 *doubles = (sim_f64 *)result->words;
     if (operand->type != SIM_F) return; // integers clamp in their arithmetic
     if (element == 16 && operand->bits == 32) {
         for (int i = 0; i < SIM_LANES; i++)
-            words[i] = modify_half(words[i] & 0xffff, 1, true) | modify_half(words[i] >> 16, 1, true) << 16;
-    } else if (element == 32 && operand->bits == 64) {
-        for (int i = 0; i < 2 * SIM_LANES; i++) floats[i] = clamp_float(floats[i]);
+            words[i] = modify_half(words[i] & 0xffff, output) | modify_half(words[i] >> 16, output) << 16;
     } else if (operand->bits == 16) {
-        for (int i = 0; i < SIM_LANES; i++) words[i] = modify_half(words[i] & 0xffff, factor, inst->clamp);
-    } else if (operand->bits == 32) {
-        for (int i = 0; i < SIM_LANES; i++)
-            floats[i] = inst->clamp ? clamp_float(floats[i] * factor) : floats[i] * factor;
+        for (int i = 0; i < SIM_LANES; i++) words[i] = modify_half(words[i] & 0xffff, output);
+    } else if (element == 32) {
+        for (int i = 0; i < (operand->bits > 32 ? 2 : 1) * SIM_LANES; i++) floats[i] = modify_float(floats[i], output);
     } else {
-        for (int i = 0; i < SIM_LANES; i++)
-            doubles[i] = inst->clamp ? clamp_double(doubles[i] * factor) : doubles[i] * factor;
+        for (int i = 0; i < SIM_LANES; i++) doubles[i] = modify_double(doubles[i], output);
     }
 }
 
@@ -289,7 +316,7 @@ static void store(struct sim_wave *wave, const struct sim_code *code, uint64_t m
     const unsigned count = operand.bits > 32 ? 2 : 1;
     sim_vgpr *registers = tessera_sim_registers(wave, &operand, count);
     if (!registers) return;
-    if (inst->clamp || inst->omod) modify_result(code, result);
+    if (inst->clamp || inst->omod) modify_result(wave, code, result);
     if (count == 1) {
         sim_u32 *words = (sim_u32 *)result->words;
         if (inst->format == SIM_SDWA)
@@ -309,12 +336,6 @@ static void store(struct sim_wave *wave, const struct sim_code *code, uint64_t m
 }
 
 // ---- MODE: rounding and denormals that are not the default
-
-enum { ROUND_32 = 0, ROUND_64 = 2, DENORM_32 = 4, DENORM_64 = 6, DENORM_IN = 1, DENORM_OUT = 2 };
-
-static unsigned denorms_kept(const struct sim_wave *wave, unsigned element) { // 16 bits share the field of 64
-    return wave->mode >> (element == 32 ? DENORM_32 : DENORM_64) & 3;
-}
 
 static void flush(unsigned element, unsigned bits, struct lanes *lanes) {
     sim_u32 *words = (sim_u32 *)lanes->words;
@@ -344,11 +365,11 @@ static void run_with_mode(struct sim_wave *wave, const struct sim_code *code, st
     const struct sim_operand *result = &code->inst.op[SIM_DST];
     const unsigned element = code->element[SIM_DST];
     const bool is_float = result->type == SIM_F;
-    const unsigned rounding = wave->mode >> (is_float && element != 32 ? ROUND_64 : ROUND_32) & 3;
-    if (rounding && is_float && element == 16) {
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "rounding mode %u of 16-bit floats",
-                            rounding);
-        return;
+    const unsigned asked = wave->mode >> (is_float && element != 32 ? ROUND_64 : ROUND_32) & 3;
+    const unsigned rounding = code->detail & SIM_OWN_ROUNDING ? 0 : asked;
+    if (is_float && element == 16) {
+        alu->half_mode = (struct sim_half_mode){(uint8_t)rounding, wave->mode & SIM_MODE_FP16_OVFL};
+        alu->special_halves = rounding || alu->half_mode.finite;
     }
     for (unsigned i = 0; i < 3 && !(code->detail & SIM_MOVES); i++)
         if (alu->src[i]) alu->src[i] = flush_source(wave, code, SIM_SRC0 + i, alu->src[i], &lanes[i]);

@@ -19,20 +19,23 @@ typedef double sim_f64 __attribute__((may_alias));
 struct sim_alu {
     struct sim_wave *wave;
     const struct sim_inst *inst;
-    const void *src[3]; // 64 words of 32 or 64 bits each; operands of 16 bits stand in the low half of 32
-    void *dst;          // likewise, and never one of the sources
-    uint64_t mask;      // in: the lanes of the condition or carry; out: those of the comparison or carry
+    const void *src[3];  // 64 words of 32 or 64 bits each; operands of 16 bits stand in the low half of 32
+    void *dst;           // likewise, and never one of the sources
+    uint64_t mask;       // in: the lanes of the condition or carry; out: those of the comparison or carry
+    bool special_halves; // MODE has settings for halves that are not the default
+    struct sim_half_mode half_mode;
 };
 
 // detail of a row
 enum {
-    SIM_MASK_IN = 1,    // SIM_SRC2 is a mask of lanes
-    SIM_MASK_OUT = 2,   // SIM_SDST is one
-    SIM_ACCUMULATE = 4, // the destination is the third source too
-    SIM_KEEP_HIGH = 8,  // a result of 16 bits leaves the register's other half alone
-    SIM_CONDITION = 16, // SIM_DST is a mask of lanes: a comparison
-    SIM_TO_EXEC = 32,   // which goes to EXEC as well
-    SIM_MOVES = 64,     // moves values that it does not look at
+    SIM_MASK_IN = 1,        // SIM_SRC2 is a mask of lanes
+    SIM_MASK_OUT = 2,       // SIM_SDST is one
+    SIM_ACCUMULATE = 4,     // the destination is the third source too
+    SIM_KEEP_HIGH = 8,      // a result of 16 bits leaves the register's other half alone
+    SIM_CONDITION = 16,     // SIM_DST is a mask of lanes: a comparison
+    SIM_TO_EXEC = 32,       // which goes to EXEC as well
+    SIM_MOVES = 64,         // moves values that it does not look at
+    SIM_OWN_ROUNDING = 128, // MODE's rounding does not count
 };
 
 void tessera_sim_execute_vector(struct sim_wave *wave, const struct sim_code *code);

@@ -29,18 +29,24 @@ SIM_LANES1(f32_ubyte0, sim_f32, sim_u32, a & 0xff)
 SIM_LANES1(f32_ubyte1, sim_f32, sim_u32, a >> 8 & 0xff)
 SIM_LANES1(f32_ubyte2, sim_f32, sim_u32, a >> 16 & 0xff)
 SIM_LANES1(f32_ubyte3, sim_f32, sim_u32, a >> 24)
-SIM_LANES1(f16_u16, sim_u32, sim_u32, sim_float_to_half((float)(a & 0xffff)))
-SIM_LANES1(f16_i16, sim_u32, sim_u32, sim_float_to_half((float)(int16_t)a))
+// To halves: a loop for MODE's defaults, and one for its other settings.
+#define TO_HALF(name, A, value)                                                                                        \
+    SIM_LANES1(name##_plain, sim_u32, A, sim_float_to_half(value))                                                     \
+    SIM_LANES1(name##_special, sim_u32, A, sim_float_to_half_mode(value, alu->half_mode))                              \
+    static void name(struct sim_alu *alu) { (alu->special_halves ? name##_special : name##_plain)(alu); }
+TO_HALF(f16_u16, sim_u32, (float)(a & 0xffff))
+TO_HALF(f16_i16, sim_u32, (float)(int16_t)a)
 SIM_LANES1(u16_f16, sim_u32, sim_u32, to_u16(sim_half_to_float(a)))
 SIM_LANES1(i16_f16, sim_u32, sim_u32, (uint16_t)to_i16(sim_half_to_float(a)))
 
 // ---- halves and bf16
 
-SIM_LANES1(f16_f32, sim_u32, sim_f32, sim_float_to_half(a))
+TO_HALF(f16_f32, sim_f32, a)
 SIM_LANES1(f32_f16, sim_f32, sim_u32, sim_half_to_float(a))
 SIM_LANES1(f32_bf16, sim_f32, sim_u32, sim_bf16_to_float(a))
 SIM_LANES2(pkrtz_f16, sim_u32, sim_f32, sim_f32, sim_float_to_half_rtz(a) | sim_float_to_half_rtz(b) << 16)
-SIM_LANES2(pk_f16, sim_u32, sim_f32, sim_f32, sim_float_to_half(a) | sim_float_to_half(b) << 16)
+SIM_LANES2(pk_f16, sim_u32, sim_f32, sim_f32,
+           sim_float_to_half_mode(a, alu->half_mode) | sim_float_to_half_mode(b, alu->half_mode) << 16)
 SIM_LANES2(pk_bf16, sim_u32, sim_f32, sim_f32, sim_float_to_bf16(a) | sim_float_to_bf16(b) << 16)
 SIM_LANES2(pack_halves, sim_u32, sim_u32, sim_u32, (a & 0xffff) | b << 16)
 
@@ -78,7 +84,7 @@ static struct sim_small_format bf8(const struct sim_alu *alu) {
     return alu->inst->arch == SIM_GFX950 ? sim_e5m2_ocp : sim_e5m2_fnuz;
 }
 // MODE's FP16_OVFL: conversions keep finite what is finite.
-static bool saturates(const struct sim_alu *alu) { return alu->wave->mode >> 23 & 1; }
+static bool saturates(const struct sim_alu *alu) { return alu->wave->mode & SIM_MODE_FP16_OVFL; }
 
 SIM_LANES1(f32_fp8, sim_f32, sim_u32, sim_small_to_float(fp8(alu), a & 0xff))
 SIM_LANES1(f32_bf8, sim_f32, sim_u32, sim_small_to_float(bf8(alu), a & 0xff))
@@ -122,9 +128,9 @@ static const struct sim_semantics rows[] = {
     ROW(CVT_F16_F32, f16_f32),
     ROW(CVT_F32_F16, f32_f16),
     ROW(CVT_F32_BF16, f32_bf16),
-    ROW(CVT_PKRTZ_F16_F32, pkrtz_f16),
-    ROW(CVT_PK_F16_F32, pk_f16),
-    ROW(CVT_PK_BF16_F32, pk_bf16),
+    WITH(CVT_PKRTZ_F16_F32, pkrtz_f16, SIM_OWN_ROUNDING),
+    WITH(CVT_PK_F16_F32, pk_f16, SIM_OWN_ROUNDING),
+    WITH(CVT_PK_BF16_F32, pk_bf16, SIM_OWN_ROUNDING),
     ROW(PACK_B32_F16, pack_halves),
     ROW(CVT_PK_U16_U32, pk_u16),
     ROW(CVT_PK_I16_I32, pk_i16),
@@ -135,11 +141,12 @@ static const struct sim_semantics rows[] = {
     ROW(CVT_NORM_I16_F16, norm_i16_f16),
     ROW(CVT_NORM_U16_F16, norm_u16_f16),
     ROW(CVT_PK_U8_F32, pk_u8_f32),
+    WITH(CVT_PKACCUM_U8_F32, pk_u8_f32, SIM_ACCUMULATE),
     ROW(CVT_F32_FP8, f32_fp8),
     ROW(CVT_F32_BF8, f32_bf8),
     ROW(CVT_PK_F32_FP8, pk_f32_fp8),
     ROW(CVT_PK_F32_BF8, pk_f32_bf8),
-    WITH(CVT_PK_FP8_F32, pk_fp8, SIM_KEEP_HIGH),
-    WITH(CVT_PK_BF8_F32, pk_bf8, SIM_KEEP_HIGH),
+    WITH(CVT_PK_FP8_F32, pk_fp8, SIM_KEEP_HIGH | SIM_OWN_ROUNDING),
+    WITH(CVT_PK_BF8_F32, pk_bf8, SIM_KEEP_HIGH | SIM_OWN_ROUNDING),
 };
 const struct sim_semantics_list tessera_sim_vector_convert = {rows, sizeof rows / sizeof *rows};

@@ -14,23 +14,32 @@
 
 static inline float h2f(uint32_t half) { return sim_half_to_float(half); }
 static inline uint32_t f2h(float value) { return sim_float_to_half(value); }
-// Halves: an expression over floats x, y, z; results of +, * and the like are right after one more rounding.
+
+// Halves: an expression over floats x, y, z; results of +, * and the like are right after one more rounding. Each has a
+// loop for MODE's defaults and one for all of its settings, under which the floats are rounded as it says, too.
+#define BY_MODE(name)                                                                                                  \
+    __attribute__((unused)) static void name(struct sim_alu *alu) {                                                    \
+        (alu->special_halves ? name##_special : name##_plain)(alu);                                                    \
+    }
+#define F2H_MODE(value) sim_float_to_half_mode(value, alu->half_mode)
 #define ONE16(name, value)                                                                                             \
     static inline float name##_of(float x) { return (float)(value); }                                                  \
-    SIM_LANES1(name, sim_u32, sim_u32, f2h(name##_of(h2f(a))))
+    SIM_LANES1(name##_plain, sim_u32, sim_u32, f2h(name##_of(h2f(a))))                                                 \
+    SIM_LANES1(name##_special, sim_u32, sim_u32, F2H_MODE(name##_of(h2f(a))))                                          \
+    BY_MODE(name)
+#define HALVES2(name, convert, of)                                                                                     \
+    SIM_LANES2(name, sim_u32, sim_u32, sim_u32, convert(of(h2f(a), h2f(b))))                                           \
+    SIM_LANES2(pk_##name, sim_u32, sim_u32, sim_u32,                                                                   \
+               convert(of(h2f(a), h2f(b))) | convert(of(h2f(a >> 16), h2f(b >> 16))) << 16)
 #define TWO16(name, value)                                                                                             \
     static inline float name##_of(float x, float y) { return (float)(value); }                                         \
-    SIM_LANES2(name, sim_u32, sim_u32, sim_u32, f2h(name##_of(h2f(a), h2f(b))))                                        \
-    __attribute__((unused))                                                                                            \
-    SIM_LANES2(pk_##name, sim_u32, sim_u32, sim_u32,                                                                   \
-               f2h(name##_of(h2f(a), h2f(b))) | f2h(name##_of(h2f(a >> 16), h2f(b >> 16))) << 16)
-#define THREE16(name, value)                                                                                           \
-    static inline float name##_of(float x, float y, float z) { return (float)(value); }                                \
-    __attribute__((unused))                                                                                            \
-    SIM_LANES3(name, sim_u32, sim_u32, sim_u32, sim_u32, f2h(name##_of(h2f(a), h2f(b), h2f(c))))                       \
-        __attribute__((unused)) SIM_LANES3(pk_##name, sim_u32, sim_u32, sim_u32, sim_u32,                              \
-                                           f2h(name##_of(h2f(a), h2f(b), h2f(c))) |                                    \
-                                               f2h(name##_of(h2f(a >> 16), h2f(b >> 16), h2f(c >> 16))) << 16)
+    HALVES2(name##_plain, f2h, name##_of)                                                                              \
+    HALVES2(name##_special, F2H_MODE, name##_of)                                                                       \
+    BY_MODE(name)                                                                                                      \
+    BY_MODE(pk_##name)
+#define PACKED3(name, of)                                                                                              \
+    SIM_LANES3(name, sim_u32, sim_u32, sim_u32, sim_u32,                                                               \
+               of(a & 0xffff, b & 0xffff, c & 0xffff) | of(a >> 16, b >> 16, c >> 16) << 16)
 
 // ---- minimum and maximum: of a number and a NaN the number; -0 is below +0
 
@@ -50,14 +59,76 @@ static inline double max_f64(double x, double y) {
     const double ordered = x > y ? x : y > x ? y : sim_double(sim_bits64(x) & sim_bits64(y));
     return x != x ? y : y != y ? x : ordered;
 }
-// With a NaN among them, the least of the three.
-static inline float med3_f32(float x, float y, float z) {
-    if (x != x || y != y || z != z) return min_f32(min_f32(x, y), z);
-    return max_f32(min_f32(x, y), min_f32(max_f32(x, y), z));
+// On bits, and so that a signaling NaN comes out quiet where `quiet`, the NaN's highest bit of mantissa, is set: that
+// is MODE's IEEE.
+#define QUIETING(name, T, U, of_bits, bits_of, magnitude, infinity)                                                    \
+    static inline U name##_bits(U x, U y, U quiet) {                                                                   \
+        const bool signals_x = (x & (magnitude)) > (infinity) && !(x & quiet) && quiet;                                \
+        const bool signals_y = (y & (magnitude)) > (infinity) && !(y & quiet) && quiet;                                \
+        const U number = bits_of(name(of_bits(x), of_bits(y)));                                                        \
+        return signals_x ? x | quiet : signals_y ? y | quiet : number;                                                 \
+    }
+QUIETING(min_f32, float, uint32_t, sim_float, sim_bits, 0x7fffffffu, 0x7f800000u)
+QUIETING(max_f32, float, uint32_t, sim_float, sim_bits, 0x7fffffffu, 0x7f800000u)
+QUIETING(min_f64, double, uint64_t, sim_double, sim_bits64, UINT64_MAX >> 1, UINT64_C(0x7ff0000000000000))
+QUIETING(max_f64, double, uint64_t, sim_double, sim_bits64, UINT64_MAX >> 1, UINT64_C(0x7ff0000000000000))
+// Halves are ordered as their floats are; a NaN's bits stay.
+static inline uint32_t min_half(uint32_t x, uint32_t y) {
+    const float fx = h2f(x), fy = h2f(y);
+    return fx != fx ? y : fy != fy ? x : fx < fy ? x : fy < fx ? y : x | y;
 }
-// IEEE 754-2019: NaN wins.
-static inline float minimum(float x, float y) { return x != x ? x : y != y ? y : min_f32(x, y); }
-static inline float maximum(float x, float y) { return x != x ? x : y != y ? y : max_f32(x, y); }
+static inline uint32_t max_half(uint32_t x, uint32_t y) {
+    const float fx = h2f(x), fy = h2f(y);
+    return fx != fx ? y : fy != fy ? x : fx > fy ? x : fy > fx ? y : x & y;
+}
+QUIETING(min_half, uint32_t, uint32_t, , , 0x7fffu, 0x7c00u)
+QUIETING(max_half, uint32_t, uint32_t, , , 0x7fffu, 0x7c00u)
+// With a NaN among them, the least of the three.
+#define MED3(type, U, is_nan)                                                                                          \
+    static inline U med3_##type##_bits(U x, U y, U z, U quiet) {                                                       \
+        const U least = min_##type##_bits(min_##type##_bits(x, y, quiet), z, quiet);                                   \
+        const U low = min_##type##_bits(x, y, quiet), high = max_##type##_bits(x, y, quiet);                           \
+        if (is_nan(x) || is_nan(y) || is_nan(z)) return least;                                                         \
+        return max_##type##_bits(low, min_##type##_bits(high, z, quiet), quiet);                                       \
+    }
+#define IS_NAN32(v) (((v)&0x7fffffff) > 0x7f800000)
+#define IS_NAN16(v) (((v)&0x7fff) > 0x7c00)
+MED3(f32, uint32_t, IS_NAN32)
+MED3(half, uint32_t, IS_NAN16)
+// IEEE 754-2019: NaN wins, and is quiet.
+static inline float minimum(float x, float y) { return x != x || y != y ? x + y : min_f32(x, y); }
+static inline float maximum(float x, float y) { return x != x || y != y ? x + y : max_f32(x, y); }
+
+// The bit that QUIETING wants.
+static inline bool ieee(const struct sim_alu *alu) { return alu->wave->mode & SIM_MODE_IEEE; }
+#define QUIET32 (ieee(alu) ? 0x00400000u : 0)
+#define QUIET16 (ieee(alu) ? 0x200u : 0)
+#define QUIET64 (ieee(alu) ? UINT64_C(1) << 51 : 0)
+#define ORDER32(name, value) SIM_LANES3(name, sim_u32, sim_u32, sim_u32, sim_u32, value)
+SIM_LANES2(min_f32_lanes, sim_u32, sim_u32, sim_u32, min_f32_bits(a, b, QUIET32))
+SIM_LANES2(max_f32_lanes, sim_u32, sim_u32, sim_u32, max_f32_bits(a, b, QUIET32))
+SIM_LANES2(min_f64_lanes, sim_u64, sim_u64, sim_u64, min_f64_bits(a, b, QUIET64))
+SIM_LANES2(max_f64_lanes, sim_u64, sim_u64, sim_u64, max_f64_bits(a, b, QUIET64))
+ORDER32(min3_f32, min_f32_bits(min_f32_bits(a, b, QUIET32), c, QUIET32))
+ORDER32(max3_f32, max_f32_bits(max_f32_bits(a, b, QUIET32), c, QUIET32))
+ORDER32(med3_f32_lanes, med3_f32_bits(a, b, c, QUIET32))
+#define ORDER16(name, of)                                                                                              \
+    SIM_LANES2(name, sim_u32, sim_u32, sim_u32, of(a & 0xffff, b & 0xffff, QUIET16))                                   \
+    SIM_LANES2(pk_##name, sim_u32, sim_u32, sim_u32,                                                                   \
+               of(a & 0xffff, b & 0xffff, QUIET16) | of(a >> 16, b >> 16, QUIET16) << 16)
+ORDER16(min_f16, min_half_bits)
+ORDER16(max_f16, max_half_bits)
+ORDER32(min3_f16, min_half_bits(min_half_bits(a & 0xffff, b & 0xffff, QUIET16), c & 0xffff, QUIET16))
+ORDER32(max3_f16, max_half_bits(max_half_bits(a & 0xffff, b & 0xffff, QUIET16), c & 0xffff, QUIET16))
+ORDER32(med3_f16, med3_half_bits(a & 0xffff, b & 0xffff, c & 0xffff, QUIET16))
+static inline uint32_t minimum3_half(uint32_t a, uint32_t b, uint32_t c) {
+    return f2h(minimum(minimum(h2f(a), h2f(b)), h2f(c)));
+}
+static inline uint32_t maximum3_half(uint32_t a, uint32_t b, uint32_t c) {
+    return f2h(maximum(maximum(h2f(a), h2f(b)), h2f(c)));
+}
+PACKED3(pk_minimum3_f16, minimum3_half)
+PACKED3(pk_maximum3_f16, maximum3_half)
 
 // ---- 32 bits
 
@@ -66,31 +137,33 @@ TWO(sub_f32, a - b)
 TWO(subrev_f32, b - a)
 TWO(mul_f32, a *b)
 TWO(mul_legacy_f32, a == 0 || b == 0 ? 0 : a * b) // 0 times anything is 0
-TWO(min_f32_lanes, min_f32(a, b))
-TWO(max_f32_lanes, max_f32(a, b))
-THREE(min3_f32, min_f32(min_f32(a, b), c))
-THREE(max3_f32, max_f32(max_f32(a, b), c))
-THREE(med3_f32_lanes, med3_f32(a, b, c))
 THREE(minimum3_f32, minimum(minimum(a, b), c))
 THREE(maximum3_f32, maximum(maximum(a, b), c))
 THREE(fma_f32, fmaf(a, b, c))
 THREE(fmamk_f32, fmaf(a, c, b)) // the constant K is the third source: a * K + b
+// Transcendental and unfused instructions take and give no denormals, whatever MODE says: LLVM's SIISelLowering.cpp
+// uses v_mad only where they are flushed (isFMADLegal), and scales around the others.
+static inline float no_denorm(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
 // Not fused.
 static inline float mad_f32_of(float a, float b, float c) {
-    volatile float product = a * b;
-    return product + c;
+    volatile float product = no_denorm(no_denorm(a) * no_denorm(b));
+    return no_denorm(product + no_denorm(c));
 }
 THREE(mad_f32, mad_f32_of(a, b, c))
 THREE(madmk_f32, mad_f32_of(a, c, b))
-THREE(mad_legacy_f32, a == 0 || b == 0 ? c : mad_f32_of(a, b, c))
+THREE(mad_legacy_f32, no_denorm(a) == 0 || no_denorm(b) == 0 ? no_denorm(c) : mad_f32_of(a, b, c))
 ONE(trunc_f32, truncf(a))
 ONE(ceil_f32, ceilf(a))
 ONE(floor_f32, floorf(a))
 ONE(rndne_f32, rintf(a))
-ONE(fract_f32, isinf(a) ? NAN : min_f32(a - floorf(a), 0x1.fffffep-1f))
+// Below 1 also where the difference rounds up to it.
+static inline float fract_f32_of(float v) {
+    const float fraction = v - floorf(v); // NaN of NaN and of infinity
+    return fraction >= 1 ? 0x1.fffffep-1f : fraction;
+}
+ONE(fract_f32, fract_f32_of(a))
 
-// Transcendental instructions take and give no denormals; results are the nearest floats.
-static inline float no_denorm(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
+// Transcendental results are the nearest floats.
 ONE(exp_f32, no_denorm((float)exp2((double)no_denorm(a))))
 ONE(log_f32, (float)log2((double)no_denorm(a)))
 ONE(rcp_f32, no_denorm((float)(1.0 / (double)no_denorm(a))))
@@ -116,18 +189,39 @@ ONE(frexp_mant_f32, mantissa_f32(a))
 SIM_LANES1(frexp_exp_f32, sim_i32, sim_f32, exponent_f32(a))
 SIM_LANES2(ldexp_f32, sim_f32, sim_f32, sim_i32, ldexpf(a, b))
 
+// ---- faces of a cube: of x, y, z the longest, the last of equals
+
+static inline unsigned cube_axis(float x, float y, float z) {
+    return fabsf(z) >= fabsf(x) && fabsf(z) >= fabsf(y) ? 2 : fabsf(y) >= fabsf(x) ? 1 : 0;
+}
+static inline float cube_major(float x, float y, float z) {
+    const unsigned axis = cube_axis(x, y, z);
+    return axis == 2 ? z : axis == 1 ? y : x;
+}
+static inline float cube_s(float x, float y, float z) {
+    const unsigned axis = cube_axis(x, y, z);
+    return axis == 2 ? (z < 0 ? -x : x) : axis == 1 ? x : x < 0 ? z : -z;
+}
+static inline float cube_t(float x, float y, float z) { return cube_axis(x, y, z) == 1 ? (y < 0 ? -z : z) : -y; }
+THREE(cubeid_f32, (float)(2 * cube_axis(a, b, c)) + (cube_major(a, b, c) < 0))
+THREE(cubema_f32, 2 * cube_major(a, b, c))
+THREE(cubesc_f32, cube_s(a, b, c))
+THREE(cubetc_f32, cube_t(a, b, c))
+
 // ---- 64 bits
 
 TWO64(add_f64, a + b)
 TWO64(mul_f64, a *b)
-TWO64(min_f64_lanes, min_f64(a, b))
-TWO64(max_f64_lanes, max_f64(a, b))
 SIM_LANES3(fma_f64, sim_f64, sim_f64, sim_f64, sim_f64, fma(a, b, c))
 ONE64(trunc_f64, trunc(a))
 ONE64(ceil_f64, ceil(a))
 ONE64(floor_f64, floor(a))
 ONE64(rndne_f64, rint(a))
-ONE64(fract_f64, isinf(a) ? NAN : min_f64(a - floor(a), 0x1.fffffffffffffp-1))
+static inline double fract_f64_of(double v) {
+    const double fraction = v - floor(v);
+    return fraction >= 1 ? 0x1.fffffffffffffp-1 : fraction;
+}
+ONE64(fract_f64, fract_f64_of(a))
 ONE64(rcp_f64, 1.0 / a)
 ONE64(rsq_f64, 1.0 / sqrt(a))
 ONE64(sqrt_f64, sqrt(a))
@@ -170,22 +264,41 @@ TWO16(add_f16, x + y)
 TWO16(sub_f16, x - y)
 TWO16(subrev_f16, y - x)
 TWO16(mul_f16, x *y)
-TWO16(min_f16, min_f32(x, y))
-TWO16(max_f16, max_f32(x, y))
-THREE16(min3_f16, min_f32(min_f32(x, y), z))
-THREE16(max3_f16, max_f32(max_f32(x, y), z))
-THREE16(med3_f16, med3_f32(x, y, z))
-THREE16(minimum3_f16, minimum(minimum(x, y), z))
-THREE16(maximum3_f16, maximum(maximum(x, y), z))
-SIM_LANES3(fma_f16, sim_u32, sim_u32, sim_u32, sim_u32, sim_half_fma(a, b, c))
-SIM_LANES3(pk_fma_f16, sim_u32, sim_u32, sim_u32, sim_u32,
-           sim_half_fma(a & 0xffff, b & 0xffff, c & 0xffff) | sim_half_fma(a >> 16, b >> 16, c >> 16) << 16)
-SIM_LANES3(mad_f16, sim_u32, sim_u32, sim_u32, sim_u32, f2h(h2f(f2h(h2f(a) * h2f(b))) + h2f(c)))
+// A fused multiply-add; under a directed rounding the float's and the half's go the same way.
+static inline uint32_t half_fma(uint32_t a, uint32_t b, uint32_t c) { return sim_half_fma(a, b, c); }
+static inline uint32_t half_fma_mode(uint32_t a, uint32_t b, uint32_t c, struct sim_half_mode mode) {
+    const float sum = mode.rounding ? fmaf(h2f(a), h2f(b), h2f(c)) : sim_half_fma_odd(a, b, c);
+    return sim_float_to_half_mode(sum, mode);
+}
+// Not fused: the product rounds to a half.
+static inline uint32_t half_mad(uint32_t a, uint32_t b, uint32_t c) { return f2h(h2f(f2h(h2f(a) * h2f(b))) + h2f(c)); }
+static inline uint32_t half_mad_mode(uint32_t a, uint32_t b, uint32_t c, struct sim_half_mode mode) {
+    const uint32_t product = sim_float_to_half_mode(h2f(a) * h2f(b), mode);
+    return sim_float_to_half_mode(h2f(product) + h2f(c), mode);
+}
+#define SUM16(name, of)                                                                                                \
+    SIM_LANES3(name##_plain, sim_u32, sim_u32, sim_u32, sim_u32, of(a & 0xffff, b & 0xffff, c & 0xffff))               \
+    SIM_LANES3(name##_special, sim_u32, sim_u32, sim_u32, sim_u32,                                                     \
+               of##_mode(a & 0xffff, b & 0xffff, c & 0xffff, alu->half_mode))                                          \
+    BY_MODE(name)
+SUM16(fma_f16, half_fma)
+SUM16(mad_f16, half_mad)
+PACKED3(pk_fma_f16_plain, half_fma)
+#define HALF_FMA_MODE(a, b, c) half_fma_mode(a, b, c, alu->half_mode)
+PACKED3(pk_fma_f16_special, HALF_FMA_MODE)
+BY_MODE(pk_fma_f16)
+// The constant K is the third source: a * K + b.
+static void madmk_f16(struct sim_alu *alu) {
+    const void *factor = alu->src[2];
+    alu->src[2] = alu->src[1];
+    alu->src[1] = factor;
+    mad_f16(alu);
+}
 ONE16(trunc_f16, truncf(x))
 ONE16(ceil_f16, ceilf(x))
 ONE16(floor_f16, floorf(x))
 ONE16(rndne_f16, rintf(x))
-ONE16(fract_f16, isinf(x) ? NAN : min_f32(x - floorf(x), 0x1.ffcp-1f))
+ONE16(fract_f16, x - floorf(x) > 0x1.ffcp-1f ? 0x1.ffcp-1f : x - floorf(x))
 ONE16(exp_f16, exp2((double)x))
 ONE16(log_f16, log2((double)x))
 ONE16(rcp_f16, 1.0 / (double)x)
@@ -195,7 +308,9 @@ ONE16(sin_f16, isinf(x) ? NAN : sin(turns(x)))
 ONE16(cos_f16, isinf(x) ? NAN : cos(turns(x)))
 ONE16(frexp_mant_f16, mantissa_f32(x))
 SIM_LANES1(frexp_exp_f16, sim_u32, sim_u32, (uint16_t)exponent_f32(h2f(a)))
-SIM_LANES2(ldexp_f16, sim_u32, sim_u32, sim_u32, f2h(ldexpf(h2f(a), (int16_t)b)))
+SIM_LANES2(ldexp_f16_plain, sim_u32, sim_u32, sim_u32, f2h(ldexpf(h2f(a), (int16_t)b)))
+SIM_LANES2(ldexp_f16_special, sim_u32, sim_u32, sim_u32, F2H_MODE(ldexpf(h2f(a), (int16_t)b)))
+BY_MODE(ldexp_f16)
 
 // ---- pairs of 32 bits: lanes of one word after the other
 
@@ -226,29 +341,59 @@ SIM_LANES3(dot2_f32_bf16, sim_f32, sim_u32, sim_u32, sim_f32,
            fmaf(sim_bf16_to_float(a & 0xffff), sim_bf16_to_float(b & 0xffff),
                 fmaf(sim_bf16_to_float(a >> 16), sim_bf16_to_float(b >> 16), c)))
 
-// v_fma_mix: each source is a float, or the half that op_sel names where op_sel_hi is set.
-static inline float mix_source(const struct sim_operand *operand, uint32_t word) {
-    float value = operand->op_sel_hi ? h2f(operand->op_sel ? word >> 16 : word & 0xffff) : sim_float(word);
+// v_fma_mix: each source is a float, or the half that op_sel names where op_sel_hi is set. MODE's denormals are those
+// of each source's own type; the sum rounds as floats do, and a half from it as halves do.
+struct mix_mode {
+    bool flush_float, flush_half, flush_result;
+    int rounding;
+    struct sim_half_mode half;
+};
+static struct mix_mode read_mix_mode(const struct sim_wave *wave, bool to_float) {
+    static const int roundings[4] = {FE_TONEAREST, FE_UPWARD, FE_DOWNWARD, FE_TOWARDZERO};
+    return (struct mix_mode){
+        .flush_float = !(wave->mode >> 4 & 1),
+        .flush_half = !(wave->mode >> 6 & 1),
+        .flush_result = !(wave->mode >> (to_float ? 5 : 7) & 1),
+        .rounding = roundings[wave->mode & 3],
+        .half = {wave->mode >> 2 & 3, wave->mode & SIM_MODE_FP16_OVFL},
+    };
+}
+static inline float flush_below(float value, float least) { return fabsf(value) < least ? copysignf(0, value) : value; }
+static inline float mix_source(const struct sim_operand *operand, uint32_t word, const struct mix_mode *mode) {
+    const bool half = operand->op_sel_hi;
+    float value = half ? h2f(operand->op_sel ? word >> 16 : word & 0xffff) : sim_float(word);
+    if (half ? mode->flush_half : mode->flush_float) value = flush_below(value, half ? 0x1p-14f : 0x1p-126f);
     if (operand->abs) value = fabsf(value);
     return operand->neg ? -value : value;
+}
+static inline float clamp_unit(const struct sim_wave *wave, float value) {
+    if (value != value) return wave->mode & SIM_MODE_DX10_CLAMP ? 0 : value;
+    return value > 0 ? (value < 1 ? value : 1) : 0;
 }
 
 static void mix(struct sim_wave *wave, const struct sim_code *code) {
     enum { TO_FLOAT, TO_LOW }; // else to the high half
     const struct sim_inst *inst = &code->inst;
+    const bool to_float = code->detail == TO_FLOAT;
+    const struct mix_mode mode = read_mix_mode(wave, to_float);
     uint32_t space[3][SIM_LANES], result[SIM_LANES], old_words[SIM_LANES];
     const uint32_t *words[3], *old = tessera_sim_read_vector(wave, &inst->op[SIM_DST], 0, old_words);
     for (int k = 0; k < 3; k++)
         if (!(words[k] = tessera_sim_read_vector(wave, &inst->op[SIM_SRC0 + k], 0, space[k]))) return;
     if (!old) return;
+    if (wave->special_floats) fesetround(mode.rounding);
     for (int i = 0; i < SIM_LANES; i++) {
         float source[3];
-        for (int k = 0; k < 3; k++) source[k] = mix_source(&inst->op[SIM_SRC0 + k], words[k][i]);
+        for (int k = 0; k < 3; k++) source[k] = mix_source(&inst->op[SIM_SRC0 + k], words[k][i], &mode);
         float value = fmaf(source[0], source[1], source[2]);
-        if (inst->clamp) value = value > 0 ? (value < 1 ? value : 1) : 0;
-        result[i] = code->detail == TO_FLOAT ? sim_bits(value)
-                    : code->detail == TO_LOW ? (old[i] & 0xffff0000) | f2h(value)
-                                             : (old[i] & 0xffff) | f2h(value) << 16;
+        if (inst->clamp) value = clamp_unit(wave, value);
+        if (mode.flush_result) value = flush_below(value, to_float ? 0x1p-126f : 0x1p-14f);
+        result[i] = sim_bits(value);
+    }
+    if (wave->special_floats) fesetround(FE_TONEAREST);
+    for (int i = 0; i < SIM_LANES && !to_float; i++) {
+        const uint32_t half = sim_float_to_half_mode(sim_float(result[i]), mode.half);
+        result[i] = code->detail == TO_LOW ? (old[i] & 0xffff0000) | half : (old[i] & 0xffff) | half << 16;
     }
     tessera_sim_write_vector(wave, &inst->op[SIM_DST], 0, sim_exec(wave), result);
 }
@@ -387,6 +532,10 @@ static const struct sim_semantics rows[] = {
     ROW(FMAAK_F32, fma_f32),
     ROW(MADMK_F32, madmk_f32),
     ROW(MADAK_F32, mad_f32),
+    ROW(CUBEID_F32, cubeid_f32),
+    ROW(CUBEMA_F32, cubema_f32),
+    ROW(CUBESC_F32, cubesc_f32),
+    ROW(CUBETC_F32, cubetc_f32),
     ROW(TRUNC_F32, trunc_f32),
     ROW(CEIL_F32, ceil_f32),
     ROW(FLOOR_F32, floor_f32),
@@ -437,6 +586,8 @@ static const struct sim_semantics rows[] = {
     WITH(MAD_F16, mad_f16, SIM_KEEP_HIGH),
     ROW(MAD_LEGACY_F16, mad_f16),
     WITH(MAC_F16, mad_f16, SIM_ACCUMULATE),
+    ROW(MADAK_F16, mad_f16),
+    ROW(MADMK_F16, madmk_f16),
     ROW(TRUNC_F16, trunc_f16),
     ROW(CEIL_F16, ceil_f16),
     ROW(FLOOR_F16, floor_f16),

@@ -127,8 +127,8 @@ static inline int32_t low24(uint32_t v) { return (int32_t)(v << 8) >> 8; }
 TWO(mul_lo, a *b)
 TWO(mul_hi_u32, (uint64_t)a *b >> 32)
 TWO(mul_hi_i32, (uint32_t)((int64_t)(int32_t)a *(int32_t)b >> 32))
-TWO(mul_u24, (a & 0xffffff) * (b & 0xffffff))
-TWO(mul_i24, (uint32_t)((int64_t)low24(a) * low24(b)))
+TWO(mul_u24, clamp_u32(CLAMP, (uint64_t)(a & 0xffffff) * (b & 0xffffff)))
+TWO(mul_i24, clamp_i32(CLAMP, (int64_t)low24(a) * low24(b)))
 TWO(mul_hi_u24, (uint64_t)(a & 0xffffff) * (b & 0xffffff) >> 32)
 TWO(mul_hi_i24, (uint32_t)((int64_t)low24(a) * low24(b) >> 32))
 THREE(mad_u24, clamp_u32(CLAMP, (uint64_t)(a & 0xffffff) * (b & 0xffffff) + c))
@@ -226,8 +226,7 @@ THREE16(med3_u16, max_u(min_u(a, b), min_u(max_u(a, b), c)))
 THREE16(min3_i16, min_i(min_i((int16_t)a, (int16_t)b), (int16_t)c))
 THREE16(max3_i16, max_i(max_i((int16_t)a, (int16_t)b), (int16_t)c))
 THREE16(med3_i16, max_i(min_i((int16_t)a, (int16_t)b), min_i(max_i((int16_t)a, (int16_t)b), (int16_t)c)))
-ONE(sat_pk_u8_i16, (uint32_t)clamp_u16(true, 0) | (uint32_t)max_i(0, min_i(255, (int16_t)a)) |
-                       (uint32_t)max_i(0, min_i(255, (int16_t)(a >> 16))) << 8)
+ONE(sat_pk_u8_i16, (uint32_t)max_i(0, min_i(255, (int16_t)a)) | (uint32_t)max_i(0, min_i(255, (int16_t)(a >> 16))) << 8)
 
 // ---- sums of absolute differences
 
@@ -247,6 +246,43 @@ static inline uint32_t lerp_bytes(uint32_t a, uint32_t b, uint32_t c) {
     return word;
 }
 THREE(lerp_u8, lerp_bytes(a, b, c))
+
+// The same without the bytes of b that are 0.
+static inline uint32_t masked_sad(uint32_t a, uint32_t b) {
+    uint32_t sum = 0;
+    for (int i = 0; i < 4; i++) sum += byte_of(b, i) ? distance(byte_of(a, i), byte_of(b, i)) : 0;
+    return sum;
+}
+THREE(msad_u8, clamp_u32(CLAMP, (uint64_t)masked_sad(a, b) + c))
+// Four of them, a byte further each: sums of 16 bits.
+#define QUAD(name, sad)                                                                                                \
+    static inline uint64_t name##_of(uint64_t a, uint32_t b, uint64_t c, bool clamp) {                                 \
+        uint64_t sums = 0;                                                                                             \
+        for (int i = 0; i < 4; i++) {                                                                                  \
+            const uint32_t sum = sad((uint32_t)(a >> 8 * i), b) + (uint32_t)(c >> 16 * i & 0xffff);                    \
+            sums |= (uint64_t)(clamp && sum > 0xffff ? 0xffff : sum & 0xffff) << 16 * i;                               \
+        }                                                                                                              \
+        return sums;                                                                                                   \
+    }                                                                                                                  \
+    SIM_LANES3(name, sim_u64, sim_u64, sim_u32, sim_u64, name##_of(a, b, c, CLAMP))
+QUAD(qsad_pk_u16, sad_bytes)
+QUAD(mqsad_pk_u16, masked_sad)
+// Sums of 32 bits, in four registers.
+static void mqsad_u32(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_inst *inst = &code->inst;
+    uint32_t space[3][SIM_LANES], sums[4][SIM_LANES];
+    const uint32_t *low = tessera_sim_read_vector(wave, &inst->op[SIM_SRC0], 0, space[0]);
+    const uint32_t *high = tessera_sim_read_vector(wave, &inst->op[SIM_SRC0], 1, space[1]);
+    const uint32_t *reference = tessera_sim_read_vector(wave, &inst->op[SIM_SRC1], 0, space[2]);
+    sim_vgpr *addends = tessera_sim_registers(wave, &inst->op[SIM_SRC2], 4);
+    if (!low || !high || !reference || !addends) return;
+    for (int k = 0; k < 4; k++)
+        for (int i = 0; i < SIM_LANES; i++) {
+            const uint32_t bytes = (uint32_t)((low[i] | (uint64_t)high[i] << 32) >> 8 * k);
+            sums[k][i] = clamp_u32(inst->clamp, (uint64_t)masked_sad(bytes, reference[i]) + addends[k][i]);
+        }
+    for (unsigned k = 0; k < 4; k++) tessera_sim_write_vector(wave, &inst->op[SIM_DST], k, sim_exec(wave), sums[k]);
+}
 
 // ---- dot products
 
@@ -294,6 +330,15 @@ static inline uint32_t bitop3_of(uint32_t a, uint32_t b, uint32_t c, unsigned ta
 }
 THREE(bitop3, bitop3_of(a, b, c, alu->inst->bitop3))
 THREE(bitop3_half, bitop3_of(a, b, c, alu->inst->bitop3) & 0xffff)
+
+// Shifted, then to 8 bits each.
+static inline uint32_t saturate_byte(int32_t v, int32_t least, int32_t most) {
+    return (uint32_t)(v < least ? least : v > most ? most : v) & 0xff;
+}
+THREE(ashr_pk_i8, saturate_byte((int32_t)a >> (c & 31), -128, 127) | saturate_byte((int32_t)b >> (c & 31), -128, 127)
+                                                                         << 8)
+THREE(ashr_pk_u8, saturate_byte((int32_t)a >> (c & 31), 0, 255) | saturate_byte((int32_t)b >> (c & 31), 0, 255) << 8)
+ONE(prng, a << 1 ^ (a >> 31 ? 197 : 0))
 
 // ---- lane counts: bits of a mask below this lane
 
@@ -428,6 +473,10 @@ static const struct sim_semantics rows[] = {
     ROW(SAD_U16, sad_u16),
     ROW(SAD_U32, sad_u32),
     ROW(LERP_U8, lerp_u8),
+    ROW(MSAD_U8, msad_u8),
+    ROW(QSAD_PK_U16_U8, qsad_pk_u16),
+    ROW(MQSAD_PK_U16_U8, mqsad_pk_u16),
+    {SIM_OP_V_MQSAD_U32_U8, mqsad_u32, NULL, 0},
     ROW(DOT4_I32_I8, dot4_i32_i8),
     ROW(DOT4_U32_U8, dot4_u32_u8),
     ROW(DOT8_I32_I4, dot8_i32_i4),
@@ -438,6 +487,9 @@ static const struct sim_semantics rows[] = {
     WITH(DOT8C_I32_I4, dot8_i32_i4, SIM_ACCUMULATE),
     WITH(DOT2C_I32_I16, dot2_i32_i16, SIM_ACCUMULATE),
     ROW(BITOP3_B32, bitop3),
+    WITH(ASHR_PK_I8_I32, ashr_pk_i8, SIM_KEEP_HIGH),
+    WITH(ASHR_PK_U8_I32, ashr_pk_u8, SIM_KEEP_HIGH),
+    ROW(PRNG_B32, prng),
     WITH(BITOP3_B16, bitop3_half, SIM_KEEP_HIGH),
     ROW(MBCNT_LO_U32_B32, mbcnt_lo),
     ROW(MBCNT_HI_U32_B32, mbcnt_hi),
