@@ -16,5 +16,12 @@ install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" "${PROJECT_BINARY_DIR}
 # Relative to the file itself, so that an installed tree may be moved.
 file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
+set(pc_libraries "")
+foreach(library ${CMAKE_DL_LIBS})
+    string(APPEND pc_libraries " -l${library}")
+endforeach()
+if(ZLIB_FOUND)
+    string(APPEND pc_libraries " -lz")
+endif()
 configure_file("${PROJECT_SOURCE_DIR}/cmake/tessera.pc.in" "${PROJECT_BINARY_DIR}/tessera.pc" @ONLY)
 install(FILES "${PROJECT_BINARY_DIR}/tessera.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

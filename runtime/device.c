@@ -1,56 +1,111 @@
 // SPDX-License-Identifier: MIT
 // Devices by name.
+#include "device.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "internal.h"
+#include "fmha_fwd_internal.h"
+#include "gpu.h"
+#include "guard.h"
+#include "pack.h"
 
-struct tessera_device {
-    char name[32];
-    tessera_device_facts facts;
-};
-
-static tessera_status open_cpu(const char *target_name, tessera_device **out) {
+static tessera_status open_cpu(const char *target_name, tessera_device *device) {
     uint32_t targets = tessera_cpu_targets();
     tessera_target target;
     if (target_name) {
-        const tessera_status status = tessera_target_from_string(target_name, &target);
-        if (status != TESSERA_SUCCESS) return status;
+        TRY(tessera_target_from_string(target_name, &target));
         if (!(targets >> target & 1))
             return tessera_fail(TESSERA_ERROR_DEVICE, "device \"cpu:%s\": this machine cannot run %s", target_name,
                                 target_name);
         targets = 1u << target;
     }
-    tessera_device *const device = calloc(1, sizeof *device);
-    if (!device)
-        return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a device of %zu bytes", sizeof *device);
     snprintf(device->name, sizeof device->name, "cpu%s%s", target_name ? ":" : "", target_name ? target_name : "");
     device->facts.struct_size = sizeof device->facts;
     device->facts.targets = targets;
     device->facts.compute_units = tessera_cpu_count(); // not the threads that were asked for: results would follow them
     tessera_cpu_caches(&device->facts.l1_bytes, &device->facts.l2_bytes, &device->facts.l3_bytes);
-    *out = device;
     return TESSERA_SUCCESS;
+}
+
+static tessera_status open_hip(const char *name, tessera_device *device) {
+    const char *const number = name + 4;
+    char *end;
+    const long ordinal = strtol(number, &end, 10);
+    GUARD(*number >= '0' && *number <= '9' && !*end && ordinal <= INT16_MAX,
+          "device \"%s\": hip:N with the number of a GPU, such as hip:0", name);
+    TRY(tessera_gpu_open_hip((int)ordinal, &device->gpu, &device->facts));
+    return TESSERA_SUCCESS;
+}
+
+static bool has_instances(tessera_target target) {
+    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (table->rows[i].target == target) return tessera_pack_exists("fmha_fwd", tessera_target_string(target));
+    return false;
+}
+
+static bool has_gpu_instances(void) {
+    for (tessera_target target = TESSERA_TARGET_GFX90A; target <= TESSERA_TARGET_GFX950; target++)
+        if (has_instances(target)) return true;
+    return false;
+}
+
+static tessera_status open_auto(tessera_device *device) {
+    if (has_gpu_instances()) { // else no driver is asked
+        tessera_fail_quietly(true);
+        tessera_gpu_open_first(has_instances, &device->gpu, &device->facts);
+        tessera_fail_quietly(false);
+    }
+    return device->gpu ? TESSERA_SUCCESS : open_cpu(NULL, device);
+}
+
+static tessera_status open_named(const char *name, tessera_device *device) {
+    if (strcmp(name, "auto") == 0) return open_auto(device);
+    if (strcmp(name, "cpu") == 0) return open_cpu(NULL, device);
+    if (strncmp(name, "cpu:", 4) == 0) return open_cpu(name + 4, device);
+    if (strncmp(name, "hip:", 4) == 0) return open_hip(name, device);
+    if (strncmp(name, "sim:", 4) == 0) return tessera_gpu_open_sim(name + 4, &device->gpu, &device->facts);
+    if (strncmp(name, "cuda:", 5) == 0)
+        return tessera_fail(TESSERA_ERROR_DEVICE, "device \"%s\": this library has no instances for NVIDIA GPUs", name);
+    return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT,
+                        "device \"%s\" is unknown: auto, cpu, cpu:TARGET, hip:N, sim:ARCH, cuda:N", name);
 }
 
 tessera_status tessera_device_open(const char *name, tessera_device **out) {
     if (!name) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "the name of a device is NULL");
     if (!out) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "out of device \"%s\" is NULL", name);
-    if (strcmp(name, "cpu") == 0 || strcmp(name, "auto") == 0) return open_cpu(NULL, out);
-    if (strncmp(name, "cpu:", 4) == 0) return open_cpu(name + 4, out);
-    static const char *const others[] = {"hip:", "sim:", "cuda:"};
-    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        if (strncmp(name, others[i], strlen(others[i])) == 0)
-            return tessera_fail(TESSERA_ERROR_DEVICE, "device \"%s\": this build has only CPU instances", name);
-    return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT,
-                        "device \"%s\" is unknown: auto, cpu, cpu:TARGET, hip:N, sim:ARCH, cuda:N", name);
+    tessera_device *const device = calloc(1, sizeof *device);
+    if (!device)
+        return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a device of %zu bytes", sizeof *device);
+    const tessera_status status = open_named(name, device);
+    if (status != TESSERA_SUCCESS) {
+        free(device);
+        return status;
+    }
+    if (device->gpu) snprintf(device->name, sizeof device->name, "%s", device->gpu->name);
+    *out = device;
+    return TESSERA_SUCCESS;
 }
 
-void tessera_device_close(tessera_device *device) { free(device); }
+void tessera_device_close(tessera_device *device) {
+    if (!device) return;
+    tessera_gpu_close(device->gpu);
+    free(device);
+}
 
 const char *tessera_device_name(const tessera_device *device) { return device ? device->name : NULL; }
 
 const tessera_device_facts *tessera_device_get_facts(const tessera_device *device) {
     return device ? &device->facts : NULL;
+}
+
+tessera_status tessera_preload(const tessera_device *device) {
+    GUARD(device, "device is NULL: tessera_device_open() opens one");
+    if (!device->gpu) {
+        tessera_start_threads();
+        return TESSERA_SUCCESS;
+    }
+    return tessera_fmha_fwd_preload(device);
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // fmha_fwd on a device: what a caller calls.
+#include "device.h"
 #include "fmha_fwd_internal.h"
+#include "guard.h"
 
 // Validates what needs no memory, and chooses the instance.
 static tessera_status choose(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
@@ -24,21 +26,40 @@ static tessera_status check_workspace(const tessera_fmha_fwd_args *args, size_t 
     return TESSERA_SUCCESS;
 }
 
+// What tessera_fmha_fwd() does before it launches.
+static tessera_status check(const tessera_device *device, const struct tessera_fmha_fwd_call *call, size_t workspace,
+                            void *stream) {
+    if (stream && !device->gpu)
+        return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "stream is %p: NULL on the CPU", stream);
+    TRY(tessera_fmha_fwd_check_memory(call, workspace > 0, device->gpu));
+    return workspace ? check_workspace(&call->args, workspace) : TESSERA_SUCCESS;
+}
+
+// Kernels of GPUs keep everything in registers and LDS.
+static size_t workspace_of(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
+                           int threads) {
+    return tessera_fmha_fwd_is_gpu(instance) ? 0 : tessera_fmha_fwd_cpu_workspace(instance, call, threads);
+}
+
 tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
                                 const tessera_fmha_fwd_args *args, void *stream) {
     struct tessera_fmha_fwd_call call;
     const tessera_fmha_fwd_instance *instance;
     const int threads = tessera_num_threads();
-    tessera_status status = choose(device, traits, args, &call, &instance);
-    if (status == TESSERA_SUCCESS && stream)
-        status = tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "stream is %p: NULL on the CPU", stream);
-    if (status == TESSERA_SUCCESS) status = tessera_fmha_fwd_check_memory(&call, true);
-    if (status == TESSERA_SUCCESS)
-        status = check_workspace(&call.args, tessera_fmha_fwd_cpu_workspace(instance, &call, threads));
-    if (status != TESSERA_SUCCESS) return status;
+    TRY(choose(device, traits, args, &call, &instance));
+    TRY(check(device, &call, workspace_of(instance, &call, threads), stream));
     tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->name);
+    if (device->gpu) return tessera_fmha_fwd_cdna_launch(device, instance, &call, stream);
     tessera_fmha_fwd_cpu_launch(instance, &call, threads);
     return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_fmha_fwd_check_on(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
+                                         const tessera_fmha_fwd_args *args) {
+    struct tessera_fmha_fwd_call call;
+    const tessera_fmha_fwd_instance *instance;
+    TRY(choose(device, traits, args, &call, &instance));
+    return check(device, &call, 0, NULL);
 }
 
 tessera_status tessera_fmha_fwd_workspace_size(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
@@ -46,16 +67,25 @@ tessera_status tessera_fmha_fwd_workspace_size(const tessera_device *device, con
     struct tessera_fmha_fwd_call call;
     const tessera_fmha_fwd_instance *instance;
     if (!bytes) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "bytes is NULL");
-    const tessera_status status = choose(device, traits, args, &call, &instance);
-    if (status == TESSERA_SUCCESS) *bytes = tessera_fmha_fwd_cpu_workspace(instance, &call, tessera_num_threads());
-    return status;
+    TRY(choose(device, traits, args, &call, &instance));
+    *bytes = workspace_of(instance, &call, tessera_num_threads());
+    return TESSERA_SUCCESS;
 }
 
 tessera_status tessera_fmha_fwd_prepare(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
                                         const tessera_fmha_fwd_args *args) {
     struct tessera_fmha_fwd_call call;
     const tessera_fmha_fwd_instance *instance;
-    const tessera_status status = choose(device, traits, args, &call, &instance);
-    if (status == TESSERA_SUCCESS) tessera_start_threads();
-    return status;
+    TRY(choose(device, traits, args, &call, &instance));
+    if (device->gpu) return tessera_fmha_fwd_cdna_load(device, instance);
+    tessera_start_threads();
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_fmha_fwd_preload(const tessera_device *device) {
+    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (device->facts.targets >> table->rows[i].target & 1)
+            TRY(tessera_fmha_fwd_cdna_load(device, &table->rows[i]));
+    return TESSERA_SUCCESS;
 }

@@ -186,7 +186,8 @@ static tessera_status check_scales(const char *name, const int32_t *start, int32
 
 enum { MX_BLOCK = 32 };
 
-static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, struct extents *out) {
+// On a GPU the host reads no lengths. Of group mode's tensors it knows nothing then but that one token may be there.
+static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bool on_gpu, struct extents *out) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = t->is_group_mode, mx = t->qscale_type == TESSERA_QSCALE_MX;
@@ -197,6 +198,11 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, st
     if (block_k) out->blocks_k = tessera_ceil_div(a->seqlen_k, block_k);
     if (mx) out->v_columns = tessera_ceil_div(a->seqlen_k, MX_BLOCK);
     if (group) *out = (struct extents){0};
+    if (on_gpu) {
+        const bool some = group && a->max_seqlen_q > 0;
+        if (some) *out = (struct extents){1, 1, 1, 1, 1, 1};
+        return TESSERA_SUCCESS;
+    }
 
     for (int32_t b = 0; b < a->batch; b++) {
         TRY(check_sequence(call, b));
@@ -324,13 +330,14 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
     add_descales(call, n, all);
 }
 
-tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace) {
+tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace,
+                                             bool on_gpu) {
     struct tessera_tensors all = {.count = 0};
     struct extents extents;
     TRY(check_numbers(call));
     add_arrays(call, &all);
     TRY(tessera_check_tensors(&all));
-    TRY(check_lengths(call, &extents));
+    TRY(check_lengths(call, on_gpu, &extents));
     add_tensors(call, &extents, &all);
     if (with_workspace && call->args.workspace_ptr) {
         const int64_t bytes = tessera_min((int64_t)(call->args.workspace_size & INT64_MAX), INT64_MAX / 8);
@@ -342,5 +349,5 @@ tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call 
 tessera_status tessera_fmha_fwd_check(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args) {
     struct tessera_fmha_fwd_call call;
     TRY(tessera_fmha_fwd_read_sizes(traits, args, &call));
-    return tessera_fmha_fwd_check_memory(&call, false);
+    return tessera_fmha_fwd_check_memory(&call, false, false);
 }

@@ -19,7 +19,9 @@ tessera_status tessera_fmha_fwd_read(const tessera_fmha_fwd_traits *traits, cons
                                      struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *traits);
 tessera_status tessera_fmha_fwd_check_sizes(const struct tessera_fmha_fwd_call *call);
-tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace);
+// With `on_gpu` no memory is read: what arrays of lengths in it may hold is not checked.
+tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace,
+                                             bool on_gpu);
 
 // The first three of them: all that functions need that look only at traits and sizes.
 tessera_status tessera_fmha_fwd_read_sizes(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
@@ -58,7 +60,18 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
     return parts > 1 ? parts : 1;
 }
 
-// ---- launching (fmha_fwd_launch_cpu.c)
+// ---- launching on a GPU (fmha_fwd_launch_cdna.c)
+
+static inline bool tessera_fmha_fwd_is_gpu(const tessera_fmha_fwd_instance *instance) { return instance->symbol; }
+// Loads its code object unless that was done before.
+tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance);
+// Puts a call that was checked into the stream.
+tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                                            const struct tessera_fmha_fwd_call *call, void *stream);
+// Loads all instances for a GPU (fmha_fwd.c).
+tessera_status tessera_fmha_fwd_preload(const tessera_device *gpu);
+
+// ---- launching on the CPU (fmha_fwd_launch_cpu.c)
 
 // Reads only traits and sizes of a call that was checked.
 size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,

@@ -18,6 +18,9 @@
 // Makes the line the thread's last error and returns `status`. A failing function ends in `return tessera_fail(...)`.
 tessera_status tessera_fail(tessera_status status, const char *format, ...) TESSERA_PRINTF(2, 3);
 
+// Between true and false the thread's failures are not told, only returned: of what is tried and may well fail.
+void tessera_fail_quietly(bool quietly);
+
 bool tessera_log_enabled(tessera_log_level level);
 void tessera_log(tessera_log_level level, const char *format, ...) TESSERA_PRINTF(2, 3);
 

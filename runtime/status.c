@@ -34,6 +34,9 @@ const char *tessera_status_string(tessera_status status) {
 
 enum { LINE_BYTES = 1024 };
 static _Thread_local char last_error[LINE_BYTES];
+static _Thread_local bool quiet;
+
+void tessera_fail_quietly(bool quietly) { quiet = quietly; }
 
 const char *tessera_last_error(void) { return last_error; }
 
@@ -66,6 +69,7 @@ void tessera_log(tessera_log_level level, const char *format, ...) {
 }
 
 tessera_status tessera_fail(tessera_status status, const char *format, ...) {
+    if (quiet) return status;
     char line[LINE_BYTES]; // apart from last_error, which may be among the values
     va_list values;
     va_start(values, format);

@@ -93,9 +93,9 @@ typedef struct tessera_driver_entry {
 // is searched for anew.
 TESSERA_API tessera_status tessera_set_driver(const char *kind, const tessera_driver_entry *entries, size_t count);
 
-// ---- CPU threads. The default is the least of the affinity mask, the cgroup quota and TESSERA_NUM_THREADS; none is started
-// before the first call that needs one. tessera_set_num_threads(0) returns to the default. Results never depend on the
-// number.
+// ---- CPU threads. The default is the least of the affinity mask, the cgroup quota and TESSERA_NUM_THREADS; none is
+// started before the first call that needs one. tessera_set_num_threads(0) returns to the default. Results never depend
+// on the number.
 TESSERA_API int tessera_num_threads(void);
 TESSERA_API tessera_status tessera_set_num_threads(int count);
 

@@ -161,15 +161,21 @@ static inline tessera_fmha_fwd_args tessera_fmha_fwd_args_init(void) {
 // One row of the generated table; its definition is in tessera/dispatch.h.
 typedef struct tessera_fmha_fwd_instance tessera_fmha_fwd_instance;
 
-// Computes. `stream` is the device's raw handle, NULL its default stream; on the CPU it must be NULL and the call
-// returns when the result is there. On any error nothing is written.
+// Computes. `stream` is the device's raw handle (a hipStream_t of its GPU), NULL its default stream; on the CPU it must
+// be NULL and the call returns when the result is there. On a GPU the call puts one launch into the stream and reads no
+// memory, so that arrays of lengths that are not as they must be are not noticed there; once its code is loaded
+// (tessera_fmha_fwd_prepare) it allocates, locks and waits for nothing. On any error nothing is written.
 TESSERA_API tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
                                             const tessera_fmha_fwd_args *args, void *stream);
 
 // Validates traits, sizes, pointers, strides, alignment and overlap without launching; says what tessera_fmha_fwd
-// would, but for the workspace.
+// would, but for the workspace. The first reads the arrays of lengths, which must be in host memory, whatever the
+// device; the second does as this device would, choice of an instance included.
 TESSERA_API tessera_status tessera_fmha_fwd_check(const tessera_fmha_fwd_traits *traits,
                                                   const tessera_fmha_fwd_args *args);
+TESSERA_API tessera_status tessera_fmha_fwd_check_on(const tessera_device *device,
+                                                     const tessera_fmha_fwd_traits *traits,
+                                                     const tessera_fmha_fwd_args *args);
 
 // Chooses the instance of least estimated cost. Pure: reads only traits, the sizes in args and facts, does no I/O.
 TESSERA_API tessera_status tessera_fmha_fwd_select(const tessera_device_facts *facts,

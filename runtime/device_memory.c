@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+// Memory of a device, for callers without its SDK.
+#include <stdlib.h>
+#include <string.h>
+
+#include "device.h"
+#include "gpu.h"
+#include "guard.h"
+
+enum { CPU_ALIGNMENT = 64 }; // that of a workspace
+
+#define CHECK_DEVICE(device) GUARD(device, "device is NULL: tessera_device_open() opens one")
+
+tessera_status tessera_device_malloc(const tessera_device *device, size_t bytes, void **out) {
+    CHECK_DEVICE(device);
+    GUARD(out, "out is NULL");
+    if (bytes == 0) {
+        *out = NULL;
+        return TESSERA_SUCCESS;
+    }
+    if (device->gpu) return tessera_gpu_malloc(device->gpu, bytes, out);
+    void *const memory = bytes <= SIZE_MAX - CPU_ALIGNMENT
+                             ? aligned_alloc(CPU_ALIGNMENT, (bytes + CPU_ALIGNMENT - 1) / CPU_ALIGNMENT * CPU_ALIGNMENT)
+                             : NULL;
+    if (!memory) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes", bytes);
+    *out = memory;
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_device_free(const tessera_device *device, void *memory) {
+    CHECK_DEVICE(device);
+    if (memory && device->gpu) return tessera_gpu_free(device->gpu, memory);
+    free(memory);
+    return TESSERA_SUCCESS;
+}
+
+static tessera_status copy(const tessera_device *device, void *to, const void *from, size_t bytes, int kind) {
+    CHECK_DEVICE(device);
+    if (bytes == 0) return TESSERA_SUCCESS;
+    GUARD(to, "the memory to copy %zu bytes to is NULL", bytes);
+    GUARD(from, "the memory to copy %zu bytes from is NULL", bytes);
+    if (device->gpu) return tessera_gpu_copy(device->gpu, to, from, bytes, kind);
+    memmove(to, from, bytes);
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_device_copy_to(const tessera_device *device, void *to, const void *host_from, size_t bytes) {
+    return copy(device, to, host_from, bytes, HIP_COPY_TO_DEVICE);
+}
+
+tessera_status tessera_device_copy_from(const tessera_device *device, void *host_to, const void *from, size_t bytes) {
+    return copy(device, host_to, from, bytes, HIP_COPY_FROM_DEVICE);
+}
+
+tessera_status tessera_device_set(const tessera_device *device, void *to, int byte, size_t bytes) {
+    CHECK_DEVICE(device);
+    if (bytes == 0) return TESSERA_SUCCESS;
+    GUARD(to, "the memory to set %zu bytes of is NULL", bytes);
+    if (device->gpu) return tessera_gpu_set(device->gpu, to, byte, bytes);
+    memset(to, byte, bytes);
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_device_synchronize(const tessera_device *device) {
+    CHECK_DEVICE(device);
+    return device->gpu ? tessera_gpu_synchronize(device->gpu) : TESSERA_SUCCESS;
+}

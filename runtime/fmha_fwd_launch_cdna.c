@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Runs a call on an AMD GPU: fills in the kernel's argument and puts one launch into the stream.
+#include <string.h>
+
+#include "device.h"
+#include "fmha_fwd_internal.h"
+#include "gpu.h"
+#include "guard.h"
+#include "tessera/kernel/fmha_fwd_cdna.h"
+
+typedef struct tessera_fmha_fwd_cdna_args kernel_args;
+
+static struct tessera_gpu_kernel kernel_of(const tessera_fmha_fwd_instance *instance) {
+    return (struct tessera_gpu_kernel){"fmha_fwd", instance->symbol, instance->threads};
+}
+
+tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance) {
+    const struct tessera_gpu_kernel kernel = kernel_of(instance);
+    return tessera_gpu_load(device->gpu, &kernel);
+}
+
+// A window that is as long as the longest sequence hides nothing, wherever it begins.
+static bool is_unbounded(const struct tessera_fmha_fwd_call *call, int32_t window) {
+    return call->traits.mask_type == TESSERA_MASK_NONE || window < 0 || window >= TESSERA_FMHA_FWD_MAX_SEQLEN;
+}
+
+static void set_mask(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int32_t edge = call->traits.mask_type == TESSERA_MASK_GENERIC ? 0 : 1;
+    const int32_t shift = call->traits.mask_type == TESSERA_MASK_BOTTOM_RIGHT ? 1 : 0;
+    const bool left = is_unbounded(call, a->window_size_left), right = is_unbounded(call, a->window_size_right);
+    out->mask_y = left ? TESSERA_FMHA_FWD_MAX_SEQLEN : edge + a->window_size_left;
+    out->mask_x = right ? TESSERA_FMHA_FWD_MAX_SEQLEN : edge + a->window_size_right;
+    out->shift_y = left ? 0 : shift;
+    out->shift_x = right ? 0 : shift;
+}
+
+static void set_lengths(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool group = call->traits.is_group_mode;
+    out->seqstart_q = group ? a->seqstart_q_ptr : NULL;
+    out->seqstart_k = group ? a->seqstart_k_ptr : NULL;
+    out->seqlen_q_of = group ? a->seqlen_q_ptr : NULL;
+    out->seqlen_k_of = group ? a->seqlen_k_ptr : NULL;
+    out->cu_seqlen_q = out->seqlen_q_of ? NULL : a->cu_seqlen_q_ptr;
+    out->cu_seqlen_k = out->seqlen_k_of ? NULL : a->cu_seqlen_k_ptr;
+    out->seqlen_q = group ? 0 : a->seqlen_q;
+    out->seqlen_k = group ? 0 : a->seqlen_k;
+    out->min_seqlen_q = call->traits.skip_min_seqlen_q ? a->min_seqlen_q : -1;
+}
+
+static kernel_args fill_args(const struct tessera_fmha_fwd_call *call) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool group = call->traits.is_group_mode;
+    kernel_args k;
+    memset(&k, 0, sizeof k); // the gaps too: equal calls are equal bytes
+    k.q = a->q_ptr;
+    k.k = a->k_ptr;
+    k.v = a->v_ptr;
+    k.o = a->o_ptr;
+    k.lse = call->traits.has_lse ? a->lse_ptr : NULL;
+    k.stride_q = a->stride_q;
+    k.stride_k = a->stride_k;
+    k.stride_v = a->stride_v;
+    k.stride_o = a->stride_o;
+    k.nhead_stride_q = a->nhead_stride_q;
+    k.nhead_stride_k = a->nhead_stride_k;
+    k.nhead_stride_v = a->nhead_stride_v;
+    k.nhead_stride_o = a->nhead_stride_o;
+    k.nhead_stride_lse = k.lse ? a->nhead_stride_lse : 0;
+    k.batch_stride_q = group ? 0 : a->batch_stride_q;
+    k.batch_stride_k = group ? 0 : a->batch_stride_k;
+    k.batch_stride_v = group ? 0 : a->batch_stride_v;
+    k.batch_stride_o = group ? 0 : a->batch_stride_o;
+    k.batch_stride_lse = group || !k.lse ? 0 : a->batch_stride_lse;
+    k.group = a->nhead_q / a->nhead_k;
+    k.scale_log2 = a->scale_s * 1.44269504088896341f; // log2(e)
+    set_lengths(call, &k);
+    set_mask(call, &k);
+    return k;
+}
+
+// What the HIP runtime takes along y and z.
+enum { GRID_MAX = 65535 };
+
+tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                                            const struct tessera_fmha_fwd_call *call, void *stream) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int32_t queries = call->traits.is_group_mode ? a->max_seqlen_q : a->seqlen_q;
+    const uint32_t grid[3] = {(uint32_t)tessera_ceil_div(queries, instance->tile.bm0), (uint32_t)a->nhead_q,
+                              (uint32_t)a->batch};
+    GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
+    GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
+    if (queries == 0) return TESSERA_SUCCESS;
+    const kernel_args args = fill_args(call);
+    const struct tessera_gpu_kernel kernel = kernel_of(instance);
+    return tessera_gpu_launch(device, &kernel, grid, &args, sizeof args, stream);
+}

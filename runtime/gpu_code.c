@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+// Code of a GPU: loaded under a lock when first needed, found without one ever after.
+#include <stdlib.h>
+
+#include "device.h"
+#include "gpu.h"
+#include "guard.h"
+#include "pack.h"
+
+struct tessera_gpu_function {
+    struct tessera_gpu_function *next;
+    const char *symbol; // by address: symbols are the table's own
+    void *module, *function;
+    void *image; // of the module, which may refer to it
+};
+
+typedef struct tessera_gpu_function function_t;
+
+static _Atomic(function_t *) *bucket_of(struct tessera_gpu *gpu, const char *symbol) {
+    const uint64_t hash = (uint64_t)(uintptr_t)symbol * UINT64_C(0x9E3779B97F4A7C15);
+    return &gpu->functions[hash >> 32 & (TESSERA_GPU_BUCKETS - 1)];
+}
+
+static function_t *find(struct tessera_gpu *gpu, const char *symbol) {
+    function_t *function = atomic_load_explicit(bucket_of(gpu, symbol), memory_order_acquire);
+    while (function && function->symbol != symbol) function = function->next;
+    return function;
+}
+
+// ---- loading
+
+static tessera_status load_image(const struct tessera_gpu *gpu, const char *symbol, function_t *out) {
+    const struct tessera_driver *const d = gpu->driver;
+    int previous;
+    TRY(tessera_gpu_enter(gpu, &previous));
+    const char *call = "hipModuleLoadData";
+    int error = d->hipModuleLoadData(&out->module, out->image);
+    if (!error) {
+        call = "hipModuleGetFunction";
+        error = d->hipModuleGetFunction(&out->function, out->module, symbol);
+        if (error) d->hipModuleUnload(out->module);
+    }
+    return tessera_gpu_leave(gpu, previous, call, error);
+}
+
+static void free_function(function_t *function) {
+    free(function->image);
+    free(function);
+}
+
+static tessera_status load(struct tessera_gpu *gpu, const struct tessera_gpu_kernel *kernel) {
+    function_t *const function = calloc(1, sizeof *function);
+    if (!function)
+        return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a function of %zu bytes", sizeof *function);
+    tessera_status status =
+        tessera_pack_unpack(kernel->op, tessera_target_string(gpu->target), kernel->symbol, &function->image);
+    if (status == TESSERA_SUCCESS) status = load_image(gpu, kernel->symbol, function);
+    if (status != TESSERA_SUCCESS) {
+        free_function(function);
+        return status;
+    }
+    _Atomic(function_t *) *const bucket = bucket_of(gpu, kernel->symbol);
+    function->symbol = kernel->symbol;
+    function->next = atomic_load_explicit(bucket, memory_order_relaxed);
+    atomic_store_explicit(bucket, function, memory_order_release);
+    tessera_log(TESSERA_LOG_INFO, "%s: loaded %s", gpu->name, kernel->symbol);
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_gpu_load(struct tessera_gpu *gpu, const struct tessera_gpu_kernel *kernel) {
+    if (find(gpu, kernel->symbol)) return TESSERA_SUCCESS;
+    pthread_mutex_lock(&gpu->lock);
+    const tessera_status status = find(gpu, kernel->symbol) ? TESSERA_SUCCESS : load(gpu, kernel);
+    pthread_mutex_unlock(&gpu->lock);
+    return status;
+}
+
+void tessera_gpu_unload_all(struct tessera_gpu *gpu) {
+    int previous = gpu->ordinal;
+    const bool current = tessera_gpu_enter(gpu, &previous) == TESSERA_SUCCESS;
+    for (int i = 0; i < TESSERA_GPU_BUCKETS; i++)
+        for (function_t *function = atomic_load(&gpu->functions[i]), *next; function; function = next) {
+            next = function->next;
+            if (current) gpu->driver->hipModuleUnload(function->module);
+            free_function(function);
+        }
+    if (current) tessera_gpu_leave(gpu, previous, "hipModuleUnload", 0);
+}
+
+// ---- launching
+
+static tessera_status refuse_in_capture(const struct tessera_gpu *gpu, const char *symbol, void *stream) {
+    int previous, capturing = 0;
+    TRY(tessera_gpu_enter(gpu, &previous));
+    int error = gpu->driver->hipStreamIsCapturing(stream, &capturing);
+    if (error == HIP_ERROR_STREAM_CAPTURE_IMPLICIT) {
+        gpu->driver->hipGetLastError();
+        capturing = 1;
+        error = 0;
+    }
+    TRY(tessera_gpu_leave(gpu, previous, "hipStreamIsCapturing", error));
+    if (!capturing) return TESSERA_SUCCESS;
+    return tessera_fail(TESSERA_ERROR_NOT_PREPARED,
+                        "%s: the stream captures, and %s is not loaded: prepare the call or preload the device before",
+                        gpu->name, symbol);
+}
+
+tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
+                                  const uint32_t grid[3], const void *argument, size_t bytes, void *stream) {
+    struct tessera_gpu *const gpu = device->gpu;
+    const function_t *function = find(gpu, kernel->symbol);
+    if (!function) {
+        TRY(refuse_in_capture(gpu, kernel->symbol, stream));
+        TRY(tessera_gpu_load(gpu, kernel));
+        function = find(gpu, kernel->symbol);
+    }
+    // HIP_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE and _END
+    void *extra[] = {(void *)1, (void *)(size_t)argument, (void *)2, &bytes, (void *)3};
+    int previous;
+    TRY(tessera_gpu_enter(gpu, &previous));
+    return tessera_gpu_leave(gpu, previous, "hipModuleLaunchKernel",
+                             gpu->driver->hipModuleLaunchKernel(function->function, grid[0], grid[1], grid[2],
+                                                                kernel->threads, 1, 1, 0, stream, NULL, extra));
+}
