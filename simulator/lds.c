@@ -4,12 +4,14 @@
 
 #include "atomics.h"
 #include "narrow.h"
+#include "sanitize.h"
 #include "semantics.h"
 #include "vector.h"
 #include "vector_memory.h"
 
 uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes) {
     struct sim_group *group = wave->group;
+    if (wave->checks && wave->checks->group->lds_loads) tessera_sim_check_lds_in_flight(wave, lane, address, bytes);
     if (address < group->lds_bytes && bytes <= group->lds_bytes - address) return group->lds + address;
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
                         "LDS address %u, %u bytes, but the workgroup has %u", address, bytes, group->lds_bytes);

@@ -6,14 +6,29 @@
 #include <string.h>
 
 struct sim_checks *tessera_sim_open_checks(const struct sim_launch *launch) {
-    return aligned_alloc(64, launch->waves_per_group * sizeof(struct sim_checks));
+    struct sim_checks *checks = aligned_alloc(64, launch->waves_per_group * sizeof(struct sim_checks));
+    struct sim_group_checks *group = calloc(1, sizeof *group);
+    if (!checks || !group) {
+        free(checks);
+        free(group);
+        return NULL;
+    }
+    for (uint32_t i = 0; i < launch->waves_per_group; i++) checks[i].group = group;
+    return checks;
 }
 
-void tessera_sim_close_checks(struct sim_checks *checks) { free(checks); }
+void tessera_sim_close_checks(struct sim_checks *checks) {
+    if (checks) free(checks->group);
+    free(checks);
+}
 
-void tessera_sim_start_checks(struct sim_wave *wave) { memset(wave->checks, 0, sizeof *wave->checks); }
+void tessera_sim_start_checks(struct sim_wave *wave) {
+    if (wave->index == 0) memset(wave->checks->group, 0, sizeof *wave->checks->group);
+    tessera_sim_start_waits(wave);
+    memset(&wave->checks->shadow, 0, sizeof wave->checks->shadow);
+}
 
-static void execute(struct sim_wave *wave, const struct sim_code *code) { code->execute(wave, code); }
+void tessera_sim_execute_checked(struct sim_wave *wave, const struct sim_code *code) { code->execute(wave, code); }
 
 void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until) {
     while (wave->state == SIM_RUNNING && wave->executed < until) {
@@ -21,9 +36,10 @@ void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until) {
         if (!code) return;
         wave->code = code;
         wave->next_pc = wave->pc + code->size;
-        execute(wave, code);
+        if (tessera_sim_issue_waits(wave, code)) tessera_sim_execute_checked(wave, code);
         wave->executed++;
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;
+        tessera_sim_land_some(wave);
     }
 }
