@@ -47,7 +47,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     what.add_argument(
         "--targets",
         metavar="LIST",
-        help="comma list of targets, families; default: this machine's CPU, with -d or -r CK's gfx9,gfx950",
+        help="comma list of targets, families; default: this machine's CPU, with -d or -r CK's gfx9",
     )
     what.add_argument(
         "-r", "--receipt", metavar="NAME|NUMBER", help="a selection of instances/receipts.toml; default all"

@@ -24,10 +24,10 @@ else()
     set(tessera_default_targets portable)
 endif()
 
-# Columns of the source lists: file, target, flags of gcc and clang, flags of zig cc, vocabulary.
-set(tessera_flags_column 2)
+# Columns of the source lists: file, kind, target, flags of gcc and clang, flags of zig cc, vocabulary.
+set(tessera_flags_column 3)
 if(TESSERA_COMPILER_IS_ZIG)
-    set(tessera_flags_column 3)
+    set(tessera_flags_column 4)
 endif()
 
 # tessera_generate(SOURCES): emits the instances and tables of TESSERA_OPS into tessera_generated_dir, sets SOURCES to
@@ -72,6 +72,10 @@ function(tessera_generate sources)
     foreach(line ${all_lines})
         string(REPLACE "\t" ";" columns "${line}")
         list(GET columns 0 file)
+        list(GET columns 1 kind)
+        if(kind STREQUAL "cdna")
+            message(FATAL_ERROR "${file}: GPU instances are not compiled yet; take them out of TESSERA_TARGETS")
+        endif()
         list(GET columns ${tessera_flags_column} flags)
         separate_arguments(flags)
         if(TESSERA_SANITIZE MATCHES undefined) # a minute for each instance; its memory is watched all the same

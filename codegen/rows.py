@@ -43,7 +43,7 @@ def read_instances(op: Operation, folder: Path, targets: tuple[str, ...]) -> lis
         if key not in ("default", "tile"):
             raise Refused(f"{path}: {one_of('table', key, ('default', 'tile'))}")
     by_target: dict[str, list[Instance]] = {name: [] for name in targets}
-    regions: dict[tuple[str, str], Region] = {}
+    regions: dict[tuple[str, ...], Region] = {}
     for number, row in enumerate(document.get("tile", []), 1):
         try:
             for name in _row_targets(row):
@@ -71,7 +71,7 @@ def _row_instances(
     row: dict[str, Any],
     target_name: str,
     defaults: dict[str, Any],
-    regions: dict[tuple[str, str], Region],
+    regions: dict[tuple[str, ...], Region],
 ) -> Iterator[Instance]:
     """The instances of a row on one target: one for each choice out of the lists in it."""
     target = TARGETS[target_name]
@@ -89,11 +89,12 @@ def _row_instances(
         tile = _tile(op.tiles[target.kind], said | dict(zip(lists, choice)))
         if complaint := tile.complaint(target):
             raise Refused(f"{target_name}: {complaint}")
-        key = (tile.compute, tile.serves)
+        key = (target.kind, tile.compute, tile.held, tile.serves)
         if key not in regions:
             regions[key] = op.served(tile)
         if not regions[key]:
-            raise Refused(f"serves = '{tile.serves}' leaves nothing that compute = '{tile.compute}' can")
+            can = f"compute = '{tile.compute}'{' and ' if tile.held else ''}{tile.held}"
+            raise Refused(f"serves = '{tile.serves}' leaves nothing that {can} can")
         yield Instance(op, target, tile, default, regions[key])
 
 

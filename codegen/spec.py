@@ -44,6 +44,9 @@ class Tile(Protocol):
     serves: str
 
     @property
+    def held(self) -> str: ...  # clauses, as for --where, on what the kernel is compiled for
+
+    @property
     def block(self) -> str: ...  # block and warps in the short name: "b192x128x16_w1"
 
     def ck_tile(self, target: Any) -> dict[str, int]: ...  # CK's fields; 0: that of the call's head dims
@@ -71,7 +74,8 @@ class Instance:
     @cached_property
     def name(self) -> str:
         """The short name: left of `__` what is computed, right of it how."""
-        what = [self.op.name, *self.op.compiled_tokens(self.region)]
+        unsaid = self.op.compiled_tokens(self.op.space.where(str(self.default.get("serves", ""))))
+        what = [self.op.name, *(t for t in self.op.compiled_tokens(self.region) if t not in unsaid)]
         how = [self.target.tag, self.tile.block, self.tile.pipeline]
         for field, token in self.tile.name_tokens.items():
             value = getattr(self.tile, field)

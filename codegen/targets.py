@@ -45,7 +45,39 @@ class CpuTarget(Target):
     l2_bytes: int
 
 
+@dataclass(frozen=True, kw_only=True)
+class CdnaTarget(Target):
+    """An AMD GPU. Rates are those of a compute unit (CU) of four SIMDs; a wave has 64 lanes."""
+
+    kind: ClassVar[str] = "cdna"
+    vocabulary: str = "cdna.h"
+    compute_units: int  # of one device as the HIP runtime shows it
+    clock_mhz: int  # peak
+    bandwidth_gbs: int  # of memory, peak: 10^9 bytes a second
+    lds_bytes: int  # of a CU, all of which one workgroup may have
+    l2_bytes: int  # of a die
+    l3_bytes: int  # shared; 0: none
+    mfma: dict[str, tuple[tuple[int, int, int], ...]]  # shapes m, n, k with one block, for each compute type
+    code_object_version: int
+    lanes: int = 64  # fp32 results of vector instructions a cycle
+    registers: int = 512  # of a lane of one wave: VGPRs and AGPRs together
+    register_granule: int = 8
+    waves: int = 8  # of a SIMD, at most
+    workgroup_threads: int = 1024
+
+    @property
+    def cflags(self) -> tuple[str, ...]:
+        """Clang."""
+        return (f"-mcpu={self.name}", f"-mcode-object-version={self.code_object_version}")
+
+    @property
+    def zig_cflags(self) -> tuple[str, ...]:
+        """Zig's clang is one like any other."""
+        return self.cflags
+
+
 KIB = 1024
+MIB = 1024 * KIB
 
 TARGETS: dict[str, Target] = {
     target.name: target
@@ -128,14 +160,31 @@ TARGETS: dict[str, Target] = {
             l2_bytes=512 * KIB,
             source="Cortex-A76, Neoverse N1: two 128-bit FMA a cycle, 512 KiB of L2",
         ),
+        CdnaTarget(
+            name="gfx942",
+            families=("gfx9",),
+            compute_units=304,
+            clock_mhz=2100,
+            bandwidth_gbs=5300,
+            lds_bytes=64 * KIB,
+            l2_bytes=4 * MIB,
+            l3_bytes=256 * MIB,
+            macs={"fp16": 1024.0, "bf16": 1024.0},
+            mfma={
+                "fp16": ((32, 32, 8), (16, 16, 16)),
+                "bf16": ((32, 32, 8), (16, 16, 16)),
+            },
+            code_object_version=4,
+            source="MI300X: AMD's CDNA 3 white paper (1307.4 TFLOP/s of fp16 are 2048 FLOP a cycle and CU) "
+            "and data sheet; ROCm's table of GPU specifications; CDNA 3 ISA for registers and MFMA",
+        ),
     )
 }
 
 # Targets of the design that have no instances yet; they are refused by name.
-FUTURE = ("gfx90a", "gfx942", "gfx950", "sm_90a")
-# What CK's generator takes for its option of the same name.
-CK_FAMILIES = ("gfx9", "gfx10", "gfx11", "gfx12")
-CK_DEFAULT = ("gfx9", "gfx950")
+FUTURE = ("gfx90a", "gfx950", "sm_90a")
+# What CK's generator takes for its option of the same name, but for gfx950, which has no instances yet.
+CK_DEFAULT = ("gfx9",)
 
 
 def host_targets() -> tuple[str, ...]:

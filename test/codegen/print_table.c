@@ -25,15 +25,18 @@ static void print_served(const char *name, const tessera_fmha_fwd_served *s) {
                         if (holds(s->data_type, type) && holds(s->mask, mask) && holds(s->bias, bias) &&
                             holds(s->qscale, qscale) && holds(s->mode, mode) && holds(s->v_rowmajor, v) &&
                             holds(s->soft_cap, cap) && holds(s->dropout, drop))
-                            printf("served %s %d %d %d %d %d %d %d %d  %d %d %d %d\n", name, type, mode, v, cap, bias,
-                                   mask, drop, qscale, s->hdim_q_min, s->hdim_q_max, s->hdim_q_multiple,
-                                   s->lse & s->skip & s->sink);
+                            printf("served %s %d %d %d %d %d %d %d %d  %d %d %d  %d %d %d  %d %d %d\n", name, type,
+                                   mode, v, cap, bias, mask, drop, qscale, s->hdim_q_min, s->hdim_q_max,
+                                   s->hdim_q_multiple, s->hdim_v_min, s->hdim_v_max, s->hdim_v_multiple, s->lse,
+                                   s->skip, s->sink);
                     }
 }
 
 int main(void) {
     const tessera_fmha_fwd_table *t = tessera_fmha_fwd_get_table();
     print_slices(t);
+    for (uint32_t r = 0; r < t->row_count; r++)
+        if (t->rows[r].symbol) printf("kernel %s %s %u\n", t->rows[r].name, t->rows[r].symbol, t->rows[r].threads);
     for (uint32_t r = 0; r < t->row_count; r++)
         for (uint32_t p = 0; p < t->rows[r].served_count; p++) print_served(t->rows[r].name, &t->rows[r].served[p]);
 }

@@ -27,7 +27,8 @@ from hypothesis import strategies as st
         ("--count -d fwd,fwd --targets cpu", "api 'fwd' is named twice"),
         ("--count --targets pdp-11", "unknown target 'pdp-11'; there is: portable, x86-64-v2,"),
         ("--count --targets x86-64-v9", "unknown target 'x86-64-v9'; there is: portable, x86-64-v2,"),
-        ("--count --targets gfx9", "target 'gfx9' has no instances yet; there is: portable,"),
+        ("--count --targets gfx9,gfx950", "target 'gfx950' has no instances yet; there is: portable,"),
+        ("--count --targets gfx90a", "target 'gfx90a' has no instances yet; there is: portable,"),
         ("--count --targets cpu,gfx1201", "target 'gfx1201' has no instances yet; there is: portable,"),
         ("--count --targets sm_90a", "target 'sm_90a' has no instances yet; there is: portable,"),
         (
@@ -53,9 +54,6 @@ from hypothesis import strategies as st
         ("--table --format yaml", "unknown format 'yaml'; there is: text, json, csv"),
         ("--count -m fancy", "unknown mask 'fancy'; there is: simplified, generic"),
         ("--render nope", "unknown instance 'nope'; there is: fmha_fwd__"),
-        # CK's default targets, when CK's options are used without targets
-        ("--count -d fwd", "target 'gfx9' has no instances yet"),
-        ("--count -r 2", "target 'gfx9' has no instances yet"),
         # usage
         ("", "nothing to do; give one of --table, --count,"),
         ("--table --count", "--table and --count exclude each other"),
@@ -74,10 +72,11 @@ def test_refusals(arguments: str, says: str) -> None:
 
 
 def test_the_program_itself_never_prints_a_traceback() -> None:
-    command = [sys.executable, str(ROOT / "generate.py"), "-d", "fwd", "-r", "2", "-o", "/nonexistent"]
+    options = ["-d", "fwd", "--targets", "gfx950", "-o", "/nonexistent"]
+    command = [sys.executable, str(ROOT / "generate.py"), *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and done.stdout == ""
-    assert done.stderr.count("\n") == 1 and done.stderr.startswith("generate.py: target 'gfx9'")
+    assert done.stderr.count("\n") == 1 and done.stderr.startswith("generate.py: target 'gfx950'")
 
 
 def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
@@ -102,6 +101,12 @@ def test_the_default_targets_are_those_of_this_machine() -> None:
     else:
         assert targets == ({"armv8-a"} if machine == "aarch64" else {"portable"})
     assert run("--table").out == run("--table", "--targets", "cpu").out
+
+
+def test_the_default_targets_of_ck_s_options_are_ck_s() -> None:
+    for options in (("-d", "fwd"), ("-r", "2")):
+        targets = {row["target"] for row in json.loads(run("--table", "--format", "json", *options).out)}
+        assert targets == {"gfx942"}
 
 
 def test_direction_and_api_are_one_option() -> None:

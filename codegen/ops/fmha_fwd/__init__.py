@@ -5,8 +5,9 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from codegen.ops.fmha_fwd.cdna import CdnaTile
 from codegen.ops.fmha_fwd.cpu import CpuTile
-from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, make_rules, make_space
+from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, make_rules, make_space
 from codegen.space import Box, Region, bits, region_meet, union
 from codegen.spec import Instance, Operation, Product, Slices
 
@@ -31,14 +32,40 @@ BUCKETS = sorted({max(hdim) for hdim in HDIMS})
 HDIM_SUMS = (2, 1024)
 
 
-def _ranges(hdim_q: int, hdim_v: int, multiple: int) -> dict[str, int]:
-    """The ranges of head dims of a product in C."""
+Ranges = tuple[tuple[int, int], tuple[int, int]]  # the least and the greatest head dim of q, and of v
+
+
+def _ranges(box: Box, pad_axis: int) -> list[Ranges]:
+    """The head dims that a box serves, pair by pair; of a side that is not padded exactly its head dim.
+
+    Where both sides are padded the last pair covers the others, since the pairs are a chain.
+    """
+    pads = 0
+    for pad in bits(box[pad_axis]):  # the number of a pad is the set of its sides
+        pads |= pad
+    pads_q, pads_v = (pads >> PAD_SIDES.index(side) & 1 for side in ("d", "dv"))
+    pairs = [HDIMS[pair] for pair in bits(box[0])]
+    if pads_q and pads_v:
+        pairs = pairs[-1:]
+    return [((1 if pads_q else q, q), (1 if pads_v else v, v)) for q, v in pairs]
+
+
+def _range_fields(ranges: Ranges, multiple: int) -> dict[str, int]:
+    """Ranges of head dims in C."""
     fields = {}
-    for side, most in (("q", hdim_q), ("v", hdim_v)):
-        fields[f"hdim_{side}_min"] = multiple
+    for side, (least, most) in zip("qv", ranges):
+        fields[f"hdim_{side}_min"] = max(least, multiple)
         fields[f"hdim_{side}_max"] = most
         fields[f"hdim_{side}_multiple"] = multiple
     return fields
+
+
+def _buckets(ranges: Ranges) -> list[int]:
+    """The buckets that the greater of the head dims may fall into."""
+    (least_q, most_q), (least_v, most_v) = ranges
+    floors = (0, *BUCKETS[:-1])
+    least, most = max(least_q, least_v), max(most_q, most_v)
+    return [i for i, (floor, top) in enumerate(zip(floors, BUCKETS)) if floor < most and least <= top]
 
 
 class FmhaFwd(Operation):
@@ -49,7 +76,7 @@ class FmhaFwd(Operation):
     kernels = ("fwd",)
     entries: ClassVar[dict[str, str]] = {"run": "run", "combine": "combine", "scratch_bytes": "scratch"}
     head_axes = 3
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
     optdim_field = "hdim_q"
 
     def __init__(self, mask: str) -> None:
@@ -59,7 +86,7 @@ class FmhaFwd(Operation):
     def served(self, tile: Any) -> Region:
         """All traits of the storage types that the tile takes, or those that the row names."""
         region = region_meet(self.everything, (self.space.box(dtype=tile.dtypes),))
-        return region_meet(region, self.space.where(tile.serves))
+        return region_meet(region, self.space.where(f"{tile.held} {tile.serves}"))
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """Tile and pipeline in CK's names."""
@@ -101,19 +128,19 @@ class FmhaFwd(Operation):
     def served_products(self, region: Region) -> list[Product]:
         """A region as the C table holds it: pads are no trait there, and head dims are ranges."""
         space = self.space
-        dtype_axis = space.index["dtype"]
+        dtype_axis, pad_axis = space.index["dtype"], space.index["pad"]
         dropped = {i: space.full[i] for i, axis in enumerate(space.axes) if axis.name not in SERVED}
-        by_range: dict[tuple[int, int, int], list[Box]] = {}
+        by_range: dict[tuple[Ranges, int], list[Box]] = {}
         for box in region:
-            widest = HDIMS[box[0].bit_length() - 1]  # the pairs are a chain: the last one covers the others
             for dtype in bits(box[dtype_axis]):
                 projected = [dropped.get(i, mask) for i, mask in enumerate(box)]
                 projected[dtype_axis] = 1 << dtype
-                key = (*widest, PACKED.get(DTYPES[dtype], 1))
-                by_range.setdefault(key, []).append(tuple(projected))
+                for ranges in _ranges(box, pad_axis):
+                    key = (ranges, PACKED.get(DTYPES[dtype], 1))
+                    by_range.setdefault(key, []).append(tuple(projected))
         return [
-            Product(space.describe(box), {**self._sets(box), **_ranges(*range_)})
-            for range_, boxes in sorted(by_range.items())
+            Product(space.describe(box), {**self._sets(box), **_range_fields(*key)})
+            for key, boxes in sorted(by_range.items())
             for box in union(boxes)
         ]
 
@@ -128,19 +155,20 @@ class FmhaFwd(Operation):
 
     def slices(self, instances: list[Instance]) -> Slices:
         """Rows that may serve (target, data_type, bucket of hdim), the fastest main loop first."""
-        dtype_axis = self.space.index["dtype"]
+        dtype_axis, pad_axis = self.space.index["dtype"], self.space.index["pad"]
         index: dict[tuple[str, str, int], list[int]] = {}
         for number in sorted(range(len(instances)), key=lambda n: (-instances[n].macs_per_cycle, n)):
             instance = instances[number]
-            served: dict[int, int] = {}
-            for box in instance.region:
-                for dtype in bits(box[dtype_axis]):
-                    served[dtype] = max(served.get(dtype, 0), *HDIMS[box[0].bit_length() - 1])
-            for dtype, most in sorted(served.items()):
-                for bucket, floor in enumerate((0, *BUCKETS[:-1])):
-                    if most > floor:
-                        key = (instance.target.enum, f"TESSERA_{DTYPES[dtype].upper()}", bucket)
-                        index.setdefault(key, []).append(number)
+            served = {
+                (dtype, bucket)
+                for box in instance.region
+                for ranges in _ranges(box, pad_axis)
+                for bucket in _buckets(ranges)
+                for dtype in bits(box[dtype_axis])
+            }
+            for dtype, bucket in sorted(served):
+                key = (instance.target.enum, f"TESSERA_{DTYPES[dtype].upper()}", bucket)
+                index.setdefault(key, []).append(number)
         return Slices("hdim", BUCKETS, index)
 
 
