@@ -11,6 +11,7 @@
 static const struct sim_semantics_list *const lists[] = {
     &tessera_sim_scalar,        &tessera_sim_scalar_control, &tessera_sim_scalar_memory, &tessera_sim_lane_moves,
     &tessera_sim_vector_memory, &tessera_sim_lds_list,       &tessera_sim_matrix_scaled,
+    &tessera_sim_vector_small,
 };
 
 // The lists that are there for several instruction sets of the host.

@@ -8,7 +8,7 @@
 
 enum type { F32, F16, BF16, XF32, FP8, BF8, I8, F64 };
 
-enum { MAX_ROWS = 64, MAX_COLUMNS = 32, MAX_K = 64 };
+enum { MAX_ROWS = 64, MAX_COLUMNS = 32, MAX_K = 128 };
 
 // What one instruction multiplies: `blocks` independent products of size x k by k x size.
 struct shape {
@@ -94,7 +94,13 @@ static unsigned grouped_lane(unsigned pattern, unsigned lane) {
     }
 }
 
-// cbsz, abid: the block of A that stands in for `block`.
+// cbsz, abid: the block of A that stands in for `block`. Groups are no larger than there are blocks.
+static bool may_broadcast(struct sim_wave *wave, const struct sim_inst *inst, const struct shape *shape) {
+    if (1u << inst->cbsz <= shape->blocks) return true;
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "cbsz:%u where there are %u blocks", inst->cbsz,
+                        shape->blocks);
+    return false;
+}
 static unsigned broadcast_block(const struct sim_inst *inst, unsigned block) {
     const unsigned group = (1u << inst->cbsz) - 1;
     return (block & ~group) | (inst->abid & group);
@@ -117,15 +123,17 @@ static bool read_matrix(struct sim_wave *wave, const struct sim_inst *inst, enum
         for (unsigned group = 0; group < SIM_LANES / spread; group++)
             memcpy((*to)[group * each + e], moved + group * spread, spread * sizeof(float));
     }
-    if (slot != SIM_SRC0 || inst->cbsz == 0) return true;
+    return true;
+}
+
+static void broadcast_blocks(const struct sim_inst *inst, const struct shape *shape, matrix *a) {
     for (unsigned k = 0; k < shape->k; k++) {
         float row[MAX_ROWS];
-        memcpy(row, (*to)[k], sizeof row);
+        memcpy(row, (*a)[k], sizeof row);
         for (unsigned block = 0; block < shape->blocks; block++)
-            memcpy(&(*to)[k][block * shape->size], &row[broadcast_block(inst, block) * shape->size],
+            memcpy(&(*a)[k][block * shape->size], &row[broadcast_block(inst, block) * shape->size],
                    shape->size * sizeof(float));
     }
-    return true;
 }
 
 // ---- C and D: where row i of a block starts
@@ -142,8 +150,7 @@ static struct row_place place_of_row(const struct shape *shape, unsigned block, 
 
 typedef uint32_t sums[MAX_ROWS][MAX_COLUMNS] __attribute__((aligned(64))); // [block * size + row][column], bits
 
-static bool read_sums(struct sim_wave *wave, const struct sim_inst *inst, const struct shape *shape, sums *to) {
-    const struct sim_operand *operand = &inst->op[SIM_SRC2];
+static bool read_sums(struct sim_wave *wave, const struct sim_operand *operand, const struct shape *shape, sums *to) {
     const unsigned size = shape->size;
     if (operand->kind == SIM_CONST || operand->kind == SIM_LITERAL) {
         for (unsigned i = 0; i < size * shape->blocks; i++)
@@ -203,9 +210,11 @@ static void mfma(struct sim_wave *wave, const struct sim_code *code) {
     const unsigned rows = shape.size * shape.blocks;
     matrix a, b;
     sums sum;
+    if (!may_broadcast(wave, &code->inst, &shape)) return;
     if (!read_matrix(wave, &code->inst, SIM_SRC0, &shape, &a)) return;
     if (!read_matrix(wave, &code->inst, SIM_SRC1, &shape, &b)) return;
-    if (!read_sums(wave, &code->inst, &shape, &sum)) return;
+    if (!read_sums(wave, &code->inst.op[SIM_SRC2], &shape, &sum)) return;
+    if (code->inst.cbsz) broadcast_blocks(&code->inst, &shape, &a);
     if (shape.a == I8)
         BY_SIZE(multiply_integers);
     else
@@ -215,6 +224,42 @@ static void mfma(struct sim_wave *wave, const struct sim_code *code) {
             for (unsigned j = 0; j < shape.size; j++)
                 sum[i][j] = sim_bits(flush_denormal(sim_float(sum[i][j]), 0x1p-126f));
     write_sums(wave, &code->inst, &shape, &sum);
+}
+
+// ---- sparse: of four neighbours in k, A holds two
+
+// The lanes' values of A are pairs; two bits of the index say for each value which of its four it is. The index of a
+// lane takes two bits a value, and a register holds several: with cbsz 0, abid says which, else it is the first.
+static unsigned place_of_pair(const struct sim_inst *inst, unsigned each, const uint32_t *index, unsigned lane,
+                              unsigned e) {
+    const unsigned set = inst->cbsz == 0 ? inst->abid * 2 * each % 32 : 0;
+    return index[lane] >> (set + 2 * e) % 32 & 3;
+}
+
+static void smfmac(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_inst *inst = &code->inst;
+    const struct shape shape = read_shape(code->detail);
+    struct shape pairs = shape;
+    pairs.k /= 2;
+    const unsigned each = elements_of_lane(&pairs), size = shape.size;
+    uint32_t space[SIM_LANES];
+    matrix a, b;
+    sums sum;
+    const uint32_t *index = tessera_sim_read_vector(wave, &inst->op[SIM_SRC2], 0, space);
+    if (!index || !read_matrix(wave, inst, SIM_SRC0, &pairs, &a) || !read_matrix(wave, inst, SIM_SRC1, &shape, &b))
+        return;
+    if (!read_sums(wave, &inst->op[SIM_DST], &shape, &sum)) return;
+    for (unsigned i = 0; i < size; i++)
+        for (unsigned p = 0; p < pairs.k; p++) {
+            const unsigned lane = p / each * size + i, k = p / 2 * 4 + place_of_pair(inst, each, index, lane, p % each);
+            for (unsigned j = 0; j < size; j++) {
+                if (shape.a == I8)
+                    sum[i][j] += (uint32_t)(int32_t)(a[p][i] * b[k][j]);
+                else
+                    sum[i][j] = sim_bits(fmaf(a[p][i], b[k][j], sim_float(sum[i][j])));
+            }
+        }
+    write_sums(wave, inst, &shape, &sum);
 }
 
 // ---- doubles: a lane holds one value of A and of B; rows of D lie over four lane groups
@@ -235,6 +280,7 @@ static void mfma_f64(struct sim_wave *wave, const struct sim_code *code) {
     const sim_vgpr *c = constant ? NULL : tessera_sim_registers(wave, c_operand, c_operand->bits / 32);
     sim_vgpr *d = tessera_sim_registers(wave, &inst->op[SIM_DST], inst->op[SIM_DST].bits / 32);
     double result[4][SIM_LANES];
+    if (!may_broadcast(wave, inst, &shape)) return;
     if (!a || !b || !d || (!constant && !c)) return;
     const unsigned count = shape.size / 4; // rows of D that a lane holds
     for (unsigned r = 0; r < count; r++)
@@ -261,6 +307,17 @@ static void mfma_f64(struct sim_wave *wave, const struct sim_code *code) {
     { SIM_OP_V_MFMA_##op, mfma, NULL, SHAPE(size, k, blocks, type, type) }
 #define MIXED(op, size, k, a, b)                                                                                       \
     { SIM_OP_V_MFMA_##op, mfma, NULL, SHAPE(size, k, 1, a, b) }
+#define SPARSE(op, size, k, a, b)                                                                                      \
+    { SIM_OP_V_SMFMAC_##op, smfmac, NULL, SHAPE(size, k, 1, a, b) }
+#define SPARSE8(size, k)                                                                                               \
+    SPARSE(F32_##size##X##size##X##k##_FP8_FP8, size, k, FP8, FP8),                                                    \
+        SPARSE(F32_##size##X##size##X##k##_FP8_BF8, size, k, FP8, BF8),                                                \
+        SPARSE(F32_##size##X##size##X##k##_BF8_FP8, size, k, BF8, FP8),                                                \
+        SPARSE(F32_##size##X##size##X##k##_BF8_BF8, size, k, BF8, BF8),                                                \
+        SPARSE(I32_##size##X##size##X##k##_I8, size, k, I8, I8)
+#define SPARSE16(size, k)                                                                                              \
+    SPARSE(F32_##size##X##size##X##k##_F16, size, k, F16, F16),                                                        \
+        SPARSE(F32_##size##X##size##X##k##_BF16, size, k, BF16, BF16)
 static const struct sim_semantics rows[] = {
     ROW(F32_32X32X1_2B_F32, 32, 1, 2, F32),
     ROW(F32_16X16X1_4B_F32, 16, 1, 4, F32),
@@ -305,6 +362,14 @@ static const struct sim_semantics rows[] = {
     MIXED(F32_16X16X32_FP8_BF8, 16, 32, FP8, BF8),
     MIXED(F32_16X16X32_BF8_FP8, 16, 32, BF8, FP8),
     MIXED(F32_16X16X32_BF8_BF8, 16, 32, BF8, BF8),
+    SPARSE16(16, 32),
+    SPARSE16(32, 16),
+    SPARSE16(16, 64),
+    SPARSE16(32, 32),
+    SPARSE8(16, 64),
+    SPARSE8(32, 32),
+    SPARSE8(16, 128),
+    SPARSE8(32, 64),
     {SIM_OP_V_MFMA_F64_16X16X4_F64, mfma_f64, NULL, SHAPE(16, 4, 1, F64, F64)},
     {SIM_OP_V_MFMA_F64_4X4X4_4B_F64, mfma_f64, NULL, SHAPE(4, 4, 4, F64, F64)},
 };

@@ -11,6 +11,7 @@ extern const struct sim_semantics_list tessera_sim_lane_moves;     // lane_moves
 extern const struct sim_semantics_list tessera_sim_vector_memory;  // vector_memory.c
 extern const struct sim_semantics_list tessera_sim_lds_list;       // lds.c
 extern const struct sim_semantics_list tessera_sim_matrix_scaled;  // mfma_scaled.c
+extern const struct sim_semantics_list tessera_sim_vector_small;   // vector_small.c
 
 // Those of one instruction set of the host.
 extern const struct sim_semantics_list tessera_sim_vector_integer; // vector_integer.c
