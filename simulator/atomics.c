@@ -44,7 +44,9 @@ static uint32_t add_bf16s(uint32_t a, uint32_t b) {
     case SIM_ATOMIC_INC:                                                                                               \
         return old >= data ? 0 : old + 1;                                                                              \
     case SIM_ATOMIC_DEC:                                                                                               \
-        return old == 0 || old > data ? data : old - 1;
+        return old == 0 || old > data ? data : old - 1;                                                                \
+    case SIM_ATOMIC_WRAP:                                                                                              \
+        return old >= compare ? old - compare : old + data;
 
 uint32_t tessera_sim_atomic32(enum sim_atomic atomic, uint32_t old, uint32_t data, uint32_t compare) {
     const float x = sim_float(old), y = sim_float(data);
@@ -53,9 +55,11 @@ uint32_t tessera_sim_atomic32(enum sim_atomic atomic, uint32_t old, uint32_t dat
     case SIM_ATOMIC_ADD_F:
         return sim_bits(x + y);
     case SIM_ATOMIC_MIN_F:
-        return sim_bits(fminf(x, y));
+        return y < x ? data : old;
     case SIM_ATOMIC_MAX_F:
-        return sim_bits(fmaxf(x, y));
+        return y > x ? data : old;
+    case SIM_ATOMIC_CMPSWAP_F:
+        return x == sim_float(compare) ? data : old;
     case SIM_ATOMIC_PK_ADD_F16:
         return add_halves(old, data);
     case SIM_ATOMIC_PK_ADD_BF16:
@@ -71,9 +75,11 @@ uint64_t tessera_sim_atomic64(enum sim_atomic atomic, uint64_t old, uint64_t dat
     case SIM_ATOMIC_ADD_F:
         return sim_bits64(x + y);
     case SIM_ATOMIC_MIN_F:
-        return sim_bits64(fmin(x, y));
+        return y < x ? data : old;
     case SIM_ATOMIC_MAX_F:
-        return sim_bits64(fmax(x, y));
+        return y > x ? data : old;
+    case SIM_ATOMIC_CMPSWAP_F:
+        return x == sim_double(compare) ? data : old;
     case SIM_ATOMIC_PK_ADD_F16:
     case SIM_ATOMIC_PK_ADD_BF16:
         break; // of 32 bits only

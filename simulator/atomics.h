@@ -20,9 +20,11 @@ enum sim_atomic {
     SIM_ATOMIC_MSKOR,
     SIM_ATOMIC_INC,
     SIM_ATOMIC_DEC,
+    SIM_ATOMIC_WRAP, // down by `compare` where that is possible, else up by the data
     SIM_ATOMIC_ADD_F,
-    SIM_ATOMIC_MIN_F,
+    SIM_ATOMIC_MIN_F, // where one is no number, the old value stays
     SIM_ATOMIC_MAX_F,
+    SIM_ATOMIC_CMPSWAP_F, // compares as floats
     SIM_ATOMIC_PK_ADD_F16,
     SIM_ATOMIC_PK_ADD_BF16,
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scalar instructions that steer a wave: branches, calls, barriers, ends, traps, hardware registers.
+// Scalar instructions that steer a wave: branches, calls, forks, barriers, ends, traps, messages.
 #include "internal.h"
 #include "semantics.h"
 
@@ -22,6 +22,34 @@ static void trap(struct sim_wave *wave, const struct sim_code *code) {
     enum { DEBUG_TRAP = 3 }; // without a debugger: nothing
     if ((code->inst.imm & 0xff) != DEBUG_TRAP)
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_TRAP, -1, 0, "trap %d", code->inst.imm & 0xff);
+}
+
+// ---- messages and halts: there is neither a driver that listens nor a debugger that wakes
+
+static void send_message(struct sim_wave *wave, const struct sim_code *code) {
+    enum { INTERRUPT = 1, MESSAGE = 0xf };
+    const int message = code->inst.imm & MESSAGE;
+    if (message != INTERRUPT)
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "message %d: only interrupts are taken",
+                            message);
+}
+
+static void halt(struct sim_wave *wave) {
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "halts, and nobody wakes the wave");
+}
+
+static void send_message_and_halt(struct sim_wave *wave, const struct sim_code *code) {
+    send_message(wave, code);
+    halt(wave);
+}
+
+static void set_halt(struct sim_wave *wave, const struct sim_code *code) {
+    if (code->inst.imm & 1) halt(wave);
+}
+
+static void set_kill(struct sim_wave *wave, const struct sim_code *code) {
+    if (code->inst.imm & 1)
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "kills the wave, as only drivers do");
 }
 
 // ---- branches
@@ -68,55 +96,50 @@ static void call(struct sim_wave *wave, const struct sim_code *code) {
     jump(wave, code);
 }
 
-// ---- hardware registers
+// ---- branches that fork: some lanes go one way first, and the rest later. MODE[31:29] counts what is put off; each
+// stands in four SGPRs, EXEC and then the address.
 
-enum hwreg { HWREG_MODE = 1, HWREG_STATUS = 2, HWREG_TRAPSTS = 3, HWREG_HW_ID = 4, HWREG_SH_MEM_BASES = 15 };
+enum { FORKS_SHIFT = 29, FORK_SGPRS = 4 };
 
-static bool read_hwreg(struct sim_wave *wave, unsigned id, uint32_t *value) {
-    switch (id) {
-    case HWREG_MODE:
-        *value = wave->mode;
-        return true;
-    case HWREG_STATUS:
-        *value = (uint32_t)wave->scc | (sim_exec(wave) == 0) << 9 | (sim_get_sgpr64(wave, SIM_VCC) == 0) << 10;
-        return true;
-    case HWREG_TRAPSTS:
-        *value = 0;
-        return true;
-    case HWREG_HW_ID:
-        *value = wave->index;
-        return true;
-    case HWREG_SH_MEM_BASES:
-        *value = (uint32_t)(SIM_SHARED_APERTURE >> 48) << 16 | (uint32_t)(SIM_PRIVATE_APERTURE >> 48);
-        return true;
-    default:
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "hardware register %u", id);
-        return false;
-    }
+static void set_forks(struct sim_wave *wave, uint32_t count) {
+    tessera_sim_set_mode(wave, (wave->mode & ((1u << FORKS_SHIFT) - 1)) | count << FORKS_SHIFT);
 }
 
-static inline uint32_t field_mask(unsigned code) {
-    const unsigned bits = (code >> 11 & 31) + 1;
-    return bits == 32 ? UINT32_MAX : (1u << bits) - 1;
+static void fork_to(struct sim_wave *wave, uint64_t condition, uintptr_t target) {
+    const uint64_t exec = sim_exec(wave), pass = condition & exec, fail = ~condition & exec;
+    if (pass == exec) wave->next_pc = target;
+    if (pass == exec || fail == exec) return;
+    // The smaller part goes first.
+    const bool fail_first = __builtin_popcountll(fail) < __builtin_popcountll(pass);
+    const uint32_t forks = wave->mode >> FORKS_SHIFT;
+    sim_set_sgpr64(wave, SIM_EXEC, fail_first ? fail : pass);
+    sim_set_sgpr64(wave, forks * FORK_SGPRS, fail_first ? pass : fail);
+    sim_set_sgpr64(wave, forks * FORK_SGPRS + 2, fail_first ? target : wave->next_pc);
+    if (!fail_first) wave->next_pc = target;
+    set_forks(wave, forks + 1);
 }
 
-static void get_register(struct sim_wave *wave, const struct sim_code *code) {
-    const unsigned which = (unsigned)code->inst.imm & 0xffff;
-    uint32_t value;
-    if (read_hwreg(wave, which & 63, &value))
-        tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], value >> (which >> 6 & 31) & field_mask(which));
+static void fork_far(struct sim_wave *wave, const struct sim_code *code) {
+    fork_to(wave, tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]),
+            (uintptr_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]));
 }
 
-static void set_register(struct sim_wave *wave, const struct sim_code *code) {
-    const unsigned which = (unsigned)code->inst.imm & 0xffff, shift = which >> 6 & 31;
-    if ((which & 63) != HWREG_MODE) {
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "writing hardware register %u", which & 63);
-        return;
-    }
-    const uint32_t mask = field_mask(which) << shift;
-    const uint32_t value = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]);
-    tessera_sim_set_mode(wave, (wave->mode & ~mask) | (value << shift & mask));
+static void fork_near(struct sim_wave *wave, const struct sim_code *code) {
+    fork_to(wave, tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]),
+            wave->next_pc + (uintptr_t)((intptr_t)(int16_t)code->inst.imm * 4));
 }
+
+// Where the ways meet: goes back for the lanes that were put off, or on where none are.
+static void join(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t forks = wave->mode >> FORKS_SHIFT;
+    if (forks == (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0])) return;
+    const uint32_t last = (forks - 1) & 7;
+    set_forks(wave, last);
+    sim_set_sgpr64(wave, SIM_EXEC, sim_get_sgpr64(wave, last * FORK_SGPRS));
+    wave->next_pc = (uintptr_t)sim_get_sgpr64(wave, last * FORK_SGPRS + 2);
+}
+
+// ---- modes
 
 // s_round_mode and s_denorm_mode do not exist here. VGPR indexing: M0 holds the index in its low byte and in bits
 // 15:12 which operands it is added to.
@@ -130,6 +153,13 @@ static void set_index(struct sim_wave *wave, const struct sim_code *code) {
 static void set_index_uses(struct sim_wave *wave, uint32_t uses) {
     const uint32_t mask = (uint32_t)INDEX_USES_BITS << INDEX_USES_SHIFT;
     wave->sgpr[SIM_M0] = (wave->sgpr[SIM_M0] & ~mask) | (uses << INDEX_USES_SHIFT & mask);
+}
+
+// Skipping vector instructions is a mode for debuggers.
+static void set_skip(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t word = tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]);
+    if (word >> (tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]) & 31) & 1)
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "skipping vector instructions");
 }
 
 static void index_on(struct sim_wave *wave, const struct sim_code *code) {
@@ -154,13 +184,18 @@ static const struct sim_semantics rows[] = {
     ROW(WAITCNT, nothing),
     ROW(SLEEP, nothing),
     ROW(WAKEUP, nothing),
-    ROW(SETPRIO, nothing),
-    ROW(SENDMSG, nothing),
+    ROW(SENDMSG, send_message),
+    ROW(SENDMSGHALT, send_message_and_halt),
+    ROW(SETHALT, set_halt),
+    ROW(SETKILL, set_kill),
+    ROW(SETVSKIP, set_skip),
     ROW(ICACHE_INV, nothing),
     ROW(INCPERFLEVEL, nothing),
     ROW(DECPERFLEVEL, nothing),
     ROW(TTRACEDATA, nothing),
     ROW(ENDPGM, end_program),
+    ROW(ENDPGM_SAVED, end_program),
+    ROW(ENDPGM_ORDERED_PS_DONE, end_program),
     ROW(BARRIER, barrier),
     ROW(TRAP, trap),
     ROW(BRANCH, jump),
@@ -170,13 +205,19 @@ static const struct sim_semantics rows[] = {
     ROW(CBRANCH_VCCNZ, branch_vccnz),
     ROW(CBRANCH_EXECZ, branch_execz),
     ROW(CBRANCH_EXECNZ, branch_execnz),
+    // Without a debugger its conditions, bits of STATUS, are 0.
+    ROW(CBRANCH_CDBGSYS, nothing),
+    ROW(CBRANCH_CDBGUSER, nothing),
+    ROW(CBRANCH_CDBGSYS_OR_USER, nothing),
+    ROW(CBRANCH_CDBGSYS_AND_USER, nothing),
+    ROW(CBRANCH_G_FORK, fork_far),
+    ROW(CBRANCH_I_FORK, fork_near),
+    ROW(CBRANCH_JOIN, join),
     ROW(GETPC_B64, get_pc),
     ROW(SETPC_B64, set_pc),
+    ROW(RFE_B64, set_pc), // and leaves the privileged mode, in which no wave is
     ROW(SWAPPC_B64, swap_pc),
     ROW(CALL_B64, call),
-    ROW(GETREG_B32, get_register),
-    ROW(SETREG_B32, set_register),
-    ROW(SETREG_IMM32_B32, set_register),
     ROW(SET_GPR_IDX_ON, index_on),
     ROW(SET_GPR_IDX_OFF, index_off),
     ROW(SET_GPR_IDX_MODE, index_mode),

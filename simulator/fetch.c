@@ -9,9 +9,9 @@
 #include "semantics.h"
 
 static const struct sim_semantics_list *const lists[] = {
-    &tessera_sim_scalar,        &tessera_sim_scalar_control, &tessera_sim_scalar_memory, &tessera_sim_lane_moves,
-    &tessera_sim_vector_memory, &tessera_sim_lds_list,       &tessera_sim_matrix_scaled,
-    &tessera_sim_vector_small,
+    &tessera_sim_hardware_registers, &tessera_sim_gws_list,     &tessera_sim_scalar,        &tessera_sim_scalar_control,
+    &tessera_sim_scalar_memory,      &tessera_sim_lane_moves,   &tessera_sim_vector_memory, &tessera_sim_lds_list,
+    &tessera_sim_matrix_scaled,      &tessera_sim_vector_small,
 };
 
 // The lists that are there for several instruction sets of the host.
@@ -124,7 +124,8 @@ bool tessera_sim_has_atomics(const tessera_sim_kernel *kernel) {
     struct sim_inst inst;
     for (size_t at = 0; at < count;) {
         const bool good = tessera_sim_decode(module->sim->arch, words + at, count - at, &inst) == SIM_DECODED;
-        if (good && inst.format >= SIM_MUBUF && strstr(inst.row->mnemonic, "atomic")) return true;
+        const bool memory = good && (inst.format >= SIM_MUBUF || inst.format == SIM_SMEM);
+        if (memory && strstr(inst.row->mnemonic, "atomic")) return true;
         at += good ? inst.size / 4 : 1;
     }
     return false;

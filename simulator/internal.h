@@ -46,6 +46,15 @@ struct sim_range tessera_sim_memory_find(struct sim_memory *memory, uintptr_t ad
 
 // ---- the GPU
 
+// A resource of global wave sync (gws.c): a semaphore, or a barrier with its phase.
+struct sim_gws {
+    int32_t counter;
+    uint32_t released; // how often all its waves were let go
+    bool flag;
+};
+
+enum { SIM_GWS_RESOURCES = 64 };
+
 struct tessera_sim {
     enum sim_arch arch;
     int threads;
@@ -58,6 +67,7 @@ struct tessera_sim {
     tessera_sim_module *modules;
     tessera_sim_report_fn report;
     void *report_user;
+    struct sim_gws gws[SIM_GWS_RESOURCES];
 };
 
 extern const char *const tessera_sim_arch_names[SIM_ARCHS];
@@ -174,6 +184,10 @@ struct sim_wave {
     bool scc;
     bool special_floats;   // MODE asks for a rounding or flushing that is not the default
     uint32_t mode;         // hwreg MODE
+    uint8_t priority;      // s_setprio
+    bool gws_waits;        // at a resource of global wave sync, which was as the next two say when it came
+    bool gws_flag;
+    uint32_t gws_released;
     uint32_t index;        // in the workgroup
     uint32_t vgprs, agprs; // how many exist
     uint32_t first_agpr;   // in vgpr

@@ -143,6 +143,63 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     }
 }
 
+// ---- addresses from M0, and a counter
+
+static uint32_t m0_offset(const struct sim_wave *wave, const struct sim_code *code) {
+    return tessera_sim_m0_address(wave) + (uint32_t)code->inst.offset;
+}
+
+// ds_read_addtid_b32 and ds_write_addtid_b32: the lanes' words stand side by side.
+static void add_lane(struct sim_wave *wave, const struct sim_code *code) {
+    const bool store = code->detail;
+    const uint64_t exec = sim_exec(wave);
+    sim_vgpr *words = tessera_sim_registers(wave, &code->inst.op[store ? SIM_DATA : SIM_DST], 1);
+    if (!words || !is_lds(wave, code)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        if (!(exec >> lane & 1)) continue;
+        uint8_t *lds = tessera_sim_lds(wave, lane, m0_offset(wave, code) + 4 * (uint32_t)lane, 4);
+        if (!lds) return;
+        memcpy(store ? (void *)lds : &words[0][lane], store ? &words[0][lane] : (void *)lds, 4);
+    }
+}
+
+// ds_append and ds_consume: one counter for the wave grows or shrinks by the number of active lanes, which all get
+// its old value.
+static void count_lanes(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    const uint32_t lanes = (uint32_t)__builtin_popcountll(exec);
+    if (!is_lds(wave, code)) return;
+    uint8_t *lds = tessera_sim_lds(wave, -1, m0_offset(wave, code), 4);
+    uint32_t old, result[SIM_LANES];
+    if (!lds) return;
+    memcpy(&old, lds, 4);
+    for (int lane = 0; lane < SIM_LANES; lane++) result[lane] = old;
+    const uint32_t fresh = code->detail ? old + lanes : old - lanes;
+    memcpy(lds, &fresh, 4);
+    tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
+}
+
+// ds_condxchg32_rtn_b64: of two words those are exchanged whose new value has its highest bit set, which is cleared.
+static void exchange_marked(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t mark = 1u << 31;
+    const uint64_t exec = sim_exec(wave);
+    if (exec == 0 || !is_lds(wave, code)) return;
+    const uint32_t *address = addresses(wave, code);
+    sim_vgpr *data = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 2);
+    sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], 2);
+    if (!address || !data || !to) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        if (!(exec >> lane & 1)) continue;
+        uint8_t *lds = tessera_sim_lds(wave, lane, (address[lane] + (uint32_t)code->inst.offset) & ~7u, 8);
+        if (!lds) return;
+        for (int i = 0; i < 2; i++) {
+            const uint32_t fresh = data[i][lane];
+            memcpy(&to[i][lane], lds + 4 * i, 4);
+            if (fresh & mark) memcpy(lds + 4 * i, &(uint32_t){fresh & ~mark}, 4);
+        }
+    }
+}
+
 // ---- transposing reads: sixteen lanes read rows of sixteen elements, and each gets a column
 
 enum { COLUMNS = 16, MAX_BYTES = 12 };
@@ -153,23 +210,23 @@ static uint32_t element_at(const uint32_t *words, unsigned index, unsigned bits)
     return (uint32_t)(two >> at % 32) & ((1u << bits) - 1);
 }
 
-// detail: bytes of a lane, bits of an element above.
+// detail: bytes of a lane, bits of an element above. Lanes that are off give zeros and get nothing, as with
+// ds_bpermute; AMD's document does not say.
 static void read_transposed(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, bits = code->detail >> ATOMIC_SHIFT, each = 8 * bytes / bits;
     const uint32_t *address = addresses(wave, code);
     sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], bytes / 4);
+    const uint64_t exec = sim_exec(wave);
     uint32_t given[SIM_LANES][MAX_BYTES / 4 + 1] = {0};
     if (!address || !to) return;
-    if (sim_exec(wave) != UINT64_MAX) {
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "a transposing read with lanes off");
-        return;
-    }
     for (int lane = 0; lane < SIM_LANES; lane++) {
+        if (!(exec >> lane & 1)) continue;
         const uint8_t *lds = tessera_sim_lds(wave, lane, address[lane] + (uint32_t)code->inst.offset, bytes);
         if (!lds) return;
         memcpy(given[lane], lds, bytes);
     }
     for (uint32_t lane = 0; lane < SIM_LANES; lane++) {
+        if (!(exec >> lane & 1)) continue;
         const uint32_t group = lane / COLUMNS * COLUMNS, column = lane % COLUMNS;
         uint32_t made[MAX_BYTES / 4 + 1] = {0};
         for (uint32_t row = 0; row < each; row++) {
@@ -208,10 +265,17 @@ static void permute(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
 }
 
+// Lanes in the order of a fast Fourier transform: the column's bits reversed, but for those of the mask.
+static int fft_source(uint32_t mask, int lane) {
+    uint32_t reversed = 0;
+    for (int i = 0; i < 5; i++) reversed |= (uint32_t)(lane >> i & 1) << (4 - i);
+    return (lane & ~31) | (int)(reversed >> __builtin_popcount(mask) | ((uint32_t)lane & mask));
+}
+
 // The lane that ds_swizzle reads.
 static int swizzle_source(uint32_t pattern, int lane) {
-    if (pattern >= 0xe000) return -1; // FFT
-    if (pattern >= 0xc000) {          // rotate within 32
+    if (pattern >= 0xe000) return fft_source(pattern & 31, lane);
+    if (pattern >= 0xc000) { // rotate within 32
         const int count = (int)(pattern >> 5 & 31), mask = (int)(pattern & 31), column = lane & 31;
         const int moved = pattern >> 10 & 1 ? column - count : column + count;
         return (lane & ~31) | ((column & mask) | (moved & 31 & ~mask));
@@ -229,10 +293,6 @@ static void swizzle(struct sim_wave *wave, const struct sim_code *code) {
     if (!from) return;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         const int source = swizzle_source((uint32_t)code->inst.offset & 0xffff, lane);
-        if (source < 0) {
-            tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "the FFT pattern of ds_swizzle");
-            return;
-        }
         result[lane] = exec >> source & 1 ? from[0][source] : 0;
     }
     tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
@@ -299,6 +359,7 @@ static const struct sim_semantics rows[] = {
     ATOMIC(XOR, B32, XOR, 4),
     ATOMIC(MSKOR, B32, MSKOR, 4),
     ATOMIC(CMPST, B32, CMPSWAP, 4),
+    ATOMIC(CMPST, F32, CMPSWAP_F, 4),
     ATOMIC(ADD, F32, ADD_F, 4),
     ATOMIC(MIN, F32, MIN_F, 4),
     ATOMIC(MAX, F32, MAX_F, 4),
@@ -316,6 +377,7 @@ static const struct sim_semantics rows[] = {
     ATOMIC(XOR, B64, XOR, 8),
     ATOMIC(MSKOR, B64, MSKOR, 8),
     ATOMIC(CMPST, B64, CMPSWAP, 8),
+    ATOMIC(CMPST, F64, CMPSWAP_F, 8),
     ATOMIC(ADD, F64, ADD_F, 8),
     ATOMIC(MIN, F64, MIN_F, 8),
     ATOMIC(MAX, F64, MAX_F, 8),
@@ -327,6 +389,12 @@ static const struct sim_semantics rows[] = {
     RETURNING(WRXCHG2_RTN_B64, SWAP, 8 | PAIR),
     RETURNING(WRXCHG2ST64_RTN_B32, SWAP, 4 | PAIR | STRIDE64),
     RETURNING(WRXCHG2ST64_RTN_B64, SWAP, 8 | PAIR | STRIDE64),
+    RETURNING(WRAP_RTN_B32, WRAP, 4),
+    {SIM_OP_DS_READ_ADDTID_B32, add_lane, NULL, 0},
+    {SIM_OP_DS_WRITE_ADDTID_B32, add_lane, NULL, 1},
+    {SIM_OP_DS_CONSUME, count_lanes, NULL, 0},
+    {SIM_OP_DS_APPEND, count_lanes, NULL, 1},
+    {SIM_OP_DS_CONDXCHG32_RTN_B64, exchange_marked, NULL, 0},
     {SIM_OP_DS_READ_B64_TR_B16, read_transposed, NULL, 8 | 16 << ATOMIC_SHIFT},
     {SIM_OP_DS_READ_B64_TR_B8, read_transposed, NULL, 8 | 8 << ATOMIC_SHIFT},
     {SIM_OP_DS_READ_B64_TR_B4, read_transposed, NULL, 8 | 4 << ATOMIC_SHIFT},

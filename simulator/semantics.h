@@ -4,14 +4,16 @@
 
 #include "internal.h"
 
-extern const struct sim_semantics_list tessera_sim_scalar;         // scalar.c
-extern const struct sim_semantics_list tessera_sim_scalar_control; // control.c
-extern const struct sim_semantics_list tessera_sim_scalar_memory;  // scalar_memory.c
-extern const struct sim_semantics_list tessera_sim_lane_moves;     // lane_moves.c
-extern const struct sim_semantics_list tessera_sim_vector_memory;  // vector_memory.c
-extern const struct sim_semantics_list tessera_sim_lds_list;       // lds.c
-extern const struct sim_semantics_list tessera_sim_matrix_scaled;  // mfma_scaled.c
-extern const struct sim_semantics_list tessera_sim_vector_small;   // vector_small.c
+extern const struct sim_semantics_list tessera_sim_scalar;             // scalar.c
+extern const struct sim_semantics_list tessera_sim_scalar_control;     // control.c
+extern const struct sim_semantics_list tessera_sim_scalar_memory;      // scalar_memory.c
+extern const struct sim_semantics_list tessera_sim_hardware_registers; // hwreg.c
+extern const struct sim_semantics_list tessera_sim_lane_moves;         // lane_moves.c
+extern const struct sim_semantics_list tessera_sim_vector_memory;      // vector_memory.c
+extern const struct sim_semantics_list tessera_sim_lds_list;           // lds.c
+extern const struct sim_semantics_list tessera_sim_gws_list;           // gws.c
+extern const struct sim_semantics_list tessera_sim_matrix_scaled;      // mfma_scaled.c
+extern const struct sim_semantics_list tessera_sim_vector_small;       // vector_small.c
 
 // Those of one instruction set of the host.
 extern const struct sim_semantics_list tessera_sim_vector_integer; // vector_integer.c

@@ -36,14 +36,14 @@ static unsigned push64(struct sim_wave *wave, unsigned at, uint64_t value) {
     return at + 2;
 }
 
-// The buffer descriptor that makes MUBUF instructions reach scratch: lanes interleaved by words.
+// The buffer descriptor that makes MUBUF instructions reach scratch: lanes interleaved by words. Without bounds, so that
+// an access outside of the wave's scratch is found and not dropped.
 static unsigned push_scratch_buffer(struct sim_wave *wave, unsigned at) {
     enum { SWIZZLE = 1u << 31, INDEX_STRIDE_64 = 3 << 21, ADD_TID = 1 << 23 };
-    const struct sim_launch *launch = wave->group->launch;
     const uint64_t base = (uintptr_t)wave->group->scratch;
     wave->sgpr[at] = (uint32_t)base;
     wave->sgpr[at + 1] = (uint32_t)(base >> 32 & 0xffff) | SWIZZLE;
-    wave->sgpr[at + 2] = launch->waves_per_group * SIM_LANES * launch->lane_scratch_bytes;
+    wave->sgpr[at + 2] = UINT32_MAX;
     wave->sgpr[at + 3] = INDEX_STRIDE_64 | ADD_TID;
     return at + 4;
 }
@@ -104,9 +104,10 @@ void tessera_sim_set_mode(struct sim_wave *wave, uint32_t mode) {
 }
 
 static void set_mode(struct sim_wave *wave) {
-    const uint32_t rsrc1 = wave->group->launch->kernel->descriptor.compute_pgm_rsrc1;
+    const struct sim_descriptor *descriptor = &wave->group->launch->kernel->descriptor;
+    const uint32_t rsrc1 = descriptor->compute_pgm_rsrc1, rsrc2 = descriptor->compute_pgm_rsrc2;
     tessera_sim_set_mode(wave, field(rsrc1, 12, 8) | field(rsrc1, 21, 1) << 8 | field(rsrc1, 23, 1) << 9 |
-                                   field(rsrc1, 26, 1) << 23);
+                                   field(rsrc2, 24, 7) << 12 | field(rsrc1, 26, 1) << 23);
 }
 
 static void start_wave(struct sim_group *group, uint32_t index) {
