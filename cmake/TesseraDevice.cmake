@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: MIT
+# GPU instances: each emitted source becomes a code object, those of an operation and target one pack, and packs a part
+# of the library, or files beside it. No GPU SDK is needed: any clang that knows the target will do.
+
+# Sets tessera_device_compile and tessera_device_link, the commands up to what differs from file to file.
+function(tessera_find_device_compiler)
+    if(TESSERA_CLANG)
+        get_filename_component(directory "${TESSERA_CLANG}" REALPATH)
+        get_filename_component(directory "${directory}" DIRECTORY)
+        find_program(TESSERA_LLD NAMES ld.lld HINTS "${directory}" DOC "Linker for GPU instances")
+        if(NOT TESSERA_LLD)
+            message(FATAL_ERROR "TESSERA_CLANG=${TESSERA_CLANG}: there is no ld.lld beside it; set TESSERA_LLD")
+        endif()
+        set(compile "${TESSERA_CLANG}")
+        set(link "${TESSERA_LLD}")
+    else()
+        execute_process(
+            COMMAND "${tessera_python}" -c "import os, ziglang; print(os.path.dirname(ziglang.__file__))"
+            RESULT_VARIABLE result OUTPUT_VARIABLE zig ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
+        if(NOT result EQUAL 0)
+            message(FATAL_ERROR
+                "GPU instances need a clang. One comes in a wheel: ${tessera_python} -m pip install ziglang\n"
+                "Or TESSERA_CLANG names one that knows the target, such as /opt/rocm/llvm/bin/clang.")
+        endif()
+        set(compile "${zig}/zig" clang -nostdinc -isystem "${zig}/lib/include")
+        set(link "${zig}/zig" ld.lld)
+    endif()
+    list(APPEND compile -x c -std=c11 --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -O3 -Wall -Wextra -Werror
+        "-I${PROJECT_SOURCE_DIR}/include")
+    set(tessera_device_compile "${compile}" PARENT_SCOPE)
+    set(tessera_device_link "${link}" -shared PARENT_SCOPE)
+endfunction()
+
+# Refuses a clang that does not know a target, with what it says.
+function(tessera_try_device_compiler target)
+    set(flags "${ARGN}")
+    execute_process(COMMAND ${tessera_device_compile} ${flags} -c /dev/null -o /dev/null
+        RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output OUTPUT_STRIP_TRAILING_WHITESPACE)
+    if(NOT result EQUAL 0)
+        list(GET tessera_device_compile 0 compiler)
+        message(FATAL_ERROR "${compiler} does not compile for ${target}. A clang that does: ${tessera_python} -m pip "
+                            "install ziglang, with TESSERA_CLANG empty.\n${output}")
+    endif()
+endfunction()
+
+# tessera_add_code_object(FILE TARGET FLAG...): compiles an emitted file, and checks what the kernel takes.
+function(tessera_add_code_object file target)
+    get_filename_component(name "${file}" NAME_WE)
+    set(made "${PROJECT_BINARY_DIR}/device/${target}/${name}")
+    add_custom_command(
+        OUTPUT "${made}.co"
+        COMMAND ${tessera_device_compile} ${ARGN} -MD -MF "${made}.d" -MT "${made}.co" -c "${file}" -o "${made}.o"
+        COMMAND ${tessera_device_link} "${made}.o" -o "${made}.linked"
+        COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
+                --target ${target} "${made}.linked"
+        COMMAND "${CMAKE_COMMAND}" -E rename "${made}.linked" "${made}.co"
+        DEPENDS "${tessera_generated_dir}/${file}" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
+        DEPFILE "${made}.d"
+        WORKING_DIRECTORY "${tessera_generated_dir}" # a relative name, so that code objects do not depend on where they lie
+        COMMENT "Code object ${name}"
+        VERBATIM)
+endfunction()
+
+# tessera_add_packs(PACKS OP LINE...): the packs of an operation, made of those lines of its list of sources that are for
+# GPUs. Appends "OP TARGET" to PACKS for each.
+function(tessera_add_packs packs op)
+    set(targets)
+    foreach(line ${ARGN})
+        string(REPLACE "\t" ";" columns "${line}")
+        list(GET columns 0 file)
+        list(GET columns 2 target)
+        list(GET columns 3 flags)
+        separate_arguments(flags)
+        if(NOT target IN_LIST targets)
+            list(APPEND targets "${target}")
+            tessera_try_device_compiler("${target}" ${flags})
+            file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/packs" "${PROJECT_BINARY_DIR}/device/${target}")
+        endif()
+        tessera_add_code_object("${file}" "${target}" ${flags})
+        get_filename_component(name "${file}" NAME_WE)
+        list(APPEND objects_${target} "${PROJECT_BINARY_DIR}/device/${target}/${name}.co")
+    endforeach()
+
+    find_package(ZLIB QUIET)
+    set(store --store)
+    if(ZLIB_FOUND)
+        set(store)
+    endif()
+    foreach(target ${targets})
+        set(pack "${PROJECT_BINARY_DIR}/packs/${op}_${target}.pack")
+        add_custom_command(
+            OUTPUT "${pack}"
+            COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.pack
+                    --op ${op} --target ${target} --out "${pack}" ${store} ${objects_${target}}
+            DEPENDS ${objects_${target}} "${PROJECT_SOURCE_DIR}/codegen/pack.py"
+            COMMENT "Pack ${op}_${target}"
+            VERBATIM)
+        list(APPEND ${packs} "${op} ${target}")
+    endforeach()
+    set(${packs} "${${packs}}" PARENT_SCOPE)
+endfunction()
+
+# tessera_place_packs(SOURCES PACK...): into the library, by sources that are appended to SOURCES, or beside it.
+function(tessera_place_packs sources)
+    set(files)
+    set(inclusions)
+    set(entries)
+    foreach(pack ${ARGN})
+        string(REPLACE " " ";" words "${pack}")
+        list(GET words 0 op)
+        list(GET words 1 target)
+        set(file "${PROJECT_BINARY_DIR}/packs/${op}_${target}.pack")
+        list(APPEND files "${file}")
+        string(APPEND inclusions "INCLUDE_PACK(tessera_pack_${op}_${target}, \"${file}\");\n")
+        string(APPEND entries
+            "    {\"${op}\", \"${target}\", tessera_pack_${op}_${target}_begin, tessera_pack_${op}_${target}_end},\n")
+    endforeach()
+    if(TESSERA_EMBED_PACKS)
+        set(source "${PROJECT_BINARY_DIR}/packs/packs.c")
+        configure_file("${PROJECT_SOURCE_DIR}/cmake/packs.c.in" "${source}" @ONLY)
+        set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${files}")
+        set(${sources} ${${sources}} "${source}" ${files} PARENT_SCOPE) # the packs too: whoever has them makes them
+        return()
+    endif()
+    add_custom_target(tessera_packs ALL DEPENDS ${files})
+    if(TESSERA_INSTALL)
+        install(FILES ${files} DESTINATION "${CMAKE_INSTALL_LIBDIR}/tessera")
+    endif()
+endfunction()

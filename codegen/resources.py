@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""What built kernels take of their target, and that they spill nothing and find room.
+
+    python -m codegen.resources --target gfx942 OBJECT ...
+
+checks code objects, each named after its instance; the build does so before it packs them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from codegen import Refused, one_of
+from codegen.elf import CodeObject
+from codegen.spec import symbol_of
+from codegen.targets import TARGETS, CdnaTarget
+
+
+@dataclass(frozen=True)
+class Resources:
+    """What a kernel takes."""
+
+    name: str  # its instance
+    target: CdnaTarget
+    vgprs: int  # AGPRs among them
+    agprs: int
+    sgprs: int
+    lds_bytes: int
+    scratch_bytes: int
+    vgpr_spills: int
+    sgpr_spills: int
+    threads: int
+    code_bytes: int
+
+    @property
+    def waves(self) -> int:
+        """How many waves a SIMD holds: registers and LDS leave room for them."""
+        granule = self.target.register_granule
+        allocated = max(-(-self.vgprs // granule) * granule, granule)
+        by_registers = min(self.target.registers // allocated, self.target.waves)
+        if not self.lds_bytes:
+            return by_registers
+        workgroups = self.target.lds_bytes // self.lds_bytes
+        return min(by_registers, -(-workgroups * self.threads // 64 // 4))  # of the fullest of four SIMDs
+
+    def complaints(self) -> list[str]:
+        """What the kernel must not do, and does."""
+        found = []
+        if self.vgpr_spills or self.sgpr_spills:
+            found.append(f"spills {self.vgpr_spills} VGPRs and {self.sgpr_spills} SGPRs")
+        if self.scratch_bytes:
+            found.append(f"takes {self.scratch_bytes} bytes of scratch a thread")
+        if self.lds_bytes > self.target.lds_bytes:
+            found.append(
+                f"takes {self.lds_bytes} bytes of LDS, {self.target.name} has {self.target.lds_bytes}"
+            )
+        return found
+
+
+def read_resources(file: Path, target: str = "") -> Resources:
+    """The resources of the one kernel of a code object, which is named after its instance."""
+    try:
+        code = CodeObject(file.read_bytes())
+        return _resources(file.stem, code, target)
+    except OSError as error:
+        raise Refused(f"cannot read {file}: {error.strerror}") from None
+    except Refused as refused:
+        raise Refused(f"{file} {refused}") from None
+    except (KeyError, TypeError, AttributeError):
+        raise Refused(f"{file} has metadata of another form") from None
+
+
+def _resources(name: str, code: CodeObject, target: str) -> Resources:
+    made_for = str(code.metadata["amdhsa.target"]).rpartition("-")[2]
+    page = TARGETS.get(target or made_for)
+    if not isinstance(page, CdnaTarget):
+        cdna = (name for name, page in TARGETS.items() if isinstance(page, CdnaTarget))
+        raise one_of("target", target or made_for, cdna)
+    if made_for != page.name:
+        raise Refused(f"is for {made_for}, not for {page.name}")
+    symbol = symbol_of(name)
+    kernels: list[dict[str, Any]] = code.metadata["amdhsa.kernels"]
+    if [kernel[".name"] for kernel in kernels] != [symbol]:
+        there = ", ".join(str(kernel[".name"]) for kernel in kernels) or "none"
+        raise Refused(f"must have the one kernel {symbol}; it has: {there}")
+    (kernel,) = kernels
+    return Resources(
+        name,
+        page,
+        vgprs=kernel[".vgpr_count"],
+        agprs=kernel[".agpr_count"],
+        sgprs=kernel[".sgpr_count"],
+        lds_bytes=kernel[".group_segment_fixed_size"],
+        scratch_bytes=kernel[".private_segment_fixed_size"],
+        vgpr_spills=kernel[".vgpr_spill_count"],
+        sgpr_spills=kernel[".sgpr_spill_count"],
+        threads=kernel[".max_flat_workgroup_size"],
+        code_bytes=code.function_bytes[symbol],
+    )
+
+
+def report(folder: Path) -> list[dict[str, str]]:
+    """A row for each code object (*.co) in a folder and below it."""
+    rows = []
+    for file in sorted(folder.rglob("*.co"), key=lambda file: (file.parent, file.name)):
+        kernel = read_resources(file)
+        rows.append(
+            {
+                "name": kernel.name,
+                "target": kernel.target.name,
+                "vgprs": str(kernel.vgprs),
+                "agprs": str(kernel.agprs),
+                "sgprs": str(kernel.sgprs),
+                "lds": str(kernel.lds_bytes),
+                "scratch": str(kernel.scratch_bytes),
+                "code": str(kernel.code_bytes),
+                "waves_per_simd": str(kernel.waves),
+            }
+        )
+    if not rows:
+        raise Refused(f"there is no code object (*.co) in {folder}; a build leaves them in device/")
+    return rows
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code of a command line."""
+    parser = argparse.ArgumentParser(
+        prog="codegen.resources", description="Checks code objects.", allow_abbrev=False
+    )
+    parser.add_argument("--target", required=True, help="what they must be for")
+    parser.add_argument("objects", nargs="+", type=Path, metavar="OBJECT", help="named after its instance")
+    options = parser.parse_args(arguments)
+    status = 0
+    for file in options.objects:
+        try:
+            complaints = read_resources(file, options.target).complaints()
+        except Refused as refused:
+            complaints = [str(refused)]
+        for complaint in complaints:
+            print(f"{file.stem}: {complaint}", file=sys.stderr)
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
