@@ -27,11 +27,12 @@ static tessera_status check_workspace(const tessera_fmha_fwd_args *args, size_t 
 }
 
 // What tessera_fmha_fwd() does before it launches.
-static tessera_status check(const tessera_device *device, const struct tessera_fmha_fwd_call *call, size_t workspace,
-                            void *stream) {
+static tessera_status check(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                            const struct tessera_fmha_fwd_call *call, size_t workspace, void *stream) {
     if (stream && !device->gpu)
         return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "stream is %p: NULL on the CPU", stream);
     TRY(tessera_fmha_fwd_check_memory(call, workspace > 0, device->gpu));
+    if (device->gpu) TRY(tessera_fmha_fwd_cdna_check(instance, call));
     return workspace ? check_workspace(&call->args, workspace) : TESSERA_SUCCESS;
 }
 
@@ -47,7 +48,7 @@ tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha
     const tessera_fmha_fwd_instance *instance;
     const int threads = tessera_num_threads();
     TRY(choose(device, traits, args, &call, &instance));
-    TRY(check(device, &call, workspace_of(instance, &call, threads), stream));
+    TRY(check(device, instance, &call, workspace_of(instance, &call, threads), stream));
     tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->name);
     if (device->gpu) return tessera_fmha_fwd_cdna_launch(device, instance, &call, stream);
     tessera_fmha_fwd_cpu_launch(instance, &call, threads);
@@ -59,7 +60,7 @@ tessera_status tessera_fmha_fwd_check_on(const tessera_device *device, const tes
     struct tessera_fmha_fwd_call call;
     const tessera_fmha_fwd_instance *instance;
     TRY(choose(device, traits, args, &call, &instance));
-    return check(device, &call, 0, NULL);
+    return check(device, instance, &call, 0, NULL);
 }
 
 tessera_status tessera_fmha_fwd_workspace_size(const tessera_device *device, const tessera_fmha_fwd_traits *traits,

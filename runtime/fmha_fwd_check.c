@@ -237,7 +237,7 @@ const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_DTYPE_C
     [TESSERA_MXFP4] = {TESSERA_STORAGE_E2M1, TESSERA_STORAGE_FP32, TESSERA_STORAGE_FP32},
 };
 
-static int bits_of(tessera_storage storage) {
+int tessera_fmha_fwd_bits(tessera_storage storage) {
     switch (storage) {
     case TESSERA_STORAGE_FP32:
         return 32;
@@ -297,7 +297,7 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
-    const int bits = bits_of(storages->qkv);
+    const int bits = tessera_fmha_fwd_bits(storages->qkv);
     const struct tessera_axis heads_v = HEADS(v, a->nhead_k);
 
     tessera_add_tensor(all, "q_ptr", a->q_ptr, bits, false, BATCH(q), HEADS(q, a->nhead_q), ROWS(q, n->tokens_q),
@@ -308,11 +308,11 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
         tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, n->tokens_k), t->hdim_v);
     else
         tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, t->hdim_v), n->tokens_k);
-    tessera_add_tensor(all, "o_ptr", a->o_ptr, bits_of(storages->o), true, BATCH(o), HEADS(o, a->nhead_q),
+    tessera_add_tensor(all, "o_ptr", a->o_ptr, tessera_fmha_fwd_bits(storages->o), true, BATCH(o), HEADS(o, a->nhead_q),
                        ROWS(o, n->tokens_q), t->hdim_v);
 
     if (t->bias_type == TESSERA_BIAS_ELEMENTWISE)
-        tessera_add_tensor(all, "bias_ptr", a->bias_ptr, bits_of(storages->bias), false, BATCH(bias),
+        tessera_add_tensor(all, "bias_ptr", a->bias_ptr, tessera_fmha_fwd_bits(storages->bias), false, BATCH(bias),
                            HEADS(bias, a->nhead_q), ROWS(bias, n->tokens_q), n->columns);
     if (t->bias_type == TESSERA_BIAS_ALIBI)
         tessera_add_tensor(all, "bias_ptr", a->bias_ptr, 32, false, ROWS(bias, a->batch), no_axis, no_axis, a->nhead_q);

@@ -33,6 +33,7 @@ struct tessera_fmha_fwd_storages {
     tessera_storage qkv, o, bias;
 };
 extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_DTYPE_COUNT];
+int tessera_fmha_fwd_bits(tessera_storage storage); // of an element
 
 // ---- selection (fmha_fwd_select.c)
 
@@ -63,6 +64,9 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
 // ---- launching on a GPU (fmha_fwd_launch_cdna.c)
 
 static inline bool tessera_fmha_fwd_is_gpu(const tessera_fmha_fwd_instance *instance) { return instance->symbol; }
+// What kernels need beyond what every device does.
+tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
+                                           const struct tessera_fmha_fwd_call *call);
 // Loads its code object unless that was done before.
 tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance);
 // Puts a call that was checked into the stream.

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Runs a call on an AMD GPU: fills in the kernel's argument and puts one launch into the stream.
+#include <float.h>
+#include <math.h>
 #include <string.h>
 
 #include "device.h"
 #include "fmha_fwd_internal.h"
-#include "gpu.h"
 #include "guard.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
@@ -16,7 +17,7 @@ static struct tessera_gpu_kernel kernel_of(const tessera_fmha_fwd_instance *inst
 
 tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance) {
     const struct tessera_gpu_kernel kernel = kernel_of(instance);
-    return tessera_gpu_load(device->gpu, &kernel);
+    return tessera_gpu_load(device, &kernel);
 }
 
 // A window that is as long as the longest sequence hides nothing, wherever it begins.
@@ -49,7 +50,7 @@ static void set_lengths(const struct tessera_fmha_fwd_call *call, kernel_args *o
     out->min_seqlen_q = call->traits.skip_min_seqlen_q ? a->min_seqlen_q : -1;
 }
 
-static kernel_args fill_args(const struct tessera_fmha_fwd_call *call) {
+static kernel_args fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
     kernel_args k;
@@ -74,25 +75,48 @@ static kernel_args fill_args(const struct tessera_fmha_fwd_call *call) {
     k.batch_stride_o = group ? 0 : a->batch_stride_o;
     k.batch_stride_lse = group || !k.lse ? 0 : a->batch_stride_lse;
     k.group = a->nhead_q / a->nhead_k;
-    k.scale_log2 = a->scale_s * 1.44269504088896341f; // log2(e)
+    // Neither 0 nor infinite; scores of at most 3e38 times the least are all the same, as they are times 0.
+    const float scale_log2 = fminf(fabsf(a->scale_s) * 1.44269504088896341f, FLT_MAX); // log2(e)
+    k.scale_log2 = copysignf(fmaxf(scale_log2, FLT_MIN), a->scale_s);
+    k.blocks_q = blocks_q;
     set_lengths(call, &k);
     set_mask(call, &k);
     return k;
 }
 
+// Kernels address the rows of a block by 32-bit offsets from its first.
+static tessera_status check_strides(const tessera_fmha_fwd_instance *instance, const tessera_fmha_fwd_args *a) {
+    const struct {
+        const char *name;
+        int64_t stride, rows;
+    } tensors[] = {{"stride_q", a->stride_q, instance->tile.bm0},
+                   {"stride_k", a->stride_k, instance->tile.bn0},
+                   {"stride_v", a->stride_v, instance->tile.bn0},
+                   {"stride_o", a->stride_o, instance->tile.bm0}};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
+        GUARD(within(tensors[i].stride, 0, INT32_MAX / 2 / tensors[i].rows - 1),
+              "%s is %lld: 0 to less than %lld on a GPU", tensors[i].name, (long long)tensors[i].stride,
+              (long long)(INT32_MAX / 2 / tensors[i].rows));
+    return TESSERA_SUCCESS;
+}
+
 // What the HIP runtime takes along y and z.
 enum { GRID_MAX = 65535 };
 
-tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                                            const struct tessera_fmha_fwd_call *call, void *stream) {
+tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
+                                           const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const int32_t queries = call->traits.is_group_mode ? a->max_seqlen_q : a->seqlen_q;
-    const uint32_t grid[3] = {(uint32_t)tessera_ceil_div(queries, instance->tile.bm0), (uint32_t)a->nhead_q,
-                              (uint32_t)a->batch};
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
+    return check_strides(instance, a);
+}
+
+tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                                            const struct tessera_fmha_fwd_call *call, void *stream) {
+    const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
     if (queries == 0) return TESSERA_SUCCESS;
-    const kernel_args args = fill_args(call);
+    const kernel_args args = fill_args(call, (int32_t)tessera_ceil_div(queries, instance->tile.bm0));
+    const uint32_t grid[3] = {(uint32_t)args.blocks_q, (uint32_t)call->args.nhead_q, (uint32_t)call->args.batch};
     const struct tessera_gpu_kernel kernel = kernel_of(instance);
     return tessera_gpu_launch(device, &kernel, grid, &args, sizeof args, stream);
 }

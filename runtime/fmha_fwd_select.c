@@ -11,6 +11,7 @@
 //   cost   = total / tasks * ceil(tasks / compute_units)
 //
 // the last line being the time of the unit with most tasks: fewer and larger tiles lose where they leave units idle.
+// On a GPU rows are not folded, a block is paid for in full, and a tile, which is one workgroup, is one task.
 // A mask hides about the same share of every instance's keys, and is left out. Group mode knows the lengths only as
 // the longest one: max_seqlen_q, and seqlen_k where it is given.
 #include <string.h>
@@ -32,8 +33,50 @@ struct request {
     uint32_t targets;
     int32_t units;
     int64_t heads, rows, keys; // batch * nhead_k; of one sequence and key head
+    int64_t queries, heads_q;  // of one sequence; batch * nhead_q
     double hdims;
+    const struct tessera_fmha_fwd_call *call;
+    uint64_t starts; // bits that any row's place in memory may have, in bytes
 };
+
+// What decides where rows of q, k, v and o begin.
+struct start {
+    const char *name;
+    uint64_t value; // of a stride: elements
+    int bits;       // of what the value counts
+    bool matters;
+};
+enum { STARTS = 16 };
+
+static void list_starts(const struct tessera_fmha_fwd_call *call, struct start starts[STARTS]) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool batches = !call->traits.is_group_mode && a->batch > 1, batch_mode = !call->traits.is_group_mode;
+    const bool rows_q = !batch_mode || a->seqlen_q > 1, rows_k = !batch_mode || a->seqlen_k > 1;
+    const int in = tessera_fmha_fwd_bits(tessera_fmha_fwd_storages[call->traits.data_type].qkv);
+    const int out = tessera_fmha_fwd_bits(tessera_fmha_fwd_storages[call->traits.data_type].o);
+    int n = 0;
+#define ADD(x, bits, rows, heads)                                                                                      \
+    starts[n++] = (struct start){#x "_ptr", (uintptr_t)a->x##_ptr, 8, true};                                           \
+    starts[n++] = (struct start){"stride_" #x, (uint64_t)a->stride_##x, bits, rows};                                   \
+    starts[n++] = (struct start){"nhead_stride_" #x, (uint64_t)a->nhead_stride_##x, bits, heads > 1};                  \
+    starts[n++] = (struct start){"batch_stride_" #x, (uint64_t)a->batch_stride_##x, bits, batches}
+    ADD(q, in, rows_q, a->nhead_q);
+    ADD(k, in, rows_k, a->nhead_k);
+    ADD(v, in, rows_k, a->nhead_k);
+    ADD(o, out, rows_q, a->nhead_q);
+#undef ADD
+}
+
+static uint64_t bits_of_starts(const struct tessera_fmha_fwd_call *call) {
+    struct start starts[STARTS];
+    uint64_t bits = 0;
+    list_starts(call, starts);
+    for (int i = 0; i < STARTS; i++)
+        if (starts[i].matters) bits |= starts[i].value * (uint64_t)starts[i].bits / 8;
+    return bits;
+}
+
+static bool is_aligned(uint64_t starts, uint32_t alignment) { return !alignment || starts % alignment == 0; }
 
 static struct request make_request(const tessera_device_facts *facts, const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
@@ -59,7 +102,11 @@ static struct request make_request(const tessera_device_facts *facts, const stru
         .heads = (int64_t)a->batch * a->nhead_k,
         .rows = queries * (a->nhead_q / a->nhead_k),
         .keys = t->is_group_mode ? longest_k : a->seqlen_k,
+        .queries = queries,
+        .heads_q = (int64_t)a->batch * a->nhead_q,
         .hdims = (double)t->hdim_q + t->hdim_v,
+        .call = call,
+        .starts = bits_of_starts(call),
     };
     memcpy(r.sets, &r.one, SET_BYTES);
     return r;
@@ -78,12 +125,22 @@ static bool holds(const served_t *s, const struct request *r) {
 }
 
 static bool serves(const instance_t *row, const struct request *r) {
+    if (!is_aligned(r->starts, row->alignment)) return false;
     for (uint32_t i = 0; i < row->served_count; i++)
         if (holds(&row->served[i], r)) return true;
     return false;
 }
 
+static double gpu_cost_of(const instance_t *row, const struct request *r) {
+    const tessera_fmha_fwd_tile *const tile = &row->tile;
+    const double area = (double)tile->bm0 * tile->bn0;
+    const double block = area * r->hdims / (double)row->macs_per_cycle + (double)row->tile_cycles;
+    const int64_t tasks = tessera_max(tessera_ceil_div(r->queries, tile->bm0), 1) * r->heads_q;
+    return block * (double)tessera_ceil_div(r->keys, tile->bn0) * (double)tessera_ceil_div(tasks, r->units);
+}
+
 static double cost_of(const instance_t *row, const struct request *r) {
+    if (tessera_fmha_fwd_is_gpu(row)) return gpu_cost_of(row, r);
     const tessera_fmha_fwd_tile *const tile = &row->tile;
     const int64_t tiles = tessera_max(tessera_ceil_div(r->rows, tile->bm0), 1) * r->heads;
     const double rows = (double)(tessera_round_up(r->rows, tile->wm0) * r->heads);
@@ -172,6 +229,23 @@ static int add_misfits(const served_t *s, const struct request *r, struct tesser
     return count;
 }
 
+// Adds what begins where the instance's kernel cannot read; returns how many.
+static int add_misaligned(const instance_t *row, const struct request *r, const char *between,
+                          struct tessera_text *out) {
+    struct start starts[STARTS];
+    int count = 0;
+    if (is_aligned(r->starts, row->alignment)) return 0;
+    list_starts(r->call, starts);
+    for (int i = 0; i < STARTS; i++) {
+        const uint32_t multiple = row->alignment * 8 / (uint32_t)starts[i].bits;
+        if (!starts[i].matters || starts[i].value % multiple == 0) continue;
+        const bool is_pointer = i % 4 == 0;
+        tessera_text_add(out, is_pointer ? "%s%s %#llx (serves multiples of %u)" : "%s%s %llu (serves multiples of %u)",
+                         count++ ? "; " : between, starts[i].name, (unsigned long long)starts[i].value, multiple);
+    }
+    return count;
+}
+
 // The hull of an instance's products: what it serves of each trait by itself.
 static served_t hull_of(const instance_t *row) {
     served_t hull = row->served[0];
@@ -216,6 +290,7 @@ static int why_not(const instance_t *row, const struct request *r, char *text, s
         if (misfits) tessera_text_add(&out, "; ");
     }
     if (misfits) add_misfits(&nearest, r, &out);
+    misfits += add_misaligned(row, r, out.used ? "; " : "", &out);
     return misfits + (here ? 0 : 100);
 }
 

@@ -44,20 +44,8 @@ tessera_status tessera_gpu_copy(const struct tessera_gpu *gpu, void *to, const v
 tessera_status tessera_gpu_set(const struct tessera_gpu *gpu, void *to, int byte, size_t bytes);
 tessera_status tessera_gpu_synchronize(const struct tessera_gpu *gpu);
 
-// ---- code (gpu_code.c)
+// ---- code (gpu_code.c): loading and launching stand in device.h
 
-// A kernel of an operation's packs. Two kernels have different symbols, and a symbol's text stays where it is.
-struct tessera_gpu_kernel {
-    const char *op, *symbol;
-    uint32_t threads; // of a workgroup
-};
-
-// Loads the kernel unless that was done before.
-tessera_status tessera_gpu_load(struct tessera_gpu *gpu, const struct tessera_gpu_kernel *kernel);
 void tessera_gpu_unload_all(struct tessera_gpu *gpu);
-
-// Puts the kernel's launch into the stream: `grid` workgroups, the kernel's one argument by value.
-tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
-                                  const uint32_t grid[3], const void *argument, size_t bytes, void *stream);
 
 #endif

@@ -67,7 +67,8 @@ static tessera_status load(struct tessera_gpu *gpu, const struct tessera_gpu_ker
     return TESSERA_SUCCESS;
 }
 
-tessera_status tessera_gpu_load(struct tessera_gpu *gpu, const struct tessera_gpu_kernel *kernel) {
+tessera_status tessera_gpu_load(const tessera_device *device, const struct tessera_gpu_kernel *kernel) {
+    struct tessera_gpu *const gpu = device->gpu;
     if (find(gpu, kernel->symbol)) return TESSERA_SUCCESS;
     pthread_mutex_lock(&gpu->lock);
     const tessera_status status = find(gpu, kernel->symbol) ? TESSERA_SUCCESS : load(gpu, kernel);
@@ -111,7 +112,7 @@ tessera_status tessera_gpu_launch(const tessera_device *device, const struct tes
     const function_t *function = find(gpu, kernel->symbol);
     if (!function) {
         TRY(refuse_in_capture(gpu, kernel->symbol, stream));
-        TRY(tessera_gpu_load(gpu, kernel));
+        TRY(tessera_gpu_load(device, kernel));
         function = find(gpu, kernel->symbol);
     }
     // HIP_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE and _END

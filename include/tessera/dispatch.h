@@ -38,6 +38,7 @@ struct tessera_fmha_fwd_instance {
     tessera_fmha_fwd_cpu_scratch *scratch_bytes;
     const char *symbol; // GPU instances: the kernel, which names its code object in the target's pack; else NULL
     uint32_t threads;   // GPU instances: those of a workgroup
+    uint32_t alignment; // bytes that every row of q, k, v and o begins at a multiple of; 0: the element's
 };
 
 // Rows that may serve (target, data_type, bucket of hdim): order[first .. first + count) are row numbers. Buckets:

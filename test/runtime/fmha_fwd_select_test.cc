@@ -15,7 +15,7 @@ uint32_t bit(tessera_target target) { return 1u << target; }
 class Select : public ::testing::Test {
   protected:
     Select() {
-        facts = {sizeof facts, bit(TESSERA_TARGET_PORTABLE) | bit(TESSERA_TARGET_X86_64_V3), 1, 1 << 15, 1 << 20, 0};
+        facts = {sizeof facts, bit(TESSERA_TARGET_PORTABLE) | bit(TESSERA_TARGET_X86_64_V3), 1, 1 << 15, 1 << 20, 0, 0};
         sizes(1024, 1024);
     }
 
@@ -286,6 +286,109 @@ TEST_F(Select, EmptySequencesHaveAnInstanceToo) {
         sizes(q, k);
         EXPECT_EQ(chosen(table), "only");
     }
+}
+
+// ---- GPUs
+
+tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_fmha_fwd_served *served, uint16_t bm0,
+                                            float macs_per_cycle = 512) {
+    auto instance = make_instance(name, TESSERA_TARGET_GFX942, served, bm0, 32, macs_per_cycle);
+    instance.symbol = name;
+    instance.threads = 256;
+    return instance;
+}
+
+class SelectOnGpu : public Select {
+  protected:
+    SelectOnGpu() {
+        facts = {sizeof facts, bit(TESSERA_TARGET_GFX942), 304, 0, 4 << 20, 0, 64 << 10};
+        call.args.batch = 1;
+        call.args.nhead_q = call.args.nhead_k = 16;
+        call.traits.hdim_q = call.args.hdim_q = call.traits.hdim_v = call.args.hdim_v = 128;
+        call.traits.data_type = TESSERA_BF16;
+        call.set_strides();
+    }
+};
+
+TEST_F(SelectOnGpu, OnlyItsOwn) {
+    const Table table(
+        {make_instance("cpu", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1e6f), make_gpu_instance("gpu", &all, 128)});
+    EXPECT_EQ(chosen(table), "gpu");
+    facts.targets = bit(TESSERA_TARGET_GFX950);
+    EXPECT_NE(chosen(table).find("kept out by target"), std::string::npos) << chosen(table);
+}
+
+TEST_F(SelectOnGpu, SmallTilesWhereLargeOnesLeaveUnitsIdle) {
+    const Table table({make_gpu_instance("large", &all, 256, 640), make_gpu_instance("small", &all, 64, 512)});
+    sizes(1024, 1024); // 64 workgroups or 256, of 304 units
+    EXPECT_EQ(chosen(table), "small");
+    sizes(1 << 16, 1024); // 4,096 or 16,384: the units are full
+    EXPECT_EQ(chosen(table), "large");
+}
+
+TEST_F(SelectOnGpu, CostIsCyclesOfTheUnitWithMostTiles) {
+    const Table table({make_gpu_instance("gpu", &all, 128)});
+    const double block = 128 * 32 * 256 / 512.0 + 100;
+    for (const auto &[seqlen_q, tiles] : {std::pair{1, 1}, {19 * 128, 1}, {19 * 128 + 1, 2}, {39 * 128, 3}}) {
+        sizes(seqlen_q, 65); // 3 blocks of 32 keys; 19 * 16 tiles are one for each unit
+        char line[64];
+        snprintf(line, sizeof line, "gpu  cost %.4g cycles\n", block * 3 * tiles);
+        EXPECT_EQ(explained(table), line) << seqlen_q;
+    }
+}
+
+TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {
+    auto aligned = make_gpu_instance("aligned", &all, 128, 512);
+    aligned.alignment = 16;
+    const Table table({aligned, make_gpu_instance("any", &all, 128, 64)});
+    const tessera_fmha_fwd_args args = call.args;
+    EXPECT_EQ(chosen(table), "aligned");
+    const struct {
+        const char *name;
+        int64_t *stride;
+    } strides[] = {{"stride_q", &call.args.stride_q},
+                   {"stride_k", &call.args.stride_k},
+                   {"stride_v", &call.args.stride_v},
+                   {"stride_o", &call.args.stride_o},
+                   {"nhead_stride_q", &call.args.nhead_stride_q},
+                   {"nhead_stride_o", &call.args.nhead_stride_o}};
+    for (const auto &[name, stride] : strides) {
+        *stride += 4;
+        EXPECT_EQ(chosen(table), "any") << name;
+        const std::string why = std::string("no: ") + name + " " + std::to_string(*stride) + " (serves multiples of 8)";
+        EXPECT_NE(explained(table).find(why), std::string::npos) << explained(table);
+        *stride += 4;
+        EXPECT_EQ(chosen(table), "aligned") << name;
+        call.args = args;
+    }
+    call.args.q_ptr = static_cast<const char *>(call.args.q_ptr) + 8;
+    EXPECT_EQ(chosen(table), "any");
+    EXPECT_NE(explained(table).find("q_ptr 0x"), std::string::npos) << explained(table);
+    EXPECT_NE(explained(table).find("(serves multiples of 16)"), std::string::npos) << explained(table);
+}
+
+TEST_F(SelectOnGpu, AlignmentOfWhatIsNeverStepped) {
+    auto aligned = make_gpu_instance("aligned", &all, 128);
+    aligned.alignment = 16;
+    const Table table({aligned});
+    call.args.batch_stride_q += 4; // one sequence
+    EXPECT_EQ(chosen(table), "aligned");
+    call.args.batch = 2;
+    EXPECT_NE(chosen(table), "aligned");
+    call.args.batch = call.args.seqlen_q = 1;
+    call.args.stride_q += 4; // one row
+    EXPECT_EQ(chosen(table), "aligned");
+    call.args.q_ptr = call.args.k_ptr = call.args.v_ptr = call.args.o_ptr = nullptr; // as where only sizes are known
+    EXPECT_EQ(chosen(table), "aligned");
+}
+
+TEST_F(SelectOnGpu, NoInstanceNamesTheAlignment) {
+    auto aligned = make_gpu_instance("aligned", &all, 128);
+    aligned.alignment = 16;
+    const Table table({aligned});
+    call.args.stride_k = 129;
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is aligned, kept out by "
+                             "stride_k 129 (serves multiples of 8)");
 }
 
 TEST_F(Select, EveryHdimFindsItsSlice) {
