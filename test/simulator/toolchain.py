@@ -102,6 +102,8 @@ kernel:
   .amdhsa_accum_offset {accum_offset}
   .amdhsa_group_segment_fixed_size {lds}
   .amdhsa_kernarg_size {kernarg}
+  .amdhsa_private_segment_fixed_size {private}
+  {directives}
 .end_amdhsa_kernel
 .amdgpu_metadata
 amdhsa.version: [1, 2]
@@ -111,7 +113,7 @@ amdhsa.kernels:
     .kernarg_segment_size: {kernarg}
     .kernarg_segment_align: 8
     .group_segment_fixed_size: {lds}
-    .private_segment_fixed_size: 0
+    .private_segment_fixed_size: {private}
     .wavefront_size: 64
     .sgpr_count: 96
     .vgpr_count: {vgprs}
@@ -121,13 +123,25 @@ amdhsa.kernels:
 
 
 def assemble(
-    text: str, arch: str, output: Path, *, vgprs: int = 64, accum_offset: int = 64, lds: int = 0, kernarg: int = 8
+    text: str,
+    arch: str,
+    output: Path,
+    *,
+    vgprs: int = 64,
+    accum_offset: int = 64,
+    lds: int = 0,
+    kernarg: int = 8,
+    private: int = 0,
+    directives: str = "",
 ) -> bytes:
-    """A linked code object with one kernel, `kernel`: its arguments are at s[0:1], its work-item id in v0."""
+    """A linked code object with one kernel, `kernel`: its arguments are at s[0:1], its work-item id in v0.
+
+    `directives` are further lines of its descriptor.
+    """
     assert ZIGLANG is not None
     source, made = output.with_suffix(".s"), output.with_suffix(".o")
     names = {"arch": arch, "vgprs": vgprs, "accum_offset": accum_offset, "lds": lds, "kernarg": kernarg}
-    source.write_text(ASSEMBLY.format(text=text, **names))
+    source.write_text(ASSEMBLY.format(text=text, private=private, directives=directives, **names))
     target = ["--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-mcode-object-version=5"]
     _run([str(ZIGLANG / "zig"), "clang", "-x", "assembler", *target, "-c", str(source), "-o", str(made)])
     _run([str(ZIGLANG / "zig"), "ld.lld", "-shared", str(made), "-o", str(output)])
