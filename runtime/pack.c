@@ -23,10 +23,6 @@
 
 #include "guard.h"
 
-// Until a generated table brings some.
-__attribute__((weak)) const struct tessera_embedded_pack tessera_embedded_packs[1] = {{NULL, NULL, NULL, NULL}};
-__attribute__((weak)) const size_t tessera_embedded_pack_count = 0;
-
 enum { NAME_BYTES = 32, SYMBOL_BYTES = 120, HEAD_BYTES = 80, ENTRY_BYTES = 144 };
 enum { STORED = 0, ZLIB = 1 };
 enum { ZLIB_MOST = 1040 }; // deflate makes no more of one byte

@@ -5,7 +5,7 @@
 
 #include "internal.h"
 
-// The packs inside the library, which the generated tables define.
+// The packs inside the library (cmake/packs.c.in).
 struct tessera_embedded_pack {
     const char *op, *target; // "fmha_fwd", "gfx942"
     const unsigned char *begin, *end;

@@ -19,6 +19,7 @@ COMPUTES = {
     "bf16": "bf16 products and fp32 sums, p rounded to nearest with halves up, exp2 within 1 ulp",
 }
 ELEMENT_BYTES = 2
+ALIGNMENT = 16  # bytes of an access: every row begins at a multiple of them
 THREAD_MOVES = 32  # elements of k, and of v: four chunks of 16 bytes
 
 # Vector operations for one score: scale, maximum, exp2 at a quarter of the rate, sum, half of a pack.
@@ -81,6 +82,11 @@ class CdnaTile:
         return 64 * self.rm0
 
     @property
+    def alignment(self) -> int:
+        """Bytes that every row of q, k, v and o begins at a multiple of."""
+        return ALIGNMENT
+
+    @property
     def lds_bytes(self) -> int:
         """A tile of k and one of v."""
         return ELEMENT_BYTES * (self.bn0 * self.bk0 + self.bk1 * self.hdim)
@@ -105,7 +111,7 @@ class CdnaTile:
         """What the machine and a call must bring."""
         return (
             f"{self.lds_bytes} bytes of LDS, {self.rm0} waves, head dims of {self.hdim}, any lengths, rows "
-            f"aligned to 16 bytes"
+            f"aligned to {self.alignment} bytes"
         )
 
     def ck_tile(self, target: CdnaTarget) -> dict[str, int]:

@@ -294,6 +294,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d128_fp16_gfx942_b128x64x128_w4_qr",
         .threads = 256,
+        .alignment = 16,
     },
     {
         .name = "fmha_fwd_d64_bf16__gfx942_b128x128x64_w4_qr",
@@ -308,6 +309,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 2648.0f,
         .symbol = "tessera_k_fmha_fwd_d64_bf16_gfx942_b128x128x64_w4_qr",
         .threads = 256,
+        .alignment = 16,
     },
 };
 
