@@ -177,6 +177,7 @@ const char *tessera_sim_fault_string(tessera_sim_fault fault) {
         [TESSERA_SIM_FAULT_LDS_RACE] = "LDS race",
         [TESSERA_SIM_FAULT_BARRIER_MISMATCH] = "barrier mismatch",
         [TESSERA_SIM_FAULT_DEADLOCK] = "deadlock",
+        [TESSERA_SIM_FAULT_USE_AFTER_FREE] = "use after free",
     };
     return (unsigned)fault < TESSERA_SIM_FAULT_COUNT ? names[fault] : "unknown fault";
 }

@@ -172,7 +172,7 @@ static tessera_status open_system(struct sim_launch *launch) {
 }
 
 static void close_system(struct sim_launch *launch) {
-    tessera_sim_memory_remove(&launch->sim->memory, (uintptr_t)launch->system, false);
+    tessera_sim_memory_remove(&launch->sim->memory, (uintptr_t)launch->system);
     free(launch->system);
 }
 

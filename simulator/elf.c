@@ -306,7 +306,7 @@ void tessera_sim_unload(tessera_sim_module *module) {
     while (*link != module) link = &(*link)->next;
     *link = module->next;
     pthread_mutex_unlock(&sim->lock);
-    for (size_t i = 0; i < module->range_count; i++) tessera_sim_memory_remove(&sim->memory, module->ranges[i], false);
+    for (size_t i = 0; i < module->range_count; i++) tessera_sim_memory_remove(&sim->memory, module->ranges[i]);
     for (size_t i = 0; module->code && i < module->code_bytes / 4 + 1; i++) free(module->code[i]);
     for (size_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].arguments);
     tessera_sim_free_strings(module);

@@ -27,22 +27,30 @@ struct sim_range {
     uintptr_t base;
     size_t bytes;
     bool read_only;
-    bool owned; // allocated by tessera_sim_malloc
+    bool owned;         // allocated by tessera_sim_malloc
+    uint8_t *undefined; // a byte each: the bits that nothing has set; NULL: they count as set
 };
 
-// Ranges that kernels may touch, in order of their addresses.
+enum { SIM_FREED = 64 };
+
+// Ranges that kernels may touch, in order of their addresses, and the latest that were freed.
 struct sim_memory {
     pthread_rwlock_t lock;
     struct sim_range *ranges;
     size_t count, capacity;
+    struct sim_range freed[SIM_FREED]; // owned: kept from the host's allocator until its place is wanted
+    size_t freed_count;                // in all; the latest is at (freed_count - 1) % SIM_FREED
 };
 
 void tessera_sim_memory_open(struct sim_memory *memory);
 void tessera_sim_memory_close(struct sim_memory *memory);
 tessera_status tessera_sim_memory_add(struct sim_memory *memory, struct sim_range range);
-bool tessera_sim_memory_remove(struct sim_memory *memory, uintptr_t base, bool owned);
+// Takes a range of memory that somebody lent out; false where none starts at `base`.
+bool tessera_sim_memory_remove(struct sim_memory *memory, uintptr_t base);
 // The range that holds `address`; one of 0 bytes where none does.
 struct sim_range tessera_sim_memory_find(struct sim_memory *memory, uintptr_t address);
+// Says where an address that no range holds lies, beside the nearest range; whether it was freed.
+bool tessera_sim_memory_describe(struct sim_memory *memory, uintptr_t address, char *text, size_t size);
 
 // ---- the GPU
 
@@ -189,6 +197,7 @@ struct sim_wave {
     bool gws_flag;
     uint32_t gws_released;
     uint32_t index;        // in the workgroup
+    uint32_t set_sgprs;    // the first ones, which the hardware sets
     uint32_t vgprs, agprs; // how many exist
     uint32_t first_agpr;   // in vgpr
     struct sim_group *group;
@@ -215,7 +224,7 @@ struct sim_trouble {
     uintptr_t pc;
     uint64_t address;
     char instruction[128];
-    char what[160];
+    char what[256];
 };
 
 struct sim_launch;
@@ -287,8 +296,9 @@ static inline bool sim_in_range(const struct sim_range *range, uint64_t address,
     return address - range->base < range->bytes && bytes <= range->bytes - (address - range->base);
 }
 
-// Whether `bytes` at `address` are the kernel's to load or store; notes a fault of the lane where not.
-bool tessera_sim_may_touch(struct sim_wave *wave, int lane, uint64_t address, size_t bytes, bool store);
+// Every access goes through one of these two. Memory at `address`, which the kernel loads from or stores to; NULL after a
+// fault of the lane.
+uint8_t *tessera_sim_touch(struct sim_wave *wave, int lane, uint64_t address, size_t bytes, bool store);
 
 // LDS at `address`; NULL after a fault of the lane (lds.c).
 uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes);

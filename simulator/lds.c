@@ -6,13 +6,18 @@
 #include "narrow.h"
 #include "sanitize.h"
 #include "semantics.h"
+#include "shadow.h"
 #include "vector.h"
 #include "vector_memory.h"
 
 uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes) {
     struct sim_group *group = wave->group;
     if (wave->checks && wave->checks->group->lds_loads) tessera_sim_check_lds_in_flight(wave, lane, address, bytes);
-    if (address < group->lds_bytes && bytes <= group->lds_bytes - address) return group->lds + address;
+    if (address < group->lds_bytes && bytes <= group->lds_bytes - address) {
+        uint8_t *host = group->lds + address;
+        return wave->checks ? tessera_sim_note_access(wave, lane, host, tessera_sim_shadow_of_lds(wave) + address, bytes)
+                            : host;
+    }
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
                         "LDS address %u, %u bytes, but the workgroup has %u", address, bytes, group->lds_bytes);
     return NULL;

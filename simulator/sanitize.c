@@ -8,27 +8,36 @@
 struct sim_checks *tessera_sim_open_checks(const struct sim_launch *launch) {
     struct sim_checks *checks = aligned_alloc(64, launch->waves_per_group * sizeof(struct sim_checks));
     struct sim_group_checks *group = calloc(1, sizeof *group);
-    if (!checks || !group) {
+    struct sim_shadow_memory *memory = tessera_sim_open_shadow(launch);
+    if (!checks || !group || !memory) {
+        tessera_sim_close_shadow(memory);
         free(checks);
         free(group);
         return NULL;
     }
-    for (uint32_t i = 0; i < launch->waves_per_group; i++) checks[i].group = group;
+    for (uint32_t i = 0; i < launch->waves_per_group; i++) {
+        checks[i].group = group;
+        checks[i].memory = memory;
+    }
     return checks;
 }
 
 void tessera_sim_close_checks(struct sim_checks *checks) {
-    if (checks) free(checks->group);
+    if (!checks) return;
+    tessera_sim_close_shadow(checks->memory);
+    free(checks->group);
     free(checks);
 }
 
 void tessera_sim_start_checks(struct sim_wave *wave) {
     if (wave->index == 0) memset(wave->checks->group, 0, sizeof *wave->checks->group);
     tessera_sim_start_waits(wave);
-    memset(&wave->checks->shadow, 0, sizeof wave->checks->shadow);
+    tessera_sim_start_shadow(wave);
 }
 
-void tessera_sim_execute_checked(struct sim_wave *wave, const struct sim_code *code) { code->execute(wave, code); }
+void tessera_sim_execute_checked(struct sim_wave *wave, const struct sim_code *code) {
+    tessera_sim_execute_shadow(wave, code);
+}
 
 void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until) {
     while (wave->state == SIM_RUNNING && wave->executed < until) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "internal.h"
+#include "shadow.h"
 
 // Bits of registers that nothing has defined are set. Moves with its registers when an operation is put off.
 struct sim_shadow {
@@ -84,6 +85,7 @@ struct sim_checks {
     struct sim_group_checks *group;
     struct sim_waits waits;
     struct sim_shadow shadow;
+    struct sim_shadow_memory *memory; // the group's
 };
 
 // The checks of a group's waves; NULL when out of memory.

@@ -61,8 +61,8 @@ static bool find_access(struct sim_wave *wave, const struct sim_code *code, cons
 // Every scalar access to memory goes through here; false after a fault.
 static bool copy(struct sim_wave *wave, uint64_t address, void *sgprs, unsigned words, bool store) {
     if (words == 0) return true;
-    if (!tessera_sim_may_touch(wave, -1, address, 4 * words, store)) return false;
-    void *memory = (void *)(uintptr_t)address;
+    void *memory = tessera_sim_touch(wave, -1, address, 4 * words, store);
+    if (!memory) return false;
     memcpy(store ? memory : sgprs, store ? sgprs : memory, 4 * words);
     return true;
 }

@@ -34,8 +34,9 @@ static bool copy_scratch(struct sim_wave *wave, int lane, uint64_t offset, uint8
     for (uint32_t i = 0; i < count;) {
         const uint64_t at = offset + i;
         const uint32_t piece = 4 - (uint32_t)(at & 3) < count - i ? 4 - (uint32_t)(at & 3) : count - i;
-        uint8_t *host = base + at / 4 * (4 * SIM_LANES) + 4 * (uint32_t)lane + (at & 3);
-        if (!tessera_sim_may_touch(wave, lane, (uintptr_t)host, piece, store)) return false;
+        const uintptr_t address = (uintptr_t)base + at / 4 * (4 * SIM_LANES) + 4 * (uint32_t)lane + (at & 3);
+        uint8_t *host = tessera_sim_touch(wave, lane, address, piece, store);
+        if (!host) return false;
         memcpy(store ? host : bytes + i, store ? bytes + i : host, piece);
         i += piece;
     }
@@ -45,8 +46,7 @@ static bool copy_scratch(struct sim_wave *wave, int lane, uint64_t offset, uint8
 // The host's address of `bytes` of memory or LDS; NULL after a fault.
 static uint8_t *touch(struct sim_wave *wave, int lane, const struct sim_place *place, uint32_t bytes, bool store) {
     if (place->space == SIM_LDS) return tessera_sim_lds(wave, lane, (uint32_t)place->address, bytes);
-    return tessera_sim_may_touch(wave, lane, place->address, bytes, store) ? (uint8_t *)(uintptr_t)place->address
-                                                                           : NULL;
+    return tessera_sim_touch(wave, lane, place->address, bytes, store);
 }
 
 bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *place, uint8_t *bytes, uint32_t count,
@@ -69,7 +69,7 @@ static bool load_fast(struct sim_wave *wave, const struct sim_place *places, uin
     const uint64_t exec = sim_exec(wave);
     const struct sim_range range = wave->range;
     uint64_t outside = 0;
-    if (bytes & 3 || range.bytes < bytes || exec != UINT64_MAX) return false;
+    if (bytes & 3 || range.bytes < bytes || exec != UINT64_MAX || wave->checks) return false;
     for (int lane = 0; lane < SIM_LANES; lane++)
         outside |= (uint64_t)(places[lane].address - range.base > range.bytes - bytes) |
                    (uint64_t)(places[lane].space != SIM_MEMORY) | (uint64_t)(places[lane].reachable < bytes);

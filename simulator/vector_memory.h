@@ -21,7 +21,7 @@ bool tessera_sim_find_places(struct sim_wave *wave, const struct sim_inst *inst,
 const uint32_t *tessera_sim_buffer_descriptor(struct sim_wave *wave, const struct sim_inst *inst);
 
 // Loads or stores one lane's bytes; false after a fault. All of these instructions' accesses go through here, but for
-// load_fast() of vector_memory.c; LDS and memory then through tessera_sim_lds() and tessera_sim_may_touch().
+// load_fast() of vector_memory.c; LDS and memory then through tessera_sim_lds() and tessera_sim_touch().
 bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *place, uint8_t *bytes, uint32_t count,
                       bool store);
 

@@ -80,6 +80,7 @@ static void set_sgprs(struct sim_wave *wave) {
         sim_set_sgpr64(wave, SIM_FLAT_SCRATCH, (uintptr_t)wave->scratch);
     else if (field(rsrc2, PRIVATE_SEGMENT, 1))
         wave->sgpr[at++] = wave->scratch_offset;
+    wave->set_sgprs = at;
 }
 
 // Work-item ids: three fields of 10 bits in v0.

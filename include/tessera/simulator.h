@@ -57,6 +57,8 @@ typedef enum tessera_sim_fault {
     TESSERA_SIM_FAULT_LDS_RACE = 11,         // accesses of two waves to the same LDS, no barrier between them
     TESSERA_SIM_FAULT_BARRIER_MISMATCH = 12, // waves of a workgroup that meet at different barriers, or not all
     TESSERA_SIM_FAULT_DEADLOCK = 13,         // no wave can go on
+    // And by all.
+    TESSERA_SIM_FAULT_USE_AFTER_FREE = 14,   // memory that tessera_sim_free() got not long ago
     TESSERA_SIM_FAULT_COUNT
 } tessera_sim_fault;
 
@@ -90,6 +92,10 @@ TESSERA_API const char *tessera_sim_fault_string(tessera_sim_fault fault);
 // 0 bytes give NULL. tessera_sim_free(NULL) is allowed.
 TESSERA_API tessera_status tessera_sim_malloc(tessera_sim *sim, size_t bytes, void **out);
 TESSERA_API tessera_status tessera_sim_free(tessera_sim *sim, void *address);
+
+// Of memory that tessera_sim_malloc() gave a GPU that sanitizes, kernels count as undefined what neither they have
+// stored nor this function names: the host calls it after it wrote there. Registered memory is defined.
+TESSERA_API void tessera_sim_mark_defined(tessera_sim *sim, const void *address, size_t bytes);
 
 // Lends the caller's memory to kernels until it is unregistered. It may overlap nothing registered.
 TESSERA_API tessera_status tessera_sim_register(tessera_sim *sim, void *address, size_t bytes);

@@ -138,8 +138,12 @@ class Sim:
 
     def upload(self, data: bytes) -> int:
         address = self.malloc(len(data))
-        c.memmove(address, data, len(data))
+        self.write(address, data)
         return address
+
+    def write(self, address: int, data: bytes) -> None:
+        c.memmove(address, data, len(data))
+        self._lib.tessera_sim_mark_defined(self._sim, c.c_void_p(address), c.c_size_t(len(data)))
 
     def download(self, address: int, size: int) -> bytes:
         return c.string_at(address, size)
