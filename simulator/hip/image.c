@@ -1,0 +1,97 @@
+// SPDX-License-Identifier: MIT
+// Finds the code object for a device in what programs hand over: an ELF file, or clang's offload bundle of several.
+// The layouts: LLVM's "Clang Offload Bundler" page, sections "Bundled Binary File Layout" and "Compression".
+#include <elf.h>
+#include <string.h>
+
+#include "state.h"
+
+static const char bundle_magic[] = "__CLANG_OFFLOAD_BUNDLE__";
+static const char compressed_magic[] = "CCOB";
+enum { MAGIC_BYTES = sizeof bundle_magic - 1, COMPRESSED_MAGIC_BYTES = sizeof compressed_magic - 1 };
+
+static uint64_t read64(const char *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+// The bytes of an ELF file of which only the start is known.
+static size_t elf_bytes(const char *image) {
+    Elf64_Ehdr header;
+    memcpy(&header, image, sizeof header);
+    uint64_t end = header.e_shoff + (uint64_t)header.e_shnum * header.e_shentsize;
+    for (unsigned i = 0; i < header.e_phnum; i++) {
+        Elf64_Phdr segment;
+        memcpy(&segment, image + header.e_phoff + (uint64_t)i * sizeof segment, sizeof segment);
+        if (segment.p_offset + segment.p_filesz > end) end = segment.p_offset + segment.p_filesz;
+    }
+    for (unsigned i = 0; i < header.e_shnum; i++) {
+        Elf64_Shdr section;
+        memcpy(&section, image + header.e_shoff + (uint64_t)i * sizeof section, sizeof section);
+        if (section.sh_type != SHT_NOBITS && section.sh_offset + section.sh_size > end)
+            end = section.sh_offset + section.sh_size;
+    }
+    return end;
+}
+
+// Whether a feature of the code ("+" or "-", or not said) is one that the device, which says all of its own, has.
+static bool feature_fits(const char *code, size_t code_bytes, const char *device, const char *feature) {
+    const size_t length = strlen(feature);
+    for (size_t i = 0; i + length < code_bytes; i++) {
+        if (strncmp(code + i, feature, length) != 0) continue;
+        const char *of_device = strstr(device, feature);
+        return of_device && of_device[length] == code[i + length];
+    }
+    return true;
+}
+
+// Whether a target such as "hipv4-amdgcn-amd-amdhsa--gfx90a:xnack-" names code that the device can run.
+static bool target_fits(const char *target, size_t bytes, const struct hip_device *device) {
+    const char *arch = NULL;
+    for (size_t i = 0; i + 2 < bytes; i++)
+        if (target[i] == '-' && target[i + 1] == '-') arch = target + i + 2;
+    if (!arch || bytes < 3 || strncmp(target, "hip", 3) != 0) return false;
+    const size_t left = (size_t)(target + bytes - arch), length = strlen(device->facts->arch);
+    if (left < length || strncmp(arch, device->facts->arch, length) != 0) return false;
+    if (left > length && arch[length] != ':') return false;
+    return feature_fits(arch, left, device->facts->arch_name, ":sramecc") &&
+           feature_fits(arch, left, device->facts->arch_name, ":xnack");
+}
+
+static hipError_t find_in_bundle(const struct hip_device *device, const char *image, size_t limit, const void **code,
+                                 size_t *bytes) {
+    enum { COUNT = MAGIC_BYTES, FIRST_ENTRY = COUNT + 8, ENTRY_BYTES = 24 };
+    if (limit < FIRST_ENTRY) return hipErrorInvalidImage;
+    const uint64_t count = read64(image + COUNT);
+    size_t at = FIRST_ENTRY;
+    for (uint64_t i = 0; i < count; i++) {
+        if (limit - at < ENTRY_BYTES) return hipErrorInvalidImage;
+        const uint64_t offset = read64(image + at), size = read64(image + at + 8), length = read64(image + at + 16);
+        at += ENTRY_BYTES;
+        if (length > limit - at || offset > limit || size > limit - offset) return hipErrorInvalidImage;
+        if (size && target_fits(image + at, length, device)) {
+            *code = image + offset;
+            *bytes = size;
+            return hipSuccess;
+        }
+        at += length;
+    }
+    tessera_hip_say("device %d: no code for %s in the program's offload bundle", device->index, device->facts->arch);
+    return hipErrorNoBinaryForGpu;
+}
+
+hipError_t tessera_hip_find_code(const struct hip_device *device, const void *image, size_t limit, const void **code,
+                                 size_t *bytes) {
+    const char *text = image;
+    if (limit >= MAGIC_BYTES && memcmp(text, bundle_magic, MAGIC_BYTES) == 0)
+        return find_in_bundle(device, text, limit, code, bytes);
+    if (limit >= COMPRESSED_MAGIC_BYTES && memcmp(text, compressed_magic, COMPRESSED_MAGIC_BYTES) == 0) {
+        tessera_hip_say("compressed offload bundles (CCOB) are not supported: compile with --no-offload-compress");
+        return hipErrorInvalidImage;
+    }
+    if (limit < sizeof(Elf64_Ehdr) || memcmp(text, ELFMAG, SELFMAG) != 0) return hipErrorInvalidImage;
+    *code = image;
+    *bytes = limit == SIZE_MAX ? elf_bytes(text) : limit;
+    return hipSuccess;
+}

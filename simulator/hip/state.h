@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: MIT
+// What the files of the stand-in share.
+//
+// Work is done in the call that asks for it, one piece at a time on each device: legal for asynchronous calls, the same
+// on every run, and a fault is known when its launch returns. A launch that faults still returns hipSuccess, as on a
+// GPU; the device's later calls return its error.
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "facts.h"
+#include "hip_api.h"
+#include "tessera/simulator.h"
+
+// ---- errors (error.c)
+
+// This thread's result of an entry point, kept for hipGetLastError().
+hipError_t tessera_hip_result(hipError_t error);
+hipError_t tessera_hip_from_status(tessera_status status);
+// "tessera_sim: ..." on stderr.
+void tessera_hip_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// First line of an entry point: opens the devices.
+#define HIP_ENTER()                                                                                                    \
+    do {                                                                                                               \
+        const hipError_t entered = tessera_hip_open();                                                                 \
+        if (entered != hipSuccess) return tessera_hip_result(entered);                                                 \
+    } while (0)
+#define HIP_REQUIRE(condition, error)                                                                                  \
+    do {                                                                                                               \
+        if (!(condition)) return tessera_hip_result(error);                                                            \
+    } while (0)
+#define HIP_TRY(call)                                                                                                  \
+    do {                                                                                                               \
+        const hipError_t tried = (call);                                                                               \
+        if (tried != hipSuccess) return tessera_hip_result(tried);                                                     \
+    } while (0)
+
+// ---- version (version.c: one for each library)
+
+extern const int tessera_hip_major;
+extern const int tessera_hip_version; // as hipRuntimeGetVersion() gives it
+
+// ---- devices (device.c)
+
+struct hip_device {
+    tessera_sim *sim;
+    const struct hip_facts *facts;
+    int index;
+    unsigned flags;
+    atomic_int error;    // hipError_t of the first fault: it stays
+    atomic_size_t used;  // bytes of its allocations
+    size_t stack_bytes;  // a lane's, where the depth of calls is not known
+    pthread_mutex_t run; // held while it works
+    hipMemPool_t pool;
+    uint64_t pool_threshold;
+};
+
+enum { HIP_MOST_DEVICES = 16 };
+
+hipError_t tessera_hip_open(void);
+int tessera_hip_device_count(void);
+struct hip_device *tessera_hip_device(int index); // NULL where there is none
+struct hip_device *tessera_hip_current(void);
+hipError_t tessera_hip_device_error(struct hip_device *device);
+
+// ---- handles (handle.c): which pointers are what they are said to be
+
+enum hip_kind { HIP_NO_HANDLE, HIP_STREAM, HIP_EVENT, HIP_MODULE, HIP_FUNCTION, HIP_GRAPH, HIP_NODE, HIP_EXEC };
+
+bool tessera_hip_handle_add(const void *handle, enum hip_kind kind);
+bool tessera_hip_handle_is(const void *handle, enum hip_kind kind);
+void tessera_hip_handle_remove(const void *handle);
+
+// ---- memory (memory.c)
+
+// Where an address lies. `kind` is hipMemoryTypeUnregistered for memory that nobody told us of.
+struct hip_place {
+    hipMemoryType kind;
+    int device;
+    void *base;
+    size_t bytes;
+    unsigned flags;
+};
+
+struct hip_place tessera_hip_find(const void *address);
+// Whether `bytes` from `address` stay inside the allocation that it lies in.
+bool tessera_hip_fits(const void *address, size_t bytes);
+// Memory of the host that all devices may touch.
+hipError_t tessera_hip_shared_malloc(void **out, size_t bytes, hipMemoryType kind, unsigned flags);
+
+// ---- work (work.c): what streams are given
+
+enum hip_work_kind { HIP_EMPTY, HIP_KERNEL, HIP_COPY, HIP_SET, HIP_HOST };
+
+struct hip_kernel_work {
+    struct hip_function *function;
+    dim3 grid;  // work-items
+    dim3 block; //
+    uint32_t lds_bytes;
+    void *kernarg; // the work's own copy
+    size_t kernarg_bytes;
+};
+
+// depth slices of height rows of width bytes.
+struct hip_copy_work {
+    char *to;
+    const char *from;
+    size_t to_pitch, to_slice, from_pitch, from_slice;
+    size_t width, height, depth;
+};
+
+struct hip_set_work {
+    char *to;
+    size_t pitch, slice;
+    uint32_t value, element; // bytes: 1, 2 or 4
+    size_t width, height, depth;
+};
+
+struct hip_host_work {
+    hipHostFn_t fn;
+    void *user;
+};
+
+struct hip_work {
+    enum hip_work_kind kind;
+    union {
+        struct hip_kernel_work kernel;
+        struct hip_copy_work copy;
+        struct hip_set_work set;
+        struct hip_host_work host;
+    };
+};
+
+hipError_t tessera_hip_run(struct hip_device *device, const struct hip_work *work);
+// Does the work, or adds it to the graph that the stream captures. Takes over what the work owns.
+hipError_t tessera_hip_submit(hipStream_t stream, struct hip_work *work);
+// The same for calls that wait for their work; these may not be captured.
+hipError_t tessera_hip_submit_and_wait(hipStream_t stream, struct hip_work *work);
+void tessera_hip_release(struct hip_work *work);
+
+// Checked work of one row of bytes, and of rows of elements (copy.c).
+hipError_t tessera_hip_make_copy(struct hip_work *work, void *to, const void *from, size_t bytes, int kind);
+hipError_t tessera_hip_make_set(struct hip_work *work, void *to, size_t pitch, uint32_t value, uint32_t element,
+                                size_t width, size_t height, size_t depth);
+
+// ---- streams and events (stream.c)
+
+struct hip_capture;
+
+struct hip_stream {
+    struct hip_device *device;
+    unsigned flags;
+    int priority;
+    uint64_t id;
+    struct hip_capture *capture; // NULL: none
+    size_t *fronts;              // of a capture: the nodes that the next one depends on
+    size_t front_count;
+};
+
+struct hip_event {
+    struct hip_device *device;
+    unsigned flags;
+    bool recorded;
+    double time;                 // milliseconds
+    struct hip_capture *capture; // that it was recorded in
+    size_t *fronts;
+    size_t front_count;
+};
+
+// The stream behind a handle; NULL where it is none. The handles 0, 1 and 2 are streams of the current device.
+struct hip_stream *tessera_hip_stream(hipStream_t handle);
+struct hip_stream *tessera_hip_default_stream(struct hip_device *device);
+struct hip_stream *tessera_hip_thread_stream(struct hip_device *device);
+bool tessera_hip_is_legacy(hipStream_t handle);
+
+// ---- capture (capture.c)
+
+struct hip_capture {
+    struct hip_graph *graph;
+    struct hip_stream *origin;
+    hipStreamCaptureMode mode;
+    bool invalid;
+    pthread_t thread; // that began it
+    uint64_t id;
+    int references; // streams and events
+    struct hip_capture *next;
+};
+
+// What forbids a call while streams capture; each invalidates the captures it collides with.
+hipError_t tessera_hip_unsafe_call(void);   // allocations and the like: allowed in relaxed mode
+hipError_t tessera_hip_implicit_call(void); // work of the legacy stream: it waits for blocking streams
+hipError_t tessera_hip_waiting_call(void);  // synchronous copies
+hipError_t tessera_hip_device_wait(void);   // waits for all streams
+hipError_t tessera_hip_stream_wait(struct hip_stream *stream); // waits for one, or asks whether it has ended
+// The capture under way of a stream, or that an event was recorded in; NULL: none.
+struct hip_capture *tessera_hip_stream_capture(struct hip_stream *stream);
+struct hip_capture *tessera_hip_event_capture(struct hip_event *event);
+hipError_t tessera_hip_capture_event(struct hip_stream *stream, struct hip_event *event);
+hipError_t tessera_hip_capture_wait(struct hip_stream *stream, struct hip_event *event);
+hipError_t tessera_hip_capture_work(struct hip_stream *stream, struct hip_work *work);
+void tessera_hip_event_forget(struct hip_event *event);
+void tessera_hip_stream_forget(struct hip_stream *stream);
+
+// ---- graphs (graph.c)
+
+struct hip_graph_node {
+    struct hip_work work;
+    struct hip_graph *graph;
+    size_t *after; // indices of nodes that come before it
+    size_t after_count;
+};
+
+struct hip_graph {
+    struct hip_device *device;
+    struct hip_graph_node **nodes; // each behind those it depends on
+    size_t count, capacity;
+};
+
+hipError_t tessera_hip_graph_open(struct hip_device *device, struct hip_graph **out);
+void tessera_hip_graph_close(struct hip_graph *graph);
+// Adds a node that depends on others, and takes over the work.
+hipError_t tessera_hip_graph_add(struct hip_graph *graph, struct hip_work *work, const size_t *after,
+                                 size_t after_count, size_t *index);
+
+// ---- modules (module.c, image.c)
+
+struct hip_function {
+    const tessera_sim_kernel *kernel;
+    const tessera_sim_kernel_info *info;
+    struct hip_module *module;
+    struct hip_function *next;
+};
+
+struct hip_module {
+    struct hip_device *device;
+    tessera_sim_module *code;
+    struct hip_function *functions; // asked for so far
+    pthread_mutex_t lock;
+};
+
+// The code object for a device in an image: an ELF file, or a clang offload bundle. `limit`: how many bytes the image
+// has, SIZE_MAX where nobody knows.
+hipError_t tessera_hip_find_code(const struct hip_device *device, const void *image, size_t limit, const void **code,
+                                 size_t *bytes);
+hipError_t tessera_hip_module_open(struct hip_device *device, const void *image, size_t limit, struct hip_module **out);
+void tessera_hip_module_close(struct hip_module *module);
+hipError_t tessera_hip_module_function(struct hip_module *module, const char *name, struct hip_function **out);
+
+// ---- launches (launch.c) and what hipcc's programs register (register.c)
+
+struct hip_launch {
+    uint64_t grid[3]; // work-items
+    uint32_t block[3];
+    uint32_t lds_bytes;
+    void **params, **extra;
+};
+
+hipError_t tessera_hip_launch(struct hip_function *function, const struct hip_launch *launch, hipStream_t stream);
+hipError_t tessera_hip_make_kernel_work(struct hip_function *function, const struct hip_launch *launch,
+                                        struct hip_work *work);
+
+// The function, or variable, on the current device of an address in the program.
+hipError_t tessera_hip_symbol_function(const void *host, struct hip_function **out);
+hipError_t tessera_hip_symbol_variable(const void *host, void **address, size_t *bytes);
+
+// ---- occupancy (occupancy.c)
+
+// Blocks that a compute unit holds at once.
+int tessera_hip_blocks_per_unit(const struct hip_device *device, const tessera_sim_kernel_info *info, uint32_t items,
+                                size_t lds_bytes);
+
+// ---- the names of entry points (generated: see symbols.txt)
+
+struct hip_entry {
+    const char *name;
+    void (*address)(void);
+};
+
+extern const struct hip_entry tessera_hip_entries[];
+extern const size_t tessera_hip_entry_count;

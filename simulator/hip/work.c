@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Work of streams: kernels, copies, fills and calls of the host, done at once or kept in a graph.
+#include <stdlib.h>
+#include <string.h>
+
+#include "state.h"
+
+static void run_copy(const struct hip_copy_work *copy) {
+    for (size_t z = 0; z < copy->depth; z++)
+        for (size_t y = 0; y < copy->height; y++)
+            memmove(copy->to + z * copy->to_slice + y * copy->to_pitch,
+                    copy->from + z * copy->from_slice + y * copy->from_pitch, copy->width);
+}
+
+static void set_row(char *to, uint32_t value, uint32_t element, size_t bytes) {
+    if (element == 1) {
+        memset(to, (int)value, bytes);
+        return;
+    }
+    for (size_t at = 0; at + element <= bytes; at += element) memcpy(to + at, &value, element);
+}
+
+static void run_set(const struct hip_set_work *set) {
+    for (size_t z = 0; z < set->depth; z++)
+        for (size_t y = 0; y < set->height; y++)
+            set_row(set->to + z * set->slice + y * set->pitch, set->value, set->element, set->width);
+}
+
+static hipError_t run_kernel(struct hip_device *device, const struct hip_kernel_work *kernel) {
+    const tessera_sim_launch_args args = {
+        .struct_size = sizeof args,
+        .grid = {kernel->grid.x, kernel->grid.y, kernel->grid.z},
+        .block = {kernel->block.x, kernel->block.y, kernel->block.z},
+        .dynamic_lds_bytes = kernel->lds_bytes,
+        .stack_bytes = (uint32_t)device->stack_bytes,
+        .kernarg = kernel->kernarg,
+        .kernarg_bytes = kernel->kernarg_bytes,
+    };
+    const tessera_status status = tessera_sim_launch(kernel->function->kernel, &args, NULL);
+    if (status == TESSERA_SUCCESS || tessera_hip_device_error(device) != hipSuccess)
+        return hipSuccess; // a fault shows in the device's next call
+    tessera_hip_say("kernel %s: %s", kernel->function->info->name, tessera_sim_last_error());
+    return tessera_hip_from_status(status);
+}
+
+hipError_t tessera_hip_run(struct hip_device *device, const struct hip_work *work) {
+    if (work->kind == HIP_HOST) { // may call us: nothing is held
+        work->host.fn(work->host.user);
+        return hipSuccess;
+    }
+    hipError_t error = tessera_hip_device_error(device);
+    if (error != hipSuccess) return error;
+    pthread_mutex_lock(&device->run);
+    switch (work->kind) {
+    case HIP_KERNEL:
+        error = run_kernel(device, &work->kernel);
+        break;
+    case HIP_COPY:
+        run_copy(&work->copy);
+        break;
+    case HIP_SET:
+        run_set(&work->set);
+        break;
+    default:
+        break;
+    }
+    pthread_mutex_unlock(&device->run);
+    return error;
+}
+
+void tessera_hip_release(struct hip_work *work) {
+    if (work->kind == HIP_KERNEL) free(work->kernel.kernarg);
+    work->kind = HIP_EMPTY;
+}
+
+static hipError_t run_and_release(struct hip_stream *stream, struct hip_work *work) {
+    const hipError_t error = tessera_hip_run(stream->device, work);
+    tessera_hip_release(work);
+    return error;
+}
+
+hipError_t tessera_hip_submit(hipStream_t handle, struct hip_work *work) {
+    struct hip_stream *stream = tessera_hip_stream(handle);
+    hipError_t error = hipErrorContextIsDestroyed;
+    if (stream && tessera_hip_stream_capture(stream)) return tessera_hip_capture_work(stream, work);
+    // The legacy stream waits for all blocking ones; it cannot wait for one that captures.
+    if (stream) error = tessera_hip_is_legacy(handle) ? tessera_hip_implicit_call() : hipSuccess;
+    if (error == hipSuccess) return run_and_release(stream, work);
+    tessera_hip_release(work);
+    return error;
+}
+
+hipError_t tessera_hip_submit_and_wait(hipStream_t handle, struct hip_work *work) {
+    struct hip_stream *stream = tessera_hip_stream(handle);
+    hipError_t error = stream ? tessera_hip_waiting_call() : hipErrorContextIsDestroyed;
+    if (error == hipSuccess) error = run_and_release(stream, work);
+    return error == hipSuccess ? tessera_hip_device_error(stream->device) : error;
+}
