@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pytest
 import toolchain
-from sim import Sim, pack
+from sim import Report, Sim, SimError, pack
 
 LANES = 64
 ALL = (1 << 64) - 1
@@ -20,8 +21,8 @@ M32 = (1 << 32) - 1
 class Bench:
     """Where pieces run: an architecture, the library, a folder, and what the kernel has.
 
-    A piece may use s[8:95] and v[4:63]; its lane is in v0 and the address of `data` in s[4:5]. It starts with EXEC all
-    ones and leaves its results in v4 and following.
+    A piece may use s[8:95] and v[4:63]; its lane is in v0 and the address of `data` in s[4:5]. It starts with
+    EXEC all ones and leaves its results in v4 and following.
     """
 
     arch: str
@@ -32,10 +33,8 @@ class Bench:
     directives: str = ""
     memory: bytes = field(default=b"", init=False)  # `data` afterwards
 
-    def run(
-        self, pieces: Sequence[str], words: int, *, lanes: int = LANES, data: bytes = bytes(64)
-    ) -> list[list[list[int]]]:
-        """Runs one wave; returns for each piece and each of its words the values of the first `lanes` lanes."""
+    def assemble(self, pieces: Sequence[str], words: int, lanes: int) -> bytes:
+        """One kernel of all pieces."""
         assert words * 4 * lanes <= 4096
         text = [
             "s_load_dwordx4 s[4:7], s[0:1], 0x0",
@@ -52,7 +51,7 @@ class Bench:
                 text.append(f"global_store_dword v2, v{4 + word}, s[2:3] offset:{word * stride}")
             text.append(f"v_add_u32 v2, {words * stride}, v2")
         text.append("s_endpgm")
-        image = toolchain.assemble(
+        return toolchain.assemble(
             "\n".join(text),
             self.arch,
             self.folder / "pieces.co",
@@ -61,15 +60,37 @@ class Bench:
             private=self.private,
             directives=self.directives,
         )
-        size = len(pieces) * words * stride
+
+    def launch(self, sim: Sim, image: bytes, args: bytes) -> None:
+        """Runs one wave."""
+        wave = (LANES, 1, 1)
+        sim.launch(sim.load(image), "kernel", wave, wave, args, max_instructions=1_000_000)
+
+    def run(
+        self, pieces: Sequence[str], words: int, *, lanes: int = LANES, data: bytes = bytes(64)
+    ) -> list[list[list[int]]]:
+        """Runs one wave; returns for each piece, and each of its words, the first lanes' values."""
+        image = self.assemble(pieces, words, lanes)
+        size = len(pieces) * words * 4 * lanes
         with Sim(self.library, self.arch) as sim:
             out, given = sim.malloc(size), sim.upload(data)
-            args, wave = pack(out, given, layout="PP"), (LANES, 1, 1)
-            sim.launch(sim.load(image), "kernel", wave, wave, args, max_instructions=1_000_000)
+            self.launch(sim, image, pack(out, given, layout="PP"))
             flat = struct.unpack(f"<{size // 4}I", sim.download(out, size))
             self.memory = sim.download(given, len(data))
         rows = [list(flat[i : i + lanes]) for i in range(0, len(flat), lanes)]
         return [rows[i : i + words] for i in range(0, len(rows), words)]
+
+
+def fault_of(bench: Bench, piece: str, *, data: bytes = bytes(64)) -> Report:
+    """Runs a piece that must end in a fault, and returns its report."""
+    image = bench.assemble([piece], 0, 1)
+    with Sim(bench.library, bench.arch) as sim:
+        args = pack(sim.malloc(4096), sim.upload(data), layout="PP")
+        with pytest.raises(SimError) as raised:
+            bench.launch(sim, image, args)
+        (report,) = sim.reports
+        assert report.text == str(raised.value)
+        return report
 
 
 def set_sgprs(first: int, value: int, count: int = 1) -> str:
