@@ -78,7 +78,8 @@ static const argument table[] = {
     {"drop_seed", UNSIGNED64, OPTION(drop_seed), -1, "1", "seed of dropout"},
     {"drop_offset", UNSIGNED64, OPTION(drop_offset), -1, "0", "offset of dropout"},
     {"drop_prefs", FLAG, OPTION(drop_prefs), -1, "0", "give seed and offset 0: by value, 1: by pointer"},
-    {"timer", TEXT, OWN(timer), -1, "gpu", "gpu or cpu; CPU devices are timed by the CPU's clock either way"},
+    {"timer", TEXT, OWN(timer), -1, "gpu",
+     "gpu or cpu; every device is timed by the CPU's clock, GPUs over all runs at once"},
     {"rotary_dim", FIXED, OWN(rotary_dim), -1, "0", "rotary embedding: not in this operation"},
     {"rotary_interleaved", FIXED, OWN(rotary_interleaved), -1, "1", "its form: not in this operation"},
     {"num_splits", FIXED, OWN(num_splits), -1, "1", "splits of the keys: chosen by the library here"},
@@ -95,7 +96,9 @@ static const argument table[] = {
     {"kv_eff_lens", LIST, OPTION(kv_eff_lens), 5, "", "the same for k and v"},
     {"init_sink", INTEGER, OPTION(init_sink), -1, "0", "not 0: a learned sink per head (30 to 60)"},
     {"device", TEXT, OPTION(device), -1, "auto",
-     "auto, cpu, or cpu:TARGET such as cpu:x86-64-v3 for its kernels alone"},
+     "auto: the first GPU that there are kernels for, else the CPU; cpu; cpu:TARGET such as cpu:x86-64-v3 for its\n"
+     "kernels alone; hip:N: an AMD GPU; sim:ARCH such as sim:gfx942: a simulated one, where a problem is run once\n"
+     "unless -warmup or -repeat say otherwise"},
     {"threads", INTEGER, OPTION(threads), -1, "0", "CPU threads; 0: affinity, quota and TESSERA_NUM_THREADS decide"},
     {"explain", FLAG, OWN(explain), -1, "0",
      "1: first list every kernel with its cost, or the reason why it cannot serve"},
@@ -272,6 +275,10 @@ int fmha_fwd_read_arguments(int argc, char *const *argv, fmha_fwd_arguments *out
         return fail(&r, "-timer=%s: gpu or cpu", out->timer);
     if (out->options.threads < 0) return fail(&r, "-threads=%d: 0 or more", out->options.threads);
     if (out->warmup_given || out->repeat_given) out->options.time_limit_s = 0;
+    if (strncmp(out->options.device, "sim:", 4) == 0) {
+        if (!out->warmup_given) out->options.warmup = 0;
+        if (!out->repeat_given) out->options.repeat = 1;
+    }
     return spread_lists(&r);
 }
 

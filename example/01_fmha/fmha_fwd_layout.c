@@ -63,7 +63,7 @@ static int64_t times4(int64_t a, int64_t b, int64_t c, int64_t d) { return times
 
 static void use(fmha_fwd_problem *p, fmha_fwd_buffer_id id, int64_t elements, int32_t bits) {
     int64_t all_bits = times(elements, bits);
-    p->buffers[id] = (fmha_fwd_buffer){1, all_bits < 0 ? -1 : ceil_div(all_bits, 8), bits < 8 ? 1 : bits / 8, 0};
+    p->buffers[id] = (fmha_fwd_buffer){1, all_bits < 0 ? -1 : ceil_div(all_bits, 8), bits < 8 ? 1 : bits / 8, 0, NULL};
 }
 
 // A tensor of tokens [batch, head, token, column], or [batch, token, head, column].

@@ -140,30 +140,30 @@ static void set_sizes(fmha_fwd_problem *p) {
     a->drop_offset = o->drop_offset;
 }
 
-static void set_pointers(fmha_fwd_problem *p) {
-    tessera_fmha_fwd_args *a = &p->args;
-    a->q_ptr = fmha_fwd_pointer(p, BUFFER_Q);
-    a->k_ptr = fmha_fwd_pointer(p, BUFFER_K);
-    a->v_ptr = fmha_fwd_pointer(p, BUFFER_V);
-    a->bias_ptr = fmha_fwd_pointer(p, BUFFER_BIAS);
-    a->q_descale_ptr = fmha_fwd_pointer(p, BUFFER_Q_DESCALE);
-    a->k_descale_ptr = fmha_fwd_pointer(p, BUFFER_K_DESCALE);
-    a->v_descale_ptr = fmha_fwd_pointer(p, BUFFER_V_DESCALE);
-    a->rand_val_ptr = fmha_fwd_pointer(p, BUFFER_RANDVAL);
-    a->lse_ptr = fmha_fwd_pointer(p, BUFFER_LSE);
-    a->o_ptr = fmha_fwd_pointer(p, BUFFER_O);
-    a->seqstart_q_ptr = fmha_fwd_pointer(p, BUFFER_SEQSTART_Q);
-    a->seqstart_k_ptr = fmha_fwd_pointer(p, BUFFER_SEQSTART_K);
-    a->seqlen_q_ptr = fmha_fwd_pointer(p, BUFFER_SEQLEN_Q);
-    a->seqlen_k_ptr = fmha_fwd_pointer(p, BUFFER_SEQLEN_K);
-    a->cu_seqlen_q_ptr = fmha_fwd_pointer(p, BUFFER_CU_SEQLEN_Q);
-    a->cu_seqlen_k_ptr = fmha_fwd_pointer(p, BUFFER_CU_SEQLEN_K);
-    a->block_scale_seqstart_q_ptr = fmha_fwd_pointer(p, BUFFER_BLOCK_START_Q);
-    a->block_scale_seqstart_k_ptr = fmha_fwd_pointer(p, BUFFER_BLOCK_START_K);
-    a->seqstart_v_scale_ptr = fmha_fwd_pointer(p, BUFFER_V_SCALE_START);
-    a->sink_ptr = fmha_fwd_pointer(p, BUFFER_SINK);
-    a->drop_seed_ptr = fmha_fwd_pointer(p, BUFFER_DROP_SEED);
-    a->drop_offset_ptr = fmha_fwd_pointer(p, BUFFER_DROP_OFFSET);
+void fmha_fwd_set_pointers(const fmha_fwd_problem *p, void *at(const fmha_fwd_problem *, fmha_fwd_buffer_id),
+                           tessera_fmha_fwd_args *a) {
+    a->q_ptr = at(p, BUFFER_Q);
+    a->k_ptr = at(p, BUFFER_K);
+    a->v_ptr = at(p, BUFFER_V);
+    a->bias_ptr = at(p, BUFFER_BIAS);
+    a->q_descale_ptr = at(p, BUFFER_Q_DESCALE);
+    a->k_descale_ptr = at(p, BUFFER_K_DESCALE);
+    a->v_descale_ptr = at(p, BUFFER_V_DESCALE);
+    a->rand_val_ptr = at(p, BUFFER_RANDVAL);
+    a->lse_ptr = at(p, BUFFER_LSE);
+    a->o_ptr = at(p, BUFFER_O);
+    a->seqstart_q_ptr = at(p, BUFFER_SEQSTART_Q);
+    a->seqstart_k_ptr = at(p, BUFFER_SEQSTART_K);
+    a->seqlen_q_ptr = at(p, BUFFER_SEQLEN_Q);
+    a->seqlen_k_ptr = at(p, BUFFER_SEQLEN_K);
+    a->cu_seqlen_q_ptr = at(p, BUFFER_CU_SEQLEN_Q);
+    a->cu_seqlen_k_ptr = at(p, BUFFER_CU_SEQLEN_K);
+    a->block_scale_seqstart_q_ptr = at(p, BUFFER_BLOCK_START_Q);
+    a->block_scale_seqstart_k_ptr = at(p, BUFFER_BLOCK_START_K);
+    a->seqstart_v_scale_ptr = at(p, BUFFER_V_SCALE_START);
+    a->sink_ptr = at(p, BUFFER_SINK);
+    a->drop_seed_ptr = at(p, BUFFER_DROP_SEED);
+    a->drop_offset_ptr = at(p, BUFFER_DROP_OFFSET);
 }
 
 static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
@@ -179,7 +179,7 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     tessera_status status = tessera_device_open(o->device, &p->device);
     if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "-device");
     if (fmha_fwd_allocate(p, result)) return result->outcome;
-    set_pointers(p);
+    fmha_fwd_set_pointers(p, fmha_fwd_pointer, &p->args);
     fmha_fwd_put_lengths(p);
     status = tessera_fmha_fwd_check(&p->traits, &p->args);
     if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_check");
@@ -206,6 +206,7 @@ fmha_fwd_outcome fmha_fwd_build(const fmha_fwd_options *options, fmha_fwd_proble
 void fmha_fwd_destroy(fmha_fwd_problem *p) {
     if (!p) return;
     fmha_fwd_unguard(p);
+    fmha_fwd_free_device_memory(p);
     free(p->seqlen_q), free(p->seqlen_k), free(p->room_q), free(p->room_k);
     free(p->arena);
     free(p->workspace);

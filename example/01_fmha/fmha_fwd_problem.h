@@ -43,6 +43,7 @@ typedef struct fmha_fwd_buffer {
     int64_t bytes;
     int32_t element_bytes; // at least 1
     int64_t offset;        // in the arena
+    void *device_memory;   // that holds a copy, where the device reads no host memory
 } fmha_fwd_buffer;
 
 typedef enum fmha_fwd_init {
@@ -90,6 +91,7 @@ struct fmha_fwd_problem {
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;
     int32_t tile_rows; // bm0 of the instance that ran
+    int32_t fold;      // query heads that share a tile's rows
 };
 
 // Steps of building, in this order. Lengths and rooms of the sequences:
@@ -104,6 +106,20 @@ void fmha_fwd_put_lengths(fmha_fwd_problem *problem);
 // A buffer, or NULL where the problem has none, and its name for messages.
 void *fmha_fwd_pointer(const fmha_fwd_problem *problem, fmha_fwd_buffer_id id);
 const char *fmha_fwd_buffer_name(fmha_fwd_buffer_id id);
+
+// Fills in the pointers of args by what `at` says of each buffer.
+void fmha_fwd_set_pointers(const fmha_fwd_problem *problem,
+                           void *at(const fmha_fwd_problem *problem, fmha_fwd_buffer_id id),
+                           tessera_fmha_fwd_args *args);
+
+// The copies on a device that reads no host memory; on the CPU there are none, and nothing is done.
+int fmha_fwd_on_cpu(const fmha_fwd_problem *problem);
+int fmha_fwd_is_simulated(const fmha_fwd_problem *problem);
+fmha_fwd_outcome fmha_fwd_upload(fmha_fwd_problem *problem, fmha_fwd_result *result);
+fmha_fwd_outcome fmha_fwd_download(fmha_fwd_problem *problem, fmha_fwd_result *result);
+void fmha_fwd_free_device_memory(fmha_fwd_problem *problem);
+// The args that the library gets: those of the problem, with pointers to the copies.
+tessera_fmha_fwd_args fmha_fwd_device_args(const fmha_fwd_problem *problem);
 
 // Under AddressSanitizer nothing may even read the guard zones, until they are looked at.
 void fmha_fwd_guard(const fmha_fwd_problem *problem);

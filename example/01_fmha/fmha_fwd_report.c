@@ -130,7 +130,11 @@ static void put_result(FILE *file, const fmha_fwd_result *r) {
     }
     put_text(file, "message", r->message);
     put_integer(file, "runs", r->runs);
-    fprintf(file, "  \"perf\": {\"time\": %.9g, \"tflops\": %.9g, \"gb/s\": %.9g}\n", r->time_ms, r->tflops, r->gbps);
+    if (r->simulated)
+        fprintf(file, "  \"simulation\": {\"host_seconds\": %.9g}\n", r->time_ms / 1e3);
+    else
+        fprintf(file, "  \"perf\": {\"time\": %.9g, \"tflops\": %.9g, \"gb/s\": %.9g}\n", r->time_ms, r->tflops,
+                r->gbps);
 }
 
 int fmha_fwd_write_json(const fmha_fwd_problem *p, const fmha_fwd_result *result, const char *path) {

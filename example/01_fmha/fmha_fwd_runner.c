@@ -20,21 +20,14 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-// Picks the instance for its names and makes the workspace.
-static fmha_fwd_outcome prepare(fmha_fwd_problem *p, fmha_fwd_result *result) {
-    const tessera_fmha_fwd_instance *instance;
-    tessera_status status =
-        tessera_fmha_fwd_select(tessera_device_get_facts(p->device), &p->traits, &p->args, &instance);
-    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_select");
-    snprintf(result->short_name, sizeof result->short_name, "%s", tessera_fmha_fwd_instance_name(instance));
-    tessera_fmha_fwd_ck_name(instance, &p->traits, &p->args, result->ck_name, sizeof result->ck_name);
-    p->tile_rows = instance->tile.bm0;
-
-    size_t bytes = 0;
-    status = tessera_fmha_fwd_workspace_size(p->device, &p->traits, &p->args, &bytes);
-    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_workspace_size");
+// Memory for `bytes` with guard zones around it.
+static fmha_fwd_outcome make_workspace(fmha_fwd_problem *p, size_t bytes, fmha_fwd_result *result) {
     free(p->workspace);
+    p->workspace = NULL;
     p->workspace_bytes = (int64_t)bytes;
+    p->args.workspace_ptr = NULL;
+    p->args.workspace_size = bytes;
+    if (bytes == 0) return FMHA_FWD_OK;
     size_t rounded = (bytes + 63) / 64 * 64;
     p->workspace = aligned_alloc(64, rounded + 2 * FMHA_FWD_GUARD);
     if (!p->workspace)
@@ -42,9 +35,26 @@ static fmha_fwd_outcome prepare(fmha_fwd_problem *p, fmha_fwd_result *result) {
     memset(p->workspace, FMHA_FWD_GUARD_BYTE, FMHA_FWD_GUARD);
     memset(p->workspace + FMHA_FWD_GUARD + bytes, FMHA_FWD_GUARD_BYTE, rounded - bytes + FMHA_FWD_GUARD);
     p->args.workspace_ptr = p->workspace + FMHA_FWD_GUARD;
-    p->args.workspace_size = bytes;
+    return FMHA_FWD_OK;
+}
 
-    status = tessera_fmha_fwd_prepare(p->device, &p->traits, &p->args);
+// Picks the instance for its names, makes the workspace and has the code loaded.
+static fmha_fwd_outcome prepare(fmha_fwd_problem *p, fmha_fwd_result *result) {
+    if (fmha_fwd_upload(p, result)) return result->outcome;
+    const tessera_fmha_fwd_args args = fmha_fwd_device_args(p);
+    const tessera_fmha_fwd_instance *instance;
+    tessera_status status = tessera_fmha_fwd_select(tessera_device_get_facts(p->device), &p->traits, &args, &instance);
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_select");
+    snprintf(result->short_name, sizeof result->short_name, "%s", tessera_fmha_fwd_instance_name(instance));
+    tessera_fmha_fwd_ck_name(instance, &p->traits, &args, result->ck_name, sizeof result->ck_name);
+    p->tile_rows = instance->tile.bm0;
+    p->fold = fmha_fwd_on_cpu(p) ? p->args.nhead_q / p->args.nhead_k : 1;
+
+    size_t bytes = 0;
+    status = tessera_fmha_fwd_workspace_size(p->device, &p->traits, &args, &bytes);
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_workspace_size");
+    if (make_workspace(p, bytes, result)) return result->outcome;
+    status = tessera_fmha_fwd_prepare(p->device, &p->traits, &args);
     return status == TESSERA_SUCCESS ? FMHA_FWD_OK : fmha_fwd_fail_status(result, status, "tessera_fmha_fwd_prepare");
 }
 
@@ -67,12 +77,9 @@ static void count_work(const fmha_fwd_problem *p, fmha_fwd_result *result) {
                     a->nhead_k * k * in_bytes * (a->hdim_q + a->hdim_v);
 }
 
-fmha_fwd_outcome fmha_fwd_launch(fmha_fwd_problem *p, fmha_fwd_result *result) {
-    memset(result, 0, sizeof *result);
-    if (prepare(p, result)) return result->outcome;
-    count_work(p, result);
-
-    // Under a limit, warming up may take half of it, and a single run that exceeds it is the measurement.
+// Runs and times on the CPU. Under a limit, warming up may take half of it, and a single run that exceeds it is the
+// measurement.
+static tessera_status run_on_cpu(const fmha_fwd_problem *p, fmha_fwd_result *result, double *seconds) {
     const fmha_fwd_options *o = &p->options;
     double limit = o->time_limit_s > 0 ? o->time_limit_s : INFINITY, start = now(), spent = 0;
     for (int32_t n = -o->warmup; n < o->repeat; n++) {
@@ -81,16 +88,45 @@ fmha_fwd_outcome fmha_fwd_launch(fmha_fwd_problem *p, fmha_fwd_result *result) {
         if (result->runs > 0 && before - start > limit) break;
         tessera_status status = tessera_fmha_fwd(p->device, &p->traits, &p->args, NULL);
         double took = now() - before;
-        if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd");
+        if (status != TESSERA_SUCCESS) return status;
         if (n < 0 && took <= limit) continue;
         spent += took;
         result->runs++;
     }
-    double seconds = spent / result->runs;
+    *seconds = spent / result->runs;
+    return TESSERA_SUCCESS;
+}
+
+// The same on a GPU, whose runs follow one another without the host between them.
+static tessera_status run_on_gpu(const fmha_fwd_problem *p, fmha_fwd_result *result, double *seconds) {
+    const fmha_fwd_options *o = &p->options;
+    const tessera_fmha_fwd_args args = fmha_fwd_device_args(p);
+    tessera_status status = TESSERA_SUCCESS;
+    for (int32_t n = 0; n < o->warmup && status == TESSERA_SUCCESS; n++)
+        status = tessera_fmha_fwd(p->device, &p->traits, &args, NULL);
+    if (status == TESSERA_SUCCESS) status = tessera_device_synchronize(p->device);
+    double start = now();
+    for (; result->runs < o->repeat && status == TESSERA_SUCCESS; result->runs++)
+        status = tessera_fmha_fwd(p->device, &p->traits, &args, NULL);
+    if (status == TESSERA_SUCCESS) status = tessera_device_synchronize(p->device);
+    *seconds = (now() - start) / o->repeat;
+    return status;
+}
+
+fmha_fwd_outcome fmha_fwd_launch(fmha_fwd_problem *p, fmha_fwd_result *result) {
+    memset(result, 0, sizeof *result);
+    if (prepare(p, result)) return result->outcome;
+    count_work(p, result);
+    double seconds = 0;
+    tessera_status status = fmha_fwd_on_cpu(p) ? run_on_cpu(p, result, &seconds) : run_on_gpu(p, result, &seconds);
+    if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "tessera_fmha_fwd");
     result->time_ms = seconds * 1e3;
-    result->tflops = result->flop / seconds / 1e12;
-    result->gbps = result->bytes / seconds / 1e9;
-    return FMHA_FWD_OK;
+    result->simulated = fmha_fwd_is_simulated(p);
+    if (!result->simulated) {
+        result->tflops = result->flop / seconds / 1e12;
+        result->gbps = result->bytes / seconds / 1e9;
+    }
+    return fmha_fwd_download(p, result);
 }
 
 // --- verification ----------------------------------------------------------------------------------------------------
@@ -237,10 +273,10 @@ static int sampled(const fmha_fwd_problem *p, const fmha_fwd_result *result) {
     return p->options.v != 3 && result->flop > SAMPLED_ABOVE_FLOP && result->rows > SAMPLED_ROWS;
 }
 
-// First and last query of every tile of a key head's folded rows.
+// First and last query of every tile, whose rows are folded over heads.
 static int at_tile_edge(const fmha_fwd_problem *p, int32_t i, int32_t seqlen_q) {
-    int64_t group = p->args.nhead_q / p->args.nhead_k, tile = p->tile_rows, first = i * group, last = first + group - 1;
-    return i == seqlen_q - 1 || first % tile + group >= tile || last % tile < group;
+    int64_t fold = p->fold, tile = p->tile_rows, first = i * fold, last = first + fold - 1;
+    return i == seqlen_q - 1 || first % tile + fold >= tile || last % tile < fold;
 }
 
 // One row of each of SAMPLED_ROWS equal parts of all rows, by the seed; rows are asked for in order.

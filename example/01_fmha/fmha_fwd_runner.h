@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Builds one fmha_fwd problem in host memory, runs it through the public C API and checks the result against the fp64
-// reference. The program, its smoke matrix and the tests all call this. Re-entrant: it keeps nothing between calls.
+// Builds one fmha_fwd problem in host memory, copies it to the device where that reads none, runs it through the public
+// C API and checks the result against the fp64 reference. The program, its smoke matrix and the tests all call this.
+// Re-entrant: it keeps nothing between calls.
 #ifndef FMHA_FWD_RUNNER_H
 #define FMHA_FWD_RUNNER_H
 
@@ -75,7 +76,8 @@ typedef struct fmha_fwd_result {
     double flop, bytes;    // as CK counts them: visible (query, key) pairs; every tensor once
     double time_ms;        // mean of the timed runs
     int32_t runs;          // timed runs
-    double tflops, gbps;
+    int32_t simulated;     // 1: the time is what the simulation took this machine, and says nothing of a GPU
+    double tflops, gbps;   // 0 where simulated
     fmha_fwd_verification verification;
     int64_t rows, rows_checked; // (sequence, head, query) triples
     double max_error;           // greatest |o - reference|
@@ -86,8 +88,8 @@ typedef struct fmha_fwd_result {
 // Builds, runs, verifies. Returns result->outcome.
 fmha_fwd_outcome fmha_fwd_run(const fmha_fwd_options *options, fmha_fwd_result *result);
 
-// The same in steps. A problem owns its buffers; traits and args point into them, and a test may change the args
-// between build and launch. `build` leaves *problem NULL when it fails.
+// The same in steps. A problem owns its buffers; its args point into those in host memory, whatever the device, and a
+// test may change the args between build and launch. `build` leaves *problem NULL when it fails.
 typedef struct fmha_fwd_problem fmha_fwd_problem;
 fmha_fwd_outcome fmha_fwd_build(const fmha_fwd_options *options, fmha_fwd_problem **problem, fmha_fwd_result *result);
 fmha_fwd_outcome fmha_fwd_launch(fmha_fwd_problem *problem, fmha_fwd_result *result); // warm-up, timing
