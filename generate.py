@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from codegen import Refused, emit, one_of, show
+from codegen import Refused, emit, one_of, resources, show
 from codegen.check import check, check_renders
 from codegen.ops import parse_apis
 from codegen.receipts import DEFAULT, find_receipt, read_receipts
@@ -22,7 +22,7 @@ from codegen.select import Request, Selection, select, split_filter
 from codegen.spec import ROOT
 from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
 
-ACTIONS = ("table", "count", "expand", "explain", "render", "diff", "list_blobs", "output_dir")
+ACTIONS = ("table", "count", "expand", "explain", "render", "diff", "report", "list_blobs", "output_dir")
 
 
 class Parser(argparse.ArgumentParser):
@@ -89,8 +89,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     how.add_argument(
         "--diff", type=Path, metavar="DIR", help="render all and print what would change there; exit 1 if so"
     )
+    how.add_argument(
+        "--report", type=Path, metavar="DIR", help="print what the GPU kernels take that a build made in DIR"
+    )
     parser.add_argument(
-        "--format", default="text", help="of --table and --count: text (default), json or csv"
+        "--format", default="text", help="of --table, --count and --report: text (default), json or csv"
     )
     return parser.parse_args(arguments)
 
@@ -178,6 +181,9 @@ def run(options: argparse.Namespace) -> int:
     action = choose_action(options)
     if options.format not in show.FORMATS:
         raise one_of("format", options.format, show.FORMATS)
+    if action == "report":
+        sys.stdout.write(show.print_rows(resources.report(options.report), options.format))
+        return 0
     selections = choose_instances(options)
     if action == "output_dir":
         emit_all(selections, options.output_dir)

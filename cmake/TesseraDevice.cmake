@@ -46,17 +46,17 @@ endfunction()
 # tessera_add_code_object(FILE TARGET FLAG...): compiles an emitted file, and checks what the kernel takes.
 function(tessera_add_code_object file target)
     get_filename_component(name "${file}" NAME_WE)
+    set(source "${tessera_generated_dir}/${file}")
     set(made "${PROJECT_BINARY_DIR}/device/${target}/${name}")
     add_custom_command(
         OUTPUT "${made}.co"
-        COMMAND ${tessera_device_compile} ${ARGN} -MD -MF "${made}.d" -MT "${made}.co" -c "${file}" -o "${made}.o"
+        COMMAND ${tessera_device_compile} ${ARGN} -MD -MF "${made}.d" -MT "${made}.co" -c "${source}" -o "${made}.o"
         COMMAND ${tessera_device_link} "${made}.o" -o "${made}.linked"
         COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
                 --target ${target} "${made}.linked"
         COMMAND "${CMAKE_COMMAND}" -E rename "${made}.linked" "${made}.co"
-        DEPENDS "${tessera_generated_dir}/${file}" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
+        DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
         DEPFILE "${made}.d"
-        WORKING_DIRECTORY "${tessera_generated_dir}" # a relative name, so that code objects do not depend on where they lie
         COMMENT "Code object ${name}"
         VERBATIM)
 endfunction()

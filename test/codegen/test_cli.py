@@ -88,7 +88,8 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     text = capsys.readouterr().out
     for option in (
         "-d --direction -a --api --targets -o --output_dir -l --list_blobs -f --filter -m --mask -r "
-        "--receipt --optdim --table --format --count --expand --where --from --render --explain --diff"
+        "--receipt --optdim --table --format --count --expand --where --from --render --explain --diff "
+        "--report"
     ).split():
         assert option in text
 

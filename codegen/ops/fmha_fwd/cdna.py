@@ -138,7 +138,7 @@ class CdnaTile:
             there = ", ".join("x".join(map(str, shape)) for shape in shapes)
             shape = f"{self.wm0}x{self.wn0}x{self.wk0}"
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
-        return self._uneven() or self._too_large(target)
+        return self._too_large(target) or self._uneven()
 
     def _uneven(self) -> str:
         """What does not divide evenly."""

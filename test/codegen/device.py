@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: MIT
+"""Code objects for tests, by the clang of the ziglang wheel."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import ROOT
+
+
+def ziglang() -> Path:
+    """The wheel's folder."""
+    spec = importlib.util.find_spec("ziglang")
+    if spec is None or not spec.submodule_search_locations:
+        pytest.skip("no ziglang: pip install ziglang")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def compile_object(text: str, out: Path, arch: str = "gfx942", *flags: str) -> Path:
+    """A code object of a C source that may include the vocabulary."""
+    zig = ziglang()
+    source, compiled = out.with_suffix(".c"), out.with_suffix(".o")
+    source.write_text(text)
+    compile_ = [
+        zig / "zig", "clang", "-nostdinc", "-isystem", zig / "lib/include", "-x", "c", "-std=c11",
+        "--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-nogpulib", "-ffreestanding", "-O3", *flags,
+        f"-I{ROOT / 'include'}", "-c", source, "-o", compiled,
+    ]  # fmt: skip
+    subprocess.run(compile_, check=True)
+    subprocess.run([zig / "zig", "ld.lld", "-shared", compiled, "-o", out], check=True)
+    return out

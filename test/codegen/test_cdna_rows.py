@@ -1,0 +1,170 @@
+# SPDX-License-Identifier: MIT
+"""Instances for CDNA: their rows, names, filters and receipts."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, refused, run
+
+DEFAULT = """
+[default.qr]
+epilogue = "store"
+compute = "f32"
+
+[default.qr.gfx942]
+compute = ["fp16", "bf16"]
+rm0 = 4
+wm0 = 32
+wn0 = 32
+wk0 = 16
+occupancy = 2
+serves = "vlayout=r logits=no bias=no dropout=no qscale=no sink=no"
+"""
+ROW = """
+[[tile]]
+targets = ["gfx942"]
+pipeline = "qr"
+hdim = 128
+bm0 = 128
+bn0 = 64
+efficiency = 0.5
+why = "a test"
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    shutil.copy(ROOT / "instances" / "receipts.toml", tmp_path)
+    return tmp_path
+
+
+def write(folder: Path, text: str) -> tuple[str, ...]:
+    (folder / "fmha_fwd.toml").write_text(DEFAULT + text)
+    return ("--instances", str(folder), "--targets", "gfx942", "--table", "--format", "json")
+
+
+def names(folder: Path, text: str) -> list[str]:
+    return [row["name"] for row in json.loads(run(*write(folder, text)).out)]
+
+
+def test_names(folder: Path) -> None:
+    """Data type and head dim left, block and waves right; nothing that the pipeline's default says."""
+    assert names(folder, ROW) == [
+        "fmha_fwd_d128_fp16__gfx942_b128x64x128_w4_qr",
+        "fmha_fwd_d128_bf16__gfx942_b128x64x128_w4_qr",
+    ]
+    other = ROW.replace(
+        "why", 'compute = "bf16"\noccupancy = 1\nserves = "vlayout=r mode=group bias=bias"\nwhy'
+    )
+    assert names(folder, other) == ["fmha_fwd_d128_bf16_group_pssk_bias__gfx942_b128x64x128_w4_qr_o1"]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("bm0 = 128", "bm0 = 64", "bm0 = 64 is not rm0 x wm0 = 128"),
+        ("bn0 = 64", "bn0 = 48", "bn0 = 48 is no multiple of wn0 = 32"),
+        ("bn0 = 64", "bn0 = 32", "bn0 x hdim = 4096 is no multiple of what the threads move at once = 8192"),
+        ("hdim = 128", "hdim = 80", "hdim = 80 is no multiple of wn0 = 32"),
+        ("bn0 = 64", "bn0 = 192\noccupancy = 1", "k and v take 98304 bytes of LDS, gfx942 has 65536"),
+        (
+            "bn0 = 64",
+            "bn0 = 64\noccupancy = 4",
+            "registers of a lane; with occupancy = 4 there are 128 on gfx942",
+        ),
+        ("bm0 = 128", "bm0 = 1024\nrm0 = 32", "32 waves, a workgroup of gfx942 has at most 16"),
+        ("bn0 = 64", "bn0 = 64\nwk0 = 4", "32x32x4 is made of no fp16 MFMA of gfx942: 32x32x8, 16x16x16"),
+        ("bn0 = 64", "bn0 = 64\nwn0 = 16", "32x16x16 is made of no fp16 MFMA of gfx942"),
+        ("bn0 = 64", 'bn0 = 64\ncompute = "f32"', "compute 'f32' is none of fp16, bf16"),
+        ("bn0 = 64", "bn0 = 0", "sizes, rm0 and occupancy must be positive"),
+        (
+            "bn0 = 64",
+            "bn0 = 64\nmr = 4",
+            "unknown field 'mr'; there is: targets, pipeline, epilogue, compute, hdim,",
+        ),
+        ("hdim = 128\n", "", "field hdim is missing"),
+        (
+            "bn0 = 64",
+            'bn0 = 64\nserves = "hdim=64"',
+            "leaves nothing that compute = 'fp16' and hdim=128 pad=",
+        ),
+    ],
+)
+def test_a_wrong_row_is_refused(folder: Path, old: str, new: str, says: str) -> None:
+    assert old in ROW
+    message = refused(*write(folder, ROW.replace(old, new)))
+    assert says in message
+    assert f"{folder / 'fmha_fwd.toml'}: tile 1: " in message
+
+
+def test_the_slower_of_two_is_refused(folder: Path) -> None:
+    slower = ROW.replace("0.5", "0.4").replace("why", 'epilogue = "quant"\nwhy')
+    assert "would never be chosen" in refused(*write(folder, ROW + slower))
+
+
+# --- the rows of this checkout
+
+
+def selected(*arguments: str) -> set[str]:
+    result = run("--targets", "gfx942", "--table", "--format", "json", *arguments)
+    assert result.code == 0, result.err
+    return {row["name"].split("__")[0] for row in json.loads(result.out)}
+
+
+EVERYTHING = {f"fmha_fwd_d{hdim}_{dtype}" for hdim in (64, 128) for dtype in ("fp16", "bf16")}
+
+
+def test_what_there_is() -> None:
+    assert selected() == EVERYTHING
+    assert selected("-r", "ci") == {"fmha_fwd_d128_fp16", "fmha_fwd_d64_bf16"}  # every type, every head dim
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (("--where", "hdim_q=128 mask=causal"), {"fmha_fwd_d128_fp16", "fmha_fwd_d128_bf16"}),
+        (("--optdim", "64"), {"fmha_fwd_d64_fp16", "fmha_fwd_d64_bf16"}),
+        (("-f", "*_fp16_*_mask_lse*"), {"fmha_fwd_d64_fp16", "fmha_fwd_d128_fp16"}),
+        (("-f", "fmha_fwd_d128_bf16__gfx942*"), {"fmha_fwd_d128_bf16"}),
+        (("-f", "fmha_fwd_d128_bf16_batch_b128x64x128x128x64x128_r4x1x1*"), {"fmha_fwd_d128_bf16"}),
+        *(((("-r", receipt), EVERYTHING)) for receipt in ("0", "2", "3", "4", "100", "200", "600", "700")),
+    ],
+    ids=str,
+)
+def test_selection(arguments: tuple[str, ...], expected: set[str]) -> None:
+    assert selected(*arguments) == expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("-r", "800"), "receipt 800 (fp32) leaves no instance"),
+        (("--where", "dtype=fp32"), "clause 'dtype=fp32' leaves no instance"),
+        (("-f", "*_alibi_*"), "'_alibi_' matches nothing"),
+        (("-f", "*_pssk*d_nlogits*"), "matches nothing"),  # head dims are not padded
+    ],
+    ids=str,
+)
+def test_nothing_selected_is_an_error(arguments: tuple[str, ...], says: str) -> None:
+    assert says in refused("--targets", "gfx942", "--count", *arguments)
+
+
+def test_ck_names_have_ck_s_form() -> None:
+    lines = run("--targets", "gfx942", "--expand", "--where", "hdim=128 dtype=bf16 mode=group").lines
+    form = re.compile(
+        r"fmha_fwd_d128_bf16_group_b128x\d+x\d+x128x\d+x128_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_vr_pssk"
+        r"_nlogits_nbias_n?mask_n?lse_ndropout_n?skip_nqscale_ntrload_nsink"
+    )
+    assert len(lines) == len(set(lines)) == 8
+    assert all(form.fullmatch(line) for line in lines)
+
+
+def test_explain_says_what_a_block_takes() -> None:
+    text = run("--targets", "gfx942,x86-64", "--explain", "--where", "target=gfx942 hdim=128 dtype=bf16").out
+    assert "of the peak of 1024" in text and "32768 bytes of LDS, 4 waves" in text
+    assert "- fmha_fwd__x86_64_v4_b512x128x16_w1_qr: kept out by clause 'target=gfx942'" in text

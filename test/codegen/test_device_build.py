@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: MIT
+"""The build of GPU instances: packs are the same wherever they are made, what goes wrong is said by name."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, run
+from device import ziglang
+from test_pack import read
+
+pytestmark = pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
+OPTIONS = ("-DTESSERA_TARGETS=gfx942", "-DTESSERA_EMBED_PACKS=OFF", f"-DTESSERA_PYTHON={sys.executable}")
+LESS = ("-DTESSERA_BUILD_EXAMPLES=OFF", "-DTESSERA_BUILD_SIMULATOR=OFF")
+GENERATORS = [name for name, tool in (("Ninja", "ninja"), ("Unix Makefiles", "make")) if shutil.which(tool)]
+
+
+def configure(source: Path, build: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    command = ["cmake", "-G", GENERATORS[0], "-S", source, "-B", build, *OPTIONS, *LESS, *options]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def make(build: Path) -> subprocess.CompletedProcess[str]:
+    command = ["cmake", "--build", build, "--target", "tessera_packs"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def pack_of(build: Path) -> bytes:
+    return (build / "packs" / "fmha_fwd_gfx942.pack").read_bytes()
+
+
+@pytest.fixture
+def tree(checkout: Path) -> Path:
+    """A copy that can be built."""
+    for folder in ("cmake", "runtime"):
+        shutil.copytree(ROOT / folder, checkout / folder)
+    shutil.copy(ROOT / "CMakeLists.txt", checkout)
+    return checkout
+
+
+def test_packs_are_the_same_in_every_directory(tree: Path, tmp_path: Path) -> None:
+    ziglang()
+    builds = []
+    for generator in GENERATORS:
+        for source, build in (
+            (ROOT, tmp_path / generator),
+            (tree, tmp_path / f"{generator} again" / "and deeper"),
+        ):
+            configured = configure(source, build, "-G", generator)
+            assert configured.returncode == 0, configured.stderr
+            made = make(build)
+            assert made.returncode == 0, made.stdout + made.stderr
+            builds.append(build)
+    assert len({pack_of(build) for build in builds}) == 1
+    op, target, entries = read(pack_of(builds[0]))
+    listed = run("--targets", "gfx942", "--table").lines[1:]
+    assert (op, target) == ("fmha_fwd", "gfx942")
+    assert [symbol for symbol, _, _ in entries] == sorted(
+        f"tessera_k_{line.split()[0].replace('__', '_')}" for line in listed
+    )
+    assert all(content.startswith(b"\x7fELF") for _, _, content in entries)
+
+
+def test_a_changed_header_makes_them_anew(tree: Path, tmp_path: Path) -> None:
+    ziglang()
+    assert configure(tree, tmp_path / "build").returncode == 0
+    assert make(tmp_path / "build").returncode == 0
+    before = pack_of(tmp_path / "build")
+    assert "Code object" not in make(tmp_path / "build").stdout
+    header = tree / "include" / "tessera" / "isa" / "cdna.h"
+    text = header.read_text()
+    header.write_text(text.replace("#define LN2 0x1.62e43p-1f", "#define LN2 0x1.62e44p-1f"))
+    assert header.read_text() != text
+    assert "Code object" in make(tmp_path / "build").stdout
+    assert pack_of(tmp_path / "build") != before
+    header.write_text(text)
+    assert make(tmp_path / "build").returncode == 0
+    assert pack_of(tmp_path / "build") == before
+
+
+def test_an_instance_that_spills_fails_the_build_by_its_name(tree: Path, tmp_path: Path) -> None:
+    ziglang()
+    template = tree / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
+    text = template.read_text().replace(
+        "WAVES_PER_SIMD(${t.occupancy})", "__attribute__((amdgpu_num_vgpr(96)))"
+    )
+    assert text != template.read_text()
+    template.write_text(text)
+    assert configure(tree, tmp_path / "build").returncode == 0
+    for _ in range(2):  # and again when it is tried again
+        made = make(tmp_path / "build")
+        assert made.returncode != 0
+        assert "fmha_fwd_d128_fp16__gfx942" in made.stdout + made.stderr
+        assert " spills " in made.stdout + made.stderr
+    assert not (tmp_path / "build" / "packs" / "fmha_fwd_gfx942.pack").exists()
+
+
+def test_a_warning_fails_the_build(tree: Path, tmp_path: Path) -> None:
+    ziglang()
+    template = tree / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
+    template.write_text(template.read_text() + "static int nobody_calls_this(void) { return 1; }\n")
+    assert configure(tree, tmp_path / "build").returncode == 0
+    made = make(tmp_path / "build")
+    assert made.returncode != 0 and "nobody_calls_this" in made.stdout + made.stderr
+
+
+def test_without_a_clang_the_pip_command_is_named(tmp_path: Path) -> None:
+    python = tmp_path / "python"
+    python.write_text(f'#!/bin/sh\ncase "$2" in *ziglang*) exit 1 ;; esac\nexec "{sys.executable}" "$@"\n')
+    python.chmod(0o755)
+    failed = configure(ROOT, tmp_path / "build", f"-DTESSERA_PYTHON={python}")
+    assert failed.returncode != 0
+    assert f"{python} -m pip install ziglang" in one_line(failed.stderr)
+
+
+def test_a_clang_that_does_not_know_the_target_is_refused(tmp_path: Path) -> None:
+    clang, lld = tmp_path / "clang", tmp_path / "ld.lld"
+    clang.write_text("#!/bin/sh\necho \"error: unknown target CPU 'gfx942'\" >&2\nexit 1\n")
+    lld.write_text("#!/bin/sh\nexit 1\n")
+    clang.chmod(0o755)
+    lld.chmod(0o755)
+    failed = configure(ROOT, tmp_path / "build", f"-DTESSERA_CLANG={clang}")
+    assert failed.returncode != 0
+    assert f"{clang} does not compile for gfx942" in one_line(failed.stderr)
+    assert "unknown target CPU 'gfx942'" in failed.stderr
