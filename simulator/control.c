@@ -155,11 +155,10 @@ static void set_index_uses(struct sim_wave *wave, uint32_t uses) {
     wave->sgpr[SIM_M0] = (wave->sgpr[SIM_M0] & ~mask) | (uses << INDEX_USES_SHIFT & mask);
 }
 
-// Skipping vector instructions is a mode for debuggers.
 static void set_skip(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t word = tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]);
-    if (word >> (tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]) & 31) & 1)
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "skipping vector instructions");
+    const bool skip = word >> (tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]) & 31) & 1;
+    tessera_sim_set_mode(wave, (wave->mode & ~(uint32_t)SIM_MODE_SKIP) | (skip ? SIM_MODE_SKIP : 0));
 }
 
 static void index_on(struct sim_wave *wave, const struct sim_code *code) {

@@ -200,23 +200,27 @@ static void keep_trouble(struct sim_launch *launch, const struct sim_trouble *tr
     launch->trouble = *trouble;
 }
 
+static void add_issued(uint64_t *sum, const uint64_t *issued) {
+    for (int unit = 0; unit < SIM_UNITS; unit++) sum[unit] += issued[unit];
+}
+
 static void run_groups(struct sim_group *group) {
     struct sim_launch *launch = group->launch;
-    uint64_t instructions = 0;
+    uint64_t issued[SIM_UNITS] = {0};
     for (;;) {
         const uint64_t number = atomic_fetch_add(&launch->next_group, 1);
         if (number >= launch->group_count || number > atomic_load(&launch->faulted_group)) break;
         place_group(group, number);
         memset(group->lds, POISON, group->lds_bytes);
         tessera_sim_group_run(group);
-        for (uint32_t i = 0; i < group->wave_count; i++) instructions += group->waves[i].executed;
+        for (uint32_t i = 0; i < group->wave_count; i++) add_issued(issued, group->waves[i].issued);
         if (group->trouble.fault == TESSERA_SIM_FAULT_NONE) continue;
         pthread_mutex_lock(&launch->lock);
         keep_trouble(launch, &group->trouble);
         pthread_mutex_unlock(&launch->lock);
     }
     pthread_mutex_lock(&launch->lock);
-    launch->instructions += instructions;
+    add_issued(launch->issued, issued);
     pthread_mutex_unlock(&launch->lock);
 }
 
@@ -297,6 +301,19 @@ static void set_sizes(struct sim_launch *launch) {
     launch->lane_scratch_bytes = (uint32_t)lane_scratch(launch->kernel, args);
 }
 
+static void fill_stats(const struct sim_launch *launch, tessera_sim_launch_stats *stats) {
+    const uint64_t *issued = launch->issued;
+    *stats = (tessera_sim_launch_stats){
+        .waves = launch->group_count * launch->waves_per_group,
+        .scalar = issued[SIM_UNIT_SCALAR] + issued[SIM_UNIT_SCALAR_MEMORY],
+        .vector = issued[SIM_UNIT_VALU],
+        .matrix = issued[SIM_UNIT_MATRIX],
+        .lds = issued[SIM_UNIT_LDS],
+        .memory = issued[SIM_UNIT_MEMORY] + issued[SIM_UNIT_FLAT],
+    };
+    stats->instructions = stats->scalar + stats->vector + stats->matrix + stats->lds + stats->memory;
+}
+
 tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args,
                                   tessera_sim_launch_stats *stats) {
     tessera_status status = check_args(kernel, args);
@@ -312,8 +329,6 @@ tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tesser
         close_system(&launch);
     }
     pthread_mutex_destroy(&launch.lock);
-    if (stats)
-        *stats = (tessera_sim_launch_stats){.waves = launch.group_count * launch.waves_per_group,
-                                            .instructions = launch.instructions};
+    if (stats) fill_stats(&launch, stats);
     return status;
 }

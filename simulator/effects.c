@@ -154,7 +154,9 @@ static unsigned m0_access(const struct sim_inst *inst, bool to_lds) {
 
 static unsigned mode_access(const struct sim_inst *inst) {
     if (begins(inst, "s_getreg")) return SIM_READS;
-    return begins(inst, "s_setreg") || begins(inst, "s_set_gpr_idx") ? SIM_READS | SIM_WRITES : 0;
+    return begins(inst, "s_setreg") || begins(inst, "s_set_gpr_idx") || begins(inst, "s_setvskip")
+               ? SIM_READS | SIM_WRITES
+               : 0;
 }
 
 static void add_implicit_registers(struct sim_effects *effects, const struct sim_inst *inst) {

@@ -38,6 +38,7 @@ enum sim_unit {
     SIM_UNIT_MEMORY, // MUBUF, MTBUF, GLOBAL, SCRATCH
     SIM_UNIT_FLAT,   // memory or LDS
     SIM_UNIT_LDS,
+    SIM_UNITS
 };
 
 enum { SIM_MAX_EFFECTS = 14 };

@@ -203,11 +203,12 @@ struct sim_wave {
     struct sim_group *group;
     const struct sim_code *code; // the instruction that runs
     uint64_t executed;
-    uint64_t limit;            // instructions after which it runs away
-    struct sim_range range;    // memory touched last
-    struct sim_checks *checks; // NULL where nothing is checked
-    uint8_t *scratch;          // this wave's, lanes interleaved by words
-    uint32_t scratch_offset;   // from the launch's scratch base
+    uint64_t issued[SIM_UNITS]; // of them, by unit
+    uint64_t limit;             // instructions after which it runs away
+    struct sim_range range;     // memory touched last
+    struct sim_checks *checks;  // NULL where nothing is checked
+    uint8_t *scratch;           // this wave's, lanes interleaved by words
+    uint32_t scratch_offset;    // from the launch's scratch base
     uint32_t sgpr[SIM_SGPRS] __attribute__((aligned(8)));
     uint64_t exec_of_lanes;                                      // EXEC that exec_lanes was made from
     uint32_t exec_lanes[SIM_LANES] __attribute__((aligned(64))); // all ones: active
@@ -262,9 +263,9 @@ struct sim_launch {
     uint8_t *kernarg;
     atomic_uint_fast64_t next_group;
     atomic_uint_fast64_t faulted_group; // the lowest one
-    pthread_mutex_t lock;               // of trouble and instructions
+    pthread_mutex_t lock;               // of trouble and issued
     struct sim_trouble trouble;
-    uint64_t instructions;
+    uint64_t issued[SIM_UNITS]; // instructions of all waves
 };
 
 // A number below `limit`, from a state that is not 0 (wave.c).
@@ -287,8 +288,17 @@ enum {                            // bits of hwreg MODE
     SIM_MODE_IEEE = 1 << 9,       // signaling NaNs become quiet in minimum and maximum; no output factors
     SIM_MODE_FP16_OVFL = 1 << 23, // conversions to 16 and 8 bits, and halves, stay finite
     SIM_MODE_INDEX = 1 << 27,     // M0 indexes VGPRs
+    SIM_MODE_SKIP = 1 << 28,      // what is not for the scalar unit is passed by
 };
 void tessera_sim_set_mode(struct sim_wave *wave, uint32_t mode);
+
+// Counts an instruction. Whether it is to be issued: MODE may have the wave pass it by.
+static inline bool sim_take(struct sim_wave *wave, const struct sim_code *code) {
+    wave->executed++;
+    if (wave->mode & SIM_MODE_SKIP && code->effects.unit >= SIM_UNIT_VALU) return false;
+    wave->issued[code->effects.unit]++;
+    return true;
+}
 
 // ---- memory accesses (access.c)
 

@@ -45,8 +45,7 @@ void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until) {
         if (!code) return;
         wave->code = code;
         wave->next_pc = wave->pc + code->size;
-        if (tessera_sim_issue_waits(wave, code)) tessera_sim_execute_checked(wave, code);
-        wave->executed++;
+        if (sim_take(wave, code) && tessera_sim_issue_waits(wave, code)) tessera_sim_execute_checked(wave, code);
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;
         tessera_sim_land_some(wave);

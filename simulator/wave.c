@@ -36,8 +36,8 @@ static unsigned push64(struct sim_wave *wave, unsigned at, uint64_t value) {
     return at + 2;
 }
 
-// The buffer descriptor that makes MUBUF instructions reach scratch: lanes interleaved by words. Without bounds, so that
-// an access outside of the wave's scratch is found and not dropped.
+// The buffer descriptor that makes MUBUF instructions reach scratch: lanes interleaved by words. Without bounds, so
+// that an access outside of the wave's scratch is found and not dropped.
 static unsigned push_scratch_buffer(struct sim_wave *wave, unsigned at) {
     enum { SWIZZLE = 1u << 31, INDEX_STRIDE_64 = 3 << 21, ADD_TID = 1 << 23 };
     const uint64_t base = (uintptr_t)wave->group->scratch;
@@ -150,8 +150,7 @@ static void run_plain(struct sim_wave *wave, uint64_t until) {
         if (!code) return;
         wave->code = code;
         wave->next_pc = wave->pc + code->size;
-        code->execute(wave, code);
-        wave->executed++;
+        if (sim_take(wave, code)) code->execute(wave, code);
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;
     }

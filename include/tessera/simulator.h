@@ -180,7 +180,12 @@ typedef struct tessera_sim_launch_args {
 // What a launch did.
 typedef struct tessera_sim_launch_stats {
     uint64_t waves;
-    uint64_t instructions; // of all waves
+    uint64_t instructions; // of all waves; of these:
+    uint64_t scalar;       // ALU, memory, branches, waits and barriers of the scalar unit
+    uint64_t vector;       // vector ALU
+    uint64_t matrix;       // MFMA
+    uint64_t lds;          // DS
+    uint64_t memory;       // buffer, flat, global and scratch
 } tessera_sim_launch_stats;
 
 // Runs the kernel to its end. Hidden arguments are filled in. `stats` may be NULL.

@@ -51,7 +51,9 @@ class _LaunchArgs(c.Structure):
 
 
 class _Stats(c.Structure):
-    _fields_ = [("waves", c.c_uint64), ("instructions", c.c_uint64)]
+    _fields_ = [
+        (name, c.c_uint64) for name in ("waves", "instructions", "scalar", "vector", "matrix", "lds", "memory")
+    ]
 
 
 _ReportFn = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(_Report))
