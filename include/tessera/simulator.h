@@ -94,7 +94,8 @@ TESSERA_API tessera_status tessera_sim_malloc(tessera_sim *sim, size_t bytes, vo
 TESSERA_API tessera_status tessera_sim_free(tessera_sim *sim, void *address);
 
 // Of memory that tessera_sim_malloc() gave a GPU that sanitizes, kernels count as undefined what neither they have
-// stored nor this function names: the host calls it after it wrote there. Registered memory is defined.
+// stored nor this function names: the host calls it after it wrote there (hipMemcpy and hipMemset do so themselves).
+// Registered memory is defined.
 TESSERA_API void tessera_sim_mark_defined(tessera_sim *sim, const void *address, size_t bytes);
 
 // Lends the caller's memory to kernels until it is unregistered. It may overlap nothing registered.

@@ -5,11 +5,20 @@
 
 #include "state.h"
 
+// The GPU whose memory holds `to`, whose sanitizer is told of what the host writes; NULL: none.
+static tessera_sim *gpu_of(const char *to) {
+    const struct hip_place place = tessera_hip_find(to);
+    return place.kind == hipMemoryTypeDevice ? tessera_hip_device(place.device)->sim : NULL;
+}
+
 static void run_copy(const struct hip_copy_work *copy) {
+    tessera_sim *gpu = gpu_of(copy->to);
     for (size_t z = 0; z < copy->depth; z++)
-        for (size_t y = 0; y < copy->height; y++)
-            memmove(copy->to + z * copy->to_slice + y * copy->to_pitch,
-                    copy->from + z * copy->from_slice + y * copy->from_pitch, copy->width);
+        for (size_t y = 0; y < copy->height; y++) {
+            char *to = copy->to + z * copy->to_slice + y * copy->to_pitch;
+            memmove(to, copy->from + z * copy->from_slice + y * copy->from_pitch, copy->width);
+            if (gpu) tessera_sim_mark_defined(gpu, to, copy->width);
+        }
 }
 
 static void set_row(char *to, uint32_t value, uint32_t element, size_t bytes) {
@@ -21,9 +30,13 @@ static void set_row(char *to, uint32_t value, uint32_t element, size_t bytes) {
 }
 
 static void run_set(const struct hip_set_work *set) {
+    tessera_sim *gpu = gpu_of(set->to);
     for (size_t z = 0; z < set->depth; z++)
-        for (size_t y = 0; y < set->height; y++)
-            set_row(set->to + z * set->slice + y * set->pitch, set->value, set->element, set->width);
+        for (size_t y = 0; y < set->height; y++) {
+            char *to = set->to + z * set->slice + y * set->pitch;
+            set_row(to, set->value, set->element, set->width);
+            if (gpu) tessera_sim_mark_defined(gpu, to, set->width);
+        }
 }
 
 static hipError_t run_kernel(struct hip_device *device, const struct hip_kernel_work *kernel) {
