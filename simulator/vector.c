@@ -371,8 +371,11 @@ static void run_with_mode(struct sim_wave *wave, const struct sim_code *code, st
         alu->half_mode = (struct sim_half_mode){(uint8_t)rounding, wave->mode & SIM_MODE_FP16_OVFL};
         alu->special_halves = rounding || alu->half_mode.finite;
     }
-    for (unsigned i = 0; i < 3 && !(code->detail & SIM_MOVES); i++)
-        if (alu->src[i]) alu->src[i] = flush_source(wave, code, SIM_SRC0 + i, alu->src[i], &lanes[i]);
+    for (unsigned i = 0; i < 3 && !(code->detail & SIM_MOVES); i++) {
+        const bool accumulates = i == 2 && code->detail & SIM_ACCUMULATE && code->inst.op[SIM_SRC2].kind == SIM_ABSENT;
+        const enum sim_slot slot = accumulates ? SIM_DST : SIM_SRC0 + i;
+        if (alu->src[i]) alu->src[i] = flush_source(wave, code, slot, alu->src[i], &lanes[i]);
+    }
     fesetround(roundings[rounding]);
     code->lanes(alu);
     fesetround(FE_TONEAREST);

@@ -154,7 +154,8 @@ static void mad_i64_i32(struct sim_alu *alu) {
     for (int i = 0; i < SIM_LANES; i++) {
         const int64_t product = (int64_t)pa[i] * pb[i];
         int64_t sum;
-        carry |= (uint64_t)__builtin_add_overflow(product, (int64_t)pc[i], &sum) << i;
+        const bool overflow = __builtin_add_overflow(product, (int64_t)pc[i], &sum);
+        carry |= (uint64_t)((sum < 0) != overflow) << i; // bit 64 of the sum
         pd[i] = (uint64_t)sum;
     }
     alu->mask = carry;
