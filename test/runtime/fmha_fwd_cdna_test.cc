@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Launches of CDNA instances: the kernel's argument and grid, what is refused, and that no memory is read.
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <cfloat>
+#include <climits>
+#include <cmath>
+#include <cstring>
+
+#include "fake_hip.h"
+#include "fmha_fwd_fixture.h"
+#include "tessera/kernel/fmha_fwd_cdna.h"
+
+extern "C" {
+#include "device.h"
+}
+
+namespace {
+
+using Args = tessera_fmha_fwd_cdna_args;
+
+class Cdna : public ::testing::Test {
+  protected:
+    Cdna() : hip({"gfx942"}) {
+        EXPECT_EQ(tessera_device_open("hip:0", &device), TESSERA_SUCCESS) << tessera_last_error();
+        instance = make_instance("short_name", TESSERA_TARGET_GFX942, &all, 128, 64);
+        instance.symbol = "kernel";
+        instance.threads = 256;
+        const std::string pack = make_pack("fmha_fwd", "gfx942", {{"kernel", "ELF kernel"}});
+        EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
+        call.traits.data_type = TESSERA_FP16;
+        call.args.seqlen_q = call.args.max_seqlen_q = 300;
+        call.args.seqlen_k = 77;
+        call.set_strides();
+    }
+    ~Cdna() override { tessera_device_close(device); }
+
+    tessera_status check() {
+        const tessera_fmha_fwd_call whole = call.whole();
+        const tessera_status status = tessera_fmha_fwd_check_memory(&whole, false, true);
+        return status == TESSERA_SUCCESS ? tessera_fmha_fwd_cdna_check(&instance, &whole) : status;
+    }
+
+    Args launched(void *stream = nullptr) {
+        const tessera_fmha_fwd_call whole = call.whole();
+        Args args = {};
+        hip.launches.clear();
+        EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, stream), TESSERA_SUCCESS)
+            << tessera_last_error();
+        EXPECT_EQ(hip.launches.size(), 1u);
+        if (hip.launches.size() == 1 && hip.launches[0].argument.size() == sizeof args)
+            memcpy(&args, hip.launches[0].argument.data(), sizeof args);
+        else
+            ADD_FAILURE() << "no argument";
+        return args;
+    }
+
+    FakeHip hip;
+    Call call;
+    tessera_device *device = nullptr;
+    tessera_fmha_fwd_served all = everything();
+    tessera_fmha_fwd_instance instance;
+};
+
+TEST_F(Cdna, Grid) {
+    const Args args = launched(reinterpret_cast<void *>(0x77));
+    const FakeLaunch &l = hip.launches[0];
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{3, 4, 2})); // 300 / 128, heads, batch
+    EXPECT_EQ(l.block[0], 256u);
+    EXPECT_EQ(l.stream, reinterpret_cast<void *>(0x77));
+    EXPECT_EQ(args.blocks_q, 3);
+    call.group();
+    call.args.max_seqlen_q = 129;
+    EXPECT_EQ(launched().blocks_q, 2);
+}
+
+TEST_F(Cdna, NothingToDo) {
+    call.args.seqlen_q = 0;
+    const tessera_fmha_fwd_call whole = call.whole();
+    EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, nullptr), TESSERA_SUCCESS);
+    EXPECT_TRUE(hip.launches.empty());
+}
+
+TEST_F(Cdna, BatchMode) {
+    call.args.cu_seqlen_q_ptr = call.cu_q.data();
+    const Args args = launched();
+    const tessera_fmha_fwd_args &a = call.args;
+    EXPECT_EQ(args.q, a.q_ptr);
+    EXPECT_EQ(args.k, a.k_ptr);
+    EXPECT_EQ(args.v, a.v_ptr);
+    EXPECT_EQ(args.o, a.o_ptr);
+    EXPECT_EQ(args.stride_q, a.stride_q);
+    EXPECT_EQ(args.stride_k, a.stride_k);
+    EXPECT_EQ(args.stride_v, a.stride_v);
+    EXPECT_EQ(args.stride_o, a.stride_o);
+    EXPECT_EQ(args.nhead_stride_q, a.nhead_stride_q);
+    EXPECT_EQ(args.nhead_stride_k, a.nhead_stride_k);
+    EXPECT_EQ(args.nhead_stride_v, a.nhead_stride_v);
+    EXPECT_EQ(args.nhead_stride_o, a.nhead_stride_o);
+    EXPECT_EQ(args.batch_stride_q, a.batch_stride_q);
+    EXPECT_EQ(args.batch_stride_k, a.batch_stride_k);
+    EXPECT_EQ(args.batch_stride_v, a.batch_stride_v);
+    EXPECT_EQ(args.batch_stride_o, a.batch_stride_o);
+    EXPECT_EQ(args.seqstart_q, nullptr);
+    EXPECT_EQ(args.seqlen_q_of, nullptr);
+    EXPECT_EQ(args.cu_seqlen_q, a.cu_seqlen_q_ptr);
+    EXPECT_EQ(args.cu_seqlen_k, nullptr);
+    EXPECT_EQ(args.seqlen_q, 300);
+    EXPECT_EQ(args.seqlen_k, 77);
+    EXPECT_EQ(args.group, 2);
+    EXPECT_EQ(args.min_seqlen_q, -1);
+}
+
+TEST_F(Cdna, GroupMode) {
+    call.group();
+    call.args.seqlen_q_ptr = call.seqlen_q.data();
+    call.args.cu_seqlen_q_ptr = call.cu_q.data(); // the lengths are what counts
+    call.args.cu_seqlen_k_ptr = call.cu_k.data();
+    call.traits.skip_min_seqlen_q = 1;
+    call.args.min_seqlen_q = 5;
+    const Args args = launched();
+    EXPECT_EQ(args.seqstart_q, call.seqstart_q.data());
+    EXPECT_EQ(args.seqstart_k, call.seqstart_k.data());
+    EXPECT_EQ(args.seqlen_q_of, call.seqlen_q.data());
+    EXPECT_EQ(args.seqlen_k_of, nullptr);
+    EXPECT_EQ(args.cu_seqlen_q, nullptr);
+    EXPECT_EQ(args.cu_seqlen_k, call.cu_k.data());
+    EXPECT_EQ(args.batch_stride_q | args.batch_stride_k | args.batch_stride_v | args.batch_stride_o, 0);
+    EXPECT_EQ(args.batch_stride_lse, 0);
+    EXPECT_EQ(args.min_seqlen_q, 5);
+}
+
+TEST_F(Cdna, Lse) {
+    Args args = launched();
+    EXPECT_EQ(args.lse, nullptr) << "not asked for, though there is a pointer";
+    EXPECT_EQ(args.nhead_stride_lse | args.batch_stride_lse, 0);
+    call.traits.has_lse = 1;
+    args = launched();
+    EXPECT_EQ(args.lse, call.args.lse_ptr);
+    EXPECT_EQ(args.nhead_stride_lse, call.args.nhead_stride_lse);
+    EXPECT_EQ(args.batch_stride_lse, call.args.batch_stride_lse);
+}
+
+TEST_F(Cdna, Scale) {
+    const struct {
+        float scale_s, scale_log2;
+    } cases[] = {{0.5f, 0.5f * 1.44269504f}, {-0.5f, -0.5f * 1.44269504f}, {0, FLT_MIN},        {-0.0f, -FLT_MIN},
+                 {1e-45f, FLT_MIN},          {FLT_MAX, FLT_MAX},           {-FLT_MAX, -FLT_MAX}};
+    for (const auto &c : cases) {
+        call.args.scale_s = c.scale_s;
+        EXPECT_EQ(launched().scale_log2, c.scale_log2) << c.scale_s;
+    }
+}
+
+// What the header says of masks, from the argument's fields as its own header says them.
+bool visible(const Args &args, int sq, int sk, int64_t i, int64_t j) {
+    const int64_t y = args.mask_y + args.shift_y * (sq - sk), x = args.mask_x - args.shift_x * (sq - sk);
+    return i - y < j && j < i + x;
+}
+
+TEST_F(Cdna, Masks) {
+    const int far = INT_MAX;
+    for (const auto mask : {TESSERA_MASK_NONE, TESSERA_MASK_TOP_LEFT, TESSERA_MASK_BOTTOM_RIGHT, TESSERA_MASK_GENERIC})
+        for (const int left : {-1, 0, 1, 7, far})
+            for (const int right : {-1, 0, 3, far}) {
+                call.traits.mask_type = call.args.mask_type = mask;
+                call.args.window_size_left = left;
+                call.args.window_size_right = right;
+                const Args args = launched();
+                for (const auto &[sq, sk] : {std::pair{9, 9}, {5, 12}, {12, 5}})
+                    for (int64_t i = 0; i < sq; i++)
+                        for (int64_t j = 0; j < sk; j++) {
+                            const int64_t edge = mask == TESSERA_MASK_GENERIC ? 0 : 1;
+                            const int64_t shift = mask == TESSERA_MASK_BOTTOM_RIGHT ? sk - sq : 0;
+                            const bool all_left = mask == TESSERA_MASK_NONE || left < 0;
+                            const bool all_right = mask == TESSERA_MASK_NONE || right < 0;
+                            const bool expected = (all_left || i - (edge + left - shift) < j) &&
+                                                  (all_right || j < i + edge + right + shift);
+                            ASSERT_EQ(visible(args, sq, sk, i, j), expected)
+                                << mask << " " << left << " " << right << " " << sq << " " << sk << " " << i << " "
+                                << j;
+                        }
+            }
+}
+
+TEST_F(Cdna, Limits) {
+    const auto says = [&] {
+        const tessera_fmha_fwd_call whole = call.whole();
+        EXPECT_EQ(tessera_fmha_fwd_cdna_check(&instance, &whole), TESSERA_ERROR_INVALID_ARGUMENT);
+        call.set_strides();
+        return std::string(tessera_last_error());
+    };
+    call.args.stride_q = 1 << 23;
+    EXPECT_EQ(says(), "stride_q is 8388608: 0 to less than 8388607 on a GPU");
+    call.args.stride_o = -1;
+    EXPECT_EQ(says(), "stride_o is -1: 0 to less than 8388607 on a GPU");
+    call.args.stride_k = 1 << 24;
+    EXPECT_EQ(says(), "stride_k is 16777216: 0 to less than 16777215 on a GPU");
+    call.args.stride_v = 1 << 24;
+    EXPECT_EQ(says(), "stride_v is 16777216: 0 to less than 16777215 on a GPU");
+    call.args.batch = 65536;
+    EXPECT_EQ(says(), "batch is 65536: at most 65535 on a GPU");
+    call.args.nhead_q = call.args.nhead_k = 65536;
+    EXPECT_EQ(says(), "nhead_q is 65536: at most 65535 on a GPU");
+}
+
+TEST_F(Cdna, Refused) {
+    const struct {
+        std::function<void()> change;
+        const char *says;
+    } cases[] = {
+        {[&] { call.args.q_ptr = nullptr; }, "q_ptr is NULL: this call needs it"},
+        {[&] { call.args.o_ptr = static_cast<char *>(call.args.o_ptr) + 1; }, "o_ptr is "},
+        {[&] { call.args.o_ptr = const_cast<void *>(call.args.q_ptr); }, "o_ptr ["},
+        {[&] { call.args.scale_s = NAN; }, "scale_s is nan: a finite number"},
+        {[&] {
+             call.group();
+             call.args.stride_o = -1;
+         },
+         "stride_o is -1"},
+        {[&] {
+             call.group();
+             call.args.seqstart_k_ptr = nullptr;
+         },
+         "seqstart_k_ptr is NULL: this call needs it"},
+    };
+    const auto args = call.args;
+    const auto traits = call.traits;
+    EXPECT_EQ(check(), TESSERA_SUCCESS) << tessera_last_error();
+    for (const auto &c : cases) {
+        c.change();
+        EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT) << c.says;
+        EXPECT_EQ(std::string(tessera_last_error()).find(c.says), 0u) << tessera_last_error();
+        call.args = args;
+        call.traits = traits;
+    }
+}
+
+// Every pointer leads to memory that kills whoever touches it.
+TEST_F(Cdna, ReadsNoMemory) {
+    const size_t bytes = 1 << 24;
+    void *const trap = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    ASSERT_NE(trap, MAP_FAILED);
+    const auto at = [&](int place) { return static_cast<char *>(trap) + (place << 18); };
+    for (const bool group : {false, true}) {
+        if (group) call.group();
+        call.traits.has_lse = 1;
+        call.args.q_ptr = at(1);
+        call.args.k_ptr = at(2);
+        call.args.v_ptr = at(3);
+        call.args.o_ptr = at(4);
+        call.args.lse_ptr = at(5);
+        call.args.seqstart_q_ptr = group ? at(6) : nullptr;
+        call.args.seqstart_k_ptr = group ? at(7) : nullptr;
+        call.args.seqlen_q_ptr = group ? at(8) : nullptr;
+        call.args.cu_seqlen_q_ptr = group ? nullptr : at(9);
+        call.args.cu_seqlen_k_ptr = at(10);
+        ASSERT_EQ(check(), TESSERA_SUCCESS) << tessera_last_error();
+        launched();
+    }
+    munmap(trap, bytes);
+}
+
+// After the first call only the launch is left.
+TEST_F(Cdna, OnlyLaunches) {
+    launched();
+    hip.calls.clear();
+    for (int i = 0; i < 10; i++) {
+        ASSERT_EQ(check(), TESSERA_SUCCESS);
+        launched();
+    }
+    const std::map<std::string, int> expected = {{"hipGetDevice", 10}, {"hipModuleLaunchKernel", 10}};
+    EXPECT_EQ(hip.calls, expected);
+}
+
+TEST_F(Cdna, PreparedCallsAreCaptured) {
+    void *const stream = reinterpret_cast<void *>(0x55);
+    const tessera_fmha_fwd_call whole = call.whole();
+    hip.capturing = stream;
+    EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, stream), TESSERA_ERROR_NOT_PREPARED);
+    EXPECT_EQ(tessera_fmha_fwd_cdna_load(device, &instance), TESSERA_SUCCESS);
+    EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, stream), TESSERA_SUCCESS);
+}
+
+} // namespace
