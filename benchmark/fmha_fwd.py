@@ -1,116 +1,209 @@
 # SPDX-License-Identifier: MIT
-"""Times fmha_fwd side by side with PyTorch on the same CPU, in turns, and appends what it measured to a file.
+"""Times fmha_fwd on this CPU side by side with whichever rivals are installed, and with the CPU's own limits.
 
-Each round times every rival once, so that whatever else the machine does meets all of them; the median of the
-rounds counts. Needs a build (scripts/quickstart.sh), and PyTorch for the comparison: pip install torch.
+Each round times the probe and every rival once, in turns, so that whatever else the machine does meets all of
+them; medians of the rounds count, and a ratio is the median of the rounds' ratios. Appends a line of JSON for
+each shape and rival to benchmark/results/fmha_fwd.jsonl, and prints a table. Needs a build with
+-DTESSERA_BUILD_BENCHMARKS=ON.
+
+Rivals run in processes of their own: in this Python, in the environments that benchmark/rivals.sh makes in the
+build directory, or in --env NAME=PYTHON.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
+import importlib.util
 import json
 import os
 import platform
 import shlex
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from rival import PREPARE
+from shapes import SUITES, Figures, Shape, median_probe, median_ratio
+
 ROOT = Path(__file__).resolve().parents[1]
+TIMED_MS = 100.0  # of a rival in a round: calls are repeated until about then
 
 
-@dataclass(frozen=True)
-class Shape:
-    """A problem: batch, heads of q and of k and v, length, head dim."""
-
-    b: int
-    h: int
-    h_k: int
-    s: int
-    d: int
-    causal: bool
-
-    def __str__(self) -> str:
-        return f"b{self.b} h{self.h}/{self.h_k} s{self.s} d{self.d}{' causal' if self.causal else ''}"
-
-
-SHAPES = (
-    Shape(1, 8, 8, 1024, 128, causal=False),
-    Shape(4, 8, 8, 512, 32, causal=False),
-    Shape(2, 8, 8, 3328, 128, causal=False),
-    Shape(1, 16, 16, 4096, 64, causal=True),
-    Shape(1, 32, 8, 2048, 128, causal=True),
-)
+class Unable(Exception):
+    """A rival that cannot do a shape."""
 
 
 class Tessera:
     """The program tile_example_fmha_fwd, which times with its own clock."""
 
-    def __init__(self, build: Path, prec: str, threads: int) -> None:
-        self.program = build / "bin/tile_example_fmha_fwd"
-        if not self.program.exists():
-            sys.exit(f"{self.program} does not exist; run scripts/quickstart.sh, or give --build")
-        self.options = [f"-prec={prec}", f"-threads={threads}"]
+    name = "tessera"
 
-    def run(self, shape: Shape, *options: str) -> dict[str, Any]:
-        """One call of the program: what it writes as JSON."""
-        problem = [f"-b={shape.b}", f"-h={shape.h}", f"-h_k={shape.h_k}", f"-s={shape.s}", f"-d={shape.d}"]
-        mask = ["-mask=t"] if shape.causal else []
+    def __init__(self, build: Path) -> None:
+        self.program = build / "bin/tile_example_fmha_fwd"
+        self.words: list[str] = []
+
+    def _run(self, *options: str) -> dict[str, Any]:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "result.json"
-            words = [str(self.program), *problem, *mask, *self.options, *options]
-            words += ["-json=1", f"-jsonfile={file}"]
+            words = [str(self.program), *self.words, *options, "-json=1", f"-jsonfile={file}"]
             subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
             result: dict[str, Any] = json.loads(file.read_text())
         return result
 
-    def prepare(self, shape: Shape) -> tuple[str, float, Callable[[], float]]:
-        """Verifies; returns the instance, the FLOPs as CK counts them, and what measures milliseconds."""
-        first = self.run(shape, "-v=1", "-warmup=0", "-repeat=1")
-        flop = first["perf"]["tflops"] * first["perf"]["time"] * 1e9
+    def prepare(self, shape: Shape, prec: str, threads: int) -> str:
+        """Verifies a few rows; returns the instance."""
+        s = shape
+        self.words = [f"-b={s.b}", f"-h={s.h}", f"-h_k={s.h_k}", f"-s={s.s_q}", f"-s_k={s.s_k}", f"-d={s.d}"]
+        self.words += [f"-prec={prec}", f"-threads={threads}", *(["-mask=t"] if s.causal else [])]
+        return str(self._run("-v=1", "-warmup=0", "-repeat=1")["kernel"])
 
-        def measure() -> float:
-            return float(self.run(shape, "-v=0", "-warmup=1", "-repeat=3")["perf"]["time"])
+    def time(self, count: int) -> float:
+        """Milliseconds of a call: the mean of `count` after one."""
+        return float(self._run("-v=0", "-warmup=1", f"-repeat={count}")["perf"]["time"])
 
-        return first["kernel"], flop, measure
+    def close(self) -> None:
+        """Nothing runs."""
 
 
-class Torch:
-    """torch.nn.functional.scaled_dot_product_attention."""
+class Rival:
+    """Another library, in a process of its own."""
 
-    def __init__(self, prec: str, threads: int) -> None:
-        self.torch: Any = importlib.import_module("torch")
-        torch = self.torch
-        torch.set_num_threads(threads)
-        self.dtype = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}[prec]
+    def __init__(self, name: str, python: str) -> None:
+        self.name = name
+        self.command = [python, str(Path(__file__).with_name("rival.py")), name]
+        self.process: subprocess.Popen[str] | None = None
 
-    def prepare(self, shape: Shape) -> Callable[[], float]:
-        """Returns what measures milliseconds: the mean of three calls after one."""
-        tensors = [
-            self.torch.rand(shape.b, heads, shape.s, shape.d, dtype=self.dtype)
-            for heads in (shape.h, shape.h_k, shape.h_k)
-        ]
+    def _ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        assert self.process and self.process.stdin and self.process.stdout
+        self.process.stdin.write(json.dumps(order) + "\n")
+        self.process.stdin.flush()
+        line = self.process.stdout.readline()
+        answer: dict[str, Any] = json.loads(line) if line else {"error": "the process ended"}
+        if "error" in answer:
+            raise Unable(answer["error"])
+        return answer
 
-        def call() -> None:
-            self.torch.nn.functional.scaled_dot_product_attention(
-                *tensors, is_causal=shape.causal, enable_gqa=shape.h != shape.h_k
-            )
+    def prepare(self, shape: Shape, prec: str, threads: int) -> str:
+        """Starts a process for the shape; returns the library's version."""
+        environment = os.environ | {"OMP_NUM_THREADS": str(threads)}
+        self.process = subprocess.Popen(
+            self.command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+        return str(self._ask({"prepare": {**asdict(shape), "prec": prec, "threads": threads}})["version"])
 
-        def measure() -> float:
-            call()
-            start = time.perf_counter()
-            for _ in range(3):
-                call()
-            return (time.perf_counter() - start) / 3 * 1e3
+    def time(self, count: int) -> float:
+        """Milliseconds of a call: the mean of `count` after one."""
+        return float(self._ask({"time": count})["ms"])
 
-        return measure
+    def close(self) -> None:
+        """Ends the process."""
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+@dataclass
+class Entry:
+    """A rival that can do the shape, and what its rounds took."""
+
+    rival: Tessera | Rival
+    what: str  # instance or version
+    count: int = 1
+    milliseconds: list[float] = field(default_factory=list)
+
+
+class Bench:
+    """One run of the benchmark."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.probe_program = options.build / "bin/benchmark_probe"
+        self.rivals: list[Tessera | Rival] = [Tessera(options.build)]
+        self.rivals += [Rival(name, python) for name, python in find_rivals(options).items()]
+
+    def probe(self, threads: int) -> dict[str, float]:
+        """The CPU's limits, now."""
+        words = [str(self.probe_program), f"-threads={threads}"]
+        result: dict[str, float] = json.loads(subprocess.run(words, check=True, capture_output=True).stdout)
+        return result
+
+    def entries(self, shape: Shape, prec: str, threads: int) -> list[Entry]:
+        """Who can do the shape."""
+        able = []
+        for rival in self.rivals:
+            try:
+                entry = Entry(rival, rival.prepare(shape, prec, threads))
+                entry.count = max(1, min(100, round(TIMED_MS / max(rival.time(1), 1e-3))))
+                able.append(entry)
+            except Unable as error:
+                print(f"{rival.name} does not do {prec} {shape}: {error}", file=sys.stderr)
+        return able
+
+    def measure(self, shape: Shape, prec: str, threads: int) -> list[dict[str, Any]]:
+        """A record for every rival."""
+        entries = self.entries(shape, prec, threads)
+        probes = []
+        for _ in range(self.options.rounds):
+            probes.append(self.probe(threads))
+            for entry in entries:
+                entry.milliseconds.append(entry.rival.time(entry.count))
+        for rival in self.rivals:
+            rival.close()
+        common = {
+            **asdict(shape),
+            "prec": prec,
+            "threads": threads,
+            "rounds": self.options.rounds,
+            "probe": median_probe(probes),
+            "processor": processor(),
+            "command": shlex.join(["python", "benchmark/fmha_fwd.py", *sys.argv[1:]]),
+        }
+        ours = tuple(entries[0].milliseconds)
+        return [{**common, **figures_of(entry, shape, ours, common)} for entry in entries]
+
+
+def figures_of(entry: Entry, shape: Shape, ours: tuple[float, ...], common: dict[str, Any]) -> dict[str, Any]:
+    """What was measured of a rival."""
+    figures = Figures(shape, common["prec"], tuple(entry.milliseconds))
+    return {
+        "rival": entry.rival.name,
+        "what": entry.what,
+        "ms": figures.median,
+        "gflops": figures.gflops,
+        "gbytes": figures.gbytes,
+        "share": figures.share(common["probe"]),
+        "ratio": median_ratio(figures.milliseconds, ours),
+    }
+
+
+def find_rivals(options: argparse.Namespace) -> dict[str, str]:
+    """Rivals that are installed, and their Python."""
+    pythons = dict(word.split("=", 1) for word in options.env)
+    found = {}
+    for name in options.rivals.split(","):
+        if name in pythons:
+            found[name] = pythons[name]
+        elif (options.build / f"rivals/{name}/bin/python").exists():
+            found[name] = str(options.build / f"rivals/{name}/bin/python")
+        elif importlib.util.find_spec(name):
+            found[name] = sys.executable
+        elif name:
+            print(f"without {name}: not installed (benchmark/rivals.sh {name})", file=sys.stderr)
+    return found
 
 
 def processor() -> str:
@@ -122,53 +215,72 @@ def processor() -> str:
     return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
+@contextmanager
+def progress(total: int) -> Iterator[Any]:
+    """A bar on stderr where that is a terminal: call with a step's name as it begins."""
+    start, done = time.monotonic(), 0
+    shown = sys.stderr.isatty()
+
+    def step(name: str) -> None:
+        nonlocal done
+        if shown:
+            rest = (time.monotonic() - start) / done * (total - done) if done else 0
+            bar = "#" * (30 * done // total)
+            print(f"\r[{bar:30}] {done}/{total}, {rest:.0f} s left: {name:40}", end="", file=sys.stderr)
+        done += 1
+
+    yield step
+    if shown:
+        print("\r" + " " * 100 + "\r", end="", file=sys.stderr)
+
+
+def row(records: list[dict[str, Any]]) -> str:
+    """A line of the table: ours, then each rival with its ratio."""
+    ours = records[0]
+    shape = Shape(*(ours[name] for name in Shape.__dataclass_fields__))
+    rate = f"{ours['gbytes']:.1f} GB/s" if shape.is_decode else f"{ours['gflops']:.0f} GFLOP/s"
+    others = ", ".join(f"{r['rival']} {r['ms']:.2f} ms ({r['ratio']:.2f}x)" for r in records[1:])
+    head = f"{ours['prec']} {shape}, {ours['threads']} threads"
+    limit = f"{100 * ours['share']:.0f} % of the limit"
+    return f"{head}: {ours['ms']:.2f} ms, {rate}, {limit}; {others or 'no rival'}"
+
+
 def main() -> int:
     """Measures every shape and prints a line for each."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--build", type=Path, default=os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
-    parser.add_argument("--prec", choices=["fp32", "bf16", "fp16"], default="fp32")
-    parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--suites", default="table,short,decode", help=f"of {', '.join(SUITES)}")
+    parser.add_argument("--prec", default="fp32,bf16,fp16")
+    parser.add_argument("--threads", default=str(len(os.sched_getaffinity(0))), help="such as 1,2")
+    parser.add_argument("--rivals", default=",".join(PREPARE))
+    parser.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="a rival's Python")
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmark/results/fmha_fwd.jsonl")
     options = parser.parse_args()
-
-    tessera = Tessera(options.build, options.prec, options.threads)
-    try:
-        torch = Torch(options.prec, options.threads)
-    except ImportError as error:
-        print(f"without PyTorch ({error}); pip install torch", file=sys.stderr)
-        torch = None
-
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    with options.output.open("a") as output:
-        for shape in SHAPES:
-            kernel, flop, measure = tessera.prepare(shape)
-            rivals = {"tessera": measure}
-            if torch:
-                rivals["torch"] = torch.prepare(shape)
-            times: dict[str, list[float]] = {name: [] for name in rivals}
-            for _ in range(options.rounds):
-                for name, rival in rivals.items():
-                    times[name].append(rival())
-            medians = {name: statistics.median(values) for name, values in times.items()}
-            record = {
-                **asdict(shape),
-                "prec": options.prec,
-                "threads": options.threads,
-                "rounds": options.rounds,
-                "kernel": kernel,
-                "ms": medians,
-                "gflops": {name: flop / ms / 1e6 for name, ms in medians.items()},
-                "processor": processor(),
-                "torch": torch.torch.__version__ if torch else None,
-                "command": shlex.join(["python", "benchmark/fmha_fwd.py", *sys.argv[1:]]),
-            }
-            output.write(json.dumps(record) + "\n")
-            figures = ", ".join(
-                f"{name} {ms:.2f} ms {flop / ms / 1e6:.0f} GFLOP/s" for name, ms in medians.items()
+    bench = Bench(options)
+    for program in (bench.probe_program, bench.rivals[0].program):
+        if not program.exists():
+            parser.error(
+                f"{program} does not exist: build with -DTESSERA_BUILD_BENCHMARKS=ON, or give --build"
             )
-            ratio = f", torch / tessera {medians['torch'] / medians['tessera']:.2f}" if torch else ""
-            print(f"{options.prec} {shape}, {options.threads} threads: {figures}{ratio}", flush=True)
+
+    cases = [
+        (shape, prec, int(threads))
+        for threads in options.threads.split(",")
+        for suite in options.suites.split(",")
+        for prec in options.prec.split(",")
+        for shape in SUITES[suite]
+    ]
+    options.output.parent.mkdir(parents=True, exist_ok=True)
+    with options.output.open("a") as output, progress(len(cases)) as step:
+        for shape, prec, threads in cases:
+            step(f"{prec} {shape}, {threads} threads")
+            records = bench.measure(shape, prec, threads)
+            output.writelines(json.dumps(record) + "\n" for record in records)
+            output.flush()
+            print(row(records), flush=True)
     return 0
 
 

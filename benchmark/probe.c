@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: MIT
+// The limits that attention on this CPU is measured against: multiply-adds from registers, and reading memory.
+//
+//   benchmark_probe -threads=N      one line of JSON: GFLOP/s of each kind that the processor has, GB/s read
+//
+// Every thread runs the same loop for the same time, all start together, and the rates add up.
+#define _GNU_SOURCE
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#if !defined(__x86_64__)
+int main(void) {
+    fprintf(stderr, "benchmark_probe: only for x86-64\n");
+    return 1;
+}
+#else
+
+#include <immintrin.h>
+
+#define UNROLL _Pragma("GCC unroll 24")
+enum { CHAINS = 24, STEPS = 1 << 14, MAX_THREADS = 1024 };
+static const double SECONDS = 0.2;
+static const size_t READ_BYTES = (size_t)256 << 20; // of all threads: beyond any cache
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+struct worker {
+    pthread_t thread;
+    pthread_barrier_t *start;
+    double (*pass)(struct worker *); // does some work and returns how much: FLOP or bytes
+    const char *memory;
+    size_t bytes;
+    double rate;
+    float sink;
+};
+
+// ---- multiply-adds: CHAINS independent sums hide the latency of two units
+
+__attribute__((target("avx512f"))) static double fma_avx512(struct worker *w) {
+    __m512 sum[CHAINS], a = _mm512_set1_ps(0.5f), b = _mm512_set1_ps(0.25f);
+    UNROLL
+    for (int i = 0; i < CHAINS; i++) sum[i] = _mm512_set1_ps((float)i);
+    for (int n = 0; n < STEPS; n++) UNROLL
+    for (int i = 0; i < CHAINS; i++) sum[i] = _mm512_fmadd_ps(sum[i], a, b);
+    UNROLL
+    for (int i = 1; i < CHAINS; i++) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    w->sink += _mm512_cvtss_f32(sum[0]);
+    return 2.0 * 16 * CHAINS * STEPS;
+}
+
+__attribute__((target("avx2,fma"))) static double fma_avx2(struct worker *w) {
+    enum { N = 12 };
+    __m256 sum[N], a = _mm256_set1_ps(0.5f), b = _mm256_set1_ps(0.25f);
+    UNROLL
+    for (int i = 0; i < N; i++) sum[i] = _mm256_set1_ps((float)i);
+    for (int n = 0; n < STEPS; n++) UNROLL
+    for (int i = 0; i < N; i++) sum[i] = _mm256_fmadd_ps(sum[i], a, b);
+    UNROLL
+    for (int i = 1; i < N; i++) sum[0] = _mm256_add_ps(sum[0], sum[i]);
+    w->sink += _mm256_cvtss_f32(sum[0]);
+    return 2.0 * 8 * N * STEPS;
+}
+
+__attribute__((target("avx512f,avx512bf16"))) static double dot_bf16(struct worker *w) {
+    __m512 sum[CHAINS];
+    const __m512bh a = (__m512bh)_mm512_set1_epi32(0x3f003f00), b = (__m512bh)_mm512_set1_epi32(0x3e803e80);
+    UNROLL
+    for (int i = 0; i < CHAINS; i++) sum[i] = _mm512_set1_ps((float)i);
+    for (int n = 0; n < STEPS; n++) UNROLL
+    for (int i = 0; i < CHAINS; i++) sum[i] = _mm512_dpbf16_ps(sum[i], a, b);
+    UNROLL
+    for (int i = 1; i < CHAINS; i++) sum[0] = _mm512_add_ps(sum[0], sum[i]);
+    w->sink += _mm512_cvtss_f32(sum[0]);
+    return 4.0 * 16 * CHAINS * STEPS;
+}
+
+// ---- reading
+
+__attribute__((target("avx2"))) static double read_memory(struct worker *w) {
+    __m256i sum[8];
+    UNROLL
+    for (int i = 0; i < 8; i++) sum[i] = _mm256_setzero_si256();
+    for (size_t at = 0; at < w->bytes; at += 8 * sizeof *sum) UNROLL
+    for (int i = 0; i < 8; i++)
+        sum[i] = _mm256_xor_si256(sum[i], _mm256_load_si256((const __m256i *)(w->memory + at) + i));
+    UNROLL
+    for (int i = 1; i < 8; i++) sum[0] = _mm256_xor_si256(sum[0], sum[i]);
+    w->sink += (float)_mm256_extract_epi32(sum[0], 0);
+    return (double)w->bytes;
+}
+
+// ---- threads
+
+static void *work(void *argument) {
+    struct worker *w = argument;
+    w->pass(w); // warms up, and touches the memory
+    pthread_barrier_wait(w->start);
+    double done = 0, begin = now(), seconds;
+    do {
+        done += w->pass(w);
+        seconds = now() - begin;
+    } while (seconds < SECONDS);
+    w->rate = done / seconds;
+    return NULL;
+}
+
+// Rate of all threads together, in 1e9 a second.
+static double measure(int threads, double (*pass)(struct worker *), const char *memory) {
+    static struct worker workers[MAX_THREADS];
+    pthread_barrier_t start;
+    pthread_barrier_init(&start, NULL, (unsigned)threads);
+    const size_t bytes = READ_BYTES / (size_t)threads / 256 * 256;
+    double rate = 0;
+    for (int i = 0; i < threads; i++) {
+        workers[i] = (struct worker){.start = &start, .pass = pass, .bytes = bytes};
+        if (memory) workers[i].memory = memory + (size_t)i * bytes;
+        if (pthread_create(&workers[i].thread, NULL, work, &workers[i]) != 0) {
+            fprintf(stderr, "benchmark_probe: thread %d of %d cannot start\n", i, threads);
+            exit(4);
+        }
+    }
+    for (int i = 0; i < threads; i++) {
+        pthread_join(workers[i].thread, NULL);
+        rate += workers[i].rate;
+    }
+    pthread_barrier_destroy(&start);
+    return rate / 1e9;
+}
+
+int main(int argc, char **argv) {
+    const char option[] = "-threads=";
+    char *end = NULL;
+    const long threads = argc == 2 && strncmp(argv[1], option, sizeof option - 1) == 0
+                             ? strtol(argv[1] + sizeof option - 1, &end, 10)
+                             : 0;
+    if (threads < 1 || threads > MAX_THREADS || *end) {
+        fprintf(stderr, "usage: benchmark_probe -threads=N, N from 1 to %d\n", MAX_THREADS);
+        return 1;
+    }
+    char *memory = aligned_alloc(4096, READ_BYTES);
+    if (!memory) {
+        fprintf(stderr, "benchmark_probe: no memory\n");
+        return 4;
+    }
+    memset(memory, 1, READ_BYTES);
+    __builtin_cpu_init();
+    printf("{\"threads\": %ld", threads);
+    if (__builtin_cpu_supports("avx512f")) printf(", \"fma_avx512\": %.1f", measure((int)threads, fma_avx512, NULL));
+    if (__builtin_cpu_supports("fma")) printf(", \"fma_avx2\": %.1f", measure((int)threads, fma_avx2, NULL));
+    if (__builtin_cpu_supports("avx512bf16")) printf(", \"dot_bf16\": %.1f", measure((int)threads, dot_bf16, NULL));
+    printf(", \"read\": %.1f}\n", measure((int)threads, read_memory, memory));
+    free(memory);
+    return 0;
+}
+#endif

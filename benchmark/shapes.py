@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: MIT
+"""The problems that are timed, and the arithmetic of what was measured."""
+
+from __future__ import annotations
+
+import statistics
+from dataclasses import dataclass
+
+ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A problem: batch, heads of q and of k and v, lengths, head dim. q and o are [b, h, s_q, d]."""
+
+    b: int
+    h: int
+    h_k: int
+    s_q: int
+    s_k: int
+    d: int
+    causal: bool = False
+
+    def __str__(self) -> str:
+        lengths = f"s{self.s_q}" if self.s_q == self.s_k else f"s{self.s_q}x{self.s_k}"
+        return f"b{self.b} h{self.h}/{self.h_k} {lengths} d{self.d}{' causal' if self.causal else ''}"
+
+    @property
+    def flop(self) -> float:
+        """Of both products; a causal mask counts as half."""
+        return 4.0 * self.b * self.h * self.s_q * self.s_k * self.d * (0.5 if self.causal else 1.0)
+
+    def kv_bytes(self, prec: str) -> float:
+        """Of K and V, which decoding reads once."""
+        return 2.0 * self.b * self.h_k * self.s_k * self.d * ELEMENT_BYTES[prec]
+
+    @property
+    def is_decode(self) -> bool:
+        """One query: limited by reading K and V."""
+        return self.s_q == 1
+
+
+def square(b: int, h: int, h_k: int, s: int, d: int, *, causal: bool = False) -> Shape:
+    """As many queries as keys."""
+    return Shape(b, h, h_k, s, s, d, causal)
+
+
+SUITES: dict[str, tuple[Shape, ...]] = {
+    "table": (
+        square(1, 8, 8, 1024, 128),
+        square(1, 8, 8, 1024, 128, causal=True),
+        square(2, 8, 8, 3328, 128),
+        square(2, 8, 8, 3328, 128, causal=True),
+        square(1, 16, 16, 4096, 64),
+        square(1, 16, 16, 4096, 64, causal=True),
+        square(1, 32, 8, 2048, 128, causal=True),
+        square(1, 8, 8, 2048, 256),
+        square(1, 8, 8, 2048, 256, causal=True),
+    ),
+    "short": (
+        square(4, 8, 8, 512, 32),
+        square(8, 12, 12, 128, 64),
+        square(1, 64, 64, 256, 64),
+        square(2, 40, 8, 512, 128, causal=True),
+    ),
+    "decode": (
+        Shape(8, 32, 8, 1, 4096, 128),
+        Shape(1, 32, 8, 1, 16384, 128),
+    ),
+    "scaling": tuple(square(1, 8, 8, 1 << n, 128) for n in range(7, 13)),
+}
+
+
+def peak_name(prec: str, probe: dict[str, float]) -> str:
+    """Which figure of the probe is the limit of products in a type: fp16 is computed in fp32."""
+    if prec == "bf16" and "dot_bf16" in probe:
+        return "dot_bf16"
+    return "fma_avx512" if "fma_avx512" in probe else "fma_avx2"
+
+
+@dataclass(frozen=True)
+class Figures:
+    """A rival's times for a shape, in the rounds of one run."""
+
+    shape: Shape
+    prec: str
+    milliseconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """Milliseconds."""
+        return statistics.median(self.milliseconds)
+
+    @property
+    def gflops(self) -> float:
+        """At the median."""
+        return self.shape.flop / self.median / 1e6
+
+    @property
+    def gbytes(self) -> float:
+        """K and V a second, at the median."""
+        return self.shape.kv_bytes(self.prec) / self.median / 1e6
+
+    def share(self, probe: dict[str, float]) -> float:
+        """Of the limit that the probe measured in the same run: of memory for decoding, else of products."""
+        if self.shape.is_decode:
+            return self.gbytes / probe["read"]
+        return self.gflops / probe[peak_name(self.prec, probe)]
+
+
+def median_probe(probes: list[dict[str, float]]) -> dict[str, float]:
+    """Figure by figure, the median of the rounds' probes."""
+    return {name: statistics.median(probe[name] for probe in probes) for name in probes[0]}
+
+
+def median_ratio(rival: tuple[float, ...], ours: tuple[float, ...]) -> float:
+    """How many times longer a rival takes: the median over rounds, each of which meets one clock."""
+    return statistics.median(theirs / mine for theirs, mine in zip(rival, ours, strict=True))
