@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """SOPP, and what of SOP1, SOPC and SOPK steers a wave: branches, calls, forks, modes, hardware registers.
 
-Expected values are from AMD's "Instinct MI300 Instruction Set Architecture" (CDNA3), chapter "Program Flow Control",
-sections "Hardware Registers", "STATUS", "MODE", and the instructions' descriptions.
+Expected values are from AMD's "Instinct MI300 Instruction Set Architecture" (CDNA3), chapter "Program Flow
+Control", sections "Hardware Registers", "STATUS" and "MODE", and the instructions' descriptions.
 """
 
 from __future__ import annotations
@@ -169,8 +169,8 @@ def test_gpr_index(bench: Bench) -> None:
         f"{fill}\ns_set_gpr_idx_on s8, gpr_idx(SRC0)\nv_mov_b32 v4, v20\ns_set_gpr_idx_off",
         f"{fill}\ns_set_gpr_idx_on s8, gpr_idx(DST)\nv_mov_b32 v20, 7\ns_set_gpr_idx_off\nv_mov_b32 v4, v23",
         f"{fill}\ns_set_gpr_idx_on s8, gpr_idx(SRC1)\nv_sub_u32 v4, v24, v20\ns_set_gpr_idx_off",
-        f"{fill}\ns_set_gpr_idx_on s8, gpr_idx(SRC0)\ns_set_gpr_idx_idx 5\nv_mov_b32 v4, v20\ns_set_gpr_idx_off",
-        f"{fill}\ns_set_gpr_idx_on s8, 0\ns_set_gpr_idx_mode gpr_idx(SRC0)\nv_mov_b32 v4, v20\ns_set_gpr_idx_off",
+        f"{fill}\ns_set_gpr_idx_on s8, 1\ns_set_gpr_idx_idx 5\nv_mov_b32 v4, v20\ns_set_gpr_idx_off",
+        f"{fill}\ns_set_gpr_idx_on s8, 0\ns_set_gpr_idx_mode 1\nv_mov_b32 v4, v20\ns_set_gpr_idx_off",
         f"{fill}\ns_mov_b32 m0, -1\ns_set_gpr_idx_on s8, gpr_idx(SRC0,DST)\ns_set_gpr_idx_off\nv_mov_b32 v4, m0",
         f"{fill}\ns_set_gpr_idx_on s8, 1\ns_getreg_b32 s9, hwreg(HW_REG_MODE, 27, 1)\n"
         "s_set_gpr_idx_off\nv_mov_b32 v4, s9",
