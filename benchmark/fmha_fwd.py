@@ -6,7 +6,7 @@ them; medians of the rounds count, and a ratio is the median of the rounds' rati
 each shape and rival to benchmark/results/fmha_fwd.jsonl, and prints a table. Needs a build with
 -DTESSERA_BUILD_BENCHMARKS=ON.
 
-Rivals run in processes of their own: in this Python, in the environments that benchmark/rivals.sh makes in the
+Rivals run in processes of their own: in this Python, in environments that benchmark/rivals.sh makes in the
 build directory, or in --env NAME=PYTHON.
 """
 
