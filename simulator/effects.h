@@ -46,12 +46,17 @@ enum { SIM_MAX_EFFECTS = 14 };
 struct sim_effects {
     uint8_t unit; // enum sim_unit
     uint8_t count;
-    bool to_lds; // a load that passes registers by
+    bool to_lds;                  // a load that passes registers by
+    uint8_t passes;               // of a matrix instruction
+    uint64_t first_of, second_of; // rules of hazards.c that the instruction may be the first or second one of
     struct sim_effect list[SIM_MAX_EFFECTS];
 };
 
 // Finds the effects of a decoded instruction.
 void tessera_sim_find_effects(const struct sim_code *code, struct sim_effects *effects);
+
+// The part of it that wait states are about (hazards.c).
+void tessera_sim_find_hazards(const struct sim_inst *inst, struct sim_effects *effects);
 
 // The first register of a range as `wave` runs the instruction, vectors as in wave->vgpr: M0 moves it where VGPR
 // indexing is on.

@@ -32,11 +32,18 @@ void tessera_sim_close_checks(struct sim_checks *checks) {
 void tessera_sim_start_checks(struct sim_wave *wave) {
     if (wave->index == 0) memset(wave->checks->group, 0, sizeof *wave->checks->group);
     tessera_sim_start_waits(wave);
+    memset(&wave->checks->hazards, 0, sizeof wave->checks->hazards);
     tessera_sim_start_shadow(wave);
 }
 
 void tessera_sim_execute_checked(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim_execute_shadow(wave, code);
+}
+
+static void issue(struct sim_wave *wave, const struct sim_code *code) {
+    tessera_sim_issue_hazards(wave, code);
+    if (wave->state == SIM_FAULTED) return;
+    if (tessera_sim_issue_waits(wave, code)) tessera_sim_execute_checked(wave, code);
 }
 
 void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until) {
@@ -45,7 +52,7 @@ void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until) {
         if (!code) return;
         wave->code = code;
         wave->next_pc = wave->pc + code->size;
-        if (sim_take(wave, code) && tessera_sim_issue_waits(wave, code)) tessera_sim_execute_checked(wave, code);
+        if (sim_take(wave, code)) issue(wave, code);
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;
         tessera_sim_land_some(wave);

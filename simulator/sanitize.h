@@ -73,6 +73,26 @@ void tessera_sim_land_some(struct sim_wave *wave);
 // Reports an access of LDS that a load to LDS in flight will write.
 void tessera_sim_check_lds_in_flight(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes);
 
+// ---- wait states (hazards.c)
+
+enum { SIM_MAX_ISSUED = 32 };
+
+struct sim_issued {
+    uint64_t time;
+    uintptr_t pc;
+    const struct sim_code *code;
+};
+
+// The last instructions that may be the first one of a rule.
+struct sim_hazards {
+    uint64_t time, matrix_time; // in wait states; of the last matrix instruction
+    uint32_t issued;
+    struct sim_issued list[SIM_MAX_ISSUED];
+};
+
+// Reports an instruction at its issue that comes too early after another.
+void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *code);
+
 // ----
 
 // Of a group.
@@ -84,6 +104,7 @@ struct sim_group_checks {
 struct sim_checks {
     struct sim_group_checks *group;
     struct sim_waits waits;
+    struct sim_hazards hazards;
     struct sim_shadow shadow;
     struct sim_shadow_memory *memory; // the group's
 };
