@@ -63,8 +63,9 @@ endfunction()
 
 # tessera_add_packs(PACKS OP LINE...): the packs of an operation, made of those lines of its list of sources that are for
 # GPUs. Appends "OP TARGET" to PACKS for each.
-function(tessera_add_packs packs op)
+function(tessera_add_packs packs_variable op)
     set(targets)
+    set(made)
     foreach(line ${ARGN})
         string(REPLACE "\t" ";" columns "${line}")
         list(GET columns 0 file)
@@ -95,13 +96,13 @@ function(tessera_add_packs packs op)
             DEPENDS ${objects_${target}} "${PROJECT_SOURCE_DIR}/codegen/pack.py"
             COMMENT "Pack ${op}_${target}"
             VERBATIM)
-        list(APPEND ${packs} "${op} ${target}")
+        list(APPEND made "${op} ${target}")
     endforeach()
-    set(${packs} "${${packs}}" PARENT_SCOPE)
+    set(${packs_variable} ${${packs_variable}} ${made} PARENT_SCOPE)
 endfunction()
 
-# tessera_place_packs(SOURCES PACK...): into the library, by sources that are appended to SOURCES, or beside it.
-function(tessera_place_packs sources)
+# tessera_place_packs(SOURCES PACK...): into the library, or beside it. Appends to SOURCES the list of those inside.
+function(tessera_place_packs sources_variable)
     set(pack_files)
     set(inclusions)
     set(entries)
@@ -111,19 +112,22 @@ function(tessera_place_packs sources)
         list(GET words 1 target)
         set(file "${PROJECT_BINARY_DIR}/packs/${op}_${target}.pack")
         list(APPEND pack_files "${file}")
-        string(APPEND inclusions "INCLUDE_PACK(tessera_pack_${op}_${target}, \"${file}\");\n")
-        string(APPEND entries
-            "    {\"${op}\", \"${target}\", tessera_pack_${op}_${target}_begin, tessera_pack_${op}_${target}_end},\n")
+        if(TESSERA_EMBED_PACKS)
+            set(symbol "tessera_pack_${op}_${target}")
+            string(APPEND inclusions "INCLUDE_PACK(${symbol}, \"${file}\");\n")
+            string(APPEND entries "    {\"${op}\", \"${target}\", ${symbol}_begin, ${symbol}_end},\n")
+        endif()
     endforeach()
+    set(source "${PROJECT_BINARY_DIR}/packs/packs.c")
+    configure_file("${PROJECT_SOURCE_DIR}/cmake/packs.c.in" "${source}" @ONLY)
     if(TESSERA_EMBED_PACKS)
-        set(source "${PROJECT_BINARY_DIR}/packs/packs.c")
-        configure_file("${PROJECT_SOURCE_DIR}/cmake/packs.c.in" "${source}" @ONLY)
         set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${pack_files}")
-        set(${sources} ${${sources}} "${source}" ${pack_files} PARENT_SCOPE) # the packs too: whoever has them makes them
+        set(${sources_variable} ${${sources_variable}} "${source}" ${pack_files} PARENT_SCOPE) # the packs too: whoever has them makes them
         return()
     endif()
+    set(${sources_variable} ${${sources_variable}} "${source}" PARENT_SCOPE)
     add_custom_target(tessera_packs ALL DEPENDS ${pack_files})
-    if(TESSERA_INSTALL)
+    if(TESSERA_INSTALL AND pack_files)
         install(FILES ${pack_files} DESTINATION "${CMAKE_INSTALL_LIBDIR}/tessera")
     endif()
 endfunction()

@@ -24,8 +24,8 @@ def configure(source: Path, build: Path, *options: str) -> subprocess.CompletedP
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def make(build: Path) -> subprocess.CompletedProcess[str]:
-    command = ["cmake", "--build", build, "--target", "tessera_packs"]
+def make(build: Path, target: str = "tessera_packs") -> subprocess.CompletedProcess[str]:
+    command = ["cmake", "--build", build, "--target", target]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -67,6 +67,24 @@ def test_packs_are_the_same_in_every_directory(tree: Path, tmp_path: Path) -> No
         f"tessera_k_{line.split()[0].replace('__', '_')}" for line in listed
     )
     assert all(content.startswith(b"\x7fELF") for _, _, content in entries)
+
+
+def test_packs_are_in_the_library_or_beside_it(tmp_path: Path) -> None:
+    ziglang()
+    libraries = []
+    for embed in ("ON", "OFF"):
+        build = tmp_path / embed
+        assert configure(ROOT, build, f"-DTESSERA_EMBED_PACKS={embed}").returncode == 0
+        made = make(build, "all")
+        assert made.returncode == 0, made.stdout + made.stderr
+        libraries.append((build / "libtessera.so").read_bytes())
+    assert pack_of(tmp_path / "ON") == pack_of(tmp_path / "OFF")
+    assert [pack_of(tmp_path / "OFF") in library for library in libraries] == [True, False]
+    assert all(b"fmha_fwd_d128_bf16__gfx942" in library for library in libraries)  # the table
+    prefix = tmp_path / "prefix"
+    subprocess.run(["cmake", "--install", build, "--prefix", prefix], capture_output=True, check=True)
+    (installed,) = prefix.rglob("*.pack")
+    assert installed.parent.name == "tessera" and installed.read_bytes() == pack_of(build)
 
 
 def test_a_changed_header_makes_them_anew(tree: Path, tmp_path: Path) -> None:
