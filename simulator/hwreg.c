@@ -113,12 +113,11 @@ static void get_register(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 static void set_register(struct sim_wave *wave, const struct sim_code *code) {
-    enum { SKIP_VECTOR = 1 << 28 };
     const unsigned which = (unsigned)code->inst.imm & 0xffff, id = which & 63;
     const uint32_t mask = field_mask(which) << first_bit(which);
     const uint32_t value = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]) << first_bit(which) & mask;
     if (id == TRAPSTS && value == 0) return; // clears exceptions, of which there are none
-    if (id == MODE && !(value & SKIP_VECTOR))
+    if (id == MODE)
         tessera_sim_set_mode(wave, (wave->mode & ~mask) | value);
     else
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "writing 0x%x to hardware register %u, %s",
