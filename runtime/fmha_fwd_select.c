@@ -221,8 +221,8 @@ static int add_misfits(const served_t *s, const struct request *r, struct tesser
                  {"hdim_v", r->one.hdim_v_max, s->hdim_v_min, s->hdim_v_max, s->hdim_v_multiple}};
     for (int i = 0; i < 2; i++) {
         if (hdim_fits(hdims[i].hdim, hdims[i].min, hdims[i].max, hdims[i].multiple)) continue;
-        tessera_text_add(out, "%s%s %d (serves %d to %d", count++ ? "; " : "", hdims[i].name, hdims[i].hdim,
-                         hdims[i].min, hdims[i].max);
+        tessera_text_add(out, "%s%s %d (serves %d", count++ ? "; " : "", hdims[i].name, hdims[i].hdim, hdims[i].min);
+        if (hdims[i].max > hdims[i].min) tessera_text_add(out, " to %d", hdims[i].max);
         if (hdims[i].multiple > 1) tessera_text_add(out, ", multiples of %d", hdims[i].multiple);
         tessera_text_add(out, ")");
     }
@@ -294,6 +294,21 @@ static int why_not(const instance_t *row, const struct request *r, char *text, s
     return misfits + (here ? 0 : 100);
 }
 
+static bool any_of_device(const tessera_fmha_fwd_table *table, const struct request *r) {
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (r->targets >> table->rows[i].target & 1) return true;
+    return false;
+}
+
+static tessera_status none_of_device(const struct request *r) {
+    char names[256] = "";
+    struct tessera_text out = {names, sizeof names, 0};
+    for (tessera_target target = 0; target < TESSERA_TARGET_COUNT; target++)
+        if (r->targets >> target & 1)
+            tessera_text_add(&out, "%s%s", out.used ? ", " : "", tessera_target_string(target));
+    return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "no instance serves this call: this build has none for %s", names);
+}
+
 static tessera_status no_instance(const tessera_fmha_fwd_table *table, const struct request *r) {
     const instance_t *nearest = NULL;
     int least = 0;
@@ -305,6 +320,7 @@ static tessera_status no_instance(const tessera_fmha_fwd_table *table, const str
         least = misfits;
     }
     if (!nearest) return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "no instance serves this call: this build has none");
+    if (!any_of_device(table, r)) return none_of_device(r);
     why_not(nearest, r, why, sizeof why);
     return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "no instance serves this call; nearest is %s, kept out by %s",
                         nearest->name, why);
