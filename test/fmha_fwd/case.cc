@@ -51,24 +51,28 @@ void expect_valid(const std::string &arguments) {
     EXPECT_EQ(result.rows_checked, result.rows);
 }
 
-std::vector<tessera_target> built_targets() {
+static std::vector<tessera_target> targets_of(bool gpu) {
     const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
     std::set<tessera_target> targets;
-    for (uint32_t i = 0; i < table->row_count; i++) targets.insert(table->rows[i].target);
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if ((table->rows[i].symbol != nullptr) == gpu) targets.insert(table->rows[i].target);
     return {targets.begin(), targets.end()};
 }
 
-static std::string device_of(tessera_target target) { return std::string("cpu:") + tessera_target_string(target); }
-
-std::vector<tessera_target> usable_targets() {
+static std::vector<tessera_target> that_open(const std::string &kind, const std::vector<tessera_target> &targets) {
     std::vector<tessera_target> usable;
-    for (tessera_target target : built_targets()) {
+    for (tessera_target target : targets) {
         tessera_device *device = nullptr;
-        if (tessera_device_open(device_of(target).c_str(), &device) == TESSERA_SUCCESS) usable.push_back(target);
+        if (tessera_device_open((kind + tessera_target_string(target)).c_str(), &device) == TESSERA_SUCCESS)
+            usable.push_back(target);
         tessera_device_close(device);
     }
     return usable;
 }
+
+std::vector<tessera_target> built_targets() { return targets_of(false); }
+
+std::vector<tessera_target> usable_targets() { return that_open("cpu:", built_targets()); }
 
 static bool serves(tessera_target target, const std::string &prec) {
     tessera_dtype dtype;
@@ -80,12 +84,22 @@ static bool serves(tessera_target target, const std::string &prec) {
     return false;
 }
 
-std::vector<std::string> kinds(const std::vector<std::string> &precs) {
+static std::vector<std::string> kinds_on(const std::string &kind, const std::vector<tessera_target> &targets,
+                                         const std::vector<std::string> &precs) {
     std::vector<std::string> all;
     for (const std::string &prec : precs)
-        for (tessera_target target : usable_targets())
-            if (serves(target, prec)) all.push_back("-prec=" + prec + " -device=" + device_of(target));
+        for (tessera_target target : targets)
+            if (serves(target, prec))
+                all.push_back("-prec=" + prec + " -device=" + kind + tessera_target_string(target));
     return all;
+}
+
+std::vector<std::string> kinds(const std::vector<std::string> &precs) {
+    return kinds_on("cpu:", usable_targets(), precs);
+}
+
+std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs) {
+    return kinds_on("sim:", that_open("sim:", targets_of(true)), precs);
 }
 
 bool test_all() {

@@ -34,12 +34,15 @@ void expect_valid(const std::string &arguments);
 // The line that reproduces a failure, for SCOPED_TRACE and messages.
 std::string command(const std::string &arguments);
 
-// Targets that this build has instances for, and those of them that this machine runs.
+// CPU targets that this build has instances for, and those of them that this machine runs.
 std::vector<tessera_target> built_targets();
 std::vector<tessera_target> usable_targets();
 
 // "-prec=P -device=cpu:T" for each of the dtypes and each usable target that serves it.
 std::vector<std::string> kinds(const std::vector<std::string> &precs);
+
+// "-prec=P -device=sim:ARCH" for each of the dtypes and each GPU target that serves it and can be simulated.
+std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs);
 
 // TESSERA_TEST_ALL is set to 1: run whole products instead of pairwise covers.
 bool test_all();

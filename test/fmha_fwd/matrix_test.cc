@@ -1,46 +1,18 @@
 // SPDX-License-Identifier: MIT
-// CK's test matrices of fmha_fwd and more of the kind, over every instance that this machine runs. An axis is a list of
-// arguments of the program; of an argument that occurs twice the later one counts. A suite runs a pairwise cover of its
-// axes, and with TESSERA_TEST_ALL=1 the whole product of CK's axes too, with the others taking turns.
+// CK's test matrices of fmha_fwd and more of the kind, over every CPU instance that this machine runs.
 #include <algorithm>
-#include <cctype>
 
 #include "case.h"
-#include "cover.h"
-#include "tessera/dispatch.h"
+#include "suite.h"
 
 namespace {
 
-using Axis = std::vector<std::string>;
-
-struct Suite {
-    const char *name;
-    std::vector<Axis> ck;   // CK's axes, or what takes their place
-    std::vector<Axis> more; // applied before them
-};
-
-const Axis perms{"-iperm=0 -operm=0", "-iperm=1 -operm=1"};
-const Axis modes{"-mode=0", "-mode=1"};
-const Axis lse{"-lse=0", "-lse=1"};
-const Axis inits{"-init=uf", "-init=nf", "-init=ni", "-init=ui", "-init=tf"};
 const Axis vlayouts{"-vlayout=r", "-vlayout=c"};
 const Axis hdims{"-d=32", "-d=64", "-d=96 -d_v=128", "-d=128", "-d=192 -d_v=128", "-d=192", "-d=256"};
-const Axis ratios{"-h=1", "-h=3 -h_k=1", "-h=4 -h_k=2", "-h=8 -h_k=1", "-h=12 -h_k=4", "-h=7"};
-
-// Lengths at the edges of every tile of the build: `tile` picks its rows or its keys.
-std::vector<int> edges(uint16_t tessera_fmha_fwd_tile::*tile) {
-    std::vector<int> lengths{1, 2, 17};
-    const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
-    for (uint32_t i = 0; i < table->row_count; i++)
-        for (int near : {-1, 0, 1}) lengths.push_back(table->rows[i].tile.*tile + near);
-    std::sort(lengths.begin(), lengths.end());
-    lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
-    return lengths;
-}
 
 Axis query_edges() {
     Axis axis{"-mode=1 -b=2 -s=0,0", "-mode=1 -b=3 -s=0,7,0"};
-    for (int n : edges(&tessera_fmha_fwd_tile::bm0)) {
+    for (int n : edges(false, &tessera_fmha_fwd_tile::bm0)) {
         const std::string length = std::to_string(n);
         axis.push_back("-mode=0 -b=1 -s=" + length);
         axis.push_back("-mode=1 -b=3 -s=5," + length + ",0");
@@ -50,7 +22,7 @@ Axis query_edges() {
 
 Axis key_edges() {
     Axis axis{"-s_k=0"};
-    for (int n : edges(&tessera_fmha_fwd_tile::bn0)) axis.push_back("-s_k=" + std::to_string(n));
+    for (int n : edges(false, &tessera_fmha_fwd_tile::bn0)) axis.push_back("-s_k=" + std::to_string(n));
     return axis;
 }
 
@@ -109,9 +81,7 @@ std::vector<Suite> suites() {
          {lse, {"-qscale=mx"}, {"-init=uf", "-init=nf", "-init=3"}}},
         {"Mask",
          {floats, modes,
-          {"-mask=0", "-mask=n", "-mask=1", "-mask=2", "-mask=t", "-mask=b", "-mask=t:-1,0", "-mask=b:-1,0", "-mask=t:3,5",
-           "-mask=b:10,11", "-mask=t:0,0", "-mask=b:0,0", "-mask=t:5,-1", "-mask=b:5,-1", "-mask=t:-1,-1", "-mask=xt:-1",
-           "-mask=xb:-1", "-mask=xt:4", "-mask=xb:16", "-mask=g:16,8", "-mask=g:1,64", "-mask=g:200,1", "-mask=t:1000,1000"},
+          masks,
           {"-s=1 -s_k=200", "-s=300 -s_k=40", "-s=129 -s_k=129", "-s=65 -s_k=400", "-s=200 -s_k=1", "-s=260 -s_k=257"}},
          {{"-bias=n", "-bias=e", "-bias=a"}, {"-b=2 -h=2 -init=nf"}, {"-d=32", "-d=72 -d_v=40"}}},
         {"Sink",
@@ -135,20 +105,13 @@ std::vector<Suite> suites() {
          {floats,
           {"-mode=1 -h=9", "-mode=1 -h=9 -h_k=3", "-mode=1 -h=9 -h_k=1"},
           {"-mask=0", "-mask=t", "-mask=b", "-mask=t:20,10"},
-          {"-b=1 -s=64 -s_qpad=64", "-b=1 -s=32 -s_qpad=64", "-b=2 -s=128,64 -s_k=128,64 -s_qpad=256,128",
-           "-b=2 -s=128,64 -s_k=128,64 -s_kpad=256,128", "-b=3 -s=1,64,100 -s_k=50,1,128 -s_qpad=64,64,128 -s_kpad=64,64,128",
-           "-b=4 -s=0,5,0,128 -s_k=64,0,0,128 -s_qpad=16,16,16,128 -s_kpad=64,16,1,128",
-           "-b=2 -s=1,1 -s_k=1,1 -s_qpad=128,128 -s_kpad=128,128", "-b=2 -s=255,256 -s_k=256,255 -s_qpad=256,256 -s_kpad=256,256",
-           "-b=1 -s=1 -s_k=256 -s_qpad=1 -s_kpad=257"}},
+          group_paddings},
          {perms, {"-lse=1 -init=nf"}, {"-d=64", "-d=72 -d_v=40"}, {"-cu_seqlen=0", "-cu_seqlen=1"}}},
         {"EffectiveLengths",
          {floats,
           {"-mode=0 -h=9", "-mode=0 -h=9 -h_k=3", "-mode=0 -h=9 -h_k=1"},
           {"-mask=0", "-mask=t", "-mask=b", "-mask=t:20,10"},
-          {"-b=1 -s=64 -q_eff_lens=32", "-b=1 -s=64 -kv_eff_lens=32", "-b=2 -s=128 -q_eff_lens=128,64 -kv_eff_lens=128,64",
-           "-b=3 -s=100 -s_k=200 -q_eff_lens=1,100,50 -kv_eff_lens=200,1,0", "-b=2 -s=256 -q_eff_lens=0,256",
-           "-b=2 -s=64 -s_k=256 -q_eff_lens=1,1 -kv_eff_lens=1,1", "-b=2 -s=64 -s_k=256 -q_eff_lens=0,0 -kv_eff_lens=0,0",
-           "-b=2 -s=129 -s_k=129 -q_eff_lens=128,127 -kv_eff_lens=127,128"}},
+          effective_lengths},
          {perms, vlayouts, {"-lse=1 -init=nf"}, {"-d=64", "-d=72 -d_v=40"}, {"-bias=n", "-bias=e", "-bias=a"}}},
         {"SkipShortQueries",
          {floats, ratios,
@@ -171,68 +134,10 @@ std::vector<Suite> suites() {
     // clang-format on
 }
 
-class Matrix : public testing::Test {
-  public:
-    explicit Matrix(std::string arguments) : arguments(std::move(arguments)) {}
-    void TestBody() override { expect_valid(arguments); }
-
-  private:
-    const std::string arguments;
-};
-
 class Absent : public testing::Test {
   public:
     void TestBody() override { GTEST_SKIP() << "this machine does not run it"; }
 };
-
-// Letters, digits and underscores, as GoogleTest's filters want names.
-std::string test_name(const std::string &arguments) {
-    std::string name;
-    for (char c : arguments) {
-        if (std::isalnum(static_cast<unsigned char>(c)))
-            name += c;
-        else if (c == '-' && (name.empty() || name.back() == ' '))
-            continue;
-        else
-            name += c == ' ' ? ' ' : '_';
-    }
-    std::replace(name.begin(), name.end(), ' ', '_');
-    return name;
-}
-
-std::string spell(const std::vector<Axis> &axes, const Combination &one) {
-    std::string arguments;
-    for (size_t axis = 0; axis < axes.size(); axis++)
-        arguments += (arguments.empty() ? "" : " ") + axes[axis][one[axis]];
-    return arguments;
-}
-
-std::vector<size_t> sizes_of(const std::vector<Axis> &axes) {
-    std::vector<size_t> sizes;
-    for (const Axis &axis : axes) sizes.push_back(axis.size());
-    return sizes;
-}
-
-std::vector<std::string> combinations(const Suite &suite) {
-    std::vector<Axis> axes = suite.more;
-    axes.insert(axes.end(), suite.ck.begin(), suite.ck.end());
-    std::vector<std::string> all;
-    for (const Combination &one : PairwiseCover(sizes_of(axes)).combinations()) all.push_back(spell(axes, one));
-    if (!test_all()) return all;
-    const auto turns = PairwiseCover(sizes_of(suite.more)).combinations();
-    size_t turn = 0;
-    for (const Combination &one : product(sizes_of(suite.ck)))
-        all.push_back(spell(suite.more, turns[turn++ % turns.size()]) + " " + spell(suite.ck, one));
-    std::sort(all.begin(), all.end());
-    all.erase(std::unique(all.begin(), all.end()), all.end());
-    return all;
-}
-
-void register_suite(const Suite &suite) {
-    for (const std::string &arguments : combinations(suite))
-        testing::RegisterTest(suite.name, test_name(arguments).c_str(), nullptr, nullptr, __FILE__, __LINE__,
-                              [=]() -> Matrix * { return new Matrix(arguments); });
-}
 
 void register_absent_targets() {
     const std::vector<tessera_target> usable = usable_targets();
