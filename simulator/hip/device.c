@@ -18,6 +18,7 @@ static _Thread_local int current;
 static hipError_t fault_error(tessera_sim_fault fault) {
     switch (fault) {
     case TESSERA_SIM_FAULT_OUT_OF_BOUNDS:
+    case TESSERA_SIM_FAULT_USE_AFTER_FREE:
     case TESSERA_SIM_FAULT_MISALIGNED:
     case TESSERA_SIM_FAULT_READ_ONLY:
         return hipErrorIllegalAddress;

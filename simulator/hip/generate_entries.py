@@ -71,12 +71,16 @@ def entries(symbols: list[Symbol]) -> str:
         "    return tessera_hip_result(hipErrorNotSupported);\n",
         "}\n\n",
     ]
-    lines += [f"HIP_API hipError_t {s.name}(void) {{ return refuse(__func__); }}\n" for s in symbols if not s.here]
+    lines += [
+        f"HIP_API hipError_t {s.name}(void) {{ return refuse(__func__); }}\n" for s in symbols if not s.here
+    ]
     lines.append("\n// Of whatever type: only their addresses are wanted.\n")
     lines += [f"extern hipError_t {s.name}();\n" for s in symbols if s.here]
     lines.append("\nconst struct hip_entry tessera_hip_entries[] = {\n")
     lines += [f'    {{"{name}", (void (*)(void)){name}}},\n' for name in names]
-    lines.append("};\n\nconst size_t tessera_hip_entry_count = sizeof tessera_hip_entries / sizeof *tessera_hip_entries;\n")
+    lines.append(
+        "};\n\nconst size_t tessera_hip_entry_count = sizeof tessera_hip_entries / sizeof *tessera_hip_entries;\n"
+    )
     return "".join(lines)
 
 

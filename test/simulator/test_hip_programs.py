@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: MIT
+"""HIP programs, compiled by hipcc and run unmodified on the stand-in for the HIP runtime."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parent / "hip_programs"
+PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.hip")) + ["two_files"]
+ARCH = "gfx90a"  # the newest one that Debian 12's hipcc knows
+FLAGS = ["-O0", "-O2"]
+ORDERS = ["backward", "alternate", "random:7"]
+
+
+@pytest.fixture(scope="session")
+def standin(library: Path) -> Path:
+    """The folder of the stand-in's libraries."""
+    folder = library.parent / "standin"
+    if not (folder / "libamdhip64.so.5").exists():
+        pytest.skip(f"needs {folder}/libamdhip64.so.5: build all")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def hipcc() -> str:
+    """The compiler."""
+    found = shutil.which(os.environ.get("HIPCC", "hipcc"))
+    if found is None:
+        pytest.skip("needs hipcc: apt-get install hipcc, or set HIPCC")
+    return found
+
+
+@pytest.fixture(scope="module", params=FLAGS)
+def flag(request: pytest.FixtureRequest) -> str:
+    """A level of optimization."""
+    return str(request.param)
+
+
+def build(hipcc: str, name: str, flag: str, folder: Path) -> Path:
+    """Compiles a program."""
+    sources = sorted((FOLDER / name).glob("*.hip")) or [FOLDER / f"{name}.hip"]
+    output = folder / name
+    command = [hipcc, f"--offload-arch={ARCH}", flag, "-w", *map(str, sources), "-o", str(output)]
+    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return output
+
+
+@pytest.fixture(scope="module", params=PROGRAMS)
+def program(
+    request: pytest.FixtureRequest, hipcc: str, flag: str, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """A compiled program."""
+    return build(hipcc, str(request.param), flag, tmp_path_factory.mktemp("hip"))
+
+
+def run(program: Path, standin: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    """The program's end, with the stand-in in the place of AMD's library."""
+    environment = {**os.environ, "LD_LIBRARY_PATH": str(standin), **settings}
+    return subprocess.run(
+        [program], check=False, capture_output=True, text=True, env=environment, timeout=120
+    )
+
+
+def expected_words(program: Path) -> list[str]:
+    """What the program makes the simulator say."""
+    if program.name != "fault":
+        return []
+    return [
+        "tessera_sim: device 0 (gfx90a): out of bounds: ",
+        "kernel _Z5writePii, workgroup 0,0,0, wave 0, lane 0",
+    ]
+
+
+def check(done: subprocess.CompletedProcess[str], words: list[str]) -> None:
+    """It was content, and the simulator said what it should and nothing else."""
+    assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
+    assert len(done.stderr.splitlines()) == (1 if words else 0), done.stderr
+    assert all(word in done.stderr for word in words), done.stderr
+
+
+def test_runs(program: Path, standin: Path) -> None:
+    """Each program checks its own results."""
+    check(run(program, standin), expected_words(program))
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_runs_in_any_order(program: Path, standin: Path, order: str) -> None:
+    """They have no races, so that the order of waves does not matter."""
+    check(run(program, standin, TESSERA_SIM_ORDER=order), expected_words(program))
+
+
+def test_is_clean_to_the_sanitizer(program: Path, standin: Path) -> None:
+    """Nothing is reported of a right program."""
+    check(run(program, standin, TESSERA_SIM_SANITIZE="1"), expected_words(program))
+
+
+def test_needs_code_for_the_device(hipcc: str, standin: Path, tmp_path: Path) -> None:
+    """A program for another architecture is told so."""
+    done = run(build(hipcc, "vector_add", "-O2", tmp_path), standin, TESSERA_SIM_DEVICES="gfx942")
+    assert done.returncode == 1
+    assert "hipErrorNoBinaryForGpu" in done.stdout
+    assert "no code for gfx942" in done.stderr
