@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""Writes, from symbols.txt, a linker version script for each libamdhip64 and the C file of refused entry points."""
+"""Writes, from symbols.txt, a version script for each libamdhip64 and the C file of refused entry points."""
 
 from __future__ import annotations
 
@@ -78,9 +78,8 @@ def entries(symbols: list[Symbol]) -> str:
     lines += [f"extern hipError_t {s.name}();\n" for s in symbols if s.here]
     lines.append("\nconst struct hip_entry tessera_hip_entries[] = {\n")
     lines += [f'    {{"{name}", (void (*)(void)){name}}},\n' for name in names]
-    lines.append(
-        "};\n\nconst size_t tessera_hip_entry_count = sizeof tessera_hip_entries / sizeof *tessera_hip_entries;\n"
-    )
+    count = "sizeof tessera_hip_entries / sizeof *tessera_hip_entries"
+    lines.append(f"}};\n\nconst size_t tessera_hip_entry_count = {count};\n")
     return "".join(lines)
 
 

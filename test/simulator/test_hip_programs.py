@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 FOLDER = Path(__file__).parent / "hip_programs"
-PROGRAMS = sorted(path.stem for path in FOLDER.glob("*.hip")) + ["two_files"]
+PROGRAMS = [*sorted(path.stem for path in FOLDER.glob("*.hip")), "two_files"]
 ARCH = "gfx90a"  # the newest one that Debian 12's hipcc knows
 FLAGS = ["-O0", "-O2"]
 ORDERS = ["backward", "alternate", "random:7"]
