@@ -375,7 +375,8 @@ def test_cache_arguments_at_their_defaults() -> None:
 
 @pytest.mark.parametrize("device", ["hip:0", "cuda:0", "sim:gfx942"])
 def test_device_errors(device: str) -> None:
-    done = run(*SMALL, f"-device={device}")
+    nowhere = {"TESSERA_HIP_LIBRARY": "/nonexistent/hip", "TESSERA_SIM_LIBRARY": "/nonexistent/sim"}
+    done = run(*SMALL, f"-device={device}", env=nowhere)
     assert done.returncode == 4
     assert device in done.stderr and done.stderr.count("\n") == 1
 

@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: MIT
+"""tile_example_fmha_fwd on simulated GPUs, by the simulator itself and as a HIP runtime."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+Done = subprocess.CompletedProcess[str]
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(
+    os.environ.get("TESSERA_BIN_DIR") or Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build")) / "bin"
+)
+PROGRAM = BIN / "tile_example_fmha_fwd"
+SMOKE = BIN / "tile_example_fmha_fwd_smoke"
+STANDIN = BIN.parent / "standin"
+SMALL = ["-b=1", "-h=2", "-s=70", "-d=64"]
+SIM = "-device=sim:gfx942"
+LINE = re.compile(r"^\[.*\].*, v:r.*, simulated in \d+\.\d\d s of this machine, valid:y\n$")
+
+
+def start(program: Path, *arguments: str, **variables: str) -> Done:
+    env = {**os.environ, **variables}
+    return subprocess.run(
+        [program, *arguments], check=False, capture_output=True, text=True, timeout=600, env=env
+    )
+
+
+def run(*arguments: str, **variables: str) -> Done:
+    return start(PROGRAM, *arguments, **variables)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _simulator() -> None:
+    if not PROGRAM.exists():
+        pytest.skip(f"{PROGRAM} is not built")
+    done = run(*SMALL, SIM, "-v=0")
+    if done.returncode == 4 and "the simulator is not there" in done.stderr:
+        pytest.skip("this build has no simulator")
+    if done.returncode == 2 and "has none for gfx942" in done.stderr:
+        pytest.skip("this build has no instances for gfx942")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["-prec=bf16"],
+        ["-d=128", "-lse=1"],
+        ["-s=1", "-s_k=300"],
+        ["-s=257", "-s_k=1"],
+        ["-s=40", "-s_k=0", "-lse=1"],
+        ["-s=200", "-h=6", "-h_k=2", "-mask=t"],
+        ["-s=130", "-s_k=190", "-mask=b", "-lse=1"],
+        ["-s=190", "-s_k=130", "-mask=b:20,7"],
+        ["-s=150", "-mask=t:33,-1", "-prec=bf16", "-d=128"],
+        ["-s=100", "-mask=g:30,-20", "-lse=1"],
+        ["-iperm=0", "-operm=0", "-b=2"],
+        ["-mode=1", "-b=3", "-s=5,130,0", "-s_k=40,7,9", "-lse=1"],
+        ["-mode=1", "-b=2", "-s=50,60", "-s_qpad=64,90", "-s_kpad=70,61", "-mask=b", "-lse=1", "-d=128"],
+        ["-b=2", "-s=140", "-q_eff_lens=139,3", "-kv_eff_lens=64,65", "-lse=1"],
+        ["-scale_s=-0.3", "-init=nf", "-lse=1"],
+        ["-scale_s=1e-44", "-init=nf"],
+    ],
+    ids=" ".join,
+)
+@pytest.mark.parametrize("sanitize", ["0", "1"])
+def test_valid(arguments: list[str], sanitize: str) -> None:
+    done = run(*SMALL, SIM, *arguments, TESSERA_SIM_SANITIZE=sanitize)
+    assert done.returncode == 0, done.stderr
+    assert LINE.match(done.stdout), done.stdout
+
+
+@pytest.mark.parametrize("order", ["forward", "backward", "alternate", "random:7"])
+def test_orders(order: str) -> None:
+    done = run("-b=1", "-h=1", "-s=300", "-d=128", "-mask=t", SIM, TESSERA_SIM_ORDER=order)
+    assert done.returncode == 0, done.stderr
+
+
+def test_runs_once_unless_told(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    for arguments, runs in (([], 1), (["-repeat=3"], 3)):
+        done = run(*SMALL, SIM, "-json=1", f"-jsonfile={path}", *arguments)
+        assert done.returncode == 0, done.stderr
+        result = json.loads(path.read_text())
+        assert result["runs"] == runs
+        assert result["device"] == "sim:gfx942"
+        assert result["kernel"].startswith("fmha_fwd_d64_fp16__gfx942_")
+        assert result["simulation"]["host_seconds"] > 0
+        assert "perf" not in result  # a simulation says nothing of a GPU's speed
+
+
+def test_features_are_read_over() -> None:
+    assert run(*SMALL, "-device=sim:gfx942:sramecc+:xnack-").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["-d=96"], 2, "hdim_q 96 (serves "),
+        (["-bias=a"], 2, "bias_type alibi (serves no)"),
+        (["-prec=fp32"], 2, "data_type fp32 (serves "),
+        (["-vlayout=c"], 2, "is_v_rowmajor 0 (serves 1)"),
+        (["-device=sim:gfx90a"], 2, "this build has none for gfx90a"),
+        (["-device=sim:gfx906"], 4, "sim:gfx906 is of architecture gfx906: gfx90a, gfx942 or gfx950"),
+        (["-device=sim:"], 4, "gfx90a, gfx942 or gfx950"),
+    ],
+)
+def test_refused(arguments: list[str], code: int, says: str) -> None:
+    done = run(*SMALL, SIM, *arguments)
+    assert done.returncode == code
+    assert says in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_device_that_is_not_shown() -> None:
+    done = run(*SMALL, SIM, TESSERA_SIM_DEVICES="gfx90a,gfx950")
+    assert done.returncode == 4
+    assert "none of the 2 devices" in done.stderr
+
+
+def test_smoke_counts_what_is_not_served() -> None:
+    some = "-filter=*-prec=fp16*-mode=0*-bias=[ne]*-p_drop=0.0*-lse=1*-iperm=1*"
+    done = start(SMOKE, some, "-count=27", f"-extra={SIM}")
+    assert done.returncode == 0, done.stdout
+    assert re.fullmatch(r"\d+ passed, 0 failed, \d+ not served\n", done.stdout)
+    assert int(done.stdout.split()[0]) > 0
+    none = start(SMOKE, "-filter=*-prec=fp16*-bias=a*", "-count=3", f"-extra={SIM}")
+    assert none.returncode == 2 and none.stdout == "0 passed, 0 failed, 3 not served\n"
+
+
+# --- the same code through libamdhip64, which the stand-in takes the place of -------------------------------
+
+
+@pytest.mark.parametrize("major", [5, 6, 7])
+def test_hip(major: int) -> None:
+    library = STANDIN / f"libamdhip64.so.{major}"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    done = run(*SMALL, "-device=hip:1", "-repeat=1", "-kname=1", TESSERA_HIP_LIBRARY=str(library))
+    assert done.returncode == 0, done.stderr
+    assert "fmha_fwd_d64_fp16__gfx942_" in done.stdout and ", valid:y\n" in done.stdout
+    done = run(*SMALL, "-device=hip:7", TESSERA_HIP_LIBRARY=str(library))
+    assert done.returncode == 4
+    assert f"hip:7: {library} shows 3 devices" in done.stderr
+
+
+@pytest.mark.parametrize(("devices", "device"), [("gfx90a,gfx942", "hip:1"), ("gfx90a", "cpu")])
+def test_auto_is_the_first_gpu_that_has_instances(tmp_path: Path, devices: str, device: str) -> None:
+    library, path = STANDIN / "libamdhip64.so.6", tmp_path / "result.json"
+    if not library.exists():
+        pytest.skip(f"{library} is not built")
+    variables = {"TESSERA_HIP_LIBRARY": str(library), "TESSERA_SIM_DEVICES": devices}
+    done = run(*SMALL, "-repeat=1", "-json=1", f"-jsonfile={path}", **variables)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(path.read_text())["device"] == device
+    assert done.stderr == ""
