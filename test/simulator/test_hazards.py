@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: MIT
+"""Wait states: one too few is reported at its place, enough are not.
+
+Counts are those of AMD's ISA documents of "Instinct MI200", "Instinct MI300" and "CDNA4", section "Manually Inserted Wait
+States", and of LLVM's GCNHazardRecognizer.cpp.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import toolchain
+from sim import ARCHS, Report, Sim, SimError, pack
+
+if toolchain.ZIGLANG is None:
+    pytest.skip("needs PyPI's ziglang", allow_module_level=True)
+
+# s[2:3], v10, v11: the buffer; v12: 4 * lane; v14: 16 * lane.
+BEFORE = """
+    s_load_dwordx2 s[2:3], s[0:1], 0x0
+    s_waitcnt lgkmcnt(0)
+    s_mov_b32 s5, s3
+    v_mov_b32 v10, s2
+    v_mov_b32 v11, s3
+    v_lshlrev_b32 v12, 2, v0
+    v_lshlrev_b32 v13, 3, v0
+    v_lshlrev_b32 v14, 4, v0
+    v_mov_b32 v24, 0
+    v_mov_b32 v25, 0
+    v_mov_b32 v26, 0
+    v_mov_b32 v27, 0
+    v_mov_b32 v44, 0
+    v_mov_b32 v45, 0
+    s_nop 7
+"""
+AFTER = "s_waitcnt vmcnt(0) lgkmcnt(0)\n s_endpgm"
+
+EXEC = "v_cmpx_eq_u32 vcc, v12, v12"
+PART = "dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_0 src1_sel:WORD_0"
+MFMA_32 = "v_mfma_f32_32x32x8f16 v[40:55], v[30:31], v[32:33], v[64:79]"
+MFMA_4 = "v_mfma_f32_4x4x4f16 v[40:43], v[30:31], v[32:33], v[64:67]"
+SGEMM_32 = "v_mfma_f32_32x32x2f32 v[40:55], v30, v32, v[64:79]"
+DGEMM_16 = "v_mfma_f64_16x16x4f64 v[40:47], v[30:31], v[32:33], v[64:71]"
+DGEMM_4 = "v_mfma_f64_4x4x4f64 v[40:41], v[30:31], v[32:33], v[64:65]"
+SPARSE = "v_smfmac_f32_16x16x32_f16 v[40:43], v[30:31], v[32:35], v36"
+FP8 = "v_mfma_f32_16x16x128_f8f6f4 v[40:43], v[16:23], v[24:31], v[64:67]"
+FP4 = "v_mfma_f32_16x16x128_f8f6f4 v[40:43], v[16:19], v[24:27], v[64:67] cbsz:4 blgp:4"
+READ, WRITE = "v_mov_b32 v20, v41", "v_mov_b32 v41, v12"
+STORE, TO_LDS = "global_store_dword v12, v44, s[2:3]", "ds_write_b32 v12, v44"
+READ_64 = "v_add_f64 v[20:21], v[40:41], v[40:41]"
+
+# A name, two instructions, and the wait states between them on gfx90a, gfx942 and gfx950; None: not there.
+PAIRS: list[tuple[str, str, str, tuple[int | None, int | None, int | None]]] = [
+    ("sgpr_memory", "v_readfirstlane_b32 s4, v10", "global_load_dword v20, v12, s[4:5]", (5, 5, 5)),
+    ("dpp", "v_mov_b32 v20, v12", "v_mov_b32_dpp v21, v20 row_shr:1", (2, 2, 2)),
+    ("exec_dpp", EXEC, "v_mov_b32_dpp v21, v13 row_shr:1", (5, 5, 5)),
+    ("div_fmas", "v_cmp_eq_u32 vcc, v12, v13", "v_div_fmas_f32 v20, v12, v12, v12", (4, 4, 4)),
+    ("vccz", "v_cmp_eq_u32 vcc, v12, v13", "v_mov_b32 v20, src_vccz", (5, 5, 5)),
+    ("lane_select", "v_readfirstlane_b32 s6, v13", "v_readlane_b32 s7, v12, s6", (4, 4, 4)),
+    ("sgpr_valu", "v_cmp_eq_u32 s[6:7], v12, v13", "v_cndmask_b32 v20, v12, v13, s[6:7]", (0, 2, 2)),
+    ("vcc_valu", "v_cmp_eq_u32 vcc, v12, v13", "v_cndmask_b32 v20, v12, v13, vcc", (0, 2, 2)),
+    ("read_lane", "v_mov_b32 v20, v12", "v_readfirstlane_b32 s6, v20", (0, 1, 1)),
+    ("exec_read_lane", EXEC, "v_readlane_b32 s7, v12, 3", (0, 4, 4)),
+    ("trans", "v_exp_f32 v20, v12", "v_add_f32 v21, v20, v20", (0, 1, 1)),
+    ("trans_trans", "v_exp_f32 v20, v12", "v_log_f32 v21, v20", (0, 0, 0)),
+    ("part", f"v_add_u16_sdwa v20, v12, v13 {PART}", "v_mov_b32 v21, v20", (0, 1, 1)),
+    ("wide_store", "global_store_dwordx4 v14, v[24:27], s[2:3]", "v_mov_b32 v26, v12", (1, 2, 2)),
+    ("narrow_store", "global_store_dwordx2 v14, v[24:25], s[2:3]", "v_mov_b32 v25, v12", (0, 0, 0)),
+    ("m0", "s_mov_b32 m0, 0", "ds_write_addtid_b32 v12", (1, 1, 1)),
+    ("setreg", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 15", "s_getreg_b32 s6, hwreg(HW_REG_MODE)", (2, 2, 2)),
+    ("dot_read", "v_dot2_f32_f16 v20, v12, v13, v13", "v_add_f32 v21, v20, v13", (3, 3, 3)),
+    ("dot_write", "v_dot2_f32_f16 v20, v12, v13, v13", "v_mov_b32 v20, v13", (3, 3, 3)),
+    ("dot_sum", "v_dot2_f32_f16 v20, v12, v13, v13", "v_dot2_f32_f16 v21, v12, v13, v20", (0, 0, 0)),
+    ("permlane", "v_mov_b32 v20, v12", "v_permlane32_swap_b32 v20, v21", (None, None, 2)),
+    ("exec_mfma", EXEC, MFMA_4, (4, 4, 4)),
+    ("valu_mfma", "v_mov_b32 v30, v12", MFMA_4, (2, 2, 2)),
+    ("valu_mfma_c", "v_mov_b32 v66, v12", MFMA_4, (2, 2, 2)),
+    ("mfma_valu", MFMA_32, READ, (19, 11, 12)),
+    ("mfma_store", MFMA_32, STORE, (19, 11, 12)),
+    ("mfma_lds", MFMA_32, TO_LDS, (19, 11, 12)),
+    ("mfma_overwritten", MFMA_32, WRITE, (19, 11, 12)),
+    ("mfma_loaded", MFMA_32, "global_load_dword v41, v12, s[2:3]", (19, 11, 12)),
+    ("mfma_c_overwritten", MFMA_32, "v_mov_b32 v70, v12", (15, 7, 7)),
+    ("mfma_c", MFMA_32, "v_mfma_f32_32x32x8f16 v[42:57], v[30:31], v[32:33], v[42:57]", (16, 9, 10)),
+    ("mfma_same_c", MFMA_32, "v_mfma_f32_32x32x8f16 v[40:55], v[30:31], v[32:33], v[40:55]", (0, 0, 0)),
+    ("mfma_a", MFMA_32, "v_mfma_f32_4x4x4f16 v[20:23], v[42:43], v[32:33], v[64:67]", (19, 11, 12)),
+    ("mfma_dgemm_c", MFMA_32, "v_mfma_f64_4x4x4f64 v[20:21], v[30:31], v[32:33], v[42:43]", (17, 9, 10)),
+    ("mfma4_valu", MFMA_4, READ, (5, 5, 5)),
+    ("mfma4_same_c", MFMA_4, "v_mfma_f32_4x4x4f16 v[40:43], v[30:31], v[32:33], v[40:43]", (0, 2, 2)),
+    ("mfma4_c", MFMA_4, "v_mfma_f32_4x4x4f16 v[20:23], v[30:31], v[32:33], v[42:45]", (2, 3, 4)),
+    ("mfma4_c_overwritten", MFMA_4, "v_mov_b32 v65, v12", (1, 1, 1)),
+    ("sgemm_valu", SGEMM_32, READ, (19, 18, 18)),
+    ("sgemm_overwritten", SGEMM_32, WRITE, (19, 18, 18)),
+    ("sgemm_c", SGEMM_32, "v_mfma_f32_32x32x2f32 v[42:57], v30, v32, v[42:57]", (16, 16, 16)),
+    ("sgemm_mfma_c", SGEMM_32, "v_mfma_f32_32x32x8f16 v[42:57], v[30:31], v[32:33], v[42:57]", (16, 0, 0)),
+    ("sgemm_a", SGEMM_32, "v_mfma_f32_32x32x2f32 v[64:79], v41, v32, v[64:79]", (19, 18, 18)),
+    ("dgemm_valu", DGEMM_16, READ_64, (11, 11, 19)),
+    ("dgemm_store", DGEMM_16, STORE, (18, 18, 18)),
+    ("dgemm_overwritten", DGEMM_16, WRITE, (11, 11, 19)),
+    ("dgemm_c", DGEMM_16, "v_mfma_f64_16x16x4f64 v[42:49], v[30:31], v[32:33], v[42:49]", (9, 9, 17)),
+    ("dgemm_a", DGEMM_16, "v_mfma_f64_16x16x4f64 v[64:71], v[42:43], v[32:33], v[64:71]", (11, 11, 19)),
+    ("dgemm_fma", DGEMM_16, "v_fma_f64 v[20:21], v[10:11], v[10:11], v[10:11]", (2, 2, 2)),
+    ("dgemm4_valu", DGEMM_4, READ_64, (6, 6, 6)),
+    ("dgemm4_store", DGEMM_4, "global_store_dword v12, v40, s[2:3]", (9, 9, 9)),
+    ("dgemm4_same_c", DGEMM_4, "v_mfma_f64_4x4x4f64 v[40:41], v[30:31], v[32:33], v[40:41]", (4, 4, 4)),
+    ("dgemm4_b", DGEMM_4, "v_mfma_f64_4x4x4f64 v[20:21], v[30:31], v[40:41], v[64:65]", (6, 6, 6)),
+    ("sparse_valu", SPARSE, READ, (None, 7, 8)),
+    ("sparse_index", "v_mov_b32 v36, v12", SPARSE, (None, 2, 2)),
+    ("sparse_same_c", SPARSE, SPARSE, (None, 0, 0)),
+    ("fp8_valu", FP8, READ, (None, None, 12)),
+    ("fp4_valu", FP4, READ, (None, None, 8)),
+]
+
+
+def nops(states: int) -> str:
+    return "\n".join(f"s_nop {min(8, states - at) - 1}" for at in range(0, states, 8))
+
+
+def run(text: str, arch: str, library: Path, folder: Path) -> Report | None:
+    """The report of a sanitized launch of one wave."""
+    image = toolchain.assemble(text, arch, folder / "kernel.co", vgprs=128, accum_offset=128, lds=4096)
+    with Sim(library, arch, sanitize=True) as sim:
+        try:
+            sim.launch(sim.load(image), "kernel", (64, 1, 1), (64, 1, 1), pack(sim.upload(bytes(4096)), layout="P"))
+        except SimError:
+            return sim.reports[0]
+    return None
+
+
+CASES = [
+    pytest.param(arch, first, second, states[ARCHS.index(arch)], id=f"{arch}-{name}")
+    for name, first, second, states in PAIRS
+    for arch in ARCHS
+    if states[ARCHS.index(arch)] is not None
+]
+
+
+@pytest.mark.parametrize(("arch", "first", "second", "states"), CASES)
+def test_wait_states(arch: str, first: str, second: str, states: int, library: Path, tmp_path: Path) -> None:
+    enough = run("\n".join([BEFORE, first, nops(states), second, AFTER]), arch, library, tmp_path)
+    assert enough is None or enough.fault != "missing wait states", enough
+    if states == 0:
+        return
+    short = run("\n".join([BEFORE, first, nops(states - 1), second, AFTER]), arch, library, tmp_path)
+    assert short is not None
+    assert short.fault == "missing wait states"
+    assert f"{states - 1} of {states} since" in short.text
+    assert short.instruction.split()[0].startswith(second.split()[0][:12])
+    assert short.wave == 0
+
+
+def test_place(library: Path, tmp_path: Path) -> None:
+    body = "s_nop 0\n v_mov_b32 v20, v0\n s_nop 0\n v_mov_b32_dpp v21, v20 row_shr:1\n s_endpgm"
+    report = run(body, "gfx942", library, tmp_path)
+    assert report is not None
+    assert report.pc == 12
+    assert "1 of 2 since +0x4: v_mov_b32_e32 v20, v0" in report.text
+    assert report.kernel == report.function == "kernel"
