@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: MIT
 """Floating-point instructions of the vector ALU, against what AMD's documents say of them.
 
-The documents are "AMD Instinct MI200", "AMD Instinct MI300" and "CDNA4 Instruction Set Architecture": chapter
-"Instructions", the pseudocode of sections VOP1, VOP2, VOP3 and VOP3P, and of chapter "Program Organization" the table of
-the MODE register. Sums and products are worked out in fractions and rounded once.
+The documents are "AMD Instinct MI200", "AMD Instinct MI300" and "CDNA4 Instruction Set Architecture":
+chapter "Instructions", the pseudocode of sections VOP1, VOP2, VOP3 and VOP3P, and of chapter "Program
+Organization" the table of the MODE register. Sums and products are worked out in fractions and rounded
+once.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 from collections.abc import Callable, Sequence
@@ -54,7 +56,7 @@ def mode_of(width: int, rounding: str, keep_in: bool, keep_out: bool) -> int:
 
 
 def edges(fmt: Format) -> list[int]:
-    """Zero, the least and the largest denormal and normal, 1 and its neighbours, infinity, NaNs; both signs."""
+    """Zero, the least and largest denormal and normal, 1 and its neighbours, infinity, NaNs; both signs."""
     one = fmt.bias << fmt.mantissas
     quiet = fmt.infinity | 1 << (fmt.mantissas - 1)
     positive = [
@@ -138,9 +140,13 @@ class Machine:
         return self.fma(a, b, None, product_only=True)
 
 
-def arithmetic(t: Batch, width: int, machine: Machine, mode: int, *, count: int = 64) -> None:
-    """The instructions of one width, under one MODE."""
-    fmt, bits = FORMATS[width], dict.fromkeys("abcd", max(width, 32))
+@functools.cache  # the same on all architectures
+def arithmetic(
+    width: int, rounding: str, keep_in: bool, keep_out: bool, saturate: bool
+) -> list[tuple[str, dict[str, list[int]], list[int]]]:
+    """Texts, inputs and results of the instructions of one width, under one MODE."""
+    machine, fmt, found = Machine(width, rounding, keep_in, keep_out), FORMATS[width], []
+    machine.saturate = saturate
     functions: dict[str, Callable[..., int]] = {
         f"v_add_f{width} {{d}}, {{a}}, {{b}}": machine.add,
         f"v_mul_f{width} {{d}}, {{a}}, {{b}}": machine.mul,
@@ -149,15 +155,24 @@ def arithmetic(t: Batch, width: int, machine: Machine, mode: int, *, count: int 
     if width != 64:
         functions[f"v_sub_f{width} {{d}}, {{a}}, {{b}}"] = machine.sub
         functions[f"v_subrev_f{width} {{d}}, {{a}}, {{b}}"] = lambda a, b: machine.sub(b, a)
+    if width != 16:
+        functions[f"v_fmac_f{width} {{d}}, {{a}}, {{b}}"] = machine.fma
     for text, function in functions.items():
-        names = [name for name in "abc" if f"{{{name}}}" in text]
-        columns = {name: operands(f"{text} {mode} {name}", fmt, count) for name in names}
+        names = [name for name in "abc" if f"{{{name}}}" in text] + (["d"] if "fmac" in text else [])
+        columns = {
+            name: operands(f"{text} {rounding} {keep_in} {keep_out} {name}", fmt, 64) for name in names
+        }
         results = [function(*row) for row in zip(*columns.values(), strict=True)]
-        t.add(text, results, bits=bits, mode=mode, **columns, **({"d": [0]} if width == 16 else {}))
-    fmac = {"v_fmac_f32": 32, "v_fmac_f64": 64}
-    for name in (name for name, of in fmac.items() if of == width):
-        a, b, d = (operands(f"{name} {mode} {k}", fmt, count) for k in "abd")
-        t.add(name + " {d}, {a}, {b}", list(map(machine.fma, a, b, d)), bits=bits, mode=mode, a=a, b=b, d=d)
+        found.append((text, columns if width != 16 else columns | {"d": [0]}, results))
+    return found
+
+
+def add_arithmetic(
+    t: Batch, width: int, rounding: str, *, keep_in: bool, keep_out: bool, saturate: bool
+) -> None:
+    mode = mode_of(width, rounding, keep_in, keep_out) | (FP16_OVFL if saturate else 0)
+    for text, columns, results in arithmetic(width, rounding, keep_in, keep_out, saturate):
+        t.add(text, results, bits=dict.fromkeys("abcd", max(width, 32)), mode=mode, **columns)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -167,19 +182,16 @@ def test_sums_and_products(arch: str, library: Path, tmp_path: Path) -> None:
     for width in (16, 32, 64):
         for rounding in ROUNDINGS:
             for keep_in, keep_out in ((True, True), (False, False), (True, False), (False, True)):
-                machine = Machine(width, rounding, keep_in, keep_out)
-                arithmetic(t, width, machine, mode_of(width, rounding, keep_in, keep_out))
+                add_arithmetic(t, width, rounding, keep_in=keep_in, keep_out=keep_out, saturate=False)
     t.run(library, tmp_path)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_halves_stay_finite(arch: str, library: Path, tmp_path: Path) -> None:
-    """MODE.FP16_OVFL: "overflow of F16 VALU ops is clamped to +-MAX_F16, while preserving true INF values"."""
+    """MODE.FP16_OVFL: results of halves that overflow are clamped to +-MAX; true infinities stay."""
     t = Batch(arch)
     for rounding in ROUNDINGS:
-        machine = Machine(16, rounding)
-        machine.saturate = True
-        arithmetic(t, 16, machine, mode_of(16, rounding, True, True) | FP16_OVFL)
+        add_arithmetic(t, 16, rounding, keep_in=True, keep_out=True, saturate=True)
     inf, most = F16.infinity, F16.largest
     rows = [
         (most, most, most),
@@ -216,7 +228,7 @@ def test_packed(arch: str, library: Path, tmp_path: Path) -> None:
     pairs: dict[str, Callable[..., int]] = {
         "v_pk_add_f16 {d}, {a}, {b}": lambda x, y, _: m.add(x, y),
         "v_pk_mul_f16 {d}, {a}, {b}": lambda x, y, _: m.mul(x, y),
-        "v_pk_fma_f16 {d}, {a}, {b}, {c}": lambda x, y, z: m.fma(x, y, z),
+        "v_pk_fma_f16 {d}, {a}, {b}, {c}": m.fma,
         "v_pk_add_f16 {d}, {a}, {b} neg_lo:[0,1] neg_hi:[0,1]": lambda x, y, _: m.sub(x, y),
         "v_pk_min_f16 {d}, {a}, {b}": lambda x, y, _: least(F16, x, y),
         "v_pk_max_f16 {d}, {a}, {b}": lambda x, y, _: most(F16, x, y),
@@ -357,14 +369,16 @@ def test_parts_of_numbers(arch: str, width: int, library: Path, tmp_path: Path) 
     for name in ("trunc", "ceil", "floor", "rndne"):
         t.add(f"v_{name}_f{width} {{d}}, {{a}}", [whole(fmt, name, v) for v in a], bits=bits, a=a)
     nan = NANS[width]
-    # V_FRACT: "S0 + -floor(S0)". Of small negative numbers that rounds to 1; the greatest number below 1 is what
-    # LLVM's AMDGPUCodeGenPrepare.cpp (matchFractPat) takes the instruction for, and what it gives here.
+    # V_FRACT: "S0 + -floor(S0)". Of small negative numbers that rounds to 1; the greatest number below is
+    # what LLVM's AMDGPUCodeGenPrepare.cpp (matchFractPat) takes the instruction for, and what it gives
+    # here.
     fractions = []
     for v in a:
         special = fmt.is_nan(v) or v % fmt.sign == fmt.infinity
         fractions.append(nan if special else min(fmt.round(fmt.value(v) - math.floor(fmt.value(v))), one - 1))
     t.add(f"v_fract_f{width} {{d}}, {{a}}", fractions, bits=bits, a=a)
-    # V_FREXP_MANT, V_FREXP_EXP: value = mantissa * 2^exponent, mantissa in [0.5, 1); infinity and NaN: itself, and 0.
+    # V_FREXP_MANT, V_FREXP_EXP: value = mantissa * 2^exponent, mantissa in [0.5, 1); of infinity itself,
+    # and 0.
     numbers = [v for v in a if not fmt.is_nan(v)]
     mantissas, exponents = [], []
     for v in numbers:
@@ -445,7 +459,7 @@ def test_transcendental(arch: str, library: Path, tmp_path: Path) -> None:
                 scale = rng.uniform(-1, 1) if name in ("exp", "sin", "cos") else 2.0 ** rng.uniform(-14, 14)
                 x = scale * (14 if width == 16 else 120) if name == "exp" else scale
                 x = -x if name == "rcp" and rng.random() < 0.5 else x
-                column.append(fmt.round(Fraction(min(max(x, max(low, -top)), min(high, top)))))
+                column.append(fmt.round(Fraction(min(max(x, low, -top), high, top))))
 
             for start in (0, 64):
                 inputs = [float_of(v, width) for v in column[start : start + 64]]
@@ -564,9 +578,10 @@ def scale32(rows: Sequence[tuple[float, float, float, float]]) -> list[tuple[int
 def test_division(arch: str, library: Path, tmp_path: Path) -> None:
     """V_DIV_SCALE, V_DIV_FMAS, V_DIV_FIXUP, of the documents' VOP3 section.
 
-    Where they are at odds with what a division needs: V_DIV_FMAS is said to multiply by 2^32 (2^64), but V_DIV_SCALE
-    scales by 2^64 (2^128), and only its inverse (up where the addend is large, down where it is small, as the RDNA
-    documents have it) gives quotients; and of f32 "1.0 / S1" would never be a denormal as the double it is written as.
+    Where they are at odds with what a division needs: V_DIV_FMAS is said to multiply by 2^32 (2^64), but
+    V_DIV_SCALE scales by 2^64 (2^128), and only its inverse (up where the addend is large, down where it is
+    small, as the RDNA documents have it) gives quotients; and of f32 "1.0 / S1" would never be a denormal
+    as the double that it is written as.
     """
     t, inf, nan = Batch(arch), math.inf, math.nan
     text = "v_div_scale_f32 {d}, {s}, {a}, {b}, {c}"
@@ -676,7 +691,8 @@ def test_other_forms(arch: str, library: Path, tmp_path: Path) -> None:
         "ma": axes,
     }.items():
         t.add(f"v_cube{name}_f32 {{d}}, {{a}}, {{b}}, {{c}}", [f32(v) for v in results], **columns)
-    # V_MAD_MIX of the documents, v_fma_mix to LLVM: each source a float, or the half that op_sel picks; the result a float, or a half of the register.
+    # V_MAD_MIX of the documents, v_fma_mix to LLVM: each source a float, or the half that op_sel picks;
+    # the result a float, or a half of the register.
     halves, single = f16(1.5) | f16(-2.0) << 16, f32(10.0)
     t.table(
         "v_fma_mix_f32 {d}, {a}, {b}, {c} op_sel:[0,1,0] op_sel_hi:[1,1,0]",

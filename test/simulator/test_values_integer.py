@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Integer and bit instructions of the vector ALU, against what AMD's documents say of them.
 
-Expected numbers are from the pseudocode of "AMD Instinct MI300 Instruction Set Architecture" and "CDNA4 Instruction Set
-Architecture", chapter "Instructions", sections VOP1, VOP2, VOP3 and VOP3P, worked out by hand or in Python's integers.
-Clamping is that of section "Output Modifiers": integers go to the nearest that their type has.
+Expected numbers are from the pseudocode of "AMD Instinct MI300 Instruction Set Architecture" and "CDNA4
+Instruction Set Architecture", chapter "Instructions", sections VOP1, VOP2, VOP3 and VOP3P, worked out by
+hand or in Python's integers. Clamping is that of section "Output Modifiers": integers go to the nearest
+that their type has.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def sweep(
     width: int = 32,
     old: bool = False,
 ) -> None:
-    """64 tuples of numbers through an instruction and a function of Python's integers; of d's old value too if `old`."""
+    """64 tuples of numbers through an instruction and a function; `old`: d's old value is one of them."""
     names = [name for name in "abc" if f"{{{name}}}" in text]
     columns = {name: numbers(f"{text} {name}", 64, (bits or {}).get(name, width)) for name in names}
     if old:
@@ -242,7 +243,7 @@ def test_sums_and_carries(arch: str, library: Path, tmp_path: Path) -> None:
         a=[6],
         b=[5],
     )
-    # V_MAD_U64_U32 and V_MAD_I64_I32: "{ D1.u1, D0.u64 } = 65'B(...)": the carry is bit 64 of the sum of 65 bits.
+    # V_MAD_U64_U32 and V_MAD_I64_I32: "{ D1.u1, D0.u64 } = 65'B(...)": the carry is bit 64 of the sum.
     wide = {"c": 64, "d": 64}
     a, b, c = numbers("mad64 a", 64), numbers("mad64 b", 64), numbers("mad64 c", 64, 64)
     sums = [a[i] * b[i] + c[i] for i in range(64)]
@@ -384,7 +385,7 @@ def halves(function: Callable[..., int]) -> Callable[..., int]:
 
 @pytest.mark.parametrize("arch", ARCHS)
 def test_16_bits(arch: str, library: Path, tmp_path: Path) -> None:
-    """VOP2's and VOP3's results clear the upper half; v_mad_u16, v_mad_i16 and the others with op_sel keep it."""
+    """VOP2's and VOP3's results clear the upper half; v_mad_u16 and v_mad_i16 keep it."""
     t = Batch(arch)
     two: dict[str, Callable[..., int]] = {
         "add_u16": lambda a, b: a + b,

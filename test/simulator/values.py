@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Runs single instructions on chosen inputs: many of them in one kernel.
 
-A case is a line of assembly in which {a}, {b} and {c} stand for registers that are loaded before it, {d} for the
-one that is stored after it (and that held what `d` says before), and {s} for an SGPR pair that is stored as well. A
-column holds one number a lane; where there are fewer than 64, the lanes go over them again and again.
+A case is a line of assembly in which {a}, {b} and {c} stand for registers that are loaded before it, {d}
+for the one that is stored after it (and that held what `d` says before), and {s} for an SGPR pair that is
+stored as well. A column holds one number a lane; where there are fewer than 64, the lanes go over them
+again and again.
 """
 
 from __future__ import annotations
@@ -81,7 +82,7 @@ class Batch:
         before: str = "",
         mode: int | None = None,
     ) -> None:
-        """Rows of a, b and c as far as the text has them, and the result; d's old value before that, if given."""
+        """Rows of a, b and c as far as the text has them, d's old value if given, and the result."""
         names = [name for name in "abcd" if f"{{{name}}}" in text and name != "d"]
         columns = list(zip(*rows, strict=True))
         inputs = dict(zip([*names, "d"], columns[:-1], strict=False))

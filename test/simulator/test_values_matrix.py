@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""Every matrix instruction, dense and sparse, against products in integers.
+
+Where entries lie follows AMD's matrix instruction calculator
+(github.com/ROCm/amd_matrix_instruction_calculator), whose formulas these are: of A and B a lane holds
+neighbours in k; lanes go over rows, blocks, then k. CBSZ, ABID and BLGP are those of "AMD Instinct MI300
+Instruction Set Architecture", chapter "Matrix Arithmetic Instructions". The calculator knows no gfx950:
+its shapes are taken to go on as those before.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import random
+import re
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+import toolchain
+from conftest import SIMULATOR
+from generate_tables import ARCHS, read_tables
+from values import BF8, BF8_FNUZ, BF16, DEFAULT_MODE, F16, F32, F64, FP8, FP8_FNUZ, Batch, f16, f32
+
+if toolchain.ZIGLANG is None:
+    pytest.skip("needs PyPI's ziglang", allow_module_level=True)
+
+NAME = re.compile(r"v_s?mf\w+?_(f32|i32|f64)_(\d+)x\d+x(\d+)(?:_\d+b)?_?(\w+?)(?:_1k)?$")
+Matrix = list[list[int]]
+
+
+@dataclass(frozen=True)
+class Shape:
+    """What an instruction multiplies: of `blocks` pairs of matrices the products."""
+
+    mnemonic: str
+    size: int
+    depth: int
+    blocks: int
+    kinds: tuple[str, str]  # types of A and B
+    result: str
+    bits: tuple[int, int, int]  # of a lane's A, B and D
+    sparse: bool
+
+    def places(self, depth: int) -> list[tuple[int, int, int]]:
+        """Of each lane the block, the row (of B: the column), and the first k of those that it holds."""
+        spread = self.size * self.blocks
+        each = depth * spread // 64
+        return [(lane % spread // self.size, lane % self.size, lane // spread * each) for lane in range(64)]
+
+    def of_result(self, lane: int, register: int) -> tuple[int, int, int]:
+        """Block, row and column of an entry of C and D."""
+        size, tall = self.size, 1 if self.result == "f64" else 4
+        side = 64 // size  # strips of so many rows lie side by side in a register
+        in_register = max(1, 64 * tall // (size * size))  # blocks that share it
+        strip, row = register // tall, register % tall
+        if in_register > 1:
+            return lane // size % in_register, tall * (lane // (size * in_register)) + row, lane % size
+        per_block = size // (tall * side)
+        return strip // per_block, tall * (side * (strip % per_block) + lane // size) + row, lane % size
+
+
+def shapes(arch: str, *, sparse: bool) -> list[Shape]:
+    found = []
+    for row in read_tables(SIMULATOR / "instructions"):
+        prefix = "v_smfmac_" if sparse else "v_mfma_"
+        if (
+            not row.mnemonic.startswith(prefix)
+            or row.opcodes[ARCHS.index(arch)] is None
+            or "f8f6f4" in row.mnemonic
+        ):
+            continue
+        match = NAME.match(row.mnemonic)
+        assert match is not None, row.mnemonic
+        result, size, depth, types = match[1], int(match[2]), int(match[3]), match[4]
+        kinds = types.split("_") if "_" in types else [types, types]
+        bits = {field.slot: field.bits for field in row.fields}
+        blocks = 64 * bits["DST"] // (64 if result == "f64" else 32) // size**2
+        widths = (bits["SRC0"], bits["SRC1"], bits["DST"])
+        found.append(Shape(row.mnemonic, size, depth, blocks, (kinds[0], kinds[1]), result, widths, sparse))
+    return found
+
+
+@functools.cache
+def encode(value: int, kind: str, arch: str) -> int:
+    formats = {"f32": F32, "xf32": F32, "f16": F16, "bf16": BF16, "f64": F64}
+    formats |= {"fp8": FP8, "bf8": BF8} if arch == "gfx950" else {"fp8": FP8_FNUZ, "bf8": BF8_FNUZ}
+    return value & 255 if kind == "i8" else formats[kind].round(Fraction(value)) if value else 0
+
+
+WIDTHS = {"f32": 32, "xf32": 32, "f16": 16, "bf16": 16, "f64": 64, "fp8": 8, "bf8": 8, "i8": 8, "i32": 32}
+
+
+def join(parts: list[int], width: int) -> int:
+    return sum(part << width * i for i, part in enumerate(parts))
+
+
+def lanes_of(shape: Shape, blocks: list[Matrix], which: int, depth: int, arch: str) -> list[int]:
+    """A (rows by k) or B (columns by k) as the lanes hold it."""
+    kind, each = shape.kinds[which], depth * shape.size * shape.blocks // 64
+    places = shape.places(depth)
+    return [
+        join([encode(blocks[b][i][k + e], kind, arch) for e in range(each)], WIDTHS[kind])
+        for b, i, k in places
+    ]
+
+
+def random_matrices(rng: random.Random, blocks: int, rows: int, columns: int, most: int) -> list[Matrix]:
+    return [[[rng.randint(-most, most) for _ in range(columns)] for _ in range(rows)] for _ in range(blocks)]
+
+
+def from_lanes(shape: Shape, blocks: list[Matrix], lane_map: list[int]) -> list[Matrix]:
+    """B with each lane's values taken from the lane that the map names (BLGP)."""
+    places, each = shape.places(shape.depth), shape.depth * shape.size * shape.blocks // 64
+    moved = [[list(row) for row in block] for block in blocks]
+    for lane, (b, i, k) in enumerate(places):
+        from_b, from_i, from_k = places[lane_map[lane]]
+        for e in range(each):
+            moved[b][i][k + e] = blocks[from_b][from_i][from_k + e]
+    return moved
+
+
+def blgp_lane(pattern: int, lane: int) -> int:
+    """1, 2: the first or second 32 lanes for all; 3: rotated by 16; 4 to 7: 16 lanes for all."""
+    if pattern in (1, 2):
+        return 32 * (pattern - 1) + lane % 32
+    if pattern == 3:
+        return (lane + 16) % 64
+    return 16 * (pattern - 4) + lane % 16 if pattern >= 4 else lane
+
+
+def add_product(
+    t: Batch, shape: Shape, modifiers: dict[str, int], *, negate: tuple[int, int, int] = (0, 0, 0)
+) -> None:
+    arch, rng = t.arch, random.Random(f"{shape.mnemonic} {modifiers}")
+    a = random_matrices(rng, shape.blocks, shape.size, shape.depth, 7)
+    b = random_matrices(rng, shape.blocks, shape.size, shape.depth, 7)  # columns by k
+    c = random_matrices(rng, shape.blocks, shape.size, shape.size, 99)
+    columns = {"a": lanes_of(shape, a, 0, shape.depth, arch), "b": lanes_of(shape, b, 1, shape.depth, arch)}
+    group = (1 << modifiers.get("cbsz", 0)) - 1
+    of_block = [n & ~group | modifiers.get("abid", 0) for n in range(shape.blocks)]
+    b = from_lanes(shape, b, [blgp_lane(modifiers.get("blgp", 0), lane) for lane in range(64)])
+    sign_a, sign_b, sign_c = ((-1) ** v for v in negate)
+
+    def entry(n: int, i: int, j: int) -> int:
+        products = sum(x * y for x, y in zip(a[of_block[n]][i], b[n][j], strict=True))
+        return sign_a * sign_b * products + sign_c * c[n][i][j]
+
+    width = 64 if shape.result == "f64" else 32
+    registers = shape.bits[2] // width
+    places = [[shape.of_result(lane, r) for r in range(registers)] for lane in range(64)]
+
+    def number(value: int) -> int:
+        return value & 0xFFFFFFFF if shape.result == "i32" else encode(value, shape.result, arch)
+
+    columns["c"] = [join([number(c[n][i][j]) for n, i, j in lane], width) for lane in places]
+    results = [join([number(entry(n, i, j)) for n, i, j in lane], width) for lane in places]
+    extra = "".join(f" {name}:{value}" for name, value in modifiers.items())
+    extra += f" neg:[{','.join(map(str, negate))}]" if any(negate) else ""
+    bits = dict(zip("abd", shape.bits, strict=True)) | {"c": shape.bits[2]}
+    # EXEC does not count.
+    before = "s_mov_b64 exec, 0x5a" if modifiers else ""
+    t.add(f"{shape.mnemonic} {{d}}, {{a}}, {{b}}, {{c}}{extra}", results, bits=bits, before=before, **columns)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_dense(arch: str, library: Path, tmp_path: Path) -> None:
+    t = Batch(arch)
+    for shape in shapes(arch, sparse=False):
+        add_product(t, shape, {})
+        double, few = shape.result == "f64", shape.kinds[0] in ("f32", "f16", "bf16")
+        if shape.blocks > 1 and not double:
+            cbsz = shape.blocks.bit_length() - 1
+            add_product(t, shape, {"cbsz": cbsz, "abid": shape.blocks - 1})
+            add_product(t, shape, {"cbsz": 1, "abid": 1})
+        if few and shape.bits[0] <= 64 and shape.size != 4:
+            for blgp in range(1, 8):
+                add_product(t, shape, {"blgp": blgp})
+        if double and arch != "gfx90a":  # BLGP negates A, B and C
+            for negate in ((1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 1, 1)):
+                add_product(t, shape, {}, negate=negate)
+    t.run(library, tmp_path)
+
+
+@pytest.mark.parametrize("arch", ARCHS[1:])
+def test_sparse(arch: str, library: Path, tmp_path: Path) -> None:
+    """V_SMFMAC: of four neighbours in k A holds two, and two bits of the index say for each which.
+
+    The index of a lane has two bits for each value of A. With CBSZ 0, ABID says which of the register's
+    sets it is, else it is the first. D is added to.
+    """
+    t = Batch(arch)
+    for shape in shapes(arch, sparse=True):
+        each = shape.depth // 2 * shape.size // 64  # values of A in a lane
+        sets = 32 // (2 * each)
+        for cbsz, abid in [(0, n) for n in range(sets)] + ([(1, 1)] if sets > 1 else []):
+            add_sparse(t, shape, cbsz, abid, each)
+    # What the index leaves out is not multiplied: not even by NaN.
+    half = next(shape for shape in shapes(arch, sparse=True) if shape.mnemonic == "v_smfmac_f32_16x16x32_f16")
+    b = [join([f16(2.0) if k % 4 < 2 else f16(math.nan) for k in range(8)], 16) for _ in range(64)]
+    bits = {"a": 64, "b": 128, "d": 128}
+    expected = [join([f32(32.0 + 5.0)] * 4, 32)]
+    t.add(
+        f"{half.mnemonic} {{d}}, {{a}}, {{b}}, {{c}}",
+        expected,
+        bits=bits,
+        a=[join([f16(1.0)] * 4, 16)],
+        b=b,
+        c=[0b01000100],
+        d=[join([f32(5.0)] * 4, 32)],
+    )
+    t.run(library, tmp_path)
+
+
+def add_sparse(t: Batch, shape: Shape, cbsz: int, abid: int, each: int) -> None:
+    arch, rng, half = t.arch, random.Random(f"{shape.mnemonic} {cbsz} {abid}"), shape.depth // 2
+    a = random_matrices(rng, 1, shape.size, half, 7)
+    b = random_matrices(rng, 1, shape.size, shape.depth, 7)
+    d = random_matrices(rng, 1, shape.size, shape.size, 99)
+    pairs = [[rng.sample(range(4), 2) for _ in range(half // 2)] for _ in range(shape.size)]
+    which = [[pairs[i][e // 2][e % 2] for e in range(half)] for i in range(shape.size)]
+    first = 2 * each * abid if cbsz == 0 else 0
+    index = []
+    for _, i, k in shape.places(half):
+        mine = join([which[i][k + e] for e in range(each)], 2) << first
+        others = rng.getrandbits(32) & ~((1 << 2 * each) - 1 << first)
+        index.append(mine | others)
+
+    def entry(i: int, j: int) -> int:
+        return d[0][i][j] + sum(a[0][i][e] * b[0][j][e // 2 * 4 + which[i][e]] for e in range(half))
+
+    def number(value: int) -> int:
+        return value & 0xFFFFFFFF if shape.result == "i32" else encode(value, shape.result, arch)
+
+    registers = shape.bits[2] // 32
+    places = [[shape.of_result(lane, r) for r in range(registers)] for lane in range(64)]
+    columns = {
+        "a": lanes_of(shape, a, 0, half, arch),
+        "b": lanes_of(shape, b, 1, shape.depth, arch),
+        "c": index,
+        "d": [join([number(d[0][i][j]) for _, i, j in lane], 32) for lane in places],
+    }
+    results = [join([number(entry(i, j)) for _, i, j in lane], 32) for lane in places]
+    extra = (f" cbsz:{cbsz}" if cbsz else "") + (f" abid:{abid}" if abid else "")
+    bits = dict(zip("abd", shape.bits, strict=True))
+    t.add(f"{shape.mnemonic} {{d}}, {{a}}, {{b}}, {{c}}{extra}", results, bits=bits, **columns)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_constants_and_rounding(arch: str, library: Path, tmp_path: Path) -> None:
+    """C may be an inline constant. Sums round to the nearest whatever MODE says."""
+    t = Batch(arch)
+    name = "v_mfma_f32_32x32x1f32" if arch == "gfx90a" else "v_mfma_f32_32x32x1_2b_f32"
+    bits = {"d": 1024}
+    t.add(
+        f"{name} {{d}}, {{a}}, {{b}}, 1.0", [join([f32(7.0)] * 32, 32)], bits=bits, a=[f32(2.0)], b=[f32(3.0)]
+    )
+    t.add(
+        f"{name} {{d}}, {{a}}, {{b}}, 0", [join([f32(6.0)] * 32, 32)], bits=bits, a=[f32(2.0)], b=[f32(3.0)]
+    )
+    above = [f32(1.5 * 2.0**-24)]
+    for mode in (DEFAULT_MODE, DEFAULT_MODE | 3):
+        result = [join([f32(1.0 + 2.0**-23)] * 32, 32)]
+        t.add(f"{name} {{d}}, {{a}}, {{b}}, 1.0", result, bits=bits, mode=mode, a=above, b=[f32(1.0)])
+    # Denormals of f32 are kept in and out, also where MODE flushes them.
+    tiny = [join([0x00000300] * 32, 32)]
+    t.add(
+        f"{name} {{d}}, {{a}}, {{b}}, 0", tiny, bits=bits, mode=DEFAULT_MODE & ~0xF0, a=[0x100], b=[f32(3.0)]
+    )
+    t.run(library, tmp_path)
