@@ -4,10 +4,14 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
+
+#include "fake_hip.h"
+#include "tessera/dispatch.h"
 
 extern "C" {
 #include "internal.h"
@@ -42,11 +46,44 @@ TEST(Device, FactsDoNotFollowTheThreads) {
     tessera_set_num_threads(0);
 }
 
-TEST(Device, AutoIsTheCpu) {
+TEST(Device, AutoIsTheCpuWithoutADriver) {
     tessera_device *device = nullptr;
+    setenv("TESSERA_HIP_LIBRARY", "/nonexistent", 1);
     ASSERT_EQ(tessera_device_open("auto", &device), TESSERA_SUCCESS);
+    unsetenv("TESSERA_HIP_LIBRARY");
     EXPECT_STREQ(tessera_device_name(device), "cpu");
     tessera_device_close(device);
+}
+
+bool has_instances(tessera_target target) {
+    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
+    return std::any_of(table->rows, table->rows + table->row_count,
+                       [&](const auto &row) { return row.target == target; });
+}
+
+TEST(Device, AutoIsTheFirstGpuWithInstances) {
+    FakeHip hip({"gfx1100", "gfx950", "gfx942:sramecc+:xnack-", "gfx942"});
+    tessera_device *device = nullptr;
+    const std::string error = tessera_last_error();
+    ASSERT_EQ(tessera_device_open("auto", &device), TESSERA_SUCCESS);
+    EXPECT_STREQ(tessera_device_name(device), has_instances(TESSERA_TARGET_GFX950)   ? "hip:1"
+                                              : has_instances(TESSERA_TARGET_GFX942) ? "hip:2"
+                                                                                     : "cpu");
+    EXPECT_EQ(tessera_last_error(), error) << "what was tried is no failure";
+    tessera_device_close(device);
+    EXPECT_EQ(hip.calls_of_all() > 0, has_instances(TESSERA_TARGET_GFX942)) << "no driver is asked for nothing";
+}
+
+TEST(Device, AutoGoesOnWhereGpusFail) {
+    for (const char *name : {"hipInit", "hipGetDeviceCount", "hipGetDevicePropertiesR0600", "hipDeviceGetAttribute"}) {
+        FakeHip hip({"gfx942"});
+        hip.fails[name] = 100;
+        tessera_device *device = nullptr;
+        ASSERT_EQ(tessera_device_open("auto", &device), TESSERA_SUCCESS);
+        EXPECT_STREQ(tessera_device_name(device), "cpu") << name;
+        EXPECT_EQ(hip.last_error, 0) << name;
+        tessera_device_close(device);
+    }
 }
 
 TEST(Device, OneTarget) {
@@ -69,10 +106,14 @@ TEST(Device, OneTarget) {
 
 TEST(Device, RefusedNames) {
     tessera_device *device = nullptr;
+    setenv("TESSERA_HIP_LIBRARY", "/nonexistent", 1);
+    setenv("TESSERA_SIM_LIBRARY", "/nonexistent", 1);
     for (const char *name : {"hip:0", "sim:gfx942", "cuda:1"}) {
         EXPECT_EQ(tessera_device_open(name, &device), TESSERA_ERROR_DEVICE) << name;
         EXPECT_NE(std::string(tessera_last_error()).find(name), std::string::npos);
     }
+    unsetenv("TESSERA_HIP_LIBRARY");
+    unsetenv("TESSERA_SIM_LIBRARY");
     for (const char *name : {"", "CPU", "cpu:", "cpu:sse", "hip", "gpu"}) {
         EXPECT_EQ(tessera_device_open(name, &device), TESSERA_ERROR_INVALID_ARGUMENT) << name;
         EXPECT_NE(std::string(tessera_last_error()).find("is unknown"), std::string::npos) << tessera_last_error();
