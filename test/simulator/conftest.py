@@ -64,3 +64,12 @@ def library() -> Path:
     if found is None:
         pytest.skip("needs libtessera_sim: build it, or set TESSERA_SIM_LIBRARY")
     return found
+
+
+@pytest.fixture(scope="session")
+def standin(library: Path) -> Path:
+    """The folder of the stand-in's libraries."""
+    folder = library.parent / "standin"
+    if not (folder / "libamdhip64.so.5").exists():
+        pytest.skip(f"needs {folder}/libamdhip64.so.5: build all")
+    return folder

@@ -18,15 +18,6 @@ ORDERS = ["backward", "alternate", "random:7"]
 
 
 @pytest.fixture(scope="session")
-def standin(library: Path) -> Path:
-    """The folder of the stand-in's libraries."""
-    folder = library.parent / "standin"
-    if not (folder / "libamdhip64.so.5").exists():
-        pytest.skip(f"needs {folder}/libamdhip64.so.5: build all")
-    return folder
-
-
-@pytest.fixture(scope="session")
 def hipcc() -> str:
     """The compiler."""
     found = shutil.which(os.environ.get("HIPCC", "hipcc"))
