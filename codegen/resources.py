@@ -45,7 +45,8 @@ class Resources:
         if not self.lds_bytes:
             return by_registers
         workgroups = self.target.lds_bytes // self.lds_bytes
-        return min(by_registers, -(-workgroups * self.threads // 64 // 4))  # of the fullest of four SIMDs
+        by_lds = -(-workgroups * self.threads // (64 * self.target.simds))
+        return min(by_registers, by_lds)
 
     def complaints(self) -> list[str]:
         """What the kernel must not do, and does."""

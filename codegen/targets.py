@@ -47,7 +47,7 @@ class CpuTarget(Target):
 
 @dataclass(frozen=True, kw_only=True)
 class CdnaTarget(Target):
-    """An AMD GPU. Rates are those of a compute unit (CU) of four SIMDs; a wave has 64 lanes."""
+    """An AMD GPU. Rates are those of a compute unit (CU); a wave has 64 lanes."""
 
     kind: ClassVar[str] = "cdna"
     vocabulary: str = "cdna.h"
@@ -59,6 +59,7 @@ class CdnaTarget(Target):
     l3_bytes: int  # shared; 0: none
     mfma: dict[str, tuple[tuple[int, int, int], ...]]  # shapes m, n, k with one block, for each compute type
     code_object_version: int
+    simds: int = 4  # of a CU
     lanes: int = 64  # fp32 results of vector instructions a cycle
     registers: int = 512  # of a lane of one wave: VGPRs and AGPRs together
     register_granule: int = 8

@@ -1,19 +1,25 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # From a bare checkout to attention that runs: builds the few instances that one problem needs, runs and verifies it,
-# then builds everything else. Needs no root; run it again after an interruption or a change and it goes on from there.
+# then builds everything else, instances for AMD GPUs and the simulator that runs them here too. Needs no root; run it
+# again after an interruption or a change and it goes on from there.
 #
-# usage: scripts/quickstart.sh [--no-apt] [--wheels DIR]
+# usage: scripts/quickstart.sh [--no-gpu] [--no-apt] [--wheels DIR]
+#   --no-gpu      the CPU's instances alone: GPU instances need a clang, which comes in a wheel of 100 MB
 #   --no-apt      never call apt (it is called only for Python, and only where that asks nobody)
 #   --wheels DIR  take the Python wheels from DIR instead of an index
 # environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
+gpu=1
 while [ $# -gt 0 ]; do
     common_option "$@"
     if [ $shifted -gt 0 ]; then
         shift $shifted
+    elif [ "$1" = --no-gpu ]; then
+        gpu=
+        shift
     elif [ "$1" = -h ] || [ "$1" = --help ]; then
         usage
         exit
@@ -46,11 +52,17 @@ if [ ! -e "$build/everything.built" ]; then
     step "build, one problem" "$build_remedy" ninja -C "$build" -j "$(jobs)" tile_example_fmha_fwd
     "$program"
 fi
-step "configure" "$build_remedy" configure "$build" -DTESSERA_TARGETS= -DTESSERA_BUILD_SIMULATOR=OFF
+everything=(-DTESSERA_TARGETS=cpu -DTESSERA_BUILD_SIMULATOR=OFF)
+if [ -n "$gpu" ]; then
+    prepare_tools zig
+    everything=(-DTESSERA_TARGETS=cpu,gfx942 -DTESSERA_BUILD_SIMULATOR=ON)
+fi
+step "configure" "$build_remedy" configure "$build" "${everything[@]}"
 step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"
 if [ -e "$build/everything.built" ]; then
     "$program"
 fi
+[ -z "$gpu" ] || "$program" -device=sim:gfx942 -b=1 -h=1 -s=512
 touch "$build/everything.built"
 
 echo "library: $build/libtessera.so    programs: $build/bin    tests: scripts/test.sh"

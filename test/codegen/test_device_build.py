@@ -14,7 +14,7 @@ from device import ziglang
 from test_pack import read
 
 pytestmark = pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
-OPTIONS = ("-DTESSERA_TARGETS=gfx942", "-DTESSERA_EMBED_PACKS=OFF", f"-DTESSERA_PYTHON={sys.executable}")
+OPTIONS = ("-DGPU_TARGETS=gfx942", "-DTESSERA_EMBED_PACKS=OFF", f"-DTESSERA_PYTHON={sys.executable}")
 LESS = ("-DTESSERA_BUILD_EXAMPLES=OFF", "-DTESSERA_BUILD_SIMULATOR=OFF")
 GENERATORS = [name for name, tool in (("Ninja", "ninja"), ("Unix Makefiles", "make")) if shutil.which(tool)]
 

@@ -120,9 +120,9 @@ def test_refusals(tmp_path: Path) -> None:
         "-DTESSERA_RECEIPT=12345": "12345",
         "-DTESSERA_WHERE=hdim_q=5000": "5000",
         "-DTESSERA_FILTER=*nothing*": "*nothing*",
-        "-DTESSERA_CLANG=/usr/bin/clang": "TESSERA_CLANG",
+        "-DGPU_TARGETS=gfx942 -DTESSERA_CLANG=/bin/false": "TESSERA_CLANG",
     }.items():
-        command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path), "--fresh", option, *same_tools()]
+        command = ["cmake", "-S", str(ROOT), "-B", str(tmp_path), "--fresh", *option.split(), *same_tools()]
         result = subprocess.run(command, capture_output=True, text=True, check=False)
         assert result.returncode != 0, option
         assert named in result.stderr and "Traceback" not in result.stderr, result.stderr

@@ -168,6 +168,12 @@ class CdnaTile:
             )
         if self.lds_bytes > target.lds_bytes:
             return f"k and v take {self.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
+        workgroups = target.lds_bytes // self.lds_bytes
+        if workgroups * self.rm0 < self.occupancy * target.simds:
+            return (
+                f"LDS of {target.name} has room for {workgroups} workgroups of {self.rm0} waves; "
+                f"occupancy = {self.occupancy} takes {self.occupancy * target.simds} waves"
+            )
         room = target.registers // self.occupancy
         if self.registers > room:
             return (
