@@ -8,6 +8,7 @@ TESSERA_SIM_SEED the first one's seed.
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,7 +16,7 @@ from pathlib import Path
 import generator
 import pytest
 import toolchain
-from sim import Sim, SimError, pack
+from sim import LANDINGS, ORDERS, Sim, SimError, pack
 
 PROGRAMS = int(os.environ.get("TESSERA_SIM_PROGRAMS", "40"))
 SEED = int(os.environ.get("TESSERA_SIM_SEED", "0"))
@@ -53,13 +54,13 @@ def _first_difference(got: bytes, expected: bytes) -> str:
     return f"work-item {item}, output {word}: {values[0]}, on the host {values[1]}"
 
 
-def _failures(suite: Suite, sim: Sim, image: bytes) -> Iterator[str]:
+def _failures(suite: Suite, sim: Sim, image: bytes, seeds: range, **how: int) -> Iterator[str]:
     module = sim.load(image)
-    for seed in suite.seeds:
+    for seed in seeds:
         given, out = sim.upload(generator.inputs(seed)), sim.upload(UNTOUCHED)
         grid, block, args = (generator.ITEMS, 1, 1), (generator.BLOCK, 1, 1), pack(given, out, layout="PP")
         try:
-            sim.launch(module, f"p{seed}", grid, block, args, max_instructions=10_000_000)
+            sim.launch(module, f"p{seed}", grid, block, args, max_instructions=10_000_000, **how)
         except SimError as error:
             yield f"p{seed}: {error}"
             continue
@@ -80,7 +81,11 @@ def test_same_as_host(
     output = suite.folder / f"{compiler.name}{arch}{level}.co"
     image = toolchain.build_device(compiler, suite.source, arch, [level], output)
     with Sim(library, arch) as sim:
-        failures = list(_failures(suite, sim, image))
+        failures = list(_failures(suite, sim, image, suite.seeds))
+    with Sim(library, arch, sanitize=True) as sim:  # and nothing to report, whatever the order
+        for at, (order, landing) in enumerate(itertools.product(ORDERS.values(), LANDINGS.values())):
+            some = suite.seeds[at :: len(ORDERS) * len(LANDINGS)]
+            failures += _failures(suite, sim, image, some, order=order, landing=landing, seed=at)
     assert not failures, "\n".join(failures)
 
 

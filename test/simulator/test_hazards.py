@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Wait states: one too few is reported at its place, enough are not.
 
-Counts are those of AMD's ISA documents of "Instinct MI200", "Instinct MI300" and "CDNA4", section "Manually Inserted Wait
-States", and of LLVM's GCNHazardRecognizer.cpp.
+Counts are those of AMD's ISA documents of "Instinct MI200", "Instinct MI300" and "CDNA4", section "Manually
+Inserted Wait States", and of LLVM's GCNHazardRecognizer.cpp.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ BEFORE = """
 """
 AFTER = "s_waitcnt vmcnt(0) lgkmcnt(0)\n s_endpgm"
 
+SET_MODE = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 15"
 EXEC = "v_cmpx_eq_u32 vcc, v12, v12"
 PART = "dst_sel:WORD_1 dst_unused:UNUSED_PRESERVE src0_sel:WORD_0 src1_sel:WORD_0"
 MFMA_32 = "v_mfma_f32_32x32x8f16 v[40:55], v[30:31], v[32:33], v[64:79]"
@@ -68,7 +69,7 @@ PAIRS: list[tuple[str, str, str, tuple[int | None, int | None, int | None]]] = [
     ("wide_store", "global_store_dwordx4 v14, v[24:27], s[2:3]", "v_mov_b32 v26, v12", (1, 2, 2)),
     ("narrow_store", "global_store_dwordx2 v14, v[24:25], s[2:3]", "v_mov_b32 v25, v12", (0, 0, 0)),
     ("m0", "s_mov_b32 m0, 0", "ds_write_addtid_b32 v12", (1, 1, 1)),
-    ("setreg", "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 4), 15", "s_getreg_b32 s6, hwreg(HW_REG_MODE)", (2, 2, 2)),
+    ("setreg", SET_MODE, "s_getreg_b32 s6, hwreg(HW_REG_MODE)", (2, 2, 2)),
     ("dot_read", "v_dot2_f32_f16 v20, v12, v13, v13", "v_add_f32 v21, v20, v13", (3, 3, 3)),
     ("dot_write", "v_dot2_f32_f16 v20, v12, v13, v13", "v_mov_b32 v20, v13", (3, 3, 3)),
     ("dot_sum", "v_dot2_f32_f16 v20, v12, v13, v13", "v_dot2_f32_f16 v21, v12, v13, v20", (0, 0, 0)),
@@ -121,23 +122,25 @@ def run(text: str, arch: str, library: Path, folder: Path) -> Report | None:
     """The report of a sanitized launch of one wave."""
     image = toolchain.assemble(text, arch, folder / "kernel.co", vgprs=128, accum_offset=128, lds=4096)
     with Sim(library, arch, sanitize=True) as sim:
+        args = pack(sim.upload(bytes(4096)), layout="P")
         try:
-            sim.launch(sim.load(image), "kernel", (64, 1, 1), (64, 1, 1), pack(sim.upload(bytes(4096)), layout="P"))
+            sim.launch(sim.load(image), "kernel", (64, 1, 1), (64, 1, 1), args)
         except SimError:
             return sim.reports[0]
     return None
 
 
 CASES = [
-    pytest.param(arch, first, second, states[ARCHS.index(arch)], id=f"{arch}-{name}")
+    pytest.param(arch, (first, second, states[ARCHS.index(arch)]), id=f"{arch}-{name}")
     for name, first, second, states in PAIRS
     for arch in ARCHS
     if states[ARCHS.index(arch)] is not None
 ]
 
 
-@pytest.mark.parametrize(("arch", "first", "second", "states"), CASES)
-def test_wait_states(arch: str, first: str, second: str, states: int, library: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("arch", "pair"), CASES)
+def test_wait_states(arch: str, pair: tuple[str, str, int], library: Path, tmp_path: Path) -> None:
+    first, second, states = pair
     enough = run("\n".join([BEFORE, first, nops(states), second, AFTER]), arch, library, tmp_path)
     assert enough is None or enough.fault != "missing wait states", enough
     if states == 0:
@@ -146,7 +149,7 @@ def test_wait_states(arch: str, first: str, second: str, states: int, library: P
     assert short is not None
     assert short.fault == "missing wait states"
     assert f"{states - 1} of {states} since" in short.text
-    assert short.instruction.split()[0].startswith(second.split()[0][:12])
+    assert short.instruction.startswith(second[:12].split(maxsplit=1)[0])
     assert short.wave == 0
 
 
