@@ -36,7 +36,6 @@ struct request {
     int64_t queries, heads_q;  // of one sequence; batch * nhead_q
     double hdims;
     const struct tessera_fmha_fwd_call *call;
-    uint64_t starts; // bits that any row's place in memory may have, in bytes
 };
 
 // What decides where rows of q, k, v and o begin.
@@ -67,16 +66,15 @@ static void list_starts(const struct tessera_fmha_fwd_call *call, struct start s
 #undef ADD
 }
 
-static uint64_t bits_of_starts(const struct tessera_fmha_fwd_call *call) {
+static bool is_aligned(const struct tessera_fmha_fwd_call *call, uint32_t alignment) {
+    if (!alignment) return true;
     struct start starts[STARTS];
-    uint64_t bits = 0;
+    uint64_t bits = 0; // that any row's place in memory may have
     list_starts(call, starts);
     for (int i = 0; i < STARTS; i++)
         if (starts[i].matters) bits |= starts[i].value * (uint64_t)starts[i].bits / 8;
-    return bits;
+    return bits % alignment == 0;
 }
-
-static bool is_aligned(uint64_t starts, uint32_t alignment) { return !alignment || starts % alignment == 0; }
 
 static struct request make_request(const tessera_device_facts *facts, const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
@@ -106,7 +104,6 @@ static struct request make_request(const tessera_device_facts *facts, const stru
         .heads_q = (int64_t)a->batch * a->nhead_q,
         .hdims = (double)t->hdim_q + t->hdim_v,
         .call = call,
-        .starts = bits_of_starts(call),
     };
     memcpy(r.sets, &r.one, SET_BYTES);
     return r;
@@ -125,9 +122,8 @@ static bool holds(const served_t *s, const struct request *r) {
 }
 
 static bool serves(const instance_t *row, const struct request *r) {
-    if (!is_aligned(r->starts, row->alignment)) return false;
     for (uint32_t i = 0; i < row->served_count; i++)
-        if (holds(&row->served[i], r)) return true;
+        if (holds(&row->served[i], r)) return is_aligned(r->call, row->alignment);
     return false;
 }
 
@@ -234,7 +230,7 @@ static int add_misaligned(const instance_t *row, const struct request *r, const 
                           struct tessera_text *out) {
     struct start starts[STARTS];
     int count = 0;
-    if (is_aligned(r->starts, row->alignment)) return 0;
+    if (is_aligned(r->call, row->alignment)) return 0;
     list_starts(r->call, starts);
     for (int i = 0; i < STARTS; i++) {
         const uint32_t multiple = row->alignment * 8 / (uint32_t)starts[i].bits;
