@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Results in flight: who touches them too early is reported, with both places; late landings show the rest."""
+"""Results in flight: who touches them too early is reported, with both places; late landings show more."""
 
 from __future__ import annotations
 
