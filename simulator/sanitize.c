@@ -9,8 +9,10 @@ struct sim_checks *tessera_sim_open_checks(const struct sim_launch *launch) {
     struct sim_checks *checks = aligned_alloc(64, launch->waves_per_group * sizeof(struct sim_checks));
     struct sim_group_checks *group = calloc(1, sizeof *group);
     struct sim_shadow_memory *memory = tessera_sim_open_shadow(launch);
-    if (!checks || !group || !memory) {
+    struct sim_races *races = tessera_sim_open_races(launch);
+    if (!checks || !group || !memory || !races) {
         tessera_sim_close_shadow(memory);
+        tessera_sim_close_races(races);
         free(checks);
         free(group);
         return NULL;
@@ -18,6 +20,7 @@ struct sim_checks *tessera_sim_open_checks(const struct sim_launch *launch) {
     for (uint32_t i = 0; i < launch->waves_per_group; i++) {
         checks[i].group = group;
         checks[i].memory = memory;
+        checks[i].races = races;
     }
     return checks;
 }
@@ -25,6 +28,7 @@ struct sim_checks *tessera_sim_open_checks(const struct sim_launch *launch) {
 void tessera_sim_close_checks(struct sim_checks *checks) {
     if (!checks) return;
     tessera_sim_close_shadow(checks->memory);
+    tessera_sim_close_races(checks->races);
     free(checks->group);
     free(checks);
 }
@@ -34,10 +38,12 @@ void tessera_sim_start_checks(struct sim_wave *wave) {
     tessera_sim_start_waits(wave);
     memset(&wave->checks->hazards, 0, sizeof wave->checks->hazards);
     tessera_sim_start_shadow(wave);
+    if (wave->index == 0) tessera_sim_start_races(wave->group);
 }
 
 void tessera_sim_execute_checked(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim_execute_shadow(wave, code);
+    tessera_sim_check_races(wave, code);
 }
 
 static void issue(struct sim_wave *wave, const struct sim_code *code) {

@@ -8,6 +8,7 @@
 #pragma once
 
 #include "internal.h"
+#include "races.h"
 #include "shadow.h"
 
 // Bits of registers that nothing has defined are set. Moves with its registers when an operation is put off.
@@ -107,6 +108,7 @@ struct sim_checks {
     struct sim_hazards hazards;
     struct sim_shadow shadow;
     struct sim_shadow_memory *memory; // the group's
+    struct sim_races *races;          // likewise
 };
 
 // The checks of a group's waves; NULL when out of memory.

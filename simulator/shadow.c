@@ -259,9 +259,8 @@ enum {
     FLIPPED, // the bits as they are not
     FROM_OTHER_0,
     FROM_OTHER_1, // those of the other source: what makes operands equal
-    SCATTERED_0,
-    SCATTERED_1,
-    FIRST_PATTERN,
+    SCATTERED,
+    FIRST_PATTERN = SCATTERED + 8,
     TRIALS = FIRST_PATTERN + sizeof patterns / sizeof *patterns
 };
 
@@ -307,10 +306,10 @@ static uint32_t trial_word(const struct sim_shadow_memory *memory, const struct 
     if (trial == FROM_OTHER_0 || trial == FROM_OTHER_1) {
         const unsigned slot = trial == FROM_OTHER_0 ? SIM_SRC0 : SIM_SRC1;
         if (name->slot != slot || !other_source(memory, code, slot, name->word, lane, &other)) return value;
-    } else if (trial == SCATTERED_0 || trial == SCATTERED_1) {
-        other = scatter(trial, name, lane);
     } else if (trial >= FIRST_PATTERN) {
         other = patterns[trial - FIRST_PATTERN][name->operand % 3];
+    } else if (trial >= SCATTERED) {
+        other = scatter(trial, name, lane);
     }
     return (value & ~undefined) | (other & undefined);
 }
@@ -410,6 +409,21 @@ static bool is_store(const struct sim_code *code) {
     return strstr(code->inst.row->mnemonic, "store") || (begins(code, "ds_write") && !begins(code, "ds_wrx"));
 }
 
+// Of a floating-point number all bits count as changed if one does: tried values seldom reach all.
+static void widen_changes(struct sim_shadow_memory *memory, const struct sim_code *code) {
+    const struct sim_operand *result = &code->inst.op[SIM_DST];
+    const unsigned element = code->element[SIM_DST];
+    if ((result->type != SIM_F && result->type != SIM_BF) || element < 16 || code->inst.format == SIM_SDWA) return;
+    for (unsigned i = 0; i < memory->registers.vectors; i++) {
+        if (memory->registers.vector[i].slot != SIM_DST) continue;
+        uint32_t *words = memory->changed.vector[i];
+        for (int lane = 0; lane < SIM_LANES; lane++) {
+            const uint32_t low = element == 16 ? 0xffff : UINT32_MAX, high = element == 16 ? 0xffff0000 : UINT32_MAX;
+            words[lane] |= (words[lane] & low ? low : 0) | (words[lane] & high ? high : 0);
+        }
+    }
+}
+
 // The bits of results that change with undefined bits of sources, of memory and of the old results.
 static void find_changes(struct sim_wave *wave, const struct sim_code *code, unsigned undefined) {
     struct sim_shadow_memory *memory = memory_of(wave);
@@ -431,6 +445,7 @@ static void find_changes(struct sim_wave *wave, const struct sim_code *code, uns
         rehearse(wave, code);
         add_changes(wave);
     }
+    if (undefined & SOURCES) widen_changes(memory, code);
     put_back(wave, &memory->registers, &memory->after);
 }
 
@@ -526,7 +541,8 @@ static void print_origin(char *text, size_t size, const struct sim_wave *wave, c
 
 // ---- shadows of the results
 
-static void store_shadows(struct sim_wave *wave, const struct sim_code *code) {
+// Undefined bits that come from somewhere else than the old result have its origin.
+static void store_shadows(struct sim_wave *wave, const struct sim_code *code, bool fresh) {
     struct sim_shadow_memory *memory = memory_of(wave);
     struct sim_shadow *shadow = shadow_of(wave);
     struct origins *origins = origins_of(wave);
@@ -535,27 +551,24 @@ static void store_shadows(struct sim_wave *wave, const struct sim_code *code) {
     for (unsigned i = 0; i < registers->vectors; i++) {
         const unsigned index = registers->vector[i].index;
         if (!registers->vector[i].written) continue;
-        uint32_t fresh = 0;
-        for (int lane = 0; lane < SIM_LANES; lane++)
-            fresh |= memory->changed.vector[i][lane] & ~shadow->vgpr[index][lane];
-        if (fresh) origins->vector[index] = origin;
+        if (fresh && any_bit(memory->changed.vector[i], tessera_sim_exec_lanes(wave))) origins->vector[index] = origin;
         memcpy(shadow->vgpr[index], memory->changed.vector[i], sizeof(sim_vgpr));
     }
     for (unsigned i = 0; i < registers->scalars; i++) {
         const unsigned index = registers->scalar[i].index;
         if (!registers->scalar[i].written) continue;
-        if (memory->changed.scalar[i] & ~shadow->sgpr[index]) origins->scalar[index] = origin;
+        if (fresh && memory->changed.scalar[i]) origins->scalar[index] = origin;
         shadow->sgpr[index] = memory->changed.scalar[i];
     }
     if (registers->scc_written) {
-        if (memory->changed.scc && !shadow->scc) origins->scc = origin;
+        if (fresh && memory->changed.scc) origins->scc = origin;
         shadow->scc = memory->changed.scc;
     }
     for (unsigned i = 0; i < memory->access_count; i++) {
         const struct sim_touched *access = &memory->access[i];
         const uint8_t *changed = memory->changed_bytes[access->twin];
         if (!access->undefined) continue;
-        if (any_byte(changed, access->bytes) && !any_byte(access->undefined, access->bytes))
+        if (!is_load(code) && any_byte(changed, access->bytes))
             *stored_at(memory, access->host) = (struct stored_origin){(uintptr_t)access->host / 4, origin};
         memcpy(access->undefined, changed, access->bytes);
     }
@@ -576,7 +589,8 @@ static bool report(struct sim_wave *wave, int lane, enum origin_kind kind, unsig
     char name[24] = "scc", from[160];
     if (kind != FROM_SCC) print_register(name, sizeof name, wave, kind, index);
     print_origin(from, sizeof from, wave, origin);
-    if (origin->kind == kind && origin->place == index)
+    const bool is_exec = kind == FROM_SCALAR && index >= SIM_EXEC;
+    if (is_exec || (origin->kind == kind && origin->place == index))
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNDEFINED, lane, 0, "%s depends on %s", what, from);
     else
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNDEFINED, lane, 0, "%s depends on %s, and that on %s", what, name,
@@ -677,7 +691,7 @@ void tessera_sim_execute_shadow(struct sim_wave *wave, const struct sim_code *co
     else if (undefined && !code->inst.gds) { // GWS has no results
         find_changes(wave, code, undefined);
         if (wave->state == SIM_FAULTED) return;
-        store_shadows(wave, code);
+        store_shadows(wave, code, undefined & (SOURCES | MEMORY));
         check_exec(wave);
     }
 }

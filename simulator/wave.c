@@ -217,6 +217,7 @@ void tessera_sim_group_run(struct sim_group *group) {
         }
         // A barrier lets go when all waves that have not ended stand at it.
         if (count_state(group, SIM_RUNNING) > 0) continue;
+        if (group->checks) tessera_sim_pass_barrier(group);
         for (uint32_t i = 0; i < group->wave_count; i++)
             if (group->waves[i].state == SIM_AT_BARRIER) group->waves[i].state = SIM_RUNNING;
     }

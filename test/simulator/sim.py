@@ -52,7 +52,8 @@ class _LaunchArgs(c.Structure):
 
 class _Stats(c.Structure):
     _fields_ = [
-        (name, c.c_uint64) for name in ("waves", "instructions", "scalar", "vector", "matrix", "lds", "memory")
+        (name, c.c_uint64)
+        for name in ("waves", "instructions", "scalar", "vector", "matrix", "lds", "memory")
     ]
 
 
@@ -97,7 +98,7 @@ class Sim:
         self._check(self._lib.tessera_sim_open(arch.encode(), c.byref(self._sim)))
         self._check(self._lib.tessera_sim_set_threads(self._sim, threads))
         if sanitize is not None:  # else what the environment says
-            self._lib.tessera_sim_set_sanitize(self._sim, c.c_bool(sanitize))
+            self.set_sanitize(sanitize)
         self.reports: list[Report] = []
         self._callback = _ReportFn(self._on_report)
         self._lib.tessera_sim_set_report(self._sim, self._callback, None)
@@ -129,6 +130,9 @@ class Sim:
                 text=r.text.decode(errors="replace"),
             )
         )
+
+    def set_sanitize(self, on: bool) -> None:
+        self._lib.tessera_sim_set_sanitize(self._sim, c.c_bool(on))
 
     def malloc(self, size: int) -> int:
         out = c.c_void_p()
