@@ -14,10 +14,7 @@ static bool is_context(hipCtx_t context) {
     return false;
 }
 
-static hipError_t make_current(hipCtx_t context) {
-    extern HIP_API hipError_t hipSetDevice(int device);
-    return hipSetDevice(context->index);
-}
+static hipError_t make_current(hipCtx_t context) { return hipSetDevice(context->index); }
 
 HIP_API hipError_t hipCtxCreate(hipCtx_t *context, unsigned flags, hipDevice_t device) {
     HIP_ENTER();

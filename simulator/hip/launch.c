@@ -109,8 +109,6 @@ HIP_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x
     return tessera_hip_result(launch_module(function, grid, block, lds_bytes, stream, params, extra));
 }
 
-extern hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
-
 // AMD's own form: sizes in work-items, and events around the kernel.
 HIP_API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                                             uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t lds_bytes,

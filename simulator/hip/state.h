@@ -271,6 +271,45 @@ hipError_t tessera_hip_symbol_variable(const void *host, void **address, size_t 
 int tessera_hip_blocks_per_unit(const struct hip_device *device, const tessera_sim_kernel_info *info, uint32_t items,
                                 size_t lds_bytes);
 
+// ---- entry points that others call
+
+hipError_t hipSetDevice(int device);
+hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream);
+hipError_t hipGraphLaunch(hipGraphExec_t exec, hipStream_t stream);
+hipError_t hipLaunchHostFunc(hipStream_t stream, hipHostFn_t fn, void *user);
+hipError_t hipLaunchKernel(const void *host, dim3 grid, dim3 block, void **params, size_t lds_bytes,
+                           hipStream_t stream);
+hipError_t hipMemcpy(void *to, const void *from, size_t bytes, int kind);
+hipError_t hipMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                       int kind);
+hipError_t hipMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height,
+                            int kind, hipStream_t stream);
+hipError_t hipMemcpy3D(const hipMemcpy3DParms *params);
+hipError_t hipMemcpy3DAsync(const hipMemcpy3DParms *params, hipStream_t stream);
+hipError_t hipMemcpyAsync(void *to, const void *from, size_t bytes, int kind, hipStream_t stream);
+hipError_t hipMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, int kind);
+hipError_t hipMemcpyFromSymbolAsync(void *to, const void *symbol, size_t bytes, size_t offset, int kind,
+                                    hipStream_t stream);
+hipError_t hipMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, int kind);
+hipError_t hipMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, int kind,
+                                  hipStream_t stream);
+hipError_t hipMemset(void *to, int value, size_t bytes);
+hipError_t hipMemset2D(void *to, size_t pitch, int value, size_t width, size_t height);
+hipError_t hipMemset2DAsync(void *to, size_t pitch, int value, size_t width, size_t height, hipStream_t stream);
+hipError_t hipMemset3D(hipPitchedPtr to, int value, hipExtent extent);
+hipError_t hipMemset3DAsync(hipPitchedPtr to, int value, hipExtent extent, hipStream_t stream);
+hipError_t hipMemsetAsync(void *to, int value, size_t bytes, hipStream_t stream);
+hipError_t hipStreamAddCallback(hipStream_t stream, hipStreamCallback_t callback, void *user, unsigned flags);
+hipError_t hipStreamBeginCapture(hipStream_t stream, hipStreamCaptureMode mode);
+hipError_t hipStreamEndCapture(hipStream_t stream, hipGraph_t *out);
+hipError_t hipStreamGetCaptureInfo(hipStream_t stream, hipStreamCaptureStatus *status, unsigned long long *id);
+hipError_t hipStreamGetFlags(hipStream_t stream, unsigned *flags);
+hipError_t hipStreamGetPriority(hipStream_t stream, int *priority);
+hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *status);
+hipError_t hipStreamQuery(hipStream_t stream);
+hipError_t hipStreamSynchronize(hipStream_t stream);
+hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags);
+
 // ---- the names of entry points (generated: see symbols.txt)
 
 struct hip_entry {

@@ -11,18 +11,13 @@ static tessera_sim *gpu_of(const char *to) {
     return place.kind == hipMemoryTypeDevice ? tessera_hip_device(place.device)->sim : NULL;
 }
 
-// Where work of the host writes: told to the device that the memory is of, whose sanitizer looks for what nobody wrote.
-static void mark_defined(const void *to, size_t bytes) {
-    const struct hip_device *device = tessera_hip_device(tessera_hip_find(to).device);
-    if (device) tessera_sim_mark_defined(device->sim, to, bytes);
-}
-
 static void run_copy(const struct hip_copy_work *copy) {
+    tessera_sim *gpu = gpu_of(copy->to);
     for (size_t z = 0; z < copy->depth; z++)
         for (size_t y = 0; y < copy->height; y++) {
             char *to = copy->to + z * copy->to_slice + y * copy->to_pitch;
             memmove(to, copy->from + z * copy->from_slice + y * copy->from_pitch, copy->width);
-            mark_defined(to, copy->width);
+            if (gpu) tessera_sim_mark_defined(gpu, to, copy->width);
         }
 }
 
@@ -35,11 +30,12 @@ static void set_row(char *to, uint32_t value, uint32_t element, size_t bytes) {
 }
 
 static void run_set(const struct hip_set_work *set) {
+    tessera_sim *gpu = gpu_of(set->to);
     for (size_t z = 0; z < set->depth; z++)
         for (size_t y = 0; y < set->height; y++) {
             char *to = set->to + z * set->slice + y * set->pitch;
             set_row(to, set->value, set->element, set->width);
-            mark_defined(to, set->width);
+            if (gpu) tessera_sim_mark_defined(gpu, to, set->width);
         }
 }
 
