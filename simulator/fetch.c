@@ -95,6 +95,7 @@ static struct sim_code *decode(struct sim_wave *wave, uintptr_t pc, size_t words
         code->detail = semantics->detail;
     }
     tessera_sim_find_effects(code, &code->effects);
+    if (semantics) tessera_sim_note_ran(&code->inst);
     return code;
 }
 

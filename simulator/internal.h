@@ -174,6 +174,9 @@ struct sim_code {
     struct sim_effects effects;
 };
 
+// Notes that an instruction is about to run for the first time at its place (coverage.c).
+void tessera_sim_note_ran(const struct sim_inst *inst);
+
 // The instruction at `pc`, decoded if need be; NULL after a fault.
 const struct sim_code *tessera_sim_fetch(struct sim_wave *wave, uintptr_t pc);
 
@@ -190,10 +193,10 @@ struct sim_wave {
     uintptr_t pc, next_pc;
     enum sim_wave_state state;
     bool scc;
-    bool special_floats;   // MODE asks for a rounding or flushing that is not the default
-    uint32_t mode;         // hwreg MODE
-    uint8_t priority;      // s_setprio
-    bool gws_waits;        // at a resource of global wave sync, which was as the next two say when it came
+    bool special_floats; // MODE asks for a rounding or flushing that is not the default
+    uint32_t mode;       // hwreg MODE
+    uint8_t priority;    // s_setprio
+    bool gws_waits;      // at a resource of global wave sync, which was as the next two say when it came
     bool gws_flag;
     uint32_t gws_released;
     uint32_t index;        // in the workgroup

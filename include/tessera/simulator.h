@@ -31,6 +31,17 @@ TESSERA_API tessera_status tessera_sim_open(const char *arch, tessera_sim **out)
 TESSERA_API void tessera_sim_close(tessera_sim *sim);
 TESSERA_API const char *tessera_sim_arch(const tessera_sim *sim);
 
+// An instruction of an architecture.
+typedef struct tessera_sim_instruction {
+    const char *mnemonic; // as LLVM spells it, without an encoding's suffix
+    const char *encoding; // the shortest one: "VOP2", "DS", ...
+    bool implemented;     // else a kernel that reaches it faults
+    bool ran;             // in this process, on this architecture
+} tessera_sim_instruction;
+
+// The instructions of the GPU's architecture, one by one; false behind the last one.
+TESSERA_API bool tessera_sim_instruction_at(const tessera_sim *sim, size_t index, tessera_sim_instruction *out);
+
 // Host threads that a launch may use; 0 (the default) is one a processor that this process may run on. Results do not
 // depend on it: workgroups of a kernel that has global atomics run in order, on one thread.
 TESSERA_API tessera_status tessera_sim_set_threads(tessera_sim *sim, int count);

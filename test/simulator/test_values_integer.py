@@ -409,6 +409,8 @@ def test_16_bits(arch: str, library: Path, tmp_path: Path) -> None:
     sweep(t, "v_sub_u16_e64 {d}, {a}, {b} clamp", lambda a, b: max((a & 0xFFFF) - (b & 0xFFFF), 0))
     sweep(t, "v_add_i16 {d}, {a}, {b} clamp", lambda a, b: clamp(i16(a) + i16(b), -32768, 32767) & 0xFFFF)
     sweep(t, "v_pk_add_u16 {d}, {a}, {b} clamp", halves(lambda a, b: min(a + b, 0xFFFF)))
+    sweep(t, "v_pk_add_i16 {d}, {a}, {b}", halves(lambda a, b: a + b))
+    sweep(t, "v_pk_add_i16 {d}, {a}, {b} clamp", halves(lambda a, b: clamp(i16(a) + i16(b), -32768, 32767)))
     sweep(t, "v_pk_sub_i16 {d}, {a}, {b} clamp", halves(lambda a, b: clamp(i16(a) - i16(b), -32768, 32767)))
     sweep(
         t,

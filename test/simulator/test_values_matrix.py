@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 import random
 import re
 from dataclasses import dataclass
@@ -22,7 +23,23 @@ import pytest
 import toolchain
 from conftest import SIMULATOR
 from generate_tables import ARCHS, read_tables
-from values import BF8, BF8_FNUZ, BF16, DEFAULT_MODE, F16, F32, F64, FP8, FP8_FNUZ, Batch, f16, f32
+from values import (
+    BF6,
+    BF8,
+    BF8_FNUZ,
+    BF16,
+    DEFAULT_MODE,
+    F16,
+    F32,
+    F64,
+    FP4,
+    FP6,
+    FP8,
+    FP8_FNUZ,
+    Batch,
+    f16,
+    f32,
+)
 
 if toolchain.ZIGLANG is None:
     pytest.skip("needs PyPI's ziglang", allow_module_level=True)
@@ -269,4 +286,63 @@ def test_constants_and_rounding(arch: str, library: Path, tmp_path: Path) -> Non
     t.add(
         f"{name} {{d}}, {{a}}, {{b}}, 0", tiny, bits=bits, mode=DEFAULT_MODE & ~0xF0, a=[0x100], b=[f32(3.0)]
     )
+    t.run(library, tmp_path)
+
+
+SMALL = (FP8, BF8, FP6, BF6, FP4)  # CBSZ's and BLGP's codes of formats
+
+
+def add_scaled(t: Batch, size: int, codes: tuple[int, int], bytes_of: tuple[int, int] | None) -> None:
+    """V_MFMA_F32_*_F8F6F4, and V_MFMA_SCALE_* with the bytes of its scales that are taken."""
+    rng, depth = random.Random(f"{size} {codes} {bytes_of}"), 2048 // size
+    name = f"{size}x{size}x{depth}_f8f6f4"
+    shape = Shape(name, size, depth, 1, ("", ""), "f32", (0, 0, 32 * size * size // 64), False)
+    formats = [SMALL[code] for code in codes]
+    matrices = []
+    for fmt in formats:  # numbers between 1/4 and 4, so that all sums are exact
+        near = [
+            bits
+            for bits in range(2 * fmt.sign)
+            if bits % fmt.sign <= fmt.largest and Fraction(1, 4) <= abs(fmt.value(bits)) <= 4
+        ]
+        matrices.append([[rng.choice(near) for _ in range(depth)] for _ in range(size)])
+    c = [[rng.randint(-9, 9) for _ in range(size)] for _ in range(size)]
+    scales = [[rng.getrandbits(32) & 0x03030303 | 0x7C7C7C7C for _ in range(64)] for _ in range(2)]
+    places = shape.places(depth)
+    columns: dict[str, list[int]] = {}
+    values: list[list[list[float]]] = []  # doubles hold all sums
+    for which, (fmt, matrix) in enumerate(zip(formats, matrices, strict=True)):
+        width = fmt.sign.bit_length()
+        columns["ab"[which]] = [join([matrix[i][k + e] for e in range(32)], width) for _, i, k in places]
+        value = [[float(fmt.value(bits)) for bits in row] for row in matrix]
+        for lane, (_, i, k) in enumerate(places):
+            byte = scales[which][lane] >> 8 * bytes_of[which] & 255 if bytes_of else 127
+            value[i][k : k + 32] = [v * 2.0 ** (byte - 127) for v in value[i][k : k + 32]]
+        values.append(value)
+    entries = [[shape.of_result(lane, r) for r in range(shape.bits[2] // 32)] for lane in range(64)]
+
+    def entry(i: int, j: int) -> int:
+        return f32(c[i][j] + sum(map(operator.mul, values[0][i], values[1][j])))
+
+    columns["c"] = [join([f32(float(c[i][j])) for _, i, j in lane], 32) for lane in entries]
+    results = [join([entry(i, j) for _, i, j in lane], 32) for lane in entries]
+    bits = {k: 32 * fmt.sign.bit_length() for k, fmt in zip("ab", formats, strict=True)} | dict.fromkeys(
+        "cd", shape.bits[2]
+    )
+    modifiers = f" cbsz:{codes[0]} blgp:{codes[1]}"
+    if bytes_of is None:
+        t.add(f"v_mfma_f32_{name} {{d}}, {{a}}, {{b}}, {{c}}{modifiers}", results, bits=bits, **columns)
+        return
+    low, high = (f"[{bytes_of[0] >> n & 1},{bytes_of[1] >> n & 1},0]" for n in (0, 1))
+    text = f"v_mfma_scale_f32_{name} {{d}}, {{a}}, {{b}}, {{c}}, {{e}}, {{f}} op_sel:{low} op_sel_hi:{high}"
+    t.add(text + modifiers, results, bits=bits, e=scales[0], f=scales[1], **columns)
+
+
+def test_8_6_and_4_bits(library: Path, tmp_path: Path) -> None:
+    """Formats of A and B by CBSZ and BLGP; a scale is an exponent for the 32 values of a lane."""
+    t = Batch("gfx950")
+    for size in (16, 32):
+        for codes in [(a, b) for a in range(5) for b in range(5)]:
+            plain = (codes[0] + codes[1] + size // 16) % 2
+            add_scaled(t, size, codes, None if plain else ((codes[0] + codes[1]) % 4, codes[1] % 4))
     t.run(library, tmp_path)

@@ -411,5 +411,7 @@ def test_classes(arch: str, library: Path, tmp_path: Path) -> None:
             holds = sum((bits[lane] >> lane % 10 & 1) << lane for lane in LANES)
             sizes = {"a": max(width, 32)}
             t.add(f"v_cmp_class_f{width} {{s}}, {{a}}, {{b}}", None, mask=holds, bits=sizes, a=column, b=bits)
+            text = f"v_cmpx_class_f{width} vcc, {{a}}, {{b}}\ns_mov_b64 {{s}}, exec"
+            t.add(text, None, mask=holds, bits=sizes, a=column, b=bits)
     t.add("v_cmp_class_f32 {s}, -|{a}|, {b}", None, mask=2**64 - 1, a=[f32(2.0)], b=[1 << 3])
     t.run(library, tmp_path)

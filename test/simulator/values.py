@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Runs single instructions on chosen inputs: many of them in one kernel.
 
-A case is a line of assembly in which {a}, {b} and {c} stand for registers that are loaded before it, {d}
-for the one that is stored after it (and that held what `d` says before), and {s} for an SGPR pair that is
-stored as well. A column holds one number a lane; where there are fewer than 64, the lanes go over them
-again and again.
+A case is a line of assembly in which {a}, {b}, {c}, {e} and {f} stand for registers that are loaded before
+it, {d} for the one that is stored after it (and that held what `d` says before), and {s} for an SGPR pair that
+is stored as well. A column holds one number a lane; where there are fewer than 64, the lanes go over them again
+and again.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import toolchain
 from sim import Sim, pack
 
 LANES = 64
-FIRST = {"a": 32, "b": 64, "c": 96, "d": 128}  # VGPRs
+FIRST = {"a": 32, "b": 64, "c": 96, "d": 128, "e": 160, "f": 192}  # VGPRs
 MASK = "s[20:21]"
 MODE = "hwreg(HW_REG_MODE, 0, 24)"
 DEFAULT_MODE = 0x3F0  # rounds to nearest, keeps denormals; DX10_CLAMP and IEEE
@@ -33,7 +33,7 @@ class Case:
 
     text: str
     columns: dict[str, Sequence[int]]
-    bits: dict[str, int]  # of a, b, c and d
+    bits: dict[str, int]  # of the registers, where not 32
     expect: Sequence[int] | Check | None
     mask: int | None  # of {s}
     before: str = ""
