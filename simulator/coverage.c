@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Which instructions an architecture has, which of them the simulator implements, and which ran.
-#include "decode_tables.h"
 #include "internal.h"
+
+#include "decode_tables.h"
 
 enum { MOST_ROWS = 2048 };
 static atomic_bool ran[SIM_ARCHS][MOST_ROWS]; // by row of the tables

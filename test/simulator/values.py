@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
 """Runs single instructions on chosen inputs: many of them in one kernel.
 
-A case is a line of assembly in which {a}, {b}, {c}, {e} and {f} stand for registers that are loaded before
-it, {d} for the one that is stored after it (and that held what `d` says before), and {s} for an SGPR pair that
-is stored as well. A column holds one number a lane; where there are fewer than 64, the lanes go over them again
-and again.
+A case is a line of assembly in which {a}, {b}, {c}, {e} and {f} stand for registers that are loaded
+before it, {d} for the one that is stored after it (and that held what `d` says before), and {s} for an
+SGPR pair that is stored as well. A column holds one number a lane; where there are fewer than 64, the
+lanes go over them again and again.
 """
 
 from __future__ import annotations
