@@ -60,6 +60,9 @@ static bool is_vector(enum sim_unit unit) { return unit >= SIM_UNIT_VALU; }
 static bool keeps_bits(const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
     if (inst->row->op == SIM_OP_V_WRITELANE_B32 || contains(inst, "_d16")) return true;
+    if (begins(inst, "v_fma_mixlo") || begins(inst, "v_fma_mixhi")) return true;
+    if (begins(inst, "v_cvt_scalef32_") || begins(inst, "v_cvt_sr_"))
+        return inst->op[SIM_DST].bits <= 16 || contains(inst, "_sr_fp8") || contains(inst, "_sr_bf8");
     if (find_unit(inst) != SIM_UNIT_VALU || !code->lanes) return false;
     if (inst->format == SIM_SDWA) return inst->op[SIM_DST].sel != SIM_DWORD && inst->dst_unused == SIM_UNUSED_PRESERVE;
     return inst->op[SIM_DST].bits <= 16 && (inst->op[SIM_DST].op_sel || code->detail & SIM_KEEP_HIGH);
