@@ -84,6 +84,8 @@ static unsigned access_of(const struct sim_code *code, unsigned slot) {
     const bool result = slot == SIM_DST || slot == SIM_SDST;
     unsigned access = result ? SIM_WRITES : SIM_READS;
     if (slot == SIM_DST && accumulates(code)) access |= SIM_READS;
+    if (slot == SIM_DATA && inst->format == SIM_SMEM && inst->row->flags & SIM_FLAG_ATOMIC && inst->sc0)
+        access |= SIM_WRITES; // the old value comes back to where the data were
     if (slot == SIM_DST && keeps_bits(code)) access |= SIM_PARTLY;
     if (is_swap(inst) && (slot == SIM_DST || slot == SIM_SRC0)) access = SIM_READS | SIM_WRITES;
     if (inst->format == SIM_MAI || begins(inst, "v_permlane") || contains(inst, "lane_b32")) access |= SIM_ALL_LANES;
@@ -140,7 +142,10 @@ static unsigned scc_access(const struct sim_inst *inst) {
     }
 }
 
+static bool forks(const struct sim_inst *inst) { return contains(inst, "_fork") || begins(inst, "s_cbranch_join"); }
+
 static unsigned exec_access(const struct sim_inst *inst, enum sim_unit unit) {
+    if (forks(inst)) return SIM_READS | SIM_WRITES;
     if (begins(inst, "s_cbranch_exec")) return SIM_READS;
     if (contains(inst, "saveexec") || contains(inst, "wrexec")) return SIM_READS | SIM_WRITES;
     if (begins(inst, "v_cmpx")) return SIM_READS | SIM_WRITES;
@@ -157,7 +162,7 @@ static unsigned m0_access(const struct sim_inst *inst, bool to_lds) {
 
 static unsigned mode_access(const struct sim_inst *inst) {
     if (begins(inst, "s_getreg")) return SIM_READS;
-    return begins(inst, "s_setreg") || begins(inst, "s_set_gpr_idx") || begins(inst, "s_setvskip")
+    return forks(inst) || begins(inst, "s_setreg") || begins(inst, "s_set_gpr_idx") || begins(inst, "s_setvskip")
                ? SIM_READS | SIM_WRITES
                : 0;
 }

@@ -18,6 +18,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "vector_memory.h"
+
 enum sim_counter { COUNT_VM = 1, COUNT_LGKM = 2 };
 
 void tessera_sim_start_waits(struct sim_wave *wave) {
@@ -380,8 +382,10 @@ static struct sim_operation *push(struct sim_wave *wave, struct sim_queue *queue
     return &waits->loose[waits->loose_count++];
 }
 
-// Instructions of the memory units that return nothing and store nothing.
-static bool is_bare(const struct sim_code *code) { return code->inst.row->fields == 0 && !code->effects.to_lds; }
+// Instructions of the memory units that return nothing and store nothing; global wave sync too, at which a wave waits.
+static bool is_bare(const struct sim_code *code) {
+    return (code->inst.row->fields == 0 && !code->effects.to_lds) || code->inst.row->flags & SIM_FLAG_GDS;
+}
 
 // A memory operation enters its queue. Whether it is to execute now.
 static bool issue(struct sim_wave *wave, const struct sim_code *code) {
@@ -399,7 +403,7 @@ static bool issue(struct sim_wave *wave, const struct sim_code *code) {
     operation->lanes = code->effects.unit == SIM_UNIT_SCALAR_MEMORY ? 0 : sim_exec(wave);
     operation->counters = flat_to_lds ? COUNT_VM | COUNT_LGKM : COUNT_LGKM;
     operation->landed = now;
-    operation->lds_base = (wave->sgpr[SIM_M0] & 0xffffff) + (uint32_t)code->inst.offset;
+    operation->lds_base = tessera_sim_lds_target(wave, &code->inst);
     if (queue && now) queue->landed++;
     if (!now) keep(wave, code, &operation->kept);
     if (code->effects.to_lds) wave->checks->group->lds_loads++;

@@ -70,14 +70,10 @@ def word(place: int | None) -> int:
     return 0 if place is None else int.from_bytes(DATA[place : place + 4], "little")
 
 
-INDICES, OFFSETS = [lane * 7 % 61 for lane in range(LANES)], [lane * 12 % 100 & ~3 for lane in range(LANES)]
+INDICES, OFFSETS = [lane * 7 & 63 for lane in range(LANES)], [lane * 12 & 0x7C for lane in range(LANES)]
 # v20: the index, v21: the offset.
 ADDRESSES = (
-    "v_mul_u32_u24 v20, 7, v0\nv_mov_b32 v22, 61\nv_cmp_le_u32 vcc, v22, v20\n"
-    + "v_subrev_u32 v23, v22, v20\nv_cndmask_b32 v20, v20, v23, vcc\nv_cmp_le_u32 vcc, v22, v20\n" * 8
-    + "v_mul_u32_u24 v21, 12, v0\nv_mov_b32 v22, 100\nv_cmp_le_u32 vcc, v22, v21\n"
-    + "v_subrev_u32 v23, v22, v21\nv_cndmask_b32 v21, v21, v23, vcc\nv_cmp_le_u32 vcc, v22, v21\n" * 8
-    + "v_and_b32 v21, -4, v21\n"
+    "v_mul_u32_u24 v20, 7, v0\nv_and_b32 v20, 63, v20\nv_mul_u32_u24 v21, 12, v0\nv_and_b32 v21, 0x7c, v21\n"
 )
 FORMS = {"off": (False, False), "v21": (False, True), "v20": (True, False), "v[20:21]": (True, True)}
 

@@ -184,11 +184,11 @@ def test_mode(bench: Bench) -> None:
     """s_setreg writes a field and leaves the others; s_getreg reads one."""
     pieces = [
         "s_getreg_b32 s8, hwreg(HW_REG_MODE)",
-        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 0xff6\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 0, 8)",
-        "s_mov_b32 s9, 5\ns_setreg_b32 hwreg(1, 4, 4), s9\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 4, 3)",
-        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 8), 0xf0\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 0, 10)",
-        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 1\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 20, 4)",
-        "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 23, 1), 0\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 20, 4)",
+        "s_setreg_imm32_b32 hwreg(1, 0, 4), 0xff6\ns_nop 1\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 0, 8)",
+        "s_movk_i32 s9, 5\ns_setreg_b32 hwreg(1, 4, 4), s9\ns_nop 1\ns_getreg_b32 s8, hwreg(1, 4, 3)",
+        "s_setreg_imm32_b32 hwreg(1, 0, 8), 0xf0\ns_nop 1\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 0, 10)",
+        "s_setreg_imm32_b32 hwreg(1, 23, 1), 1\ns_nop 1\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 20, 4)",
+        "s_setreg_imm32_b32 hwreg(1, 23, 1), 0\ns_nop 1\ns_getreg_b32 s8, hwreg(HW_REG_MODE, 20, 4)",
     ]
     got = first_lane(bench, [piece + "\n" + show_sgprs(["s8"]) for piece in pieces], 1)
     # The assembler's descriptor: denormals of 16 and 64 bits kept, of 32 bits flushed; DX10_CLAMP and IEEE.
@@ -205,7 +205,7 @@ def test_hardware_registers(bench: Bench) -> None:
         "s_mov_b64 exec, -1\ns_setprio 0",
         f"{set_scc(0)}\ns_mov_b64 vcc, 2\ns_getreg_b32 s8, hwreg(HW_REG_STATUS)",
         "s_getreg_b32 s8, hwreg(HW_REG_TRAPSTS)",
-        "s_setreg_imm32_b32 hwreg(HW_REG_TRAPSTS, 0, 9), 0\ns_getreg_b32 s8, hwreg(HW_REG_TRAPSTS, 0, 9)",
+        "s_setreg_imm32_b32 hwreg(3, 0, 9), 0\ns_nop 1\ns_getreg_b32 s8, hwreg(HW_REG_TRAPSTS, 0, 9)",
         "s_getreg_b32 s8, hwreg(HW_REG_HW_ID)",
         "s_getreg_b32 s8, hwreg(HW_REG_GPR_ALLOC, 0, 18)",
         "s_getreg_b32 s8, hwreg(HW_REG_IB_STS, 0, 12)",
