@@ -82,17 +82,12 @@ function(tessera_add_packs packs_variable op)
         list(APPEND objects_${target} "${PROJECT_BINARY_DIR}/device/${target}/${name}.co")
     endforeach()
 
-    find_package(ZLIB QUIET)
-    set(store --store)
-    if(ZLIB_FOUND)
-        set(store)
-    endif()
     foreach(target ${targets})
         set(pack "${PROJECT_BINARY_DIR}/packs/${op}_${target}.pack")
         add_custom_command(
             OUTPUT "${pack}"
             COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.pack
-                    --op ${op} --target ${target} --out "${pack}" ${store} ${objects_${target}}
+                    --op ${op} --target ${target} --out "${pack}" ${objects_${target}}
             DEPENDS ${objects_${target}} "${PROJECT_SOURCE_DIR}/codegen/pack.py"
             COMMENT "Pack ${op}_${target}"
             VERBATIM)

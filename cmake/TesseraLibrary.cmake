@@ -4,7 +4,6 @@ include(CheckLinkerFlag)
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
-find_package(ZLIB) # packs of code objects are written and read uncompressed without it
 
 tessera_generate(generated_sources)
 file(GLOB runtime_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/*.c")
@@ -16,10 +15,6 @@ target_include_directories(tessera_objects
     PRIVATE "${PROJECT_SOURCE_DIR}/runtime" "${tessera_generated_dir}")
 set_source_files_properties("${PROJECT_SOURCE_DIR}/runtime/status.c" PROPERTIES
     COMPILE_DEFINITIONS "TESSERA_VERSION=\"${PROJECT_VERSION}\"")
-if(ZLIB_FOUND)
-    target_link_libraries(tessera_objects PRIVATE ZLIB::ZLIB)
-    set_source_files_properties("${PROJECT_SOURCE_DIR}/runtime/pack.c" PROPERTIES COMPILE_DEFINITIONS TESSERA_HAVE_ZLIB)
-endif()
 set_target_properties(tessera_objects PROPERTIES POSITION_INDEPENDENT_CODE ON C_VISIBILITY_PRESET hidden)
 
 add_library(tessera SHARED $<TARGET_OBJECTS:tessera_objects>)
@@ -32,9 +27,6 @@ foreach(library tessera tessera_static)
     target_include_directories(${library} INTERFACE
         "$<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include>" "$<INSTALL_INTERFACE:${CMAKE_INSTALL_INCLUDEDIR}>")
     target_link_libraries(${library} PRIVATE Threads::Threads m ${CMAKE_DL_LIBS} "$<BUILD_INTERFACE:tessera_options>")
-    if(ZLIB_FOUND)
-        target_link_libraries(${library} PRIVATE ZLIB::ZLIB)
-    endif()
 endforeach()
 
 # Two versions in one process: calls within the library stay within it.

@@ -21,7 +21,7 @@ Numbers are little-endian; names are padded with zero bytes, of which there is a
 Code objects follow in the order of the entries, with zero bytes up to where each begins. Nothing but what is
 in a pack and the version of zlib decide on its bytes: files come in any order.
 
-    python -m codegen.pack --op fmha_fwd --target gfx942 --out fmha_fwd_gfx942.pack [--store] OBJECT.co ...
+    python -m codegen.pack --op fmha_fwd --target gfx942 --out fmha_fwd_gfx942.pack OBJECT.co ...
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ STORED, ZLIB = 0, 1
 ALIGNMENT = 64
 
 
-def pack(op: str, target: str, objects: dict[str, bytes], store: bool = False) -> bytes:
-    """The bytes of a pack of code objects by their symbols. `store`: for runtimes without zlib."""
+def pack(op: str, target: str, objects: dict[str, bytes]) -> bytes:
+    """The bytes of a pack of code objects by their symbols."""
     entries, data = b"", b""
     begin = HEAD.size + len(objects) * ENTRY.size
     for symbol, plain in sorted((_name(symbol, 120), plain) for symbol, plain in objects.items()):
-        packed = plain if store else zlib.compress(plain, 9)
+        packed = zlib.compress(plain, 9)
         method, stored = (ZLIB, packed) if len(packed) < len(plain) else (STORED, plain)
         data += bytes(-(begin + len(data)) % ALIGNMENT)
         entries += ENTRY.pack(symbol, begin + len(data), len(stored), len(plain), method, zlib.crc32(plain))
@@ -85,12 +85,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--op", required=True, help="operation")
     parser.add_argument("--target", required=True, help="target")
     parser.add_argument("--out", required=True, type=Path, metavar="FILE", help="the pack")
-    parser.add_argument("--store", action="store_true", help="do not compress")
     parser.add_argument("objects", nargs="*", type=Path, metavar="OBJECT.co", help="named after its instance")
     options = parser.parse_args(arguments)
     try:
         objects = read_objects(options.objects)
-        options.out.write_bytes(pack(options.op, options.target, objects, options.store))
+        options.out.write_bytes(pack(options.op, options.target, objects))
     except Refused as refused:
         print(f"codegen.pack: {refused}", file=sys.stderr)
         return 1

@@ -17,11 +17,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#ifdef TESSERA_HAVE_ZLIB
-#include <zlib.h>
-#endif
 
 #include "guard.h"
+#include "inflate.h"
 
 enum { NAME_BYTES = 32, SYMBOL_BYTES = 120, HEAD_BYTES = 80, ENTRY_BYTES = 144 };
 enum { STORED = 0, ZLIB = 1 };
@@ -105,34 +103,20 @@ static tessera_status read_pack(const char *name, const unsigned char *begin, si
 
 // ---- unpacking
 
-#define BROKEN(holds, ...)                                                                                             \
-    if (!(holds)) return tessera_fail(TESSERA_ERROR_DEVICE, __VA_ARGS__)
-
-static tessera_status inflate_entry(const struct pack *p, const struct entry *e, void *out) {
-#ifdef TESSERA_HAVE_ZLIB
-    uLongf bytes = e->bytes;
-    const int error = uncompress(out, &bytes, p->begin + e->offset, e->packed_bytes);
-    BROKEN(error == Z_OK && bytes == e->bytes, "pack %s: %s cannot be unpacked (zlib says %d)", p->name, e->symbol,
-           error);
-    return TESSERA_SUCCESS;
-#else
-    (void)out;
-    return tessera_fail(TESSERA_ERROR_DEVICE, "pack %s: %s is packed by zlib, which this library was built without",
-                        p->name, e->symbol);
-#endif
-}
-
-static tessera_status unpack_to(const struct pack *p, const struct entry *e, void *out) {
+static tessera_status unpack_to(const struct pack *p, const struct entry *e, unsigned char *out) {
+    const unsigned char *const packed = p->begin + e->offset;
     if (e->method == STORED)
-        memcpy(out, p->begin + e->offset, e->bytes);
-    else
-        TRY(inflate_entry(p, e, out));
-    BROKEN(crc32_of(out, e->bytes) == e->crc, "pack %s: the checksum of %s is wrong", p->name, e->symbol);
+        memcpy(out, packed, e->bytes);
+    else if (!tessera_inflate(packed, e->packed_bytes, out, e->bytes))
+        return tessera_fail(TESSERA_ERROR_DEVICE, "pack %s: %s cannot be unpacked to %u bytes", p->name, e->symbol,
+                            e->bytes);
+    if (crc32_of(out, e->bytes) != e->crc)
+        return tessera_fail(TESSERA_ERROR_DEVICE, "pack %s: the checksum of %s is wrong", p->name, e->symbol);
     return TESSERA_SUCCESS;
 }
 
 static tessera_status unpack(const struct pack *p, const struct entry *e, void **image) {
-    void *const out = malloc(e->bytes ? e->bytes : 1);
+    unsigned char *const out = malloc(e->bytes ? e->bytes : 1);
     if (!out) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for %u bytes of %s", e->bytes, e->symbol);
     const tessera_status status = unpack_to(p, e, out);
     if (status == TESSERA_SUCCESS)

@@ -153,11 +153,11 @@ TEST(Pack, BrokenObjects) {
     const std::string packed = make_pack("bits", "packed", {{"s", kLong}}, true);
 #ifdef TESSERA_HAVE_ZLIB
     ASSERT_EQ(load(with(packed, packed.size() - 9, "?")), TESSERA_SUCCESS);
-    EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked (zlib says -3)");
+    EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked to 5001 bytes");
     ASSERT_EQ(load(with_entry(packed, 80 + 132, word(5000))), TESSERA_SUCCESS);
-    EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked (zlib says -5)");
+    EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked to 5000 bytes");
     ASSERT_EQ(load(with_entry(packed, 80 + 132, word(5002))), TESSERA_SUCCESS);
-    EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked (zlib says 0)");
+    EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked to 5002 bytes");
 #endif
 }
 
