@@ -2,6 +2,7 @@
 // Finds the code object for a device in what programs hand over: an ELF file, or clang's offload bundle of several.
 // The layouts: LLVM's "Clang Offload Bundler" page, sections "Bundled Binary File Layout" and "Compression".
 #include <elf.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "state.h"
@@ -81,17 +82,27 @@ static hipError_t find_in_bundle(const struct hip_device *device, const char *im
     return hipErrorNoBinaryForGpu;
 }
 
-hipError_t tessera_hip_find_code(const struct hip_device *device, const void *image, size_t limit, const void **code,
-                                 size_t *bytes) {
-    const char *text = image;
-    if (limit >= MAGIC_BYTES && memcmp(text, bundle_magic, MAGIC_BYTES) == 0)
-        return find_in_bundle(device, text, limit, code, bytes);
-    if (limit >= COMPRESSED_MAGIC_BYTES && memcmp(text, compressed_magic, COMPRESSED_MAGIC_BYTES) == 0) {
-        tessera_hip_say("compressed offload bundles (CCOB) are not supported: compile with --no-offload-compress");
-        return hipErrorInvalidImage;
+static bool starts_with(const char *text, size_t limit, const char *magic, size_t bytes) {
+    return limit >= bytes && memcmp(text, magic, bytes) == 0;
+}
+
+hipError_t tessera_hip_find_code(const struct hip_device *device, const void *image, size_t limit,
+                                 struct hip_code *code) {
+    *code = (struct hip_code){.bytes = limit};
+    if (starts_with(image, limit, compressed_magic, COMPRESSED_MAGIC_BYTES)) {
+        const hipError_t error = tessera_hip_decompress(image, limit, &code->unpacked, &code->bytes);
+        if (error != hipSuccess) return error;
+        image = code->unpacked;
+        limit = code->bytes;
     }
-    if (limit < sizeof(Elf64_Ehdr) || memcmp(text, ELFMAG, SELFMAG) != 0) return hipErrorInvalidImage;
-    *code = image;
-    *bytes = limit == SIZE_MAX ? elf_bytes(text) : limit;
-    return hipSuccess;
+    hipError_t error = hipErrorInvalidImage;
+    if (starts_with(image, limit, bundle_magic, MAGIC_BYTES)) {
+        error = find_in_bundle(device, image, limit, &code->image, &code->bytes);
+    } else if (limit >= sizeof(Elf64_Ehdr) && starts_with(image, limit, ELFMAG, SELFMAG)) {
+        code->image = image;
+        if (limit == SIZE_MAX) code->bytes = elf_bytes(image);
+        error = hipSuccess;
+    }
+    if (error != hipSuccess) free(code->unpacked);
+    return error;
 }

@@ -8,15 +8,18 @@
 
 hipError_t tessera_hip_module_open(struct hip_device *device, const void *image, size_t limit,
                                    struct hip_module **out) {
-    const void *code;
-    size_t bytes;
-    hipError_t error = tessera_hip_find_code(device, image, limit, &code, &bytes);
+    struct hip_code code;
+    hipError_t error = tessera_hip_find_code(device, image, limit, &code);
     if (error != hipSuccess) return error;
     struct hip_module *module = calloc(1, sizeof *module);
-    if (!module) return hipErrorOutOfMemory;
+    if (!module) {
+        free(code.unpacked);
+        return hipErrorOutOfMemory;
+    }
     module->device = device;
     pthread_mutex_init(&module->lock, NULL);
-    const tessera_status status = tessera_sim_load(device->sim, code, bytes, &module->code);
+    const tessera_status status = tessera_sim_load(device->sim, code.image, code.bytes, &module->code);
+    free(code.unpacked); // the simulator has its copy
     if (status != TESSERA_SUCCESS) {
         tessera_hip_say("%s", tessera_sim_last_error());
         error = status == TESSERA_ERROR_OUT_OF_MEMORY ? hipErrorOutOfMemory : hipErrorNoBinaryForGpu;

@@ -240,10 +240,18 @@ struct hip_module {
     pthread_mutex_t lock;
 };
 
-// The code object for a device in an image: an ELF file, or a clang offload bundle. `limit`: how many bytes the image
-// has, SIZE_MAX where nobody knows.
-hipError_t tessera_hip_find_code(const struct hip_device *device, const void *image, size_t limit, const void **code,
-                                 size_t *bytes);
+struct hip_code {
+    const void *image; // ELF
+    size_t bytes;
+    void *unpacked; // what it lies in, to be freed; NULL where that is the caller's memory
+};
+
+// The code object for a device in an image: an ELF file, or a clang offload bundle, compressed or not. `limit`: how
+// many bytes the image has, SIZE_MAX where nobody knows.
+hipError_t tessera_hip_find_code(const struct hip_device *device, const void *image, size_t limit,
+                                 struct hip_code *code);
+// The bundle in a compressed one, to be freed (compressed.c).
+hipError_t tessera_hip_decompress(const void *image, size_t limit, void **out, size_t *bytes);
 hipError_t tessera_hip_module_open(struct hip_device *device, const void *image, size_t limit, struct hip_module **out);
 void tessera_hip_module_close(struct hip_module *module);
 hipError_t tessera_hip_module_function(struct hip_module *module, const char *name, struct hip_function **out);

@@ -7,6 +7,7 @@ import ctypes as c
 import struct
 import subprocess
 import threading
+import zlib
 from pathlib import Path
 
 import hip as api
@@ -348,6 +349,39 @@ def test_bundles(hip: Hip, images: dict[str, bytes], target: str, good: bool) ->
     if good:
         hip.make("ModuleGetFunction", out.value, b"fill")
         hip.check("ModuleUnload", out.value)
+
+
+def zstd(data: bytes) -> bytes | None:
+    """Compressed by the system's library; None where there is none."""
+    try:
+        library = c.CDLL("libzstd.so.1")
+    except OSError:
+        return None
+    library.ZSTD_compress.restype = library.ZSTD_compressBound.restype = c.c_size_t
+    room = library.ZSTD_compressBound(c.c_size_t(len(data)))
+    out = c.create_string_buffer(room)
+    made = library.ZSTD_compress(out, c.c_size_t(room), data, c.c_size_t(len(data)), 3)
+    return out.raw[:made]
+
+
+@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("method", ["zlib", "zstd"])
+def test_compressed_bundles(hip: Hip, images: dict[str, bytes], version: int, method: str) -> None:
+    plain = bundle([("hipv4-amdgcn-amd-amdhsa--gfx90a", images["gfx90a"])])
+    packed = zlib.compress(plain) if method == "zlib" else zstd(plain)
+    if packed is None:
+        pytest.skip("needs libzstd.so.1")
+
+    def image(plain_bytes: int) -> bytes:
+        layout = "=4sHHIIQ" if version == 2 else "=4sHHQQQ"
+        size = struct.calcsize(layout) + len(packed)
+        return struct.pack(layout, b"CCOB", version, method == "zstd", size, plain_bytes, 0) + packed
+
+    out = c.c_uint64()
+    module = hip.make("ModuleLoadData", image(len(plain)))
+    hip.make("ModuleGetFunction", module, b"fill")
+    hip.check("ModuleUnload", module)
+    assert hip.ModuleLoadData(c.byref(out), image(len(plain) - 1)) == "hipErrorInvalidImage"
 
 
 def test_names_in_modules(hip: Hip, module: int) -> None:
