@@ -8,13 +8,25 @@ and global wave sync from "Vega Instruction Set Architecture", which has them in
 
 from __future__ import annotations
 
-import math
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import toolchain
+from atomic_values import (
+    FLOAT,
+    FLOATS,
+    INTEGER,
+    PACKED,
+    PACKED_PAIRS,
+    PAIRS32,
+    PAIRS64,
+    f32,
+    f64,
+    is_same,
+    real,
+)
 from pieces import ALL, LANES, M32, Bench, fault_of
 from sim import ARCHS, Sim, pack
 
@@ -209,113 +221,37 @@ def test_append_and_consume(bench: Bench, mask: int) -> None:
     assert words[2] == [1000 + count] * LANES
 
 
-def signed(value: int, bits: int) -> int:
-    return (value & (1 << bits) - 1) - ((value & 1 << bits - 1) << 1)
-
-
-def f32(value: float) -> int:
-    return struct.unpack("<I", struct.pack("<f", value))[0]
-
-
-def f64(value: float) -> int:
-    return struct.unpack("<Q", struct.pack("<d", value))[0]
-
-
-def real(bits: int, size: int) -> float:
-    return struct.unpack("<f" if size == 4 else "<d", bits.to_bytes(size, "little"))[0]
-
-
-def half(bits: int) -> float:
-    return struct.unpack("<e", bits.to_bytes(2, "little"))[0]
-
-
-def bf16(bits: int) -> float:
-    return real(bits << 16, 4)
-
-
-def to_bf16(value: float) -> int:
-    """To the nearest, ties to even; `value` is exact in a float."""
-    bits = f32(value)
-    return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 & 0xFFFF
-
-
-def packed(of: Callable[[int, int], int]) -> Callable[..., int]:
-    return lambda m, a, b: of(m & 0xFFFF, a & 0xFFFF) | of(m >> 16, a >> 16) << 16
-
-
-def add_halves(x: int, y: int) -> int:
-    return int.from_bytes(struct.pack("<e", half(x) + half(y)), "little")
-
-
-def add_bf16s(x: int, y: int) -> int:
-    return to_bf16(bf16(x) + bf16(y))
-
-
-# Memory, first and second operand to memory.
+# Memory and two operands to memory.
 Atomic = Callable[[int, int, int], int]
+NAMES = {"smin": "min_i{}", "umin": "min_u{}", "smax": "max_i{}", "umax": "max_u{}"}
+NAMES |= {name: f"{name}_u{{}}" for name in ("add", "sub", "rsub", "inc", "dec")}
+NAMES |= {name: f"{name}_b{{}}" for name in ("and", "or", "xor")}
 
 
-def integer_atomics(bits: int) -> dict[str, Atomic]:
-    b, u, i = f"b{bits}", f"u{bits}", f"i{bits}"
-    return {
-        f"add_{u}": lambda m, x, y: m + x,
-        f"sub_{u}": lambda m, x, y: m - x,
-        f"rsub_{u}": lambda m, x, y: x - m,
-        f"inc_{u}": lambda m, x, y: 0 if m >= x else m + 1,
-        f"dec_{u}": lambda m, x, y: x if m == 0 or m > x else m - 1,
-        f"min_{i}": lambda m, x, y: min(m, x, key=lambda v: signed(v, bits)),
-        f"max_{i}": lambda m, x, y: max(m, x, key=lambda v: signed(v, bits)),
-        f"min_{u}": lambda m, x, y: min(m, x),
-        f"max_{u}": lambda m, x, y: max(m, x),
-        f"and_{b}": lambda m, x, y: m & x,
-        f"or_{b}": lambda m, x, y: m | x,
-        f"xor_{b}": lambda m, x, y: m ^ x,
-        f"mskor_{b}": lambda m, x, y: m & ~x | y,
-        f"cmpst_{b}": lambda m, x, y: y if m == x else m,
-    }
-
-
-def float_atomics(size: int) -> dict[str, Atomic]:
-    """A comparison with what is no number is false, so that memory stays; -0 is 0."""
-    f = f"f{8 * size}"
-    to = f32 if size == 4 else f64
-    return {
-        f"add_{f}": lambda m, x, y: to(real(m, size) + real(x, size)),
-        f"min_{f}": lambda m, x, y: x if real(x, size) < real(m, size) else m,
-        f"max_{f}": lambda m, x, y: x if real(x, size) > real(m, size) else m,
-        f"cmpst_{f}": lambda m, x, y: y if real(m, size) == real(x, size) else m,
-    }
-
-
-INTEGERS = [
-    (0, 0, 9),
-    (5, 7, 1),
-    (7, 5, 2),
-    (5, 5, 3),
-    (M32, 1, 4),
-    (1, M32, 5),
-    (1 << 31, 1, 6),
-    (1, 1 << 31, 7),
-]
-FLOATS = [(1.5, 2.25), (2.25, 1.5), (-1.0, -1.0), (0.0, -0.0), (-0.0, 0.0), (math.inf, 1.0), (1.0, math.nan)]
-FLOATS += [(math.nan, 1.0), (-math.inf, 3.0)]
-HALVES = [(0x3C003E00, 0x40003C00), (0x7BFF0001, 0x00010001), (0xBC007C00, 0x3C003C00)]
-BF16S = [(0x3F803FC0, 0x40003F80), (0x3F800001, 0x3B803F80), (0xBF807F80, 0x3F803F80)]
+def with_one(of: Callable[[int, int, int], int], bits: int) -> Atomic:
+    return lambda m, x, y: of(m, x, bits)
 
 
 def atomic_cases(arch: str) -> list[tuple[str, int, Atomic, list[tuple[int, int, int]]]]:
-    """Name, bytes, function, and operands."""
-    wide = [tuple(v << 32 | v for v in case) for case in INTEGERS] + [(M32, 1, 0), (1 << 32, 1, 2)]
-    cases = [(name, 4, of, INTEGERS) for name, of in integer_atomics(32).items()]
-    cases += [(name, 8, of, wide) for name, of in integer_atomics(64).items()]
-    singles = [(f32(m), f32(x), f32(7.0)) for m, x in FLOATS]
-    doubles = [(f64(m), f64(x), f64(7.0)) for m, x in FLOATS]
-    cases += [(name, 4, of, singles) for name, of in float_atomics(4).items()]
-    cases += [(name, 8, of, doubles) for name, of in float_atomics(8).items()]
-    if arch != "gfx90a":
-        cases.append(("pk_add_f16", 4, packed(add_halves), [(*v, 0) for v in HALVES]))
-        cases.append(("pk_add_bf16", 4, packed(add_bf16s), [(*v, 0) for v in BF16S]))
+    """Name, bits, function, and what memory and the operands hold."""
+    cases: list[tuple[str, int, Atomic, list[tuple[int, int, int]]]] = []
+    for bits, pairs, to in ((32, PAIRS32, f32), (64, PAIRS64, f64)):
+        integers = [(m, x, 9) for m, x in pairs]
+        for name, form in NAMES.items():
+            cases.append((form.format(bits), bits, with_one(INTEGER[name], bits), integers))
+        cases.append((f"mskor_b{bits}", bits, lambda m, x, y: m & ~x | y, integers))
+        cases.append((f"cmpst_b{bits}", bits, lambda m, x, y: y if m == x else m, integers))
+        floats = [(to(m), to(x), to(7.0)) for m, x in FLOATS]
+        for name, of in FLOAT.items():
+            cases.append((f"{name}_f{bits}", bits, with_one(of, bits), floats))
+        cases.append((f"cmpst_f{bits}", bits, compare_floats(bits), floats))
+    for name, of in PACKED.items() if arch != "gfx90a" else []:
+        cases.append((name, 32, with_one(of, 32), [(m, x, 0) for m, x in PACKED_PAIRS[name]]))
     return cases
+
+
+def compare_floats(bits: int) -> Atomic:
+    return lambda m, x, y: y if real(m, bits // 8) == real(x, bits // 8) else m
 
 
 def returning(name: str) -> str:
@@ -323,18 +259,11 @@ def returning(name: str) -> str:
     return f"{stem}_rtn_{kind}"
 
 
-def same(got: int, expected: int, size: int, name: str) -> bool:
-    """Sums that are no number may be any such."""
-    if got == expected:
-        return True
-    return name.startswith("add_f") and math.isnan(real(got, size)) and math.isnan(real(expected, size))
-
-
 def test_atomics(bench: Bench) -> None:
     """Memory afterwards, and the old value from the returning form."""
     pieces, expected = [], []
-    for name, size, of, operands in atomic_cases(bench.arch):
-        words = size // 4
+    for name, bits, of, operands in atomic_cases(bench.arch):
+        words = bits // 32
         pair = "v{0}" if words == 1 else "v[{0}:{1}]"
         second = ", " + pair.format(22, 23) if name.startswith(("mskor", "cmpst")) else ""
         for old, x, y in operands:
@@ -348,14 +277,14 @@ def test_atomics(bench: Bench) -> None:
             pieces.append(f"{setup}ds_{name} v13, {operand}{second}\n{WAIT}{read}")
             to = pair.format(4, 5)
             pieces.append(f"{setup}ds_{returning(name)} {to}, v13, {operand}{second}\n{WAIT}{read}")
-            new = of(old, x, y) & (1 << 8 * size) - 1
-            expected += [(name, size, 0, new, (old, x)), (name, size, old, new, (old, x))]
-    for (name, size, back, new, operands), piece in zip(expected, bench.run(pieces, 4, lanes=1), strict=True):
+            new = of(old, x, y) & (1 << bits) - 1
+            expected += [(name, bits, 0, new, (old, x)), (name, bits, old, new, (old, x))]
+    for (name, bits, back, new, operands), piece in zip(expected, bench.run(pieces, 4, lanes=1), strict=True):
         words = [word[0] for word in piece]
-        mask = (1 << 8 * size) - 1
+        mask = (1 << bits) - 1
         assert (words[0] | words[1] << 32) & mask == back, f"{name} {operands}"
         got = (words[2] | words[3] << 32) & mask
-        assert same(got, new, size, name), f"{name} {operands}: {got:#x}, {new:#x}"
+        assert is_same(got, new, bits, name.startswith("add_f")), f"{name} {operands}: {got:#x}, {new:#x}"
 
 
 def test_exchanges(bench: Bench) -> None:
