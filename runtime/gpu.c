@@ -32,6 +32,20 @@ tessera_status tessera_gpu_leave(const struct tessera_gpu *gpu, int previous, co
 // Up to the features: "gfx942" of "gfx942:sramecc+:xnack-". Code is built for any of them.
 static size_t base_length(const char *arch) { return strcspn(arch, ":"); }
 
+// "gfx942", and after it any of ":sramecc+", ":sramecc-", ":xnack+" and ":xnack-".
+static bool is_arch(const char *text) {
+    static const char *const features[] = {":sramecc", ":xnack"};
+    text += base_length(text);
+    while (*text) {
+        size_t length = 0;
+        for (int i = 0; i < 2; i++)
+            if (strncmp(text, features[i], strlen(features[i])) == 0) length = strlen(features[i]);
+        if (!length || (text[length] != '+' && text[length] != '-')) return false;
+        text += length + 1;
+    }
+    return true;
+}
+
 static bool same_base(const char *a, const char *b) {
     return base_length(a) == base_length(b) && strncmp(a, b, base_length(a)) == 0;
 }
@@ -129,6 +143,7 @@ tessera_status tessera_gpu_open_sim(const char *arch, struct tessera_gpu **out, 
     tessera_target target = TESSERA_TARGET_COUNT;
     struct tessera_driver *driver;
     snprintf(name, sizeof name, "sim:%.*s", (int)tessera_min(base_length(arch), 16), arch);
+    GUARD(is_arch(arch), "device \"sim:%s\": sim:ARCH, where ARCH is such as gfx942 or gfx942:sramecc+:xnack-", arch);
     TRY(target_of(name, arch, &target));
     TRY(tessera_driver_open(TESSERA_DRIVER_SIM, name, &driver));
     const tessera_status status = find_sim(driver, name, arch, &ordinal);

@@ -65,6 +65,11 @@ TEST_F(Gpu, NamesThatAreNone) {
     EXPECT_STREQ(tessera_last_error(), "hip:2 is of architecture gfx1100: gfx90a, gfx942 or gfx950");
     EXPECT_EQ(tessera_device_open("sim:gfx1100", &none), TESSERA_ERROR_DEVICE);
     EXPECT_STREQ(tessera_last_error(), "sim:gfx1100 is of architecture gfx1100: gfx90a, gfx942 or gfx950");
+    for (const char *name : {"sim:gfx942:", "sim:gfx942:xnack", "sim:gfx942:xnack*",
+                             "sim:gfx942:sramecc+:", "sim:gfx942:wavefrontsize64+"}) {
+        EXPECT_EQ(tessera_device_open(name, &none), TESSERA_ERROR_INVALID_ARGUMENT) << name;
+        EXPECT_EQ(std::string(tessera_last_error()).find(std::string("device \"") + name + "\": sim:ARCH"), 0u);
+    }
 }
 
 TEST_F(Gpu, Memory) {
