@@ -45,8 +45,10 @@ TO_HALF(f16_f32, sim_f32, a)
 SIM_LANES1(f32_f16, sim_f32, sim_u32, sim_half_to_float(a))
 SIM_LANES1(f32_bf16, sim_f32, sim_u32, sim_bf16_to_float(a))
 SIM_LANES2(pkrtz_f16, sim_u32, sim_f32, sim_f32, sim_float_to_half_rtz(a) | sim_float_to_half_rtz(b) << 16)
-SIM_LANES2(pk_f16, sim_u32, sim_f32, sim_f32,
+SIM_LANES2(pk_f16_plain, sim_u32, sim_f32, sim_f32, sim_float_to_half(a) | sim_float_to_half(b) << 16)
+SIM_LANES2(pk_f16_special, sim_u32, sim_f32, sim_f32,
            sim_float_to_half_mode(a, alu->half_mode) | sim_float_to_half_mode(b, alu->half_mode) << 16)
+static void pk_f16(struct sim_alu *alu) { (alu->special_halves ? pk_f16_special : pk_f16_plain)(alu); }
 SIM_LANES2(pk_bf16, sim_u32, sim_f32, sim_f32, sim_float_to_bf16(a) | sim_float_to_bf16(b) << 16)
 SIM_LANES2(pack_halves, sim_u32, sim_u32, sim_u32, (a & 0xffff) | b << 16)
 

@@ -59,14 +59,15 @@ static inline double max_f64(double x, double y) {
     const double ordered = x > y ? x : y > x ? y : sim_double(sim_bits64(x) & sim_bits64(y));
     return x != x ? y : y != y ? x : ordered;
 }
-// On bits, and so that a signaling NaN comes out quiet where `quiet`, the NaN's highest bit of mantissa, is set: that
+// On bits, and so that a signaling NaN comes out quiet where `quiet`, the NaN's highest bit of mantissa, is not 0: that
 // is MODE's IEEE.
 #define QUIETING(name, T, U, of_bits, bits_of, magnitude, infinity)                                                    \
     static inline U name##_bits(U x, U y, U quiet) {                                                                   \
-        const bool signals_x = (x & (magnitude)) > (infinity) && !(x & quiet) && quiet;                                \
-        const bool signals_y = (y & (magnitude)) > (infinity) && !(y & quiet) && quiet;                                \
+        const bool signals_x = (quiet != 0) & ((x & (magnitude)) > (infinity)) & ((x & quiet) == 0);                   \
+        const bool signals_y = (quiet != 0) & ((y & (magnitude)) > (infinity)) & ((y & quiet) == 0);                   \
         const U number = bits_of(name(of_bits(x), of_bits(y)));                                                        \
-        return signals_x ? x | quiet : signals_y ? y | quiet : number;                                                 \
+        const U settled = signals_y ? y | quiet : number;                                                              \
+        return signals_x ? x | quiet : settled;                                                                        \
     }
 QUIETING(min_f32, float, uint32_t, sim_float, sim_bits, 0x7fffffffu, 0x7f800000u)
 QUIETING(max_f32, float, uint32_t, sim_float, sim_bits, 0x7fffffffu, 0x7f800000u)
@@ -75,52 +76,85 @@ QUIETING(max_f64, double, uint64_t, sim_double, sim_bits64, UINT64_MAX >> 1, UIN
 // Halves are ordered as their floats are; a NaN's bits stay.
 static inline uint32_t min_half(uint32_t x, uint32_t y) {
     const float fx = h2f(x), fy = h2f(y);
-    return fx != fx ? y : fy != fy ? x : fx < fy ? x : fy < fx ? y : x | y;
+    const uint32_t ordered = fx < fy ? x : fy < fx ? y : x | y;
+    return fx != fx ? y : fy != fy ? x : ordered;
 }
 static inline uint32_t max_half(uint32_t x, uint32_t y) {
     const float fx = h2f(x), fy = h2f(y);
-    return fx != fx ? y : fy != fy ? x : fx > fy ? x : fy > fx ? y : x & y;
+    const uint32_t ordered = fx > fy ? x : fy > fx ? y : x & y;
+    return fx != fx ? y : fy != fy ? x : ordered;
 }
 QUIETING(min_half, uint32_t, uint32_t, , , 0x7fffu, 0x7c00u)
 QUIETING(max_half, uint32_t, uint32_t, , , 0x7fffu, 0x7c00u)
 // With a NaN among them, the least of the three.
-#define MED3(type, U, is_nan)                                                                                          \
-    static inline U med3_##type##_bits(U x, U y, U z, U quiet) {                                                       \
-        const U least = min_##type##_bits(min_##type##_bits(x, y, quiet), z, quiet);                                   \
-        const U low = min_##type##_bits(x, y, quiet), high = max_##type##_bits(x, y, quiet);                           \
-        if (is_nan(x) || is_nan(y) || is_nan(z)) return least;                                                         \
-        return max_##type##_bits(low, min_##type##_bits(high, z, quiet), quiet);                                       \
+#define MED3(type, infinity, magnitude)                                                                                \
+    static inline uint32_t med3_##type##_bits(uint32_t x, uint32_t y, uint32_t z, uint32_t quiet) {                    \
+        const uint32_t least = min_##type##_bits(min_##type##_bits(x, y, quiet), z, quiet);                            \
+        const uint32_t low = min_##type(x, y), high = max_##type(x, y), middle = max_##type(low, min_##type(high, z)); \
+        const bool nan =                                                                                               \
+            ((x & (magnitude)) > (infinity)) | ((y & (magnitude)) > (infinity)) | ((z & (magnitude)) > (infinity));    \
+        return nan ? least : middle;                                                                                   \
     }
-#define IS_NAN32(v) (((v)&0x7fffffff) > 0x7f800000)
-#define IS_NAN16(v) (((v)&0x7fff) > 0x7c00)
-MED3(f32, uint32_t, IS_NAN32)
-MED3(half, uint32_t, IS_NAN16)
+static inline uint32_t min_single(uint32_t x, uint32_t y) { return sim_bits(min_f32(sim_float(x), sim_float(y))); }
+static inline uint32_t max_single(uint32_t x, uint32_t y) { return sim_bits(max_f32(sim_float(x), sim_float(y))); }
+#define min_single_bits min_f32_bits
+MED3(single, 0x7f800000u, 0x7fffffffu)
+MED3(half, 0x7c00u, 0x7fffu)
 // IEEE 754-2019: NaN wins, and is quiet.
-static inline float minimum(float x, float y) { return x != x || y != y ? x + y : min_f32(x, y); }
-static inline float maximum(float x, float y) { return x != x || y != y ? x + y : max_f32(x, y); }
+static inline float minimum(float x, float y) { return ((x != x) | (y != y)) ? x + y : min_f32(x, y); }
+static inline float maximum(float x, float y) { return ((x != x) | (y != y)) ? x + y : max_f32(x, y); }
 
-// The bit that QUIETING wants.
-static inline bool ieee(const struct sim_alu *alu) { return alu->wave->mode & SIM_MODE_IEEE; }
-#define QUIET32 (ieee(alu) ? 0x00400000u : 0)
-#define QUIET16 (ieee(alu) ? 0x200u : 0)
-#define QUIET64 (ieee(alu) ? UINT64_C(1) << 51 : 0)
-#define ORDER32(name, value) SIM_LANES3(name, sim_u32, sim_u32, sim_u32, sim_u32, value)
-SIM_LANES2(min_f32_lanes, sim_u32, sim_u32, sim_u32, min_f32_bits(a, b, QUIET32))
-SIM_LANES2(max_f32_lanes, sim_u32, sim_u32, sim_u32, max_f32_bits(a, b, QUIET32))
-SIM_LANES2(min_f64_lanes, sim_u64, sim_u64, sim_u64, min_f64_bits(a, b, QUIET64))
-SIM_LANES2(max_f64_lanes, sim_u64, sim_u64, sim_u64, max_f64_bits(a, b, QUIET64))
-ORDER32(min3_f32, min_f32_bits(min_f32_bits(a, b, QUIET32), c, QUIET32))
-ORDER32(max3_f32, max_f32_bits(max_f32_bits(a, b, QUIET32), c, QUIET32))
-ORDER32(med3_f32_lanes, med3_f32_bits(a, b, c, QUIET32))
-#define ORDER16(name, of)                                                                                              \
-    SIM_LANES2(name, sim_u32, sim_u32, sim_u32, of(a & 0xffff, b & 0xffff, QUIET16))                                   \
-    SIM_LANES2(pk_##name, sim_u32, sim_u32, sim_u32,                                                                   \
-               of(a & 0xffff, b & 0xffff, QUIET16) | of(a >> 16, b >> 16, QUIET16) << 16)
-ORDER16(min_f16, min_half_bits)
-ORDER16(max_f16, max_half_bits)
-ORDER32(min3_f16, min_half_bits(min_half_bits(a & 0xffff, b & 0xffff, QUIET16), c & 0xffff, QUIET16))
-ORDER32(max3_f16, max_half_bits(max_half_bits(a & 0xffff, b & 0xffff, QUIET16), c & 0xffff, QUIET16))
-ORDER32(med3_f16, med3_half_bits(a & 0xffff, b & 0xffff, c & 0xffff, QUIET16))
+// A loop for MODE's IEEE, one for the others.
+#define BY_IEEE(name)                                                                                                  \
+    static void name(struct sim_alu *alu) { (alu->wave->mode & SIM_MODE_IEEE ? name##_ieee : name##_other)(alu); }
+#define ORDER2(name, U, of, quiet)                                                                                     \
+    SIM_LANES2(name##_ieee, U, U, U, of(a, b, quiet))                                                                  \
+    SIM_LANES2(name##_other, U, U, U, of(a, b, 0))                                                                     \
+    BY_IEEE(name)
+// Of three: two loops, which vectorise where one does not.
+#define TWICE(name, of, quiet, mask)                                                                                   \
+    static void name(struct sim_alu *alu) {                                                                            \
+        const sim_u32 *restrict pa = alu->src[0], *restrict pb = alu->src[1], *restrict pc = alu->src[2];              \
+        sim_u32 *restrict pd = alu->dst;                                                                               \
+        uint32_t first[SIM_LANES];                                                                                     \
+        for (int i = 0; i < SIM_LANES; i++) first[i] = of(pa[i] & (mask), pb[i] & (mask), quiet);                      \
+        for (int i = 0; i < SIM_LANES; i++) pd[i] = of(first[i], pc[i] & (mask), quiet);                               \
+    }
+#define ORDER3(name, of, quiet, mask)                                                                                  \
+    TWICE(name##_ieee, of, quiet, mask)                                                                                \
+    TWICE(name##_other, of, 0, mask)                                                                                   \
+    BY_IEEE(name)
+#define MEDIAN(name, of, quiet, mask)                                                                                  \
+    SIM_LANES3(name##_ieee, sim_u32, sim_u32, sim_u32, sim_u32, of(a &(mask), b &(mask), c &(mask), quiet))            \
+    SIM_LANES3(name##_other, sim_u32, sim_u32, sim_u32, sim_u32, of(a &(mask), b &(mask), c &(mask), 0))               \
+    BY_IEEE(name)
+enum { QUIET32 = 0x00400000, QUIET16 = 0x200 };
+ORDER2(min_f32_lanes, sim_u32, min_f32_bits, QUIET32)
+ORDER2(max_f32_lanes, sim_u32, max_f32_bits, QUIET32)
+ORDER2(min_f64_lanes, sim_u64, min_f64_bits, UINT64_C(1) << 51)
+ORDER2(max_f64_lanes, sim_u64, max_f64_bits, UINT64_C(1) << 51)
+ORDER3(min3_f32, min_f32_bits, QUIET32, UINT32_MAX)
+ORDER3(max3_f32, max_f32_bits, QUIET32, UINT32_MAX)
+MEDIAN(med3_f32_lanes, med3_single_bits, QUIET32, UINT32_MAX)
+static inline uint32_t min_halves(uint32_t a, uint32_t b, uint32_t quiet) {
+    return min_half_bits(a & 0xffff, b & 0xffff, quiet) | min_half_bits(a >> 16, b >> 16, quiet) << 16;
+}
+static inline uint32_t max_halves(uint32_t a, uint32_t b, uint32_t quiet) {
+    return max_half_bits(a & 0xffff, b & 0xffff, quiet) | max_half_bits(a >> 16, b >> 16, quiet) << 16;
+}
+static inline uint32_t min_low(uint32_t a, uint32_t b, uint32_t quiet) {
+    return min_half_bits(a & 0xffff, b & 0xffff, quiet);
+}
+static inline uint32_t max_low(uint32_t a, uint32_t b, uint32_t quiet) {
+    return max_half_bits(a & 0xffff, b & 0xffff, quiet);
+}
+ORDER2(min_f16, sim_u32, min_low, QUIET16)
+ORDER2(max_f16, sim_u32, max_low, QUIET16)
+ORDER2(pk_min_f16, sim_u32, min_halves, QUIET16)
+ORDER2(pk_max_f16, sim_u32, max_halves, QUIET16)
+ORDER3(min3_f16, min_half_bits, QUIET16, 0xffff)
+ORDER3(max3_f16, max_half_bits, QUIET16, 0xffff)
+MEDIAN(med3_f16, med3_half_bits, QUIET16, 0xffff)
 static inline uint32_t minimum3_half(uint32_t a, uint32_t b, uint32_t c) {
     return f2h(minimum(minimum(h2f(a), h2f(b)), h2f(c)));
 }

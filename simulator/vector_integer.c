@@ -127,8 +127,12 @@ static inline int32_t low24(uint32_t v) { return (int32_t)(v << 8) >> 8; }
 TWO(mul_lo, a *b)
 TWO(mul_hi_u32, (uint64_t)a *b >> 32)
 TWO(mul_hi_i32, (uint32_t)((int64_t)(int32_t)a *(int32_t)b >> 32))
-TWO(mul_u24, clamp_u32(CLAMP, (uint64_t)(a & 0xffffff) * (b & 0xffffff)))
-TWO(mul_i24, clamp_i32(CLAMP, (int64_t)low24(a) * low24(b)))
+TWO(mul_u24_plain, (a & 0xffffff) * (b & 0xffffff))
+TWO(mul_i24_plain, (uint32_t)((int64_t)low24(a) * low24(b)))
+TWO(mul_u24_clamped, clamp_u32(true, (uint64_t)(a & 0xffffff) * (b & 0xffffff)))
+TWO(mul_i24_clamped, clamp_i32(true, (int64_t)low24(a) * low24(b)))
+static void mul_u24(struct sim_alu *alu) { (CLAMP ? mul_u24_clamped : mul_u24_plain)(alu); }
+static void mul_i24(struct sim_alu *alu) { (CLAMP ? mul_i24_clamped : mul_i24_plain)(alu); }
 TWO(mul_hi_u24, (uint64_t)(a & 0xffffff) * (b & 0xffffff) >> 32)
 TWO(mul_hi_i24, (uint32_t)((int64_t)low24(a) * low24(b) >> 32))
 THREE(mad_u24, clamp_u32(CLAMP, (uint64_t)(a & 0xffffff) * (b & 0xffffff) + c))

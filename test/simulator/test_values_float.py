@@ -235,6 +235,12 @@ def test_packed(arch: str, library: Path, tmp_path: Path) -> None:
     }
     for text, function in pairs.items():
         t.add(text, both(function), a=a, b=b, c=c)
+    for rounding in ROUNDINGS[1:]:
+        m = Machine(16, rounding, keep_in=False, keep_out=False)
+        mode = mode_of(16, rounding, keep_in=False, keep_out=False)
+        t.add("v_pk_fma_f16 {d}, {a}, {b}, {c}", both(m.fma), a=a, b=b, c=c, mode=mode)
+        t.add("v_pk_add_f16 {d}, {a}, {b}", both(lambda x, y, _, m=m: m.add(x, y)), a=a, b=b, mode=mode)
+    m = Machine(16)
     crossed = [
         m.mul(x >> 16, y & 0xFFFF) | m.mul(x & 0xFFFF, (y >> 16) ^ 0x8000) << 16
         for x, y in zip(a, b, strict=True)
@@ -672,6 +678,22 @@ def test_division(arch: str, library: Path, tmp_path: Path) -> None:
     t.run(library, tmp_path)
 
 
+def add_mix_modes(t: Batch) -> None:
+    """V_MAD_MIX under MODE: denormals by a source's own type, the sum rounds as f32, the half as f16."""
+    tiny16, tiny32, one = 0x0200, 0x00400000, f32(1.0)
+    text = "v_fma_mix_f32 {d}, {a}, {b}, 0"
+    no_halves, no_singles = mode_of(16, "nearest", False, False), mode_of(32, "nearest", False, False)
+    t.table(text + " op_sel_hi:[1,0,0]", [(tiny16, one, f32(2.0**-15))], mode=no_singles)
+    t.table(text + " op_sel_hi:[1,0,0]", [(tiny16, one, 0)], mode=no_halves)
+    t.table(text, [(tiny32, one, tiny32)], mode=no_halves)
+    t.table(text, [(tiny32, one, 0)], mode=no_singles)
+    up32, up16 = mode_of(32, "up", True, True), mode_of(16, "up", True, True)
+    t.table("v_fma_mix_f32 {d}, {a}, {b}, 1.0", [(f32(2.0**-40), one, f32(1.0 + 2.0**-23))], mode=up32)
+    text = "v_fma_mixlo_f16 {d}, {a}, {b}, 0"
+    t.add(text, [f16(1.0 + 2.0**-10)], a=[f32(1.0 + 2.0**-12)], b=[one], d=[0], mode=up16)
+    t.add(text, [f16(1.0)], a=[f32(1.0 + 2.0**-12)], b=[one], d=[0], mode=up32)
+
+
 @pytest.mark.parametrize("arch", ARCHS)
 def test_other_forms(arch: str, library: Path, tmp_path: Path) -> None:
     t, inf, nan = Batch(arch), math.inf, math.nan
@@ -712,6 +734,7 @@ def test_other_forms(arch: str, library: Path, tmp_path: Path) -> None:
             d=[0xABCD5678],
         )
     t.table("v_fma_mix_f32 {d}, {a}, {b}, {c} clamp", [(f32(2.0), f32(3.0), f32(1.0), f32(1.0))])
+    add_mix_modes(t)
     # V_DOT2: products of halves and a float.
     a, b = f16(3.0) | f16(5.0) << 16, f16(7.0) | f16(-2.0) << 16
     t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c}", [(a, b, f32(0.5), f32(11.5))])

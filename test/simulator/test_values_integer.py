@@ -183,6 +183,11 @@ def test_one_and_two_sources(arch: str, library: Path, tmp_path: Path) -> None:
     sweep(t, "v_mul_hi_i32 {d}, {a}, {b}", lambda a, b: i32(a) * i32(b) >> 32 & M32)
     sweep(t, "v_mul_u32_u24 {d}, {a}, {b}", lambda a, b: (a % 2**24) * (b % 2**24) & M32)
     sweep(t, "v_mul_i32_i24 {d}, {a}, {b}", lambda a, b: i24(a) * i24(b) & M32)
+    sweep(t, "v_mul_u32_u24_e64 {d}, {a}, {b} clamp", lambda a, b: min((a % 2**24) * (b % 2**24), M32))
+    most = 2**31 - 1
+    sweep(
+        t, "v_mul_i32_i24_e64 {d}, {a}, {b} clamp", lambda a, b: clamp(i24(a) * i24(b), -most - 1, most) & M32
+    )
     sweep(t, "v_mul_hi_u32_u24 {d}, {a}, {b}", lambda a, b: (a % 2**24) * (b % 2**24) >> 32)
     sweep(t, "v_mul_hi_i32_i24 {d}, {a}, {b}", lambda a, b: i24(a) * i24(b) >> 32 & M32)
     sweep(t, "v_cvt_pk_u16_u32 {d}, {a}, {b}", lambda a, b: min(a, 0xFFFF) | min(b, 0xFFFF) << 16)
