@@ -31,12 +31,14 @@ class Bench:
     lds: int = 0
     private: int = 0
     directives: str = ""
+    prologue: str = ""  # runs first; may use what the directives ask for
     memory: bytes = field(default=b"", init=False)  # `data` afterwards
 
     def assemble(self, pieces: Sequence[str], words: int, lanes: int) -> bytes:
         """One kernel of all pieces."""
         assert words * 4 * lanes <= 4096
         text = [
+            self.prologue,
             "s_load_dwordx4 s[4:7], s[0:1], 0x0",
             "s_waitcnt lgkmcnt(0)",
             "s_mov_b64 s[2:3], s[4:5]",
