@@ -17,7 +17,7 @@ from codegen.check import check, check_renders
 from codegen.ops import parse_apis
 from codegen.receipts import DEFAULT, find_receipt, read_receipts
 from codegen.render import instance_source
-from codegen.rows import read_instances
+from codegen.rows import read_instances, refuse_targets_without
 from codegen.select import Request, Selection, select, split_filter
 from codegen.spec import ROOT
 from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
@@ -135,6 +135,7 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
     selections = []
     for op, pattern in zip(ops, split_filter(options.filter, ops)):
         instances = read_instances(op, folder, targets)
+        refuse_targets_without(op, folder, options.targets or "")
         check(op, instances)
         if listed:
             instances = show.listed_instances(options.from_file, listed, op, instances)

@@ -13,7 +13,7 @@ from typing import Any
 from codegen import Refused, one_of
 from codegen.space import Region
 from codegen.spec import Instance, Operation, Tile
-from codegen.targets import TARGETS
+from codegen.targets import TARGETS, there_is
 
 
 def read_toml(path: Path) -> dict[str, Any]:
@@ -54,6 +54,16 @@ def read_instances(op: Operation, folder: Path, targets: tuple[str, ...]) -> lis
         except Refused as refused:
             raise Refused(f"{path}: tile {number}: {refused}") from None
     return [instance for name in targets for instance in by_target[name]]
+
+
+def refuse_targets_without(op: Operation, folder: Path, words: str) -> None:
+    """Refuses those targets of a comma list that are named, not meant by a family, and have no row."""
+    rows = read_toml(folder / f"{op.name}.toml").get("tile", [])
+    have = {name for row in rows for name in _row_targets(row)}
+    for word in words.split(","):
+        if word in TARGETS and word not in have:
+            there = there_is(name for name in TARGETS if name in have)
+            raise Refused(f"target '{word}' has no instances of {op.name} yet; {there}")
 
 
 def _row_targets(row: dict[str, Any]) -> list[str]:

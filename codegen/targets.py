@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -162,6 +163,24 @@ TARGETS: dict[str, Target] = {
             source="Cortex-A76, Neoverse N1: two 128-bit FMA a cycle, 512 KiB of L2",
         ),
         CdnaTarget(
+            name="gfx90a",
+            families=(),
+            compute_units=110,
+            clock_mhz=1700,
+            bandwidth_gbs=1638,
+            lds_bytes=64 * KIB,
+            l2_bytes=8 * MIB,
+            l3_bytes=0,
+            macs={"fp16": 512.0, "bf16": 512.0},
+            mfma={
+                "fp16": ((32, 32, 8), (16, 16, 16)),
+                "bf16": ((32, 32, 8), (16, 16, 16)),
+            },
+            code_object_version=4,
+            source="One of MI250X's two dies: AMD's CDNA 2 white paper (383 TFLOP/s of fp16 are 1024 FLOP a "
+            "cycle and CU) and data sheet; ROCm's table of GPU specifications; CDNA 2 ISA for registers and MFMA",
+        ),
+        CdnaTarget(
             name="gfx942",
             families=("gfx9",),
             compute_units=304,
@@ -179,11 +198,29 @@ TARGETS: dict[str, Target] = {
             source="MI300X: AMD's CDNA 3 white paper (1307.4 TFLOP/s of fp16 are 2048 FLOP a cycle and CU) "
             "and data sheet; ROCm's table of GPU specifications; CDNA 3 ISA for registers and MFMA",
         ),
+        CdnaTarget(
+            name="gfx950",
+            families=(),
+            compute_units=256,
+            clock_mhz=2400,
+            bandwidth_gbs=8000,
+            lds_bytes=160 * KIB,
+            l2_bytes=4 * MIB,
+            l3_bytes=256 * MIB,
+            macs={"fp16": 2048.0, "bf16": 2048.0},
+            mfma={
+                "fp16": ((32, 32, 16), (16, 16, 32), (32, 32, 8), (16, 16, 16)),
+                "bf16": ((32, 32, 16), (16, 16, 32), (32, 32, 8), (16, 16, 16)),
+            },
+            code_object_version=5,
+            source="MI355X: AMD's CDNA 4 white paper (2.5 PFLOP/s of fp16 are 4096 FLOP a cycle and CU) "
+            "and data sheet; ROCm's table of GPU specifications; CDNA 4 ISA for registers and MFMA",
+        ),
     )
 }
 
-# Targets of the design that have no instances yet; they are refused by name.
-FUTURE = ("gfx90a", "gfx950", "sm_90a")
+# Values of the enum that have no page yet. They are refused by name, as pages without instances are.
+FUTURE = ("sm_90a",)
 # What CK's generator takes for its option of the same name, but for gfx950, which has no instances yet.
 CK_DEFAULT = ("gfx9",)
 
@@ -218,11 +255,12 @@ def parse_targets(text: str) -> tuple[str, ...]:
         elif _family(word):
             chosen.update(_family(word))
         elif word in FUTURE or word.startswith(("gfx", "sm_")):
-            raise Refused(f"target '{word}' has no instances yet; {_there_is()}")
+            raise Refused(f"target '{word}' has no instances yet; {there_is()}")
         else:
-            raise Refused(f"unknown target '{word}'; {_there_is()}")
+            raise Refused(f"unknown target '{word}'; {there_is()}")
     return tuple(name for name in TARGETS if name in chosen)
 
 
-def _there_is() -> str:
-    return f"there is: {', '.join(TARGETS)}, and the families {', '.join(families())}"
+def there_is(names: Iterable[str] = TARGETS) -> str:
+    """What may be said instead."""
+    return f"there is: {', '.join(names)}, and the families {', '.join(families())}"

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, refused, run
 
+from codegen.targets import TARGETS, CdnaTarget
+
 DEFAULT = """
 [default.qr]
 epilogue = "store"
@@ -106,6 +108,16 @@ def test_a_wrong_row_is_refused(folder: Path, old: str, new: str, says: str) -> 
 def test_the_slower_of_two_is_refused(folder: Path) -> None:
     slower = ROW.replace("0.5", "0.4").replace("why", 'epilogue = "quant"\nwhy')
     assert "would never be chosen" in refused(*write(folder, ROW + slower))
+
+
+@pytest.mark.parametrize(
+    ("name", "teraflops"), [("gfx90a", 383.0 / 2), ("gfx942", 1307.4), ("gfx950", 2516.6)]
+)
+def test_peaks_are_those_of_amd_s_data_sheets(name: str, teraflops: float) -> None:
+    page = TARGETS[name]
+    assert isinstance(page, CdnaTarget)
+    for macs in page.macs.values():
+        assert 2e-6 * macs * page.compute_units * page.clock_mhz == pytest.approx(teraflops, rel=1e-3)
 
 
 # --- the rows of this checkout

@@ -27,8 +27,8 @@ from hypothesis import strategies as st
         ("--count -d fwd,fwd --targets cpu", "api 'fwd' is named twice"),
         ("--count --targets pdp-11", "unknown target 'pdp-11'; there is: portable, x86-64-v2,"),
         ("--count --targets x86-64-v9", "unknown target 'x86-64-v9'; there is: portable, x86-64-v2,"),
-        ("--count --targets gfx9,gfx950", "target 'gfx950' has no instances yet; there is: portable,"),
-        ("--count --targets gfx90a", "target 'gfx90a' has no instances yet; there is: portable,"),
+        ("--count --targets gfx9,gfx950", "target 'gfx950' has no instances of fmha_fwd yet; there is: "),
+        ("--count --targets gfx90a", "target 'gfx90a' has no instances of fmha_fwd yet; there is: portable,"),
         ("--count --targets cpu,gfx1201", "target 'gfx1201' has no instances yet; there is: portable,"),
         ("--count --targets sm_90a", "target 'sm_90a' has no instances yet; there is: portable,"),
         (
