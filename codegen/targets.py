@@ -178,7 +178,7 @@ TARGETS: dict[str, Target] = {
             },
             code_object_version=4,
             source="One of MI250X's two dies: AMD's CDNA 2 white paper (383 TFLOP/s of fp16 are 1024 FLOP a "
-            "cycle and CU) and data sheet; ROCm's table of GPU specifications; CDNA 2 ISA for registers and MFMA",
+            "cycle and CU) and data sheet; ROCm's table of GPU specifications; CDNA 2 ISA",
         ),
         CdnaTarget(
             name="gfx942",
