@@ -18,21 +18,21 @@ static void out_of_bounds(struct sim_wave *wave, int lane, uint64_t address, siz
     char place[128];
     if (range->bytes) {
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
-                            "%s 0x%llx, %zu bytes, across the end of %zu bytes at 0x%llx", verb,
-                            (unsigned long long)address, bytes, range->bytes, (unsigned long long)range->base);
+                            "%s %zu bytes at 0x%llx, across the end of an allocation of %zu bytes at 0x%llx", verb,
+                            bytes, (unsigned long long)address, range->bytes, (unsigned long long)range->base);
         return;
     }
     const bool freed =
         tessera_sim_memory_describe(&wave->group->launch->sim->memory, (uintptr_t)address, place, sizeof place);
     tessera_sim_trouble(wave, freed ? TESSERA_SIM_FAULT_USE_AFTER_FREE : TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
-                        "%s 0x%llx, %zu bytes, %s", verb, (unsigned long long)address, bytes, place);
+                        "%s %zu bytes at 0x%llx, %s", verb, bytes, (unsigned long long)address, place);
 }
 
 uint8_t *tessera_sim_touch(struct sim_wave *wave, int lane, uint64_t address, size_t bytes, bool store) {
     if (!sim_in_range(&wave->range, address, bytes)) {
         const struct sim_range range = find(wave, (uintptr_t)address);
         if (!sim_in_range(&range, address, bytes)) {
-            out_of_bounds(wave, lane, address, bytes, &range, store ? "stores to" : "loads from");
+            out_of_bounds(wave, lane, address, bytes, &range, store ? "stores" : "loads");
             return NULL;
         }
         wave->range = range;

@@ -132,18 +132,14 @@ bool tessera_sim_memory_describe(struct sim_memory *memory, uintptr_t address, c
     for (size_t i = behind - (behind > 0); i <= behind && i < memory->count && !freed; i++)
         if (!nearest || llabs(distance(&memory->ranges[i], address)) < llabs(distance(nearest, address)))
             nearest = &memory->ranges[i];
-    const int64_t off = nearest ? distance(nearest, address) : 0;
-    if (!nearest)
-        snprintf(text, size, "in no allocation: there is none");
-    else
-        snprintf(text, size, "%lld bytes %s %zu bytes at 0x%llx%s",
-                 (long long)(freed     ? (int64_t)(address - freed->base)
-                             : off < 0 ? -off
-                                       : off),
-                 freed     ? "into"
-                 : off < 0 ? "before"
-                           : "behind",
-                 nearest->bytes, (unsigned long long)nearest->base, freed ? " that were freed" : "");
+    if (!nearest) {
+        snprintf(text, size, "and nothing is allocated");
+    } else {
+        const int64_t off = freed ? (int64_t)(address - freed->base) : distance(nearest, address);
+        const char *side = freed ? "into" : off < 0 ? "before" : "behind";
+        snprintf(text, size, "%lld bytes %s an allocation of %zu bytes at 0x%llx%s", llabs(off), side, nearest->bytes,
+                 (unsigned long long)nearest->base, freed ? " that was freed" : "");
+    }
     pthread_rwlock_unlock(&memory->lock);
     return freed;
 }

@@ -61,9 +61,10 @@ def encode(value: int, kind: str, arch: str) -> bytes:
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_products(arch: str, library: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("sanitize", [False, True], ids=["plain", "sanitized"])
+def test_products(sanitize: bool, arch: str, library: Path, tmp_path: Path) -> None:
     image = toolchain.build_device(toolchain.compilers()[0], SOURCE, arch, ["-O2"], tmp_path / "matrix.co")
-    with Sim(library, arch) as sim:
+    with Sim(library, arch, sanitize=sanitize) as sim:
         module = sim.load(image)
         names = kernels(arch)
         assert len(names) >= 27

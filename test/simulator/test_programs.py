@@ -67,15 +67,21 @@ def built(
     }
 
 
+@pytest.fixture(params=[False, True], ids=["plain", "sanitized"])
+def sanitize(request: pytest.FixtureRequest) -> bool:
+    """The sanitizer has nothing to say of these programs but for the faults that they commit."""
+    return bool(request.param)
+
+
 @pytest.fixture
-def basics(built: tuple[str, dict[str, bytes]], library: Path) -> Iterator[Loaded]:
-    with Sim(library, built[0]) as sim:
+def basics(built: tuple[str, dict[str, bytes]], sanitize: bool, library: Path) -> Iterator[Loaded]:
+    with Sim(library, built[0], sanitize=sanitize) as sim:
         yield Loaded(sim, built[1]["basics"])
 
 
 @pytest.fixture
-def lanes(built: tuple[str, dict[str, bytes]], library: Path) -> Iterator[Loaded]:
-    with Sim(library, built[0]) as sim:
+def lanes(built: tuple[str, dict[str, bytes]], sanitize: bool, library: Path) -> Iterator[Loaded]:
+    with Sim(library, built[0], sanitize=sanitize) as sim:
         yield Loaded(sim, built[1]["lanes"])
 
 
@@ -256,8 +262,8 @@ def test_transposing_reads(lanes: Loaded, built: tuple[str, dict[str, bytes]]) -
 
 
 @pytest.fixture
-def buffers(built: tuple[str, dict[str, bytes]], library: Path) -> Iterator[Loaded]:
-    with Sim(library, built[0]) as sim:
+def buffers(built: tuple[str, dict[str, bytes]], sanitize: bool, library: Path) -> Iterator[Loaded]:
+    with Sim(library, built[0], sanitize=sanitize) as sim:
         yield Loaded(sim, built[1]["buffers"])
 
 
@@ -309,6 +315,8 @@ def test_store_out_of_bounds(basics: Loaded, index: int) -> None:
     (report,) = basics.sim.reports
     assert (report.workgroup, report.wave, report.lane, report.address) == ((0, 0, 0), 0, 37, out + 4 * index)
     assert "store" in report.instruction
+    near = {64: "0 bytes behind", -1: "4 bytes before"}.get(index)
+    assert near is None or f"{near} an allocation of 256 bytes at {out:#x}" in report.text
 
 
 def test_load_out_of_bounds(basics: Loaded) -> None:
@@ -316,14 +324,19 @@ def test_load_out_of_bounds(basics: Loaded) -> None:
     assert _fault(basics, "load_at", 64, out, given, 2, layout="PPi") == "out of bounds"  # across the end
     (report,) = basics.sim.reports
     assert (report.lane, report.address) == (5, given + 8)
+    assert f"loads 4 bytes at {given + 8:#x}, across the end of an allocation of 10 bytes at" in report.text
 
 
-def test_use_after_free(basics: Loaded) -> None:
+def test_use_after_free(basics: Loaded, sanitize: bool) -> None:
     out = basics.sim.malloc(4 * 64)
     basics.sim.free(out)
     fault = _fault(basics, "store_at", 64, out, 0, layout="Pi")
-    # The launch's own memory may have come to lie there.
-    assert fault in ("use after free", "store to read-only memory")
+    if sanitize:
+        (report,) = basics.sim.reports
+        assert f"0 bytes into an allocation of 256 bytes at {out:#x} that was freed" in report.text
+        assert fault == "use after free"
+    else:  # the launch's own memory may have come to lie there
+        assert fault in ("use after free", "store to read-only memory")
 
 
 def test_lds_out_of_bounds(basics: Loaded) -> None:
