@@ -1,0 +1,363 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Takes s_waitcnt, s_barrier and s_nop out of kernels, one at a time: does the simulator's sanitizer notice?
+
+    waits.py fmha_fwd_d128_bf16__gfx942_b128x64x128_w4_qr.co ...   emitted kernels of fmha_fwd
+    waits.py programs --arch gfx942 --level -O2                    programs compiled from C
+
+An s_waitcnt or s_barrier becomes s_nop 0. An s_nop changes places with the instruction behind it, which so
+comes earlier; where a branch leads to that, or another s_nop follows, it becomes s_nop 0. A mutant is
+noticed if some order and landing gives a report or another result. Reasons why one is not: the runs do not
+reach it; all such waits and barriers together are not noticed, so that in these runs nothing depends on
+them; it is noticed together with another one, which does its work too; for an s_nop, no rule of
+simulator/hazards.c asks for it. Exits 1 if some mutant is neither noticed nor explained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import math
+import os
+import random
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT / "test" / "simulator")]
+
+import generator  # noqa: E402
+import toolchain  # noqa: E402
+from sim import LANDINGS, ORDERS, Sim, SimError, find_library, pack  # noqa: E402
+
+NOP, TRAP = 0xBF800000, 0xBF920002
+SKIPPED = 77  # CTest's word for it
+# What is tried of a mutant, the likeliest first.
+TRIES = [
+    ("forward", "late"),
+    ("backward", "late"),
+    ("alternate", "late"),
+    ("random", "random"),
+    ("backward", "at-once"),
+]
+
+
+# ---- code
+
+
+@dataclass(frozen=True)
+class Instruction:
+    at: int  # byte in the kernel
+    size: int
+    text: str
+
+    @property
+    def removable(self) -> bool:
+        return self.text.startswith(("s_waitcnt", "s_barrier", "s_nop"))
+
+
+def find_code(image: bytes, kernel: str) -> tuple[int, int]:
+    """Where a kernel's code is in the file, and its bytes."""
+    (start,) = struct.unpack_from("<Q", image, 0x28)
+    size, count = struct.unpack_from("<HH", image, 0x3A)
+    sections = [struct.unpack_from("<IIQQQQII", image, start + size * i) for i in range(count)]
+    for _, kind, _, _, offset, length, link, _ in sections:
+        if kind != 11:  # SHT_DYNSYM
+            continue
+        for at in range(offset, offset + length, 24):
+            name, _, _, section, value, bytes_ = struct.unpack_from("<IBBHQQ", image, at)
+            first = sections[link][4] + name
+            if image[first : image.index(b"\0", first)].decode() == kernel:
+                return sections[section][4] + value - sections[section][3], bytes_
+    raise SystemExit(f"waits.py: no kernel {kernel}")
+
+
+def disassemble(program: Path, arch: str, code: bytes) -> list[Instruction]:
+    words = [f"{word:08x}" for (word,) in struct.iter_unpack("<I", code)]
+    lines = "".join(" ".join(words[i : i + 4]) + "\n" for i in range(len(words)))
+    printed = subprocess.run([program, arch], input=lines, capture_output=True, text=True, check=True).stdout
+    found, at = [], 0
+    texts = printed.splitlines()
+    while at < len(words):
+        size, text = texts[at].split(" ", 1)
+        if size == "-":
+            break  # padding behind the end
+        found.append(Instruction(4 * at, int(size), text))
+        at += int(size) // 4
+    return found
+
+
+def targets(instructions: list[Instruction]) -> set[int]:
+    """Where branches lead."""
+    found = set()
+    for i in instructions:
+        match = re.match(r"s_(?:c?branch\S*|call_b64 \S+) (\d+)$", i.text)
+        if match:
+            found.add(i.at + 4 + 4 * (int(match[1]) - (int(match[1]) >> 15 << 16)))
+    return found
+
+
+def without(code: bytes, instructions: list[Instruction], index: int, led_to: set[int]) -> bytes:
+    """The code without an instruction, each other one where it was or one place earlier."""
+    this = instructions[index]
+    after = instructions[index + 1]
+    nop = struct.pack("<I", NOP)
+    fixed = after.at in led_to or after.text.startswith(
+        ("s_nop", "s_branch", "s_cbranch", "s_getpc", "s_call")
+    )
+    if not this.text.startswith("s_nop") or fixed:
+        return code[: this.at] + nop + code[this.at + 4 :]
+    end = after.at + after.size
+    return code[: this.at] + code[after.at : end] + code[this.at : after.at] + code[end:]
+
+
+# ---- what runs
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A kernel, and how to run an image with it: given a GPU, the image and how, the bytes that it makes."""
+
+    name: str
+    arch: str
+    image: bytes
+    kernel: str
+    run: Callable[[Sim, bytes, dict[str, int]], bytes]
+
+
+def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] | None) -> bytes | str:
+    """What an image makes, or the report; `how`: order and landing, None: not sanitized."""
+    order, landing = how or TRIES[0]
+    where = {"order": ORDERS[order], "landing": LANDINGS[landing], "seed": 1, "max_instructions": 20_000_000}
+    with Sim(library, subject.arch, sanitize=how is not None) as sim:
+        try:
+            return subject.run(sim, image, where)
+        except SimError as error:
+            return str(error)
+
+
+def fill(kind: str, count: int, seed: int) -> bytes:
+    """Numbers from -1 to 1 as fp16 or bf16."""
+    numbers = [random.Random(seed).uniform(-1, 1) for _ in range(count)]
+    if kind == "fp16":
+        return struct.pack(f"<{count}e", *numbers)
+    return b"".join(struct.pack("<f", number)[2:] for number in numbers)
+
+
+class FmhaArgs(ctypes.Structure):
+    """struct tessera_fmha_fwd_cdna_args."""
+
+    _fields_ = (
+        [(name, ctypes.c_uint64) for name in ("q", "k", "v", "o", "lse")]
+        + [(name, ctypes.c_uint64) for name in ("seqstart_q", "seqstart_k", "seqlen_q_of", "seqlen_k_of")]
+        + [(name, ctypes.c_uint64) for name in ("cu_seqlen_q", "cu_seqlen_k")]
+        + [(f"stride_{name}", ctypes.c_int64) for name in "qkvo"]
+        + [(f"nhead_stride_{name}", ctypes.c_int64) for name in ("q", "k", "v", "o", "lse")]
+        + [(f"batch_stride_{name}", ctypes.c_int64) for name in ("q", "k", "v", "o", "lse")]
+        + [(name, ctypes.c_int32) for name in ("seqlen_q", "seqlen_k", "group")]
+        + [("scale_log2", ctypes.c_float)]
+        + [(name, ctypes.c_int32) for name in ("mask_y", "mask_x", "shift_y", "shift_x")]
+        + [(name, ctypes.c_int32) for name in ("min_seqlen_q", "blocks_q")]
+    )
+
+
+def fmha(path: Path) -> Subject:
+    """An emitted kernel of fmha_fwd: batch mode with a mask; group mode with lengths in each way."""
+    match = re.match(r"fmha_fwd_d(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)", path.stem)
+    if not match:
+        raise SystemExit(f"waits.py: {path}: the name is not that of an instance of fmha_fwd")
+    d, kind, arch = int(match[1]), match[2], match[3]
+    bm0, bn0, waves = (int(match[i]) for i in (4, 5, 6))
+    kernel = "tessera_k_" + path.stem.replace("__", "_")
+    heads, unbounded = 2, 2**31 // 2 - 1
+
+    queries, keys = bm0 + 9, 3 * bn0 + 5
+
+    def launch(sim: Sim, module: ctypes.c_void_p, how: dict[str, int], lengths: str) -> bytes:
+        q = sim.upload(fill(kind, heads * queries * d, 1))
+        k, v = (sim.upload(fill(kind, keys * d, seed)) for seed in (2, 3))
+        o, lse = sim.upload(bytes(2 * heads * queries * d)), sim.upload(bytes(4 * heads * queries))
+        args = FmhaArgs(q=q, k=k, v=v, o=o, lse=lse, stride_q=d, stride_k=d, stride_v=d, stride_o=d)
+        args.nhead_stride_q = args.nhead_stride_o = queries * d
+        args.nhead_stride_lse = queries
+        args.seqlen_q, args.seqlen_k, args.group = queries, keys, heads
+        args.scale_log2 = math.log2(math.e) / math.sqrt(d)
+        args.mask_y, args.mask_x, args.shift_x = unbounded, 1, 1
+        args.min_seqlen_q, args.blocks_q = -1, -(-queries // bm0)
+        batch = 1
+        if lengths:
+            batch, args.mask_x, args.shift_x = 2, unbounded, 0
+            args.seqstart_q = sim.upload(struct.pack("<3i", 0, bm0 // 2, queries))
+            args.seqstart_k = sim.upload(struct.pack("<3i", 0, bn0 + 3, keys))
+        if lengths == "logical":
+            args.seqlen_q_of = sim.upload(struct.pack("<2i", bm0 // 2 - 3, 40))
+            args.seqlen_k_of = sim.upload(struct.pack("<2i", bn0, bn0 + 9))
+        if lengths == "cumulative":
+            args.cu_seqlen_q = sim.upload(struct.pack("<3i", 0, 30, 60))
+            args.cu_seqlen_k = sim.upload(struct.pack("<3i", 0, bn0 + 1, 2 * bn0))
+        grid, block = (args.blocks_q * 64 * waves, heads, batch), (64 * waves, 1, 1)
+        sim.launch(module, kernel, grid, block, bytes(args), **how)
+        return sim.download(o, 2 * heads * queries * d) + sim.download(lse, 4 * heads * queries)
+
+    def run(sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
+        module = sim.load(image)
+        kinds = ("", "physical", "logical", "cumulative")
+        return b"".join(launch(sim, module, how, lengths) for lengths in kinds)
+
+    return Subject(path.stem, arch, path.read_bytes(), kernel, run)
+
+
+def generated(seed: int, arch: str, image: bytes) -> Subject:
+    """A generated program."""
+
+    def run(sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
+        given, count = sim.upload(generator.inputs(seed)), generator.ITEMS * generator.OUTPUTS * 8
+        out = sim.upload(bytes(count))
+        args = pack(given, out, layout="PP")
+        sim.launch(sim.load(image), f"p{seed}", (generator.ITEMS, 1, 1), (generator.BLOCK, 1, 1), args, **how)
+        return sim.download(out, count)
+
+    return Subject(f"p{seed}", arch, image, f"p{seed}", run)
+
+
+def reduction(arch: str, image: bytes) -> Subject:
+    """A sum through LDS, with a barrier a step."""
+
+    def run(sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
+        given = sim.upload(struct.pack("<512f", *(float(i % 37) for i in range(512))))
+        out = sim.upload(bytes(8))
+        sim.launch(sim.load(image), "reduce", (512, 1, 1), (256, 1, 1), pack(given, out, layout="PP"), **how)
+        return sim.download(out, 8)
+
+    return Subject("reduce", arch, image, "reduce", run)
+
+
+def compiled(arch: str, level: str, seeds: range, folder: Path) -> Iterator[Subject]:
+    source, compiler = folder / "programs.c", toolchain.compilers()[0]
+    source.write_text(generator.source(seeds))
+    image = toolchain.build_device(compiler, source, arch, [level], folder / "programs.co")
+    for seed in seeds:
+        yield generated(seed, arch, image)
+    basics = ROOT / "test" / "simulator" / "programs" / "basics.c"
+    yield reduction(arch, toolchain.build_device(compiler, basics, arch, [level], folder / "basics.co"))
+
+
+# ---- mutants
+
+
+class Mutants:
+    """A subject's removable instructions."""
+
+    def __init__(self, subject: Subject, library: Path, disassembler: Path) -> None:
+        self.subject, self.library = subject, library
+        self.begin, size = find_code(subject.image, subject.kernel)
+        self.code = subject.image[self.begin : self.begin + size]
+        self.instructions = disassemble(disassembler, subject.arch, self.code)
+        self.led_to = targets(self.instructions)
+        self.removable = [i for i, one in enumerate(self.instructions) if one.removable]
+        self.expected = outcome(subject, library, subject.image, TRIES[0])
+        if isinstance(self.expected, str):
+            raise SystemExit(f"waits.py: {subject.name} as it is: {self.expected}")
+
+    def image(self, code: bytes) -> bytes:
+        image = self.subject.image
+        return image[: self.begin] + code + image[self.begin + len(code) :]
+
+    def is_reached(self, index: int) -> bool:
+        at = self.instructions[index].at
+        trap = self.code[:at] + struct.pack("<I", TRAP) + self.code[at + 4 :]
+        return isinstance(outcome(self.subject, self.library, self.image(trap), None), str)
+
+    def notice(self, *indices: int) -> str | None:
+        """How it shows that some instructions are not there; None: it does not."""
+        code = self.code
+        for index in indices:
+            code = without(code, self.instructions, index, self.led_to)
+        for how in TRIES:
+            got = outcome(self.subject, self.library, self.image(code), how)
+            if isinstance(got, str):
+                return got.split(" (kernel", 1)[0]
+            if got != self.expected:
+                return f"another result ({', '.join(how)})"
+        return None
+
+    def reasons(self, unnoticed: list[int]) -> dict[int, str]:
+        """Why removing instructions is not noticed, for those where it is known."""
+        found = {}
+        waits = [i for i in unnoticed if not self.instructions[i].text.startswith("s_nop")]
+        for index in unnoticed:
+            if index not in waits:
+                found[index] = "no rule asks for it"
+        if self.notice(*waits) is None:
+            return found | dict.fromkeys(waits, "nothing of another wave and no later use depends on it")
+        for index in waits:
+            for other in waits:
+                if other != index and self.notice(index, other):
+                    found[index] = f"so does +0x{self.instructions[other].at:x}"
+        return found
+
+
+def examine(subject: Subject, library: Path, disassembler: Path) -> dict[str, int]:
+    """Prints a line for each mutant; returns how many there are of each kind."""
+    mutants = Mutants(subject, library, disassembler)
+    print(f"{subject.name} on {subject.arch}: {len(mutants.removable)} instructions", flush=True)
+    reached = [index for index in mutants.removable if mutants.is_reached(index)]
+    noticed = {index: how for index in reached if (how := mutants.notice(index))}
+    reasons = mutants.reasons([index for index in reached if index not in noticed])
+    counts = {"noticed": len(noticed), "explained": len(reasons), "not reached": 0, "open": 0}
+    for index in mutants.removable:
+        one = mutants.instructions[index]
+        text = f"  +0x{one.at:04x} {shorten(one.text):28} "
+        if index in noticed:
+            text += f"noticed: {noticed[index]}"
+        elif index in reasons:
+            text += f"not noticed: {reasons[index]}"
+        else:
+            kind = "open" if index in reached else "not reached"
+            counts[kind] += 1
+            text += kind
+        print(text, flush=True)
+    return counts
+
+
+def shorten(text: str) -> str:
+    """A wait without the counts that it leaves alone."""
+    return re.sub(r" (vmcnt\(63\)|expcnt\(7\)|lgkmcnt\(15\))", "", text)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
+    parser.add_argument("subjects", nargs="+", metavar="OBJECT.co|programs")
+    parser.add_argument("--arch", default="gfx942")
+    parser.add_argument("--level", default="-O2")
+    parser.add_argument("--seeds", type=int, default=3, help="how many generated programs")
+    parser.add_argument(
+        "--disassembler", type=Path, required=True, help="tessera_sim_disassemble of the build"
+    )
+    args = parser.parse_args()
+    library = find_library()
+    if library is None:
+        raise SystemExit("waits.py: no libtessera_sim: set TESSERA_SIM_LIBRARY")
+    if "programs" in args.subjects and toolchain.ZIGLANG is None:
+        print("waits.py: programs are compiled by PyPI's ziglang")
+        return SKIPPED
+    total: dict[str, int] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        for name in args.subjects:
+            programs = compiled(args.arch, args.level, range(args.seeds), Path(folder))
+            for subject in programs if name == "programs" else [fmha(Path(name))]:
+                for kind, count in examine(subject, library, args.disassembler).items():
+                    total[kind] = total.get(kind, 0) + count
+    print(", ".join(f"{count} {kind}" for kind, count in total.items()))
+    return 1 if total["open"] else 0
+
+
+if __name__ == "__main__":
+    os.environ.pop("TESSERA_SIM_ORDER", None)
+    sys.exit(main())
