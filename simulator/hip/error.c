@@ -37,6 +37,11 @@ void tessera_hip_say(const char *format, ...) {
     fprintf(stderr, "tessera_sim: %s\n", text);
 }
 
+int tessera_hip_refuse(const char *name) {
+    tessera_hip_say("%s: not in this stand-in for libamdhip64", name);
+    return tessera_hip_result(hipErrorNotSupported);
+}
+
 HIP_API hipError_t hipGetLastError(void) {
     const hipError_t error = last_error;
     last_error = last_result = hipSuccess;

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define HIP_API __attribute__((visibility("default")))
+#include "entries.h"
 
 typedef enum hipError_t {
     hipSuccess = 0,

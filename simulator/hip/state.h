@@ -317,13 +317,3 @@ hipError_t hipStreamIsCapturing(hipStream_t stream, hipStreamCaptureStatus *stat
 hipError_t hipStreamQuery(hipStream_t stream);
 hipError_t hipStreamSynchronize(hipStream_t stream);
 hipError_t hipStreamWaitEvent(hipStream_t stream, hipEvent_t event, unsigned flags);
-
-// ---- the names of entry points (generated: see symbols.txt)
-
-struct hip_entry {
-    const char *name;
-    void (*address)(void);
-};
-
-extern const struct hip_entry tessera_hip_entries[];
-extern const size_t tessera_hip_entry_count;
