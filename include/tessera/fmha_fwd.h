@@ -66,8 +66,9 @@ typedef struct tessera_fmha_fwd_traits {
 // What the launch needs. Strides count elements (mxfp4: elements too, hence even) and are 0 or more: packed b*s*3*h*d
 // views, broadcast inputs (stride 0) and padding all work. Of an output, each stride must span all elements along the
 // axes of smaller strides; o, lse and rand_val must overlap neither one another nor any input. The innermost dimension
-// is contiguous. Pointers are borrowed until the stream has passed the call. Alignment: that of the element. Fields
-// that the traits do not ask for are ignored.
+// is contiguous. Pointers are borrowed until the stream has passed the call. Alignment: that of the element; GPU
+// instances may need more of q, k, v, o, as tessera_fmha_fwd_explain() says. Fields that the traits do not ask for are
+// ignored.
 //
 //   tensor      indexed by                                        innermost
 //   q, o        batch_stride, nhead_stride (h), stride (i)        hdim_q, hdim_v

@@ -38,8 +38,9 @@ typedef enum tessera_log_level {
 
 typedef void (*tessera_log_fn)(void *user, tessera_log_level level, const char *line);
 
-// The library prints nothing. Lines of `level` and below go to `fn`, called from any thread; NULL (the default)
-// drops them. At INFO every launch logs the name of the instance that it chose.
+// The library prints nothing. Lines of `level` and below go to `fn`, called from any thread, and must not call the
+// library; NULL (the default) drops them. At INFO every launch logs the name of the instance that it chose, and GPUs
+// their driver and what they load.
 TESSERA_API void tessera_set_log(tessera_log_fn fn, void *user, tessera_log_level level);
 
 // "major.minor.patch" of the library that is linked.

@@ -11,6 +11,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tessera/fmha_fwd.h"
@@ -241,6 +242,36 @@ TEST_F(Captured, PreloadedDevicesLoadNothing) {
     }
     ASSERT_EQ(hip("hipStreamEndCapture", stream, &graph), 0);
     hip("hipGraphDestroy", graph);
+}
+
+// Threads share the device, and each has its stream and its output.
+TEST_F(Captured, Threads) {
+    if (!is_served()) GTEST_SKIP() << tessera_last_error();
+    std::vector<std::thread> threads;
+    std::vector<std::string> wrong(4);
+    for (size_t t = 0; t < wrong.size(); t++)
+        threads.emplace_back([&, t] {
+            tessera_fmha_fwd_args mine = args;
+            void *v = nullptr, *o = nullptr, *own = nullptr;
+            std::string got(kBytes, '\0');
+            const int byte = 0x20 + static_cast<int>(t);
+            if (tessera_device_malloc(device, kBytes, &v) || tessera_device_malloc(device, kBytes, &o) ||
+                tessera_device_set(device, v, byte, kBytes) || hip("hipSetDevice", 1) || hip("hipStreamCreate", &own))
+                wrong[t] = "set-up: " + std::string(tessera_last_error());
+            mine.v_ptr = v;
+            mine.o_ptr = o;
+            for (int i = 0; i < 10 && wrong[t].empty(); i++)
+                if (tessera_device_set(device, o, 0, kBytes) || tessera_fmha_fwd(device, &traits, &mine, own) ||
+                    hip("hipStreamSynchronize", own) || tessera_device_copy_from(device, got.data(), o, kBytes))
+                    wrong[t] = tessera_last_error();
+                else if (got != std::string(kBytes, static_cast<char>(byte)))
+                    wrong[t] = "another result";
+            hip("hipStreamDestroy", own);
+            tessera_device_free(device, v);
+            tessera_device_free(device, o);
+        });
+    for (auto &thread : threads) thread.join();
+    EXPECT_EQ(wrong, std::vector<std::string>(wrong.size()));
 }
 
 // A fault of a kernel is told by the call that waits for it.
