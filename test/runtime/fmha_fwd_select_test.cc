@@ -295,6 +295,7 @@ tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_fmha
     auto instance = make_instance(name, TESSERA_TARGET_GFX942, served, bm0, 32, macs_per_cycle);
     instance.symbol = name;
     instance.threads = 256;
+    instance.tile.bk0max = instance.tile.bn1 = 128;
     return instance;
 }
 
