@@ -2,8 +2,13 @@
 # GPU instances: each emitted source becomes a code object, those of an operation and target one pack, and packs a part
 # of the library, or files beside it. No GPU SDK is needed: any clang that knows the target will do.
 
-# Sets tessera_device_compile and tessera_device_link, the commands up to what differs from file to file.
+# Sets the commands up to what differs from file to file: tessera_device_compile, tessera_device_assemble where compiling
+# ends in assembly, and tessera_device_link.
+#
+# The wheel's clang compiles the files as C. Other clangs do so as HIP, since they know kernels of AMD GPUs in C only
+# from LLVM 20 on; to assembly, since objects that they would link themselves hold names made of the files' paths.
 function(tessera_find_device_compiler)
+    set(flags -nogpulib -ffreestanding -O3 -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include")
     if(TESSERA_CLANG)
         get_filename_component(directory "${TESSERA_CLANG}" REALPATH)
         get_filename_component(directory "${directory}" DIRECTORY)
@@ -11,7 +16,8 @@ function(tessera_find_device_compiler)
         if(NOT TESSERA_LLD)
             message(FATAL_ERROR "TESSERA_CLANG=${TESSERA_CLANG}: there is no ld.lld beside it; set TESSERA_LLD")
         endif()
-        set(compile "${TESSERA_CLANG}")
+        set(compile "${TESSERA_CLANG}" -x hip -std=c++17 --cuda-device-only -nogpuinc -fuse-cuid=none ${flags} -S)
+        set(assemble "${TESSERA_CLANG}" -x assembler --target=amdgcn-amd-amdhsa -c)
         set(link "${TESSERA_LLD}")
     else()
         execute_process(
@@ -22,19 +28,20 @@ function(tessera_find_device_compiler)
                 "GPU instances need a clang. One comes in a wheel: ${tessera_python} -m pip install ziglang\n"
                 "Or TESSERA_CLANG names one that knows the target, such as /opt/rocm/llvm/bin/clang.")
         endif()
-        set(compile "${zig}/zig" clang -nostdinc -isystem "${zig}/lib/include")
+        set(compile "${zig}/zig" clang -nostdinc -isystem "${zig}/lib/include" -x c -std=c11
+            --target=amdgcn-amd-amdhsa ${flags} -c)
+        set(assemble)
         set(link "${zig}/zig" ld.lld)
     endif()
-    list(APPEND compile -x c -std=c11 --target=amdgcn-amd-amdhsa -nogpulib -ffreestanding -O3 -Wall -Wextra -Werror
-        "-I${PROJECT_SOURCE_DIR}/include")
     set(tessera_device_compile "${compile}" PARENT_SCOPE)
+    set(tessera_device_assemble "${assemble}" PARENT_SCOPE)
     set(tessera_device_link "${link}" -shared PARENT_SCOPE)
 endfunction()
 
-# Refuses a clang that does not know a target, with what it says.
+# Refuses a clang that cannot compile a kernel for a target, with what it says.
 function(tessera_try_device_compiler target)
-    set(flags "${ARGN}")
-    execute_process(COMMAND ${tessera_device_compile} ${flags} -c /dev/null -o /dev/null
+    execute_process(
+        COMMAND ${tessera_device_compile} ${ARGN} "${PROJECT_SOURCE_DIR}/cmake/kernel.c" -o /dev/null
         RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output OUTPUT_STRIP_TRAILING_WHITESPACE)
     if(NOT result EQUAL 0)
         list(GET tessera_device_compile 0 compiler)
@@ -48,9 +55,16 @@ function(tessera_add_code_object file target)
     get_filename_component(name "${file}" NAME_WE)
     set(source "${tessera_generated_dir}/${file}")
     set(made "${PROJECT_BINARY_DIR}/device/${target}/${name}")
+    set(compiled "${made}.o")
+    set(assemble)
+    if(tessera_device_assemble)
+        set(compiled "${made}.s")
+        set(assemble COMMAND ${tessera_device_assemble} -mcpu=${target} "${made}.s" -o "${made}.o")
+    endif()
     add_custom_command(
         OUTPUT "${made}.co"
-        COMMAND ${tessera_device_compile} ${ARGN} -MD -MF "${made}.d" -MT "${made}.co" -c "${source}" -o "${made}.o"
+        COMMAND ${tessera_device_compile} ${ARGN} -MD -MF "${made}.d" -MT "${made}.co" "${source}" -o "${compiled}"
+        ${assemble}
         COMMAND ${tessera_device_link} "${made}.o" -o "${made}.linked"
         COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
                 --target ${target} "${made}.linked"
@@ -72,6 +86,9 @@ function(tessera_add_packs packs_variable op)
         list(GET columns 2 target)
         list(GET columns 3 flags)
         separate_arguments(flags)
+        if(tessera_device_assemble)
+            list(TRANSFORM flags REPLACE "^-mcpu=" "--offload-arch=") # HIP's word
+        endif()
         if(NOT target IN_LIST targets)
             list(APPEND targets "${target}")
             tessera_try_device_compiler("${target}" ${flags})

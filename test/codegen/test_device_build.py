@@ -69,6 +69,24 @@ def test_packs_are_the_same_in_every_directory(tree: Path, tmp_path: Path) -> No
     assert all(content.startswith(b"\x7fELF") for _, _, content in entries)
 
 
+def test_another_clang_makes_them_as_hip(tree: Path, tmp_path: Path) -> None:
+    clang = next(filter(None, (shutil.which(f"clang-{version}") for version in range(17, 30))), None)
+    if clang is None:
+        pytest.skip("no clang of 17 to 29")
+    lld = tmp_path / "ld.lld"
+    lld.write_text(f'#!/bin/sh\nexec "{ziglang() / "zig"}" ld.lld "$@"\n')
+    lld.chmod(0o755)
+    for source, build in ((ROOT, tmp_path / "one"), (tree, tmp_path / "another")):
+        configured = configure(source, build, f"-DTESSERA_CLANG={clang}", f"-DTESSERA_LLD={lld}")
+        assert configured.returncode == 0, configured.stderr
+        made = make(build)
+        assert made.returncode == 0, made.stdout + made.stderr
+    assert pack_of(tmp_path / "one") == pack_of(tmp_path / "another")
+    assert "Code object" not in make(tmp_path / "one").stdout
+    listed = run("--targets", "gfx942", "--table").lines[1:]
+    assert len(read(pack_of(tmp_path / "one"))[2]) == len(listed)
+
+
 def test_packs_are_in_the_library_or_beside_it(tmp_path: Path) -> None:
     ziglang()
     libraries = []
