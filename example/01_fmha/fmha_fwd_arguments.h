@@ -17,6 +17,7 @@ typedef struct fmha_fwd_arguments {
     int32_t kname; // 1: short name, 2: CK's name
     int32_t json, explain;
     const char *jsonfile, *timer;
+    const char *pack; // NULL: none
     // CK's arguments of other operations: only their defaults are accepted.
     int32_t s_knew, rotary_dim, rotary_interleaved, num_splits, page_block_size, cache_batch_idx, pack_gqa;
 

@@ -85,6 +85,8 @@ int main(int argc, char **argv) {
     int code;
     if (arguments.options.threads && tessera_set_num_threads(arguments.options.threads) != TESSERA_SUCCESS) {
         code = complain(FMHA_FWD_WRONG_ARGUMENT, tessera_last_error());
+    } else if (arguments.pack && tessera_load_pack(arguments.pack) != TESSERA_SUCCESS) {
+        code = complain(FMHA_FWD_WRONG_ARGUMENT, tessera_last_error());
     } else if (fmha_fwd_build(&arguments.options, &problem, &result) != FMHA_FWD_OK) {
         code = complain(result.outcome, result.message);
     } else if (arguments.json && !can_write(arguments.jsonfile)) {

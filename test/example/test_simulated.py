@@ -96,6 +96,16 @@ def test_runs_once_unless_told(tmp_path: Path) -> None:
         assert "perf" not in result  # a simulation says nothing of a GPU's speed
 
 
+def test_packs(tmp_path: Path) -> None:
+    pack, broken = BIN.parent / "packs/fmha_fwd_gfx942.pack", tmp_path / "broken.pack"
+    assert run(*SMALL, SIM, f"-pack={pack}").returncode == 0
+    broken.write_bytes(pack.read_bytes()[:-1])
+    for file, says in ((broken, ", outside of the "), (tmp_path / "none", "No such file")):
+        done = run(*SMALL, SIM, f"-pack={file}")
+        assert done.returncode == 1
+        assert str(file) in done.stderr and says in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_features_are_read_over() -> None:
     assert run(*SMALL, "-device=sim:gfx942:sramecc+:xnack-").returncode == 0
 
