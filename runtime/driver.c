@@ -11,7 +11,7 @@
 
 #include "guard.h"
 
-// A host's table, copied; names are those of `functions`.
+// A host's table, copied: what it was given in may not last.
 struct table {
     tessera_driver_entry *entries;
     size_t count;
