@@ -15,8 +15,9 @@ uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint
     if (wave->checks && wave->checks->group->lds_loads) tessera_sim_check_lds_in_flight(wave, lane, address, bytes);
     if (address < group->lds_bytes && bytes <= group->lds_bytes - address) {
         uint8_t *host = group->lds + address;
-        return wave->checks ? tessera_sim_note_access(wave, lane, host, tessera_sim_shadow_of_lds(wave) + address, bytes)
-                            : host;
+        return wave->checks
+                   ? tessera_sim_note_access(wave, lane, host, tessera_sim_shadow_of_lds(wave) + address, bytes)
+                   : host;
     }
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
                         "LDS address %u, %u bytes, but the workgroup has %u", address, bytes, group->lds_bytes);
@@ -57,15 +58,37 @@ static unsigned offsets(const struct sim_code *code, uint32_t *out) {
     return 2;
 }
 
+// Whether all lanes are active and their accesses of whole words lie within LDS, so that no more is to be asked of any.
+// Then puts where they are into `at`.
+static bool all_at_hand(const struct sim_wave *wave, const struct sim_code *code, const uint32_t *address,
+                        uint32_t at[2][SIM_LANES]) {
+    const uint32_t size = wave->group->lds_bytes, bytes = code->detail & BYTES;
+    uint32_t offset[2], outside = 0;
+    const unsigned count = offsets(code, offset);
+    if (bytes & 3 || size < bytes || sim_exec(wave) != UINT64_MAX || wave->checks) return false;
+    for (unsigned k = 0; k < count; k++)
+        for (int lane = 0; lane < SIM_LANES; lane++) {
+            at[k][lane] = address[lane] + offset[k];
+            outside |= at[k][lane] > size - bytes;
+        }
+    return !outside;
+}
+
 static void read(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
     const uint64_t exec = sim_exec(wave);
-    uint32_t offset[2];
+    uint32_t offset[2], at[2][SIM_LANES];
     const unsigned count = offsets(code, offset);
     if (exec == 0 || !is_lds(wave, code)) return;
     const uint32_t *address = addresses(wave, code);
     sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], words * count);
     if (!address || !to) return;
+    if (all_at_hand(wave, code, address, at)) {
+        for (unsigned k = 0; k < count; k++)
+            for (int lane = 0; lane < SIM_LANES; lane++)
+                get_words(to + k * words, lane, wave->group->lds + at[k][lane], words);
+        return;
+    }
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint32_t data[8] = {0};
         if (!(exec >> lane & 1)) continue;
@@ -82,13 +105,18 @@ static void read(struct sim_wave *wave, const struct sim_code *code) {
 static void write(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, words = (bytes + 3) / 4;
     const uint64_t exec = sim_exec(wave);
-    uint32_t offset[2];
+    uint32_t offset[2], at[2][SIM_LANES];
     const unsigned count = offsets(code, offset);
     if (exec == 0 || !is_lds(wave, code)) return;
     const uint32_t *address = addresses(wave, code);
     sim_vgpr *from[2] = {tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words), NULL};
     if (count == 2) from[1] = tessera_sim_registers(wave, &code->inst.op[SIM_DATA2], words);
     if (!address || !from[0] || (count == 2 && !from[1])) return;
+    if (all_at_hand(wave, code, address, at)) {
+        for (int lane = 0; lane < SIM_LANES; lane++)
+            for (unsigned k = 0; k < count; k++) put_words(from[k], lane, wave->group->lds + at[k][lane], words);
+        return;
+    }
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(exec >> lane & 1)) continue;
         for (unsigned k = 0; k < count; k++) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How loads of bytes and halves meet a register, for memory and LDS alike.
+// How loads and stores of a lane meet its registers, for memory and LDS alike.
 #pragma once
 
-#include <stdint.h>
+#include "internal.h"
+
+#include <string.h>
 
 // The low bits of a row's detail.
 enum {
@@ -23,4 +25,12 @@ static inline uint32_t merge(uint32_t detail, uint32_t old, uint32_t word) {
     if (detail & D16_HIGH) return (old & 0xffff) | word << 16;
     if (detail & D16) return (old & 0xffff0000) | (word & 0xffff);
     return word;
+}
+
+static inline void get_words(sim_vgpr *registers, int lane, const uint8_t *bytes, uint32_t words) {
+    for (uint32_t k = 0; k < words; k++) memcpy(&registers[k][lane], bytes + 4 * k, 4);
+}
+
+static inline void put_words(sim_vgpr *registers, int lane, uint8_t *bytes, uint32_t words) {
+    for (uint32_t k = 0; k < words; k++) memcpy(bytes + 4 * k, &registers[k][lane], 4);
 }

@@ -36,13 +36,13 @@ static uint64_t flat_sum(const struct addressing *from, int lane) {
 static void flat_places(struct sim_wave *wave, const struct sim_inst *inst, struct sim_place *places) {
     struct addressing from;
     if (!flat_addressing(wave, inst, &from)) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) places[lane] = place_in_memory(flat_sum(&from, lane));
+    if (inst->format != SIM_FLAT) return;
     for (int lane = 0; lane < SIM_LANES; lane++) {
-        const uint64_t address = flat_sum(&from, lane);
+        const uint64_t address = places[lane].address;
         const uint64_t aperture = address >> SIM_APERTURE_SHIFT << SIM_APERTURE_SHIFT;
-        places[lane] = place_in_memory(address);
-        if (inst->format == SIM_FLAT && aperture == SIM_SHARED_APERTURE)
-            places[lane] = (struct sim_place){SIM_LDS, (uint32_t)address, EVERYTHING};
-        if (inst->format == SIM_FLAT && aperture == SIM_PRIVATE_APERTURE)
+        if (aperture == SIM_SHARED_APERTURE) places[lane] = (struct sim_place){SIM_LDS, (uint32_t)address, EVERYTHING};
+        if (aperture == SIM_PRIVATE_APERTURE)
             places[lane] = (struct sim_place){SIM_PRIVATE, (uint32_t)address, EVERYTHING};
     }
 }
@@ -100,14 +100,19 @@ static uint64_t swizzled(const struct buffer *buffer, uint64_t index, uint64_t o
     return (group * buffer->stride + (offset & ~UINT64_C(3))) * buffer->index_stride + member * 4 + (offset & 3);
 }
 
+// Bytes from a place in the buffer to its end, no more than an access has.
+static uint32_t reachable(const struct buffer *buffer, uint64_t at) {
+    const uint64_t left = buffer->limit > at ? buffer->limit - at : 0;
+    return left < EVERYTHING ? (uint32_t)left : EVERYTHING;
+}
+
 static struct sim_place buffer_place(const struct buffer *buffer, uint64_t index, uint64_t offset) {
     const uint64_t at = buffer->swizzle ? swizzled(buffer, index, offset) : index * buffer->stride + offset;
     struct sim_place place = place_in_memory(buffer->base + at);
-    const uint64_t place_in_buffer = buffer->by_index ? index : at;
-    if (place_in_buffer >= buffer->limit)
-        place.reachable = 0;
-    else if (!buffer->by_index && buffer->limit - at < EVERYTHING)
-        place.reachable = (uint32_t)(buffer->limit - at);
+    if (buffer->by_index)
+        place.reachable = index < buffer->limit ? EVERYTHING : 0;
+    else
+        place.reachable = reachable(buffer, at);
     return place;
 }
 
@@ -123,6 +128,13 @@ static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, ui
     const struct buffer buffer = read_buffer(words, inst, scalar);
     const uint32_t *indices = inst->idxen ? registers[0] : zeros;
     const uint32_t *offsets = inst->offen ? registers[inst->idxen] : zeros;
+    if (buffer.stride == 0 && !buffer.swizzle) { // the common kind
+        for (int lane = 0; lane < SIM_LANES; lane++) {
+            const uint64_t at = (uint64_t)offsets[lane] + (uint64_t)inst->offset;
+            places[lane] = (struct sim_place){SIM_MEMORY, buffer.base + at, reachable(&buffer, at)};
+        }
+        return;
+    }
     for (int lane = 0; lane < SIM_LANES; lane++) {
         const uint64_t offset = (uint64_t)offsets[lane] + (uint64_t)inst->offset;
         if (buffer.swizzle && (offset & 3) + bytes > 4) {

@@ -64,21 +64,16 @@ bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *p
 
 // ---- loads and stores
 
-// All active lanes in one allocation: no more to be asked of any of them.
-static bool load_fast(struct sim_wave *wave, const struct sim_place *places, uint32_t bytes, sim_vgpr *registers) {
-    const uint64_t exec = sim_exec(wave);
+// Whether all lanes are active, in one allocation and within bounds, so that no more is to be asked of any of them.
+static bool all_at_hand(const struct sim_wave *wave, const struct sim_place *places, uint32_t bytes, bool store) {
     const struct sim_range range = wave->range;
     uint64_t outside = 0;
-    if (bytes & 3 || range.bytes < bytes || exec != UINT64_MAX || wave->checks) return false;
+    if (bytes & 3 || range.bytes < bytes || (store && range.read_only) || sim_exec(wave) != UINT64_MAX || wave->checks)
+        return false;
     for (int lane = 0; lane < SIM_LANES; lane++)
         outside |= (uint64_t)(places[lane].address - range.base > range.bytes - bytes) |
                    (uint64_t)(places[lane].space != SIM_MEMORY) | (uint64_t)(places[lane].reachable < bytes);
-    if (outside) return false;
-    for (int lane = 0; lane < SIM_LANES; lane++) {
-        const uint8_t *host = (const uint8_t *)(uintptr_t)places[lane].address;
-        for (uint32_t k = 0; k < bytes / 4; k++) memcpy(&registers[k][lane], host + 4 * k, 4);
-    }
-    return true;
+    return !outside;
 }
 
 static void load(struct sim_wave *wave, const struct sim_code *code) {
@@ -88,7 +83,11 @@ static void load(struct sim_wave *wave, const struct sim_code *code) {
     if (exec == 0) return;
     sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_DST], words);
     if (!registers || !tessera_sim_find_places(wave, &code->inst, bytes, places)) return;
-    if (load_fast(wave, places, bytes, registers)) return;
+    if (all_at_hand(wave, places, bytes, false)) {
+        for (int lane = 0; lane < SIM_LANES; lane++)
+            get_words(registers, lane, (const uint8_t *)(uintptr_t)places[lane].address, words);
+        return;
+    }
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint32_t data[4] = {0};
         if (!(exec >> lane & 1)) continue;
@@ -105,6 +104,11 @@ static void store(struct sim_wave *wave, const struct sim_code *code) {
     if (exec == 0) return;
     sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words);
     if (!registers || !tessera_sim_find_places(wave, &code->inst, bytes, places)) return;
+    if (all_at_hand(wave, places, bytes, true)) {
+        for (int lane = 0; lane < SIM_LANES; lane++)
+            put_words(registers, lane, (uint8_t *)(uintptr_t)places[lane].address, words);
+        return;
+    }
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint32_t data[4];
         if (!(exec >> lane & 1)) continue;
@@ -125,6 +129,13 @@ static void load_to_lds(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t base = tessera_sim_lds_target(wave, &code->inst);
     struct sim_place places[SIM_LANES];
     if (exec == 0 || !tessera_sim_find_places(wave, &code->inst, bytes, places)) return;
+    const struct sim_group *group = wave->group;
+    const bool fits = base <= group->lds_bytes && size * SIM_LANES <= group->lds_bytes - base;
+    if (fits && all_at_hand(wave, places, bytes, false)) {
+        for (uint32_t lane = 0; lane < SIM_LANES; lane++)
+            memcpy(group->lds + base + size * lane, (const void *)(uintptr_t)places[lane].address, size);
+        return;
+    }
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint32_t data[4] = {0};
         if (!(exec >> lane & 1)) continue;
