@@ -7,6 +7,9 @@
 // of matrix instructions agree with the s_nops that clang 22 puts before a store of each one's result.
 //
 // Not here, since hardware waits: all else of VALU to VALU, of VALU and of SALU to memory operations, of SALU to SALU.
+// Nor what LLVM keeps apart and AMD's own hand-written kernels for gfx942 and gfx950 (ROCm/aiter, hsa/) do not, in
+// thousands of places where old values would make their results wrong: a VALU write of an SGPR and the VALU that reads
+// it (LLVM: 2 states), a SALU write of M0 and a MUBUF load to LDS (1; AMD's table has stores, scratch and global only).
 // Not here though it does not: VSKIP, TRAPSTS and RFE; gfx90a's DGEMM between a VALU write and the VMEM that reads it.
 #include "sanitize.h"
 
@@ -85,7 +88,6 @@ static const struct rule {
     {VALU, DIV_FMAS, READS_VCC, {4, 4, 4}, "VALU writes VCC, v_div_fmas reads it"},
     {VALU, VALU, READS_ZERO_FLAG, {5, 5, 5}, "VALU writes VCC or EXEC, VALU reads VCCZ or EXECZ"},
     {VALU, READ_LANE | WRITE_LANE, READS_LANE, {4, 4, 4}, "VALU writes an SGPR, the number of a lane"},
-    {VALU, VECTOR, READS_SCALAR, {0, 2, 2}, "VALU writes an SGPR, VALU reads it"},
     {VALU, READ_LANE, READS_VECTOR, {0, 1, 1}, "VALU writes a VGPR, v_readlane reads it"},
     {VALU, READ_LANE | WRITE_LANE, READS_EXEC, {0, 4, 4}, "VALU writes EXEC, v_readlane or v_writelane"},
     {TRANS, VALU, READS_VECTOR, {0, 1, 1}, "transcendental VALU writes a VGPR, other VALU reads it"},
@@ -206,8 +208,8 @@ static uint32_t scalar_kinds(const struct sim_inst *inst) {
 }
 
 static uint32_t find_kinds(const struct sim_inst *inst, const struct sim_effects *effects, unsigned passes) {
-    const bool to_lds = effects->to_lds || begins(inst, "s_movrel") || begins(inst, "s_sendmsg") ||
-                        begins(inst, "ds_gws") || strstr(inst->row->mnemonic, "addtid");
+    const bool to_lds = (effects->to_lds && inst->format != SIM_MUBUF) || begins(inst, "s_movrel") ||
+                        begins(inst, "s_sendmsg") || begins(inst, "ds_gws") || strstr(inst->row->mnemonic, "addtid");
     const uint32_t more = to_lds ? TO_LDS : 0;
     switch (effects->unit) {
     case SIM_UNIT_VALU:
