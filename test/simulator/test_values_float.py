@@ -604,6 +604,10 @@ def test_division(arch: str, library: Path, tmp_path: Path) -> None:
         (2.0**-90, 2.0**50, 2.0**-90, 2.0**-26, 1),  # the quotient alone: only the numerator
         (2.0**50, 2.0**50, 2.0**-90, 2.0**50, 1),
         (2.0**-110, 2.0**-100, 2.0**-110, 2.0**-46, 0),  # a tiny numerator
+        (2.0**-104, 2.0**-100, 2.0**-104, 2.0**-40, 0),  # its exponent is 23: the last of those
+        (2.0**-103, 2.0**-100, 2.0**-103, 2.0**-103, 0),
+        (2.0**-48, 2.0**-48, 2.0**48, 2.0**16, 1),  # exponents 96 apart, and 95
+        (2.0**-47, 2.0**-47, 2.0**48, 2.0**-47, 0),
     ]
     columns = list(zip(*scale32([case[:4] for case in cases]), strict=True))
     vcc = [case[4] for case in cases]

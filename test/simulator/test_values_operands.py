@@ -227,7 +227,7 @@ def add_swaps(t: Batch) -> None:
             (2**64 - 1, ""),
             (0xFFFF_00F0_5A5A_F00F, ""),
             (0xFFFF_00F0_5A5A_F00F, " bound_ctrl:1"),
-            (0x5A5A, " fi:1"),
+            (0x0F0F_5A5A_FF00_00F7, " fi:1"),
         ):
             got_first, got_second = list(first), list(second)
             for lane in LANES:
