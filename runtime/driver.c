@@ -48,12 +48,32 @@ static tessera_status fill(struct tessera_driver *d, const char *name, void *lib
     REQUIRED(hipGetErrorString);
     OPTIONAL(hipGetDevicePropertiesR0600);
     if (!function) REQUIRED(hipGetDeviceProperties);
+    OPTIONAL(tessera_hip_listen);
 #undef REQUIRED
 #undef OPTIONAL
     return TESSERA_SUCCESS;
 }
 
+// What the simulator said last: a fault's kernel and place. Told once, with the next error.
+static struct {
+    pthread_mutex_t mutex;
+    char line[768];
+} heard = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void hear(const char *line) {
+    pthread_mutex_lock(&heard.mutex);
+    snprintf(heard.line, sizeof heard.line, "%s", line);
+    pthread_mutex_unlock(&heard.mutex);
+}
+
+// The simulator may stay when this library is unloaded.
+__attribute__((destructor)) static void listen_no_more(void) {
+    const struct tessera_driver *const d = opened[TESSERA_DRIVER_SIM];
+    if (d && d->tessera_hip_listen) d->tessera_hip_listen(NULL);
+}
+
 static tessera_status initialize(struct tessera_driver *d, const char *name) {
+    if (d->tessera_hip_listen) d->tessera_hip_listen(hear);
     int error = d->hipInit(0), version = 0;
     if (error) return tessera_driver_fail(d, name, "hipInit", error);
     error = d->hipRuntimeGetVersion(&version);
@@ -147,9 +167,16 @@ tessera_status tessera_set_driver(const char *kind, const tessera_driver_entry *
 
 tessera_status tessera_driver_fail(const struct tessera_driver *d, const char *name, const char *call, int error) {
     const char *const word = d->hipGetErrorName(error), *const text = d->hipGetErrorString(error);
+    char more[sizeof heard.line] = "";
     d->hipGetLastError();
-    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s failed with %s (%d): %s", name, call, word ? word : "no name",
-                        error, text ? text : "no text");
+    if (d->tessera_hip_listen) {
+        pthread_mutex_lock(&heard.mutex);
+        memcpy(more, heard.line, sizeof more);
+        heard.line[0] = '\0';
+        pthread_mutex_unlock(&heard.mutex);
+    }
+    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s failed with %s (%d): %s%s%s", name, call, word ? word : "no name",
+                        error, text ? text : "no text", *more ? "; " : "", more);
 }
 
 // hipDeviceProp_t has one size and layout up to ROCm 5, another since, which is hipDeviceProp_tR0600 (the offsets are

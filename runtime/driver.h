@@ -50,6 +50,8 @@ struct tessera_driver {
     // Fills in a hipDeviceProp_t: since ROCm 6 by the first and longer; before by the second.
     int (*hipGetDevicePropertiesR0600)(void *properties, int device);
     int (*hipGetDeviceProperties)(void *properties, int device);
+    // The simulator's alone: lines that say more than its errors' names go to `listener`.
+    void (*tessera_hip_listen)(void (*listener)(const char *line));
 
     char origin[256]; // for messages: the library's file
     atomic_int users;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Errors: their names, and the last one of each thread.
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "state.h"
@@ -28,13 +29,23 @@ hipError_t tessera_hip_from_status(tessera_status status) {
     }
 }
 
+// Lines that say more than an error's name go to stderr, or to a program that listens. NULL ends that.
+typedef void tessera_hip_listener(const char *line);
+static _Atomic(tessera_hip_listener *) listener;
+
+HIP_API void tessera_hip_listen(tessera_hip_listener *to) { atomic_store(&listener, to); }
+
 void tessera_hip_say(const char *format, ...) {
     char text[768];
     va_list list;
     va_start(list, format);
     vsnprintf(text, sizeof text, format, list);
     va_end(list);
-    fprintf(stderr, "tessera_sim: %s\n", text);
+    tessera_hip_listener *const to = atomic_load(&listener);
+    if (to)
+        to(text);
+    else
+        fprintf(stderr, "tessera_sim: %s\n", text);
 }
 
 int tessera_hip_refuse(const char *name) {
