@@ -161,6 +161,14 @@ void tessera_sim_set_report(tessera_sim *sim, tessera_sim_report_fn fn, void *us
     pthread_mutex_unlock(&sim->lock);
 }
 
+void tessera_sim_set_hostcall(tessera_sim *sim, void *buffer, tessera_sim_hostcall_fn fn, void *user) {
+    pthread_mutex_lock(&sim->lock);
+    sim->hostcall_buffer = buffer;
+    sim->hostcall = fn;
+    sim->hostcall_user = user;
+    pthread_mutex_unlock(&sim->lock);
+}
+
 const char *tessera_sim_fault_string(tessera_sim_fault fault) {
     static const char *const names[TESSERA_SIM_FAULT_COUNT] = {
         [TESSERA_SIM_FAULT_NONE] = "none",

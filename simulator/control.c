@@ -24,14 +24,20 @@ static void trap(struct sim_wave *wave, const struct sim_code *code) {
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_TRAP, -1, 0, "trap %d", code->inst.imm & 0xff);
 }
 
-// ---- messages and halts: there is neither a driver that listens nor a debugger that wakes
+// ---- messages and halts: who serves calls of the host listens; there is no debugger that wakes
 
 static void send_message(struct sim_wave *wave, const struct sim_code *code) {
     enum { INTERRUPT = 1, MESSAGE = 0xf };
     const int message = code->inst.imm & MESSAGE;
-    if (message != INTERRUPT)
+    if (message != INTERRUPT) {
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "message %d: only interrupts are taken",
                             message);
+        return;
+    }
+    tessera_sim *sim = wave->group->launch->sim;
+    pthread_mutex_lock(&sim->lock);
+    if (sim->hostcall) sim->hostcall(sim->hostcall_user);
+    pthread_mutex_unlock(&sim->lock);
 }
 
 static void halt(struct sim_wave *wave) {

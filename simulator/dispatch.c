@@ -109,13 +109,14 @@ static bool hidden_value(const struct sim_launch *launch, const char *kind, uint
         {"hidden_private_base", SIM_PRIVATE_APERTURE >> SIM_APERTURE_SHIFT},
         {"hidden_shared_base", SIM_SHARED_APERTURE >> SIM_APERTURE_SHIFT},
         {"hidden_queue_ptr", (uintptr_t)launch->system + QUEUE_OFFSET},
+        {"hidden_hostcall_buffer", (uintptr_t)launch->sim->hostcall_buffer},
     };
     for (size_t k = 0; k < sizeof others / sizeof *others; k++)
         if (strcmp(kind, others[k].name) == 0) {
             *value = others[k].value;
             return true;
         }
-    return false; // buffers of printf, hostcall, heap and the like: null
+    return false; // buffers of printf without calls of the host, heap and the like: null
 }
 
 static void fill_kernarg(const struct sim_launch *launch) {

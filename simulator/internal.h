@@ -71,10 +71,13 @@ struct tessera_sim {
     uint64_t seed;
     tessera_sim_landing landing;
     struct sim_memory memory;
-    pthread_mutex_t lock; // of the list of modules and of the report callback
+    pthread_mutex_t lock; // of the list of modules and of callbacks
     tessera_sim_module *modules;
     tessera_sim_report_fn report;
     void *report_user;
+    void *hostcall_buffer;
+    tessera_sim_hostcall_fn hostcall;
+    void *hostcall_user;
     struct sim_gws gws[SIM_GWS_RESOURCES];
 };
 

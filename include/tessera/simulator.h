@@ -94,6 +94,11 @@ typedef void (*tessera_sim_report_fn)(void *user, const tessera_sim_report *repo
 // TESSERA_ERROR_DEVICE. NULL, the default: only tessera_sim_last_error() tells.
 TESSERA_API void tessera_sim_set_report(tessera_sim *sim, tessera_sim_report_fn fn, void *user);
 
+// What kernels that call the host (printf) find as their "hidden_hostcall_buffer", in registered memory, and who is
+// called, one call at a time, when a wave sends an interrupt. NULL, the default: nobody.
+typedef void (*tessera_sim_hostcall_fn)(void *user);
+TESSERA_API void tessera_sim_set_hostcall(tessera_sim *sim, void *buffer, tessera_sim_hostcall_fn fn, void *user);
+
 // The name of a fault, such as "out of bounds".
 TESSERA_API const char *tessera_sim_fault_string(tessera_sim_fault fault);
 

@@ -49,10 +49,11 @@ struct hip_device {
     const struct hip_facts *facts;
     int index;
     unsigned flags;
-    atomic_int error;    // hipError_t of the first fault: it stays
-    atomic_size_t used;  // bytes of its allocations
-    size_t stack_bytes;  // a lane's, where the depth of calls is not known
-    pthread_mutex_t run; // held while it works
+    atomic_int error;              // hipError_t of the first fault: it stays
+    atomic_size_t used;            // bytes of its allocations
+    size_t stack_bytes;            // a lane's, where the depth of calls is not known
+    pthread_mutex_t run;           // held while it works
+    struct hip_hostcall *hostcall; // for kernels that call the host; NULL until one does
     hipMemPool_t pool;
     uint64_t pool_threshold;
 };
@@ -144,6 +145,9 @@ void tessera_hip_release(struct hip_work *work);
 hipError_t tessera_hip_make_copy(struct hip_work *work, void *to, const void *from, size_t bytes, int kind);
 hipError_t tessera_hip_make_set(struct hip_work *work, void *to, size_t pitch, uint32_t value, uint32_t element,
                                 size_t width, size_t height, size_t depth);
+
+// Gets the device ready for a kernel that calls the host (hostcall.c).
+hipError_t tessera_hip_open_hostcall(struct hip_device *device, const tessera_sim_kernel_info *info);
 
 // ---- streams and events (stream.c)
 

@@ -15,6 +15,19 @@ PROGRAMS = [*sorted(path.stem for path in FOLDER.glob("*.hip")), "two_files"]
 ARCH = "gfx90a"  # the newest one that Debian 12's hipcc knows
 FLAGS = ["-O0", "-O2"]
 ORDERS = ["backward", "alternate", "random:7"]
+# What programs that fail on purpose leave on stderr: words of each line.
+EXPECTED_LINES = {
+    "fault": [
+        [
+            "tessera_sim: device 0 (gfx90a): out of bounds: ",
+            "kernel _Z5writePii, workgroup 0,0,0, wave 0, lane 0",
+        ]
+    ],
+    "assertion": [
+        ["(int)threadIdx.x < limit' failed."],
+        ["tessera_sim: device 0 (gfx90a): trap: ", "kernel _Z5count"],
+    ],
+}
 
 
 @pytest.fixture(scope="session")
@@ -58,37 +71,29 @@ def run(program: Path, standin: Path, **settings: str) -> subprocess.CompletedPr
     )
 
 
-def expected_words(program: Path) -> list[str]:
-    """What the program makes the simulator say."""
-    if program.name != "fault":
-        return []
-    return [
-        "tessera_sim: device 0 (gfx90a): out of bounds: ",
-        "kernel _Z5writePii, workgroup 0,0,0, wave 0, lane 0",
-    ]
-
-
-def check(done: subprocess.CompletedProcess[str], words: list[str]) -> None:
-    """It was content, and the simulator said what it should and nothing else."""
+def check(program: Path, done: subprocess.CompletedProcess[str]) -> None:
+    """It was content, and on stderr stands what should and nothing else."""
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
-    assert len(done.stderr.splitlines()) == (1 if words else 0), done.stderr
-    assert all(word in done.stderr for word in words), done.stderr
+    lines, expected = done.stderr.splitlines(), EXPECTED_LINES.get(program.name, [])
+    assert len(lines) == len(expected), done.stderr
+    for line, words in zip(lines, expected, strict=True):
+        assert all(word in line for word in words), line
 
 
 def test_runs(program: Path, standin: Path) -> None:
     """Each program checks its own results."""
-    check(run(program, standin), expected_words(program))
+    check(program, run(program, standin))
 
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_runs_in_any_order(program: Path, standin: Path, order: str) -> None:
     """They have no races, so that the order of waves does not matter."""
-    check(run(program, standin, TESSERA_SIM_ORDER=order), expected_words(program))
+    check(program, run(program, standin, TESSERA_SIM_ORDER=order))
 
 
 def test_is_clean_to_the_sanitizer(program: Path, standin: Path) -> None:
     """Nothing is reported of a right program."""
-    check(run(program, standin, TESSERA_SIM_SANITIZE="1"), expected_words(program))
+    check(program, run(program, standin, TESSERA_SIM_SANITIZE="1"))
 
 
 def test_needs_code_for_the_device(hipcc: str, standin: Path, tmp_path: Path) -> None:
