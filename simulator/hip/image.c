@@ -2,6 +2,7 @@
 // Finds the code object for a device in what programs hand over: an ELF file, or clang's offload bundle of several.
 // The layouts: LLVM's "Clang Offload Bundler" page, sections "Bundled Binary File Layout" and "Compression".
 #include <elf.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,25 +61,48 @@ static bool target_fits(const char *target, size_t bytes, const struct hip_devic
            feature_fits(arch, left, device->facts->arch_name, ":xnack");
 }
 
-static hipError_t find_in_bundle(const struct hip_device *device, const char *image, size_t limit, const void **code,
-                                 size_t *bytes) {
-    enum { COUNT = MAGIC_BYTES, FIRST_ENTRY = COUNT + 8, ENTRY_BYTES = 24 };
+// An entry of a bundle.
+struct entry {
+    const char *target;
+    size_t target_bytes;
+    const char *code;
+    size_t bytes;
+};
+
+// Reads the entry at `*at`, and goes on to the next; false where it does not lie within the bundle.
+static bool read_entry(const char *image, size_t limit, size_t *at, struct entry *entry) {
+    enum { HEAD = 24 };
+    if (limit - *at < HEAD) return false;
+    const uint64_t offset = read64(image + *at), bytes = read64(image + *at + 8), length = read64(image + *at + 16);
+    *at += HEAD;
+    if (length > limit - *at || offset > limit || bytes > limit - offset) return false;
+    *entry = (struct entry){image + *at, length, image + offset, bytes};
+    *at += length;
+    return true;
+}
+
+static hipError_t find_in_bundle(const struct hip_device *device, const char *image, size_t limit,
+                                 struct hip_code *code) {
+    enum { COUNT = MAGIC_BYTES, FIRST_ENTRY = COUNT + 8 };
     if (limit < FIRST_ENTRY) return hipErrorInvalidImage;
     const uint64_t count = read64(image + COUNT);
-    size_t at = FIRST_ENTRY;
+    char targets[256] = "";
+    size_t at = FIRST_ENTRY, named = 0;
     for (uint64_t i = 0; i < count; i++) {
-        if (limit - at < ENTRY_BYTES) return hipErrorInvalidImage;
-        const uint64_t offset = read64(image + at), size = read64(image + at + 8), length = read64(image + at + 16);
-        at += ENTRY_BYTES;
-        if (length > limit - at || offset > limit || size > limit - offset) return hipErrorInvalidImage;
-        if (size && target_fits(image + at, length, device)) {
-            *code = image + offset;
-            *bytes = size;
+        struct entry entry;
+        if (!read_entry(image, limit, &at, &entry)) return hipErrorInvalidImage;
+        if (entry.bytes == 0) continue; // the host's, which lies elsewhere
+        if (target_fits(entry.target, entry.target_bytes, device)) {
+            code->image = entry.code;
+            code->bytes = entry.bytes;
             return hipSuccess;
         }
-        at += length;
+        const int more =
+            snprintf(targets + named, sizeof targets - named, " %.*s", (int)entry.target_bytes, entry.target);
+        named = more > 0 && named + (size_t)more < sizeof targets ? named + (size_t)more : sizeof targets - 1;
     }
-    tessera_hip_say("device %d: no code for %s in the program's offload bundle", device->index, device->facts->arch);
+    tessera_hip_say("device %d is %s (TESSERA_SIM_DEVICES), and there is code only for:%s", device->index,
+                    device->facts->arch_name, targets);
     return hipErrorNoBinaryForGpu;
 }
 
@@ -97,7 +121,7 @@ hipError_t tessera_hip_find_code(const struct hip_device *device, const void *im
     }
     hipError_t error = hipErrorInvalidImage;
     if (starts_with(image, limit, bundle_magic, MAGIC_BYTES)) {
-        error = find_in_bundle(device, image, limit, &code->image, &code->bytes);
+        error = find_in_bundle(device, image, limit, code);
     } else if (limit >= sizeof(Elf64_Ehdr) && starts_with(image, limit, ELFMAG, SELFMAG)) {
         code->image = image;
         if (limit == SIZE_MAX) code->bytes = elf_bytes(image);

@@ -101,4 +101,5 @@ def test_needs_code_for_the_device(hipcc: str, standin: Path, tmp_path: Path) ->
     done = run(build(hipcc, "vector_add", "-O2", tmp_path), standin, TESSERA_SIM_DEVICES="gfx942")
     assert done.returncode == 1
     assert "hipErrorNoBinaryForGpu" in done.stdout
-    assert "no code for gfx942" in done.stderr
+    assert "device 0 is gfx942" in done.stderr
+    assert "code only for: hip" in done.stderr and "gfx90a" in done.stderr
