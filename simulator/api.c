@@ -84,6 +84,11 @@ static bool read_sanitize(tessera_sim *sim, const char *text) {
     return good;
 }
 
+static bool read_trace(tessera_sim *sim, const char *text) {
+    sim->trace_path = strdup(text);
+    return sim->trace_path != NULL;
+}
+
 enum { MOST_THREADS = 1024 };
 
 static bool read_threads(tessera_sim *sim, const char *text) {
@@ -102,6 +107,7 @@ static const struct {
     {"TESSERA_SIM_ORDER", read_order, "forward, backward, alternate, random and random:SEED"},
     {"TESSERA_SIM_LANDING", read_landing, "late, at-once and random"},
     {"TESSERA_SIM_THREADS", read_threads, "0 to 1024"},
+    {"TESSERA_SIM_TRACE", read_trace, "a path"},
 };
 
 static tessera_status read_environment(tessera_sim *sim) {
@@ -126,6 +132,7 @@ tessera_status tessera_sim_open(const char *arch, tessera_sim **out) {
     sim->arch = found;
     const tessera_status status = read_environment(sim);
     if (status != TESSERA_SUCCESS) {
+        free(sim->trace_path);
         free(sim);
         return status;
     }
@@ -138,6 +145,7 @@ tessera_status tessera_sim_open(const char *arch, tessera_sim **out) {
 void tessera_sim_close(tessera_sim *sim) {
     if (!sim) return;
     while (sim->modules) tessera_sim_unload(sim->modules);
+    tessera_sim_set_trace(sim, NULL);
     tessera_sim_memory_close(&sim->memory);
     pthread_mutex_destroy(&sim->lock);
     free(sim);

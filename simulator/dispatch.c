@@ -8,6 +8,7 @@
 
 #include "runtime/internal.h"
 #include "sanitize.h"
+#include "trace.h"
 
 enum {
     MAX_WORKGROUP = 1024,
@@ -213,7 +214,9 @@ static void run_groups(struct sim_group *group) {
         if (number >= launch->group_count || number > atomic_load(&launch->faulted_group)) break;
         place_group(group, number);
         memset(group->lds, POISON, group->lds_bytes);
+        if (group->trace) tessera_sim_trace_start(group);
         tessera_sim_group_run(group);
+        if (group->trace) tessera_sim_trace_end(group);
         for (uint32_t i = 0; i < group->wave_count; i++) add_issued(issued, group->waves[i].issued);
         if (group->trouble.fault == TESSERA_SIM_FAULT_NONE) continue;
         pthread_mutex_lock(&launch->lock);
@@ -236,7 +239,9 @@ static bool open_group(struct sim_group *group, struct sim_launch *launch) {
     group->lds = aligned_alloc(LINE, (launch->lds_bytes + SLACK) / LINE * LINE);
     group->scratch = aligned_alloc(SLACK, scratch + SLACK);
     if (launch->sanitize) group->checks = tessera_sim_open_checks(launch);
-    if (!group->waves || !group->lds || !group->scratch || (launch->sanitize && !group->checks)) return false;
+    if (launch->sim->trace) group->trace = tessera_sim_open_trace();
+    if (!group->waves || !group->lds || !group->scratch) return false;
+    if ((launch->sanitize && !group->checks) || (launch->sim->trace && !group->trace)) return false;
     memset(group->scratch, POISON, scratch);
     return true;
 }
@@ -244,6 +249,7 @@ static bool open_group(struct sim_group *group, struct sim_launch *launch) {
 static void close_group(struct sim_group *group) {
     free(group->waves);
     tessera_sim_close_checks(group->checks);
+    tessera_sim_close_trace(group->trace);
     free(group->lds);
     free(group->scratch);
 }
@@ -324,7 +330,8 @@ tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tesser
     set_order(&launch);
     set_sizes(&launch);
     pthread_mutex_init(&launch.lock, NULL);
-    status = open_system(&launch);
+    status = tessera_sim_begin_trace(&launch);
+    if (status == TESSERA_SUCCESS) status = open_system(&launch);
     if (status == TESSERA_SUCCESS) {
         status = run_launch(&launch);
         close_system(&launch);

@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
 
 #include "decode.h"
 #include "effects.h"
@@ -78,6 +79,9 @@ struct tessera_sim {
     void *hostcall_buffer;
     tessera_sim_hostcall_fn hostcall;
     void *hostcall_user;
+    char *trace_path;     // NULL: no trace
+    FILE *trace;          // opened by the first launch
+    uint32_t trace_count; // launches in it
     struct sim_gws gws[SIM_GWS_RESOURCES];
 };
 
@@ -189,6 +193,7 @@ enum sim_wave_state { SIM_RUNNING, SIM_AT_BARRIER, SIM_ENDED, SIM_FAULTED };
 
 struct sim_group;
 struct sim_checks;
+struct sim_trace;
 
 typedef uint32_t sim_vgpr[SIM_LANES];
 
@@ -245,6 +250,7 @@ struct sim_group {
     uint32_t wave_count;
     struct sim_wave *waves;
     struct sim_checks *checks; // a wave's each, where the launch is sanitized; else NULL
+    struct sim_trace *trace;   // NULL: no trace
     uint64_t random;           // state of the order
     uint8_t *lds;
     uint32_t lds_bytes;
@@ -260,6 +266,7 @@ struct sim_launch {
     tessera_sim_order order;
     uint64_t seed;
     tessera_sim_landing landing;
+    uint32_t trace_number;
     uint32_t groups[3];
     uint64_t group_count;
     uint32_t waves_per_group;
@@ -312,8 +319,8 @@ static inline bool sim_in_range(const struct sim_range *range, uint64_t address,
     return address - range->base < range->bytes && bytes <= range->bytes - (address - range->base);
 }
 
-// Every access goes through one of these two. Memory at `address`, which the kernel loads from or stores to; NULL after a
-// fault of the lane.
+// Every access goes through one of these two. Memory at `address`, which the kernel loads from or stores to; NULL after
+// a fault of the lane.
 uint8_t *tessera_sim_touch(struct sim_wave *wave, int lane, uint64_t address, size_t bytes, bool store);
 
 // LDS at `address`; NULL after a fault of the lane (lds.c).

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace.h"
+
 struct sim_checks *tessera_sim_open_checks(const struct sim_launch *launch) {
     struct sim_checks *checks = aligned_alloc(64, launch->waves_per_group * sizeof(struct sim_checks));
     struct sim_group_checks *group = calloc(1, sizeof *group);
@@ -58,6 +60,7 @@ void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until) {
         if (!code) return;
         wave->code = code;
         wave->next_pc = wave->pc + code->size;
+        if (wave->group->trace) tessera_sim_trace_issue(wave, code);
         if (sim_take(wave, code)) issue(wave, code);
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "sanitize.h"
+#include "trace.h"
 
 enum {
     POISON = 0xcd,        // registers that nothing has set
@@ -144,12 +145,14 @@ static void start_wave(struct sim_group *group, uint32_t index) {
 
 // ---- running
 
-static void run_plain(struct sim_wave *wave, uint64_t until) {
+// `traced` is a constant where this is called.
+static inline __attribute__((always_inline)) void run_plain(struct sim_wave *wave, uint64_t until, bool traced) {
     while (wave->state == SIM_RUNNING && wave->executed < until) {
         const struct sim_code *code = tessera_sim_fetch(wave, wave->pc);
         if (!code) return;
         wave->code = code;
         wave->next_pc = wave->pc + code->size;
+        if (traced) tessera_sim_trace_issue(wave, code);
         if (sim_take(wave, code)) code->execute(wave, code);
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;
@@ -160,8 +163,10 @@ static void run_wave(struct sim_wave *wave, uint64_t turn) {
     const uint64_t until = wave->limit - wave->executed < turn ? wave->limit : wave->executed + turn;
     if (wave->checks)
         tessera_sim_run_checked(wave, until);
+    else if (wave->group->trace)
+        run_plain(wave, until, true);
     else
-        run_plain(wave, until);
+        run_plain(wave, until, false);
     if (wave->state == SIM_RUNNING && wave->executed == wave->limit)
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_RUNAWAY, -1, 0, "%llu instructions and no end",
                             (unsigned long long)wave->limit);
@@ -218,6 +223,7 @@ void tessera_sim_group_run(struct sim_group *group) {
         // A barrier lets go when all waves that have not ended stand at it.
         if (count_state(group, SIM_RUNNING) > 0) continue;
         if (group->checks) tessera_sim_pass_barrier(group);
+        if (group->trace) tessera_sim_trace_barrier(group);
         for (uint32_t i = 0; i < group->wave_count; i++)
             if (group->waves[i].state == SIM_AT_BARRIER) group->waves[i].state = SIM_RUNNING;
     }

@@ -25,8 +25,8 @@ TESSERA_API const char *tessera_sim_last_error(void);
 // Closing it frees its modules and memory; no launch may be under way. NULL is allowed.
 //
 // The environment, read here, gives what later calls and launches may change: TESSERA_SIM_SANITIZE (0 or 1),
-// TESSERA_SIM_ORDER (forward, backward, alternate, random or random:SEED), TESSERA_SIM_LANDING (late, at-once, random)
-// and TESSERA_SIM_THREADS (a number).
+// TESSERA_SIM_ORDER (forward, backward, alternate, random or random:SEED), TESSERA_SIM_LANDING (late, at-once, random),
+// TESSERA_SIM_THREADS (a number) and TESSERA_SIM_TRACE (a path).
 TESSERA_API tessera_status tessera_sim_open(const char *arch, tessera_sim **out);
 TESSERA_API void tessera_sim_close(tessera_sim *sim);
 TESSERA_API const char *tessera_sim_arch(const tessera_sim *sim);
@@ -50,6 +50,11 @@ TESSERA_API tessera_status tessera_sim_set_threads(tessera_sim *sim, int count);
 // slower by a factor.
 TESSERA_API void tessera_sim_set_sanitize(tessera_sim *sim, bool on);
 
+// Writes what the waves of the launches from now on do to a file for chrome://tracing and Perfetto, until the GPU is
+// closed or another path is set; NULL: no trace. Of a launch the first 64 workgroups are traced. The axis counts
+// instructions of a wave, one microsecond each: it is no time.
+TESSERA_API tessera_status tessera_sim_set_trace(tessera_sim *sim, const char *path);
+
 // ---- What went wrong in a kernel
 
 typedef enum tessera_sim_fault {
@@ -69,7 +74,7 @@ typedef enum tessera_sim_fault {
     TESSERA_SIM_FAULT_BARRIER_MISMATCH = 12, // waves of a workgroup that meet at different barriers, or not all
     TESSERA_SIM_FAULT_DEADLOCK = 13,         // no wave can go on
     // And by all.
-    TESSERA_SIM_FAULT_USE_AFTER_FREE = 14,   // memory that tessera_sim_free() got not long ago
+    TESSERA_SIM_FAULT_USE_AFTER_FREE = 14, // memory that tessera_sim_free() got not long ago
     TESSERA_SIM_FAULT_COUNT
 } tessera_sim_fault;
 

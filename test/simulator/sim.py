@@ -134,6 +134,9 @@ class Sim:
     def set_sanitize(self, on: bool) -> None:
         self._lib.tessera_sim_set_sanitize(self._sim, c.c_bool(on))
 
+    def set_trace(self, path: Path | None) -> None:
+        self._check(self._lib.tessera_sim_set_trace(self._sim, str(path).encode() if path else None))
+
     def malloc(self, size: int) -> int:
         out = c.c_void_p()
         self._check(self._lib.tessera_sim_malloc(self._sim, c.c_size_t(size), c.byref(out)))
