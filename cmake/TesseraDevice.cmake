@@ -5,8 +5,8 @@
 # Sets the commands up to what differs from file to file: tessera_device_compile, tessera_device_assemble where compiling
 # ends in assembly, and tessera_device_link.
 #
-# The wheel's clang compiles the files as C. Other clangs do so as HIP, since they know kernels of AMD GPUs in C only
-# from LLVM 20 on; to assembly, since objects that they would link themselves hold names made of the files' paths.
+# The wheel's clang compiles the files as C. Others do so as HIP, since in C LLVM 19 refuses the attributes of kernels; to
+# assembly, since they would link objects themselves, with the lld of their own.
 function(tessera_find_device_compiler)
     set(flags -nogpulib -ffreestanding -O3 -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include")
     if(TESSERA_CLANG)
