@@ -40,6 +40,7 @@ static void run_set(const struct hip_set_work *set) {
 }
 
 static hipError_t run_kernel(struct hip_device *device, const struct hip_kernel_work *kernel) {
+    if (!tessera_hip_handle_is(kernel->function, HIP_FUNCTION)) return hipErrorInvalidHandle; // unloaded since
     const hipError_t error = tessera_hip_open_hostcall(device, kernel->function->info);
     if (error != hipSuccess) return error;
     const tessera_sim_launch_args args = {

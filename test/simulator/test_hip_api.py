@@ -654,6 +654,8 @@ def test_capture_of_a_launch(hip: Hip, module: int) -> None:
     for times in (1, 2):
         hip.check("GraphLaunch", launched, stream)
         assert hip.words(out, 1) == [3 * 64 * times]
+    hip.check("ModuleUnload", module)
+    assert hip.GraphLaunch(launched, stream) == "hipErrorInvalidHandle"
     for call, handle in (("GraphExecDestroy", launched), ("GraphDestroy", graph.value)):
         hip.check(call, handle)
         assert getattr(hip, call)(handle) == "hipErrorInvalidValue"
