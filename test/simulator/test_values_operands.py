@@ -205,6 +205,7 @@ def test_lanes(arch: str, library: Path, tmp_path: Path) -> None:
     t.add("v_mbcnt_lo_u32_b32 {d}, s11, 5", [v + 5 for v in below], before="s_mov_b32 s11, 0xffff0f0f")
     above = [((1 << max(lane - 32, 0)) - 1 & 0xFFFF0F0F).bit_count() for lane in LANES]
     t.add("v_mbcnt_hi_u32_b32 {d}, s11, 5", [v + 5 for v in above], before="s_mov_b32 s11, 0xffff0f0f")
+    t.add("v_nop\nv_clrexcp\nv_mov_b32 {d}, {a}", a, a=a)
     t.add(
         "v_accvgpr_write_b32 a7, {a}\ns_nop 4\nv_accvgpr_mov_b32 a9, a7\ns_nop 4\nv_accvgpr_read_b32 {d}, a9",
         a,
