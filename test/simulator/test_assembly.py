@@ -15,7 +15,14 @@ if toolchain.ZIGLANG is None:
 
 
 def run(
-    body: str, arch: str, library: Path, tmp_path: Path, *, vgprs: int = 64, offset: int = 64, sanitize: bool = False
+    body: str,
+    arch: str,
+    library: Path,
+    tmp_path: Path,
+    *,
+    vgprs: int = 64,
+    offset: int = 64,
+    sanitize: bool = False,
 ) -> list[int]:
     """A wave runs `body`, which leaves a word of each lane in v1; v0 is the lane. Returns the words."""
     text = f"""
@@ -50,7 +57,9 @@ def test_vgprs_beyond_the_accumulation_offset_are_agprs(arch: str, library: Path
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("sanitize", [False, True])
-def test_setvskip_passes_vector_instructions_by(arch: str, sanitize: bool, library: Path, tmp_path: Path) -> None:
+def test_setvskip_passes_vector_instructions_by(
+    arch: str, sanitize: bool, library: Path, tmp_path: Path
+) -> None:
     body = """
         v_mov_b32 v1, 1
         s_mov_b32 s4, 0x4

@@ -58,8 +58,8 @@ EDGES64 = [
     M64,
 ]
 SHIFTS = [0, 1, 5, 31, 32, 33, 63, 64, 0xFFFFFFFF]
-# First bit in 5 (6) bits, width in bits 22:16: none, one, across the top, more than there are; and bits that do
-# not count.
+# First bit in 5 (6) bits, width in bits 22:16: none, one, across the top, more than there are; and bits that
+# do not count.
 FIRSTS, WIDTHS = (0, 1, 8, 31, 32, 63, 64), (0, 1, 5, 24, 31, 32, 33, 63, 64, 127)
 FIELDS = [first | width << 16 for first in FIRSTS for width in WIDTHS]
 FIELDS += [0xFF80FF88 | 4 << 16]
@@ -229,7 +229,7 @@ OLD = 0xA5A5C3C35A5A3C3C  # what the destination held
 
 
 def check(bench: Bench, cases: list[tuple[str, str, int, int, int, int, int | None]]) -> None:
-    """Cases: name, text, two values, SCC, and afterwards the destination's 64 bits and SCC (None: as before)."""
+    """Cases: name, text, two values, SCC, and then the destination's 64 bits and SCC (None: as before)."""
     pieces = []
     for _, text, a, b, scc, _, _ in cases:
         setup = [set_sgprs(8, a, 2), set_sgprs(10, b, 2), set_sgprs(12, OLD, 2), set_scc(scc)]
