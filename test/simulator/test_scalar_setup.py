@@ -2,8 +2,8 @@
 """How a wave starts: user and system SGPRs for every enable bit, preloaded arguments, work-item ids, MODE.
 
 Expected values are from LLVM's "User Guide for AMDGPU Backend", sections "Initial Kernel Execution State"
-(tables of the SGPR and VGPR register set up order) and "Kernel Descriptor"; for MODE from AMD's "Instinct MI300
-Instruction Set Architecture", section "Mode register".
+(tables of the SGPR and VGPR register set up order) and "Kernel Descriptor"; for MODE from AMD's "Instinct
+MI300 Instruction Set Architecture", section "Mode register".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SGPRS = 32  # that the kernel shows
 
 
 def show(pointer: int) -> str:
-    """Stores s0 to s31, v0 and MODE of every wave, as they arrive, to the argument at s[pointer:pointer + 1]."""
+    """Stores s0 to s31, v0 and MODE of each wave, as they come, to the argument at s[pointer:pointer + 1]."""
     keep = "\n".join(f"v_writelane_b32 v1, s{i}, {i}" for i in range(SGPRS))
     return f"""
         {keep}
