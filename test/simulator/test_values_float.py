@@ -739,15 +739,6 @@ def test_other_forms(arch: str, library: Path, tmp_path: Path) -> None:
         )
     t.table("v_fma_mix_f32 {d}, {a}, {b}, {c} clamp", [(f32(2.0), f32(3.0), f32(1.0), f32(1.0))])
     add_mix_modes(t)
-    # V_DOT2: products of halves and a float.
-    a, b = f16(3.0) | f16(5.0) << 16, f16(7.0) | f16(-2.0) << 16
-    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c}", [(a, b, f32(0.5), f32(11.5))])
-    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c} neg_lo:[1,0,0]", [(a, b, f32(0.5), f32(-30.5))])
-    t.add("v_dot2c_f32_f16 {d}, {a}, {b}", [f32(11.5)], a=[a], b=[b], d=[f32(0.5)])
-    if arch == "gfx950":
-        a, b = f32(3.0) >> 16 | f32(5.0), f32(7.0) >> 16 | f32(-2.0)
-        t.table("v_dot2_f32_bf16 {d}, {a}, {b}, {c}", [(a, b, f32(0.5), f32(11.5))])
-        t.add("v_dot2c_f32_bf16 {d}, {a}, {b}", [f32(11.5)], a=[a], b=[b], d=[f32(0.5)])
     # Constants behind the instruction: a * K + b, and a * b + K.
     ab = (f32(3.0), f32(2.0))
     if arch == "gfx90a":
@@ -780,4 +771,29 @@ def test_other_forms(arch: str, library: Path, tmp_path: Path) -> None:
     t.add(
         "v_fma_f16 {d}, {a}, {b}, -1.0", [f16(2.0**-5 + 2.0**-12) | 0xABCD0000], a=[x], b=[x], d=[0xABCD0000]
     )
+    t.run(library, tmp_path)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_dot_products(arch: str, library: Path, tmp_path: Path) -> None:
+    t = Batch(arch)
+    # V_DOT2: products of halves and a float.
+    a, b = f16(3.0) | f16(5.0) << 16, f16(7.0) | f16(-2.0) << 16
+    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c}", [(a, b, f32(0.5), f32(11.5))])
+    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c} neg_lo:[1,0,0]", [(a, b, f32(0.5), f32(-30.5))])
+    t.add("v_dot2c_f32_f16 {d}, {a}, {b}", [f32(11.5)], a=[a], b=[b], d=[f32(0.5)])
+    if arch == "gfx950":
+        a, b = f32(3.0) >> 16 | f32(5.0), f32(7.0) >> 16 | f32(-2.0)
+        t.table("v_dot2_f32_bf16 {d}, {a}, {b}, {c}", [(a, b, f32(0.5), f32(11.5))])
+        t.add("v_dot2c_f32_bf16 {d}, {a}, {b}", [f32(11.5)], a=[a], b=[b], d=[f32(0.5)])
+    # In the documents' order: the addend, the low product, the high one; v_dot2_f32_bf16's addend comes last.
+    a, b, c = f16(1.25) | f16(1.0) << 16, f16(1.0) | f16(1.0) << 16, f32(2.0**24)
+    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c}", [(a, b, c, f32(2.0**24 + 4))])
+    if arch == "gfx950":
+        a = b = f32(1.0) >> 16 | f32(1.0)
+        t.table("v_dot2_f32_bf16 {d}, {a}, {b}, {c}", [(a, b, c, f32(2.0**24 + 2))])
+        t.add("v_dot2c_f32_bf16 {d}, {a}, {b}", [f32(2.0**24)], a=[a], b=[b], d=[c])
+    # MI200's V_DOT2 flushes denormals of halves, as its MFMA does; the later ones keep them.
+    kept = 0 if arch == "gfx90a" else f32(2.0**-15)
+    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c}", [(0x0200, f16(1.0), 0, kept)])
     t.run(library, tmp_path)

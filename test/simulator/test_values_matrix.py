@@ -286,6 +286,11 @@ def test_constants_and_rounding(arch: str, library: Path, tmp_path: Path) -> Non
     t.add(
         f"{name} {{d}}, {{a}}, {{b}}, 0", tiny, bits=bits, mode=DEFAULT_MODE & ~0xF0, a=[0x100], b=[f32(3.0)]
     )
+    # Those of f16 too, but on MI200, which flushes them in and out of matrices of f16 and bf16.
+    name = "v_mfma_f32_4x4x4f16" if arch == "gfx90a" else "v_mfma_f32_4x4x4_16b_f16"
+    kept = 0 if arch == "gfx90a" else f32(2.0**-15)
+    bits = {"a": 64, "b": 64, "d": 128}
+    t.add(f"{name} {{d}}, {{a}}, {{b}}, 0", [join([kept] * 4, 32)], bits=bits, a=[0x0200], b=[f16(1.0)])
     t.run(library, tmp_path)
 
 
