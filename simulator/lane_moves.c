@@ -10,14 +10,16 @@ static void nothing(struct sim_wave *wave, const struct sim_code *code) {
 
 static void read_first_lane(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
+    const struct sim_operand operand = sim_indexed(wave, &code->inst.op[SIM_SRC0], SIM_INDEX_SRC0);
     uint32_t words[SIM_LANES];
-    const uint32_t *from = tessera_sim_read_vector(wave, &code->inst.op[SIM_SRC0], 0, words);
+    const uint32_t *from = tessera_sim_read_vector(wave, &operand, 0, words);
     if (from) tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], from[exec ? __builtin_ctzll(exec) : 0]);
 }
 
 static void read_lane(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_operand operand = sim_indexed(wave, &code->inst.op[SIM_SRC0], SIM_INDEX_SRC0);
     uint32_t words[SIM_LANES];
-    const uint32_t *from = tessera_sim_read_vector(wave, &code->inst.op[SIM_SRC0], 0, words);
+    const uint32_t *from = tessera_sim_read_vector(wave, &operand, 0, words);
     const uint32_t lane = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]) & 63;
     if (from) tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], from[lane]);
 }
@@ -25,7 +27,8 @@ static void read_lane(struct sim_wave *wave, const struct sim_code *code) {
 static void write_lane(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t value = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]);
     const uint32_t lane = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC1]) & 63;
-    sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], 1);
+    const struct sim_operand operand = sim_indexed(wave, &code->inst.op[SIM_DST], SIM_INDEX_DST);
+    sim_vgpr *to = tessera_sim_registers(wave, &operand, 1);
     if (to) to[0][lane] = value;
 }
 

@@ -70,14 +70,6 @@ void tessera_sim_write_vector(struct sim_wave *wave, const struct sim_operand *o
 
 // ---- sources
 
-// VGPR indexing: bits 0 to 3 of the uses say whether M0 moves SRC0, SRC1, SRC2 and the destination.
-static struct sim_operand indexed(const struct sim_wave *wave, const struct sim_operand *operand, unsigned use) {
-    struct sim_operand moved = *operand;
-    if (wave->mode & SIM_MODE_INDEX && operand->kind == SIM_VGPR && wave->sgpr[SIM_M0] >> (12 + use) & 1)
-        moved.index = (uint16_t)(moved.index + (wave->sgpr[SIM_M0] & 0xff));
-    return moved;
-}
-
 static void select_part(const struct sim_operand *operand, const uint32_t *restrict from, uint32_t *restrict to) {
     const unsigned bits = operand->sel <= SIM_BYTE_3 ? 8 : 16;
     const unsigned shift = operand->sel <= SIM_BYTE_3 ? 8u * operand->sel : 16u * (operand->sel - SIM_WORD_0);
@@ -126,7 +118,7 @@ static const void *arrange_words(const struct sim_operand *operand, const uint32
 // One source as the arithmetic wants it.
 static const void *fetch(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot, unsigned use,
                          struct lanes *lanes) {
-    const struct sim_operand operand = indexed(wave, &code->inst.op[slot], use);
+    const struct sim_operand operand = sim_indexed(wave, &code->inst.op[slot], use);
     const unsigned element = code->inst.format == SIM_VOP3P ? code->element[slot] : 0;
     uint32_t low_words[SIM_LANES], high_words[SIM_LANES];
     const bool wide = operand.bits > 32;
@@ -312,7 +304,7 @@ static void insert_half(bool high, const uint32_t *old, sim_u32 *words) {
 
 static void store(struct sim_wave *wave, const struct sim_code *code, uint64_t mask, struct lanes *result) {
     const struct sim_inst *inst = &code->inst;
-    const struct sim_operand operand = indexed(wave, &inst->op[SIM_DST], 3);
+    const struct sim_operand operand = sim_indexed(wave, &inst->op[SIM_DST], SIM_INDEX_DST);
     const unsigned count = operand.bits > 32 ? 2 : 1;
     sim_vgpr *registers = tessera_sim_registers(wave, &operand, count);
     if (!registers) return;

@@ -47,6 +47,18 @@ const uint32_t *tessera_sim_read_vector(struct sim_wave *wave, const struct sim_
 void tessera_sim_write_vector(struct sim_wave *wave, const struct sim_operand *operand, unsigned which, uint64_t mask,
                               const uint32_t *words);
 
+// The operands that MODE's VGPR indexing may move: bits 12 to 15 of M0.
+enum sim_index_use { SIM_INDEX_SRC0, SIM_INDEX_SRC1, SIM_INDEX_SRC2, SIM_INDEX_DST };
+
+// The operand, moved by M0 where VGPR indexing says so.
+static inline struct sim_operand sim_indexed(const struct sim_wave *wave, const struct sim_operand *operand,
+                                             unsigned use) {
+    struct sim_operand moved = *operand;
+    if (wave->mode & SIM_MODE_INDEX && operand->kind == SIM_VGPR && wave->sgpr[SIM_M0] >> (12 + use) & 1)
+        moved.index = (uint16_t)(moved.index + (wave->sgpr[SIM_M0] & 0xff));
+    return moved;
+}
+
 // The bits of 64 flags.
 static inline uint64_t sim_pack_flags(const uint8_t *flags) {
     uint64_t mask = 0;

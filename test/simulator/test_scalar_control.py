@@ -175,9 +175,12 @@ def test_gpr_index(bench: Bench) -> None:
         f"{fill}\ns_set_gpr_idx_on s8, 1\ns_getreg_b32 s9, hwreg(HW_REG_MODE, 27, 1)\n"
         "s_set_gpr_idx_off\nv_mov_b32 v4, s9",
         f"{fill}\ns_set_gpr_idx_on s8, 1\ns_set_gpr_idx_off\nv_mov_b32 v4, v20",
+        f"{fill}\ns_set_gpr_idx_on s8, gpr_idx(DST)\nv_writelane_b32 v20, 9, 0\ns_set_gpr_idx_off\n"
+        "v_mov_b32 v4, v23",
+        f"{fill}\ns_set_gpr_idx_on s8, 1\nv_readlane_b32 s9, v20, 0\ns_set_gpr_idx_off\nv_mov_b32 v4, s9",
     ]
     got = [piece[0] for piece in first_lane(bench, pieces, 1)]
-    assert got == [103, 7, 104 - 103 & M32, 105, 103, 0xFFFF9F03, 1, 100]
+    assert got == [103, 7, 104 - 103 & M32, 105, 103, 0xFFFF9F03, 1, 100, 9, 103]
 
 
 def test_mode(bench: Bench) -> None:
@@ -262,6 +265,7 @@ def test_harmless(bench: Bench) -> None:
     """What changes nothing that a program sees."""
     texts = "nop 15|sleep 1|sethalt 0|setkill 0|setvskip 0, 0|setprio 3|sendmsg sendmsg(MSG_INTERRUPT)|trap 3"
     texts += "|icache_inv|dcache_inv|dcache_wb|dcache_inv_vol|incperflevel 1|decperflevel 1|ttracedata"
+    texts += "|dcache_wb_vol|dcache_discard_x2 s[4:5], 0x0|atc_probe_buffer 3, s[12:15], 0x0"
     texts += "|atc_probe 3, s[4:5], 0x0|dcache_discard s[4:5], 0x0|wakeup|barrier|waitcnt 0"
     piece = "s_mov_b32 s8, 5\n" + "\n".join(f"s_{text}" for text in texts.split("|"))
     assert first_lane(bench, [piece + "\n" + show_sgprs(["s8"])], 1) == [[5]]
