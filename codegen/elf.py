@@ -32,7 +32,7 @@ class CodeObject:
             self._segments, self._sections = (header[4], header[9]), (header[5], header[11])
             self.metadata = self._read_metadata()
             self.function_bytes = dict(self._functions())
-        except (struct.error, IndexError, UnicodeDecodeError):
+        except (struct.error, ArithmeticError, LookupError, ValueError, TypeError, RecursionError):
             raise Refused("is cut short or damaged") from None
 
     def _read_metadata(self) -> dict[str, Any]:

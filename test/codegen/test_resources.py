@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import io
+import random
 import re
 import shutil
 import subprocess
@@ -123,11 +124,18 @@ def test_damaged_objects_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(Refused, match=says):
             CodeObject(bad)
-    for size in range(0, len(good), 97):  # whatever is missing, it is said
+    random_ = random.Random(5)
+    refusals = 0
+    for _ in range(3000):  # whatever is wrong, nothing but a refusal comes of it
+        bad = bytearray(good[: random_.choice((len(good), random_.randrange(len(good))))])
+        for _ in range(random_.randrange(4)):
+            if bad:
+                bad[random_.randrange(min(len(bad), 0x600))] = random_.randrange(256)
         try:
-            CodeObject(good[:size])
+            CodeObject(bytes(bad))
         except Refused:
-            continue
+            refusals += 1
+    assert refusals > 300
 
 
 VALUES = st.recursive(
