@@ -345,9 +345,12 @@ static void check(struct sim_wave *wave, const struct sim_issued *first, const s
     }
 }
 
+// A matrix instruction waits for the passes of the one before it; each other instruction takes one state.
 void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_hazards *hazards = &wave->checks->hazards;
     const struct sim_effects *effects = &code->effects;
+    const bool matrix = effects->unit == SIM_UNIT_MATRIX;
+    if (matrix && hazards->time < hazards->matrix_free) hazards->time = hazards->matrix_free;
     const uint64_t since_matrix = hazards->time - hazards->matrix_time;
     const uint64_t window = since_matrix <= MOST_STATES ? MOST_STATES : MOST_STATES_OF_VALU;
     if (effects->second_of)
@@ -359,7 +362,10 @@ void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *cod
         }
     if (effects->first_of) {
         hazards->list[hazards->issued++ % SIM_MAX_ISSUED] = (struct sim_issued){hazards->time, wave->pc, code};
-        if (effects->unit == SIM_UNIT_MATRIX) hazards->matrix_time = hazards->time;
+    }
+    if (matrix) {
+        hazards->matrix_time = hazards->time;
+        hazards->matrix_free = hazards->time + effects->passes;
     }
     hazards->time += code->inst.row->op == SIM_OP_S_NOP ? (code->inst.imm & 0xf) + 1u : 1u;
 }

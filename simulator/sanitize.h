@@ -86,7 +86,8 @@ struct sim_issued {
 
 // The last instructions that may be the first one of a rule.
 struct sim_hazards {
-    uint64_t time, matrix_time; // in wait states; of the last matrix instruction
+    uint64_t time;                     // in wait states
+    uint64_t matrix_time, matrix_free; // when the last matrix instruction was issued, and lets another one begin
     uint32_t issued;
     struct sim_issued list[SIM_MAX_ISSUED];
 };

@@ -162,3 +162,13 @@ def test_place(library: Path, tmp_path: Path) -> None:
     assert report.pc == 12
     assert "1 of 2 since +0x4: v_mov_b32_e32 v20, v0" in report.text
     assert report.kernel == report.function == "kernel"
+
+
+def test_matrix_instructions_wait_for_each_other(library: Path, tmp_path: Path) -> None:
+    """Another one begins when the first one's 8 passes are over: 3 states after it make 11."""
+    another = "v_mfma_f32_32x32x8f16 v[80:95], v[30:31], v[32:33], v[64:79]"
+    enough = run("\n".join([BEFORE, MFMA_32, another, nops(3), READ, AFTER]), "gfx942", library, tmp_path)
+    assert enough is None, enough
+    short = run("\n".join([BEFORE, MFMA_32, another, nops(2), READ, AFTER]), "gfx942", library, tmp_path)
+    assert short is not None
+    assert "10 of 11 since" in short.text
