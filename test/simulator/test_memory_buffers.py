@@ -328,22 +328,25 @@ OLD = 0x7BAD600D
 SUFFIXES = ("x", "xy", "xyz", "xyzw")
 
 
-def test_counts_and_halves(bench: Bench) -> None:
+@pytest.mark.parametrize("typed", [True, False], ids=["tbuffer", "buffer"])
+def test_counts_and_halves(bench: Bench, typed: bool) -> None:
     """x, xy, xyz and xyzw, whole and as D16; registers that are not named stay, and halves of them."""
+    name = "tbuffer" if typed else "buffer"
     kinds = [(10, 0), (12, 7), (12, 5), (14, 7), (9, 1)]
     data, pieces, expected = b"", [], []
     old = "\n".join(f"v_mov_b32 v{4 + i}, {OLD:#x}" for i in range(6)) + "\n"
     for kind, number in kinds:
         elements, base = edges(kind), len(data)
         data += b"".join(elements)
-        setup = f"{Buffer(1 << 20).text()}s_mov_b32 s20, {base}\nv_mul_u32_u24 v21, {len(elements[0])}, v0\n"
+        resource = Buffer(1 << 20) if typed else Buffer(1 << 20, number=number, data=kind)
+        setup = f"{resource.text()}s_mov_b32 s20, {base}\nv_mul_u32_u24 v21, {len(elements[0])}, v0\n"
         for i, suffix in enumerate(SUFFIXES):
             to = "v4" if i == 0 else f"v[4:{4 + i}]"
             half_to = "v8" if i < 2 else "v[8:9]"
-            where = f"v21, s[12:15], dfmt:{kind}, nfmt:{number}, s20 offen"
+            where = f"v21, s[12:15], {f'dfmt:{kind}, nfmt:{number}, ' if typed else ''}s20 offen"
             pieces.append(
-                f"{setup}{old}tbuffer_load_format_{suffix} {to}, {where}\n"
-                f"tbuffer_load_format_d16_{suffix} {half_to}, {where}\n{WAIT}"
+                f"{setup}{old}{name}_load_format_{suffix} {to}, {where}\n"
+                f"{name}_load_format_d16_{suffix} {half_to}, {where}\n{WAIT}"
             )
             for element in elements:
                 raw = zip(channels(kind, element), LAYOUTS[kind], strict=True)
@@ -475,32 +478,47 @@ def test_small_float_stores(bench: Bench) -> None:
     assert got == [[f32(max(v, 0.0))] * 3 for v in values] * 2
 
 
-def test_partial_stores(bench: Bench) -> None:
-    """Channels that a store does not name stay, and halves go where they belong."""
-    texts = {
-        "tbuffer_store_format_x v24, off, s[12:15], dfmt:14, nfmt:7, 0": (0, struct.pack("<I", f32(1.0))),
-        "tbuffer_store_format_xy v[24:25], off, s[12:15], dfmt:10, nfmt:0, 0 offset:16": (16, b"\xff\x80"),
-        "tbuffer_store_format_d16_xyz v[26:27], off, s[12:15], dfmt:12, nfmt:5, 0 offset:32": (
-            32,
-            struct.pack("<3h", 5, -6, 7),
-        ),
-        "tbuffer_store_format_d16_x v28, off, s[12:15], dfmt:4, nfmt:7, 0 offset:48": (
-            48,
-            struct.pack("<f", -2.0),
-        ),
-        "buffer_store_format_d16_hi_x v28, off, s[12:15], 0 offset:52": (52, struct.pack("<f", 0.5)),
-    }
-    setup = f"v_mov_b32 v24, 1.0\nv_mov_b32 v25, {f32(0.5):#x}\nv_mov_b32 v26, 0xfffa0005\n"
-    setup += "v_mov_b32 v27, 0x10007\nv_mov_b32 v28, 0x3800c000\n"
-    piece = Buffer(64).text() + setup + "\n".join(texts) + f"\n{WAIT}"
-    piece += "v_mov_b32 v4, 0x11112222\nbuffer_load_format_d16_hi_x v4, off, s[12:15], 0 offset:52\n" + WAIT
-    given = bytes(range(64))
-    ((loaded,),) = bench.run([piece], 1, lanes=1, data=given)
+@pytest.mark.parametrize("typed", [True, False], ids=["tbuffer", "buffer"])
+def test_store_counts(bench: Bench, typed: bool) -> None:
+    """x, xy, xyz and xyzw, whole and as D16: channels that a store does not name stay as they were."""
+    values = [1.0, -2.0, 0.5, 8.0]
+    halves = [half_of(f32(value), 7) for value in values]
+    setup = "\n".join(f"v_mov_b32 v{24 + i}, {f32(value):#x}" for i, value in enumerate(values))
+    for i in range(2):
+        setup += f"\nv_mov_b32 v{28 + i}, {halves[2 * i] | halves[2 * i + 1] << 16:#x}\n"
+    piece = Buffer(1 << 10, number=7, data=12).text() + setup + "s_mov_b64 exec, 1\n"
+    name, formats = ("tbuffer", "dfmt:12, nfmt:7, ") if typed else ("buffer", "")
+    given = random.Random(5).randbytes(128)
     expected = bytearray(given)
-    for at, stored in texts.values():
-        expected[at : at + len(stored)] = stored
+    for i, suffix in enumerate(SUFFIXES):
+        stored = b"".join(half.to_bytes(2, "little") for half in halves[: i + 1])
+        whole, packed = ("v24", "v28") if i == 0 else (f"v[24:{24 + i}]", "v28" if i == 1 else "v[28:29]")
+        for form, registers, at in (("", whole, 8 * i), ("d16_", packed, 64 + 8 * i)):
+            piece += (
+                f"{name}_store_format_{form}{suffix} {registers}, off, s[12:15], {formats}0 offset:{at}\n"
+            )
+            expected[at : at + len(stored)] = stored
+    bench.run([piece + WAIT], 1, lanes=1, data=given)
     assert bench.memory == bytes(expected)
-    assert loaded == [0x38002222]
+
+
+def test_high_halves(bench: Bench) -> None:
+    """buffer_*_format_d16_hi_x: the register's high half alone."""
+    piece = (
+        f"{Buffer(64).text()}v_mov_b32 v24, 0x38001234\ns_mov_b64 exec, 1\n"
+        f"buffer_store_format_d16_hi_x v24, off, s[12:15], 0 offset:12\n{WAIT}v_mov_b32 v4, 0x11112222\n"
+        f"buffer_load_format_d16_hi_x v4, off, s[12:15], 0 offset:12\n{WAIT}"
+    )
+    assert bench.run([piece], 1, lanes=1) == [[[0x38002222]]]
+    assert bench.memory[12:16] == struct.pack("<f", 0.5)
+
+
+def test_caches(bench: Bench) -> None:
+    """Instructions for caches change nothing that a program sees."""
+    names = ["buffer_wbl2", "buffer_invl2", "buffer_wbinvl1", "buffer_wbinvl1_vol"]
+    if bench.arch != "gfx90a":
+        names = ["buffer_wbl2 sc1", "buffer_inv sc1"]
+    assert bench.run(["v_mov_b32 v4, 6\n" + "\n".join(names) + "\n" + WAIT], 1, lanes=1) == [[[6]]]
 
 
 def test_format_bounds(bench: Bench) -> None:

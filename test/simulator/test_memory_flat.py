@@ -99,58 +99,97 @@ NARROW = {
 }
 
 
-@pytest.mark.parametrize("form", ["global", "flat"])
+FORMS = ("global", "flat", "buffer", "scratch")
+RESOURCE = "s_mov_b32 s12, s4\ns_mov_b32 s13, s5\ns_mov_b32 s14, -1\ns_mov_b32 s15, 0x20000\n"
+
+
+def load(form: str, name: str, to: str, offset: int) -> str:
+    """From a lane's place: v[20:21] are its address, v22 its offset in data; scratch has its own."""
+    place = {
+        "global": "v[20:21], off",
+        "flat": "v[20:21]",
+        "buffer": "v22, s[12:15], 0 offen",
+        "scratch": "v23, off",
+    }[form]
+    return f"{form}_load_{name} {to}, {place} offset:{offset}\n"
+
+
+def store(form: str, name: str, register: str, offset: int) -> str:
+    place = {
+        "global": f"v[20:21], {register}, off",
+        "flat": f"v[20:21], {register}",
+        "buffer": f"{register}, v22, s[12:15], 0 offen",
+        "scratch": f"v23, {register}, off",
+    }[form]
+    return f"{form}_store_{name} {place} offset:{offset}\n"
+
+
+def prepare(form: str, count: int) -> str:
+    """What a form needs; scratch gets a copy of the lane's place."""
+    if form != "scratch":
+        return RESOURCE
+    copies = [
+        load("global", "dwordx4", "v[40:43]", at) + WAIT + store("scratch", "dwordx4", "v[40:43]", at)
+        for at in range(0, count, 16)
+    ]
+    return "v_mov_b32 v23, 0\n" + "".join(copies) + WAIT
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_loads(bench: Bench, form: str) -> None:
-    off = ", off" if form == "global" else ""
     on = 0xF0F0F0F00FF055AA
     exec_ = f"s_mov_b32 exec_lo, {on & M32:#x}\ns_mov_b32 exec_hi, {on >> 32:#x}\n"
-    pieces = [
-        f"{ADDRESS}v_mov_b32 v4, {OLD:#x}\n{exec_}{form}_load_{name} v4, v[20:21]{off} offset:3\n{WAIT}"
-        for name in NARROW
-    ]
-    for (name, (size, sign, half)), (words,) in zip(
-        NARROW.items(), bench.run(pieces, 1, data=DATA), strict=True
-    ):
+    setup = ADDRESS + prepare(form, 32)
+    pieces = [f"{setup}v_mov_b32 v4, {OLD:#x}\n{exec_}{load(form, name, 'v4', 3)}{WAIT}" for name in NARROW]
+    got = bench.run(pieces, 1, data=DATA)
+    for (name, (size, sign, half)), (words,) in zip(NARROW.items(), got, strict=True):
         for lane in range(LANES):
             at = 16 * lane + 3
             value = int.from_bytes(DATA[at : at + size], "little", signed=sign) & M32
-            expected = [value, OLD & 0xFFFF0000 | value & 0xFFFF, OLD & 0xFFFF | (value & 0xFFFF) << 16][half]
-            assert words[lane] == (expected if on >> lane & 1 else OLD), f"{name}, lane {lane}"
+            forms = [value, OLD & 0xFFFF0000 | value & 0xFFFF, OLD & 0xFFFF | (value & 0xFFFF) << 16]
+            assert words[lane] == (forms[half] if on >> lane & 1 else OLD), f"{name}, lane {lane}"
     wide = {"dword": 1, "dwordx2": 2, "dwordx3": 3, "dwordx4": 4}
     pieces = []
     for name, count in wide.items():
         to = "v4" if count == 1 else f"v[4:{3 + count}]"
         old = "\n".join(f"v_mov_b32 v{4 + i}, {OLD:#x}" for i in range(4))
-        pieces.append(f"{ADDRESS}{old}\n{form}_load_{name} {to}, v[20:21]{off} offset:4\n{WAIT}")
+        pieces.append(f"{setup}{old}\n{load(form, name, to, 4)}{WAIT}")
     for count, words in zip(wide.values(), bench.run(pieces, 4, data=DATA), strict=True):
         for lane in range(LANES):
             expected = [data(16 * lane + 4 + 4 * k) if k < count else OLD for k in range(4)]
             assert [w[lane] for w in words] == expected
 
 
-@pytest.mark.parametrize("form", ["global", "flat"])
+STORES = {
+    # The register, and which of the bytes of v[24:27] come to stand where.
+    "byte": ("v24", 0, 0, 1),
+    "byte_d16_hi": ("v24", 1, 2, 1),
+    "short": ("v24", 2, 0, 2),
+    "short_d16_hi": ("v24", 4, 2, 2),
+    "dword": ("v24", 8, 0, 4),
+    "dwordx2": ("v[24:25]", 4, 0, 8),
+    "dwordx3": ("v[24:26]", 4, 0, 12),
+    "dwordx4": ("v[24:27]", 0, 0, 16),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
 def test_stores(bench: Bench, form: str) -> None:
-    off = ", off" if form == "global" else ""
-    stores = {
-        # Bytes of v[24:27] that come to stand where.
-        "byte {a}, v24": (0, 0, 1),
-        "byte_d16_hi {a}, v24": (1, 2, 1),
-        "short {a}, v24": (2, 0, 2),
-        "short_d16_hi {a}, v24": (4, 2, 2),
-        "dword {a}, v24": (8, 0, 4),
-        "dwordx2 {a}, v[24:25]": (4, 0, 8),
-        "dwordx3 {a}, v[24:26]": (4, 0, 12),
-        "dwordx4 {a}, v[24:27]": (0, 0, 16),
-    }
+    """A lane's place has 1024 bytes here; two lanes store."""
+    bench.private = 1024
     words = [0x11223344, 0x55667788, 0x99AABBCC, 0xDDEEFF00]
-    sent = struct.pack("<4I", *words)
-    moves = "\n".join(f"v_mov_b32 v{24 + i}, {word:#x}" for i, word in enumerate(words)) + "\n"
-    piece, memory = ADDRESS + moves + "s_mov_b64 exec, 5\n", bytearray(DATA)
-    for i, (text, (at, first, count)) in enumerate(stores.items()):
-        piece += f"{form}_store_{text.format(a='v[20:21]')}{off} offset:{at + 64 * i}\n"
+    sent, memory = struct.pack("<4I", *words), bytearray(DATA)
+    piece = ADDRESS.replace("v_lshlrev_b32 v22, 4", "v_lshlrev_b32 v22, 10") + "s_mov_b64 exec, 5\n"
+    piece += "\n".join(f"v_mov_b32 v{24 + i}, {word:#x}" for i, word in enumerate(words)) + "\n"
+    piece += prepare(form, 528)
+    for i, (name, (register, at, first, count)) in enumerate(STORES.items()):
+        piece += store(form, name, register, at + 64 * i)
         for lane in (0, 2):
-            place = 16 * lane + at + 64 * i
+            place = 1024 * lane + at + 64 * i
             memory[place : place + count] = sent[first : first + count]
+    for at in range(0, 528, 16) if form == "scratch" else []:
+        piece += WAIT + load("scratch", "dwordx4", "v[40:43]", at)
+        piece += WAIT + store("global", "dwordx4", "v[40:43]", at)
     bench.run([piece + WAIT], 1, data=DATA)
     assert bench.memory == bytes(memory)
 
@@ -268,7 +307,7 @@ SETUPS = {
     "global": "",
     "flat": "v_mov_b32 v21, s5\nv_add_co_u32 v20, vcc, s4, v20\ns_nop 1\n"
     "v_addc_co_u32 v21, vcc, 0, v21, vcc\n",
-    "buffer": "s_mov_b32 s12, s4\ns_mov_b32 s13, s5\ns_mov_b32 s14, -1\ns_mov_b32 s15, 0x20000\n",
+    "buffer": RESOURCE,
 }
 
 
@@ -309,20 +348,27 @@ def test_atomics(bench: Bench, form: str) -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_compare_and_swap(bench: Bench, bits: int) -> None:
+@pytest.mark.parametrize("form", ["global", "flat", "buffer"])
+def test_compare_and_swap(bench: Bench, form: str, bits: int) -> None:
     """Of the data the low part is the new value, the high part what memory is compared with."""
     returns = "glc" if bench.arch == "gfx90a" else "sc0"
     size, suffix = bits // 8, "" if bits == 32 else "_x2"
     given = b"".join((lane % 5 << bits - 8 | 3).to_bytes(size, "little") for lane in range(LANES))
-    operands = "v[24:25]" if bits == 32 else "v[24:27]"
-    to = "v4" if bits == 32 else "v[4:5]"
+    operands, to = ("v[24:25]", "v4") if bits == 32 else ("v[24:27]", "v[4:5]")
     compare = (2 << bits - 8) | 3
     parts = [7, compare] if bits == 32 else [7, 0, compare & M32, compare >> 32]
     moves = "\n".join(f"v_mov_b32 v{24 + i}, {part:#x}" for i, part in enumerate(parts))
+    place = {
+        "global": f"{to}, v20, {operands}, s[4:5]",
+        "flat": f"{to}, v[20:21], {operands}",
+        "buffer": f"{operands}, v20, s[12:15], 0 offen",
+    }[form]
     piece = (
-        f"{moves}\nv_mov_b32 v5, 0\nv_mul_u32_u24 v20, {size}, v0\n"
-        f"global_atomic_cmpswap{suffix} {to}, v20, {operands}, s[4:5] {returns}\n{WAIT}"
+        f"{moves}\nv_mov_b32 v5, 0\nv_mul_u32_u24 v20, {size}, v0\n{SETUPS[form]}"
+        f"{form}_atomic_cmpswap{suffix} {place} {returns}\n{WAIT}"
     )
+    if form == "buffer":
+        piece += "\n".join(f"v_mov_b32 v{4 + i}, v{24 + i}" for i in range(bits // 32))
     (words,) = bench.run([piece], 2, data=given)
     for lane in range(LANES):
         old = lane % 5 << bits - 8 | 3
@@ -386,15 +432,21 @@ def test_loads_to_lds(arch: str, library: Path, tmp_path: Path) -> None:
             assert [w[lane] for w in words[: len(expected)]] == expected, f"{name}, lane {lane}"
 
 
-def test_scratch_to_lds(library: Path, tmp_path: Path) -> None:
-    bench = make_bench("gfx942", library, tmp_path)
-    piece = (
-        "v_mov_b32 v20, 8\nv_add_u32 v24, 300, v0\nscratch_store_dword v20, v24, off\ns_mov_b32 m0, 64\n"
-        f"{WAIT}scratch_load_lds_dword v20, off\n{WAIT}"
-        f"v_lshlrev_b32 v29, 2, v0\nds_read_b32 v4, v29 offset:64\n"
-    )
-    ((words,),) = bench.run([piece], 1)
-    assert words == [300 + lane for lane in range(LANES)]
+@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
+def test_scratch_to_lds(arch: str, library: Path, tmp_path: Path) -> None:
+    bench = make_bench(arch, library, tmp_path)
+    names = [name for name, (size, _) in TO_LDS.items() if size <= 4]
+    pieces = [
+        f"v_mov_b32 v20, 8\nv_mul_u32_u24 v24, 0xfedc, v0\n"
+        f"scratch_store_dword v20, v24, off\ns_mov_b32 m0, 64\n"
+        f"{WAIT}scratch_load_lds_{name} v20, off\n{WAIT}v_lshlrev_b32 v29, 2, v0\n"
+        "ds_read_b32 v4, v29 offset:64\n"
+        for name in names
+    ]
+    for name, (words,) in zip(names, bench.run(pieces, 1), strict=True):
+        size, sign = TO_LDS[name]
+        raws = [(0xFEDC * lane).to_bytes(4, "little")[:size] for lane in range(LANES)]
+        assert words == [int.from_bytes(raw, "little", signed=sign) & M32 for raw in raws], name
 
 
 # ---- faults

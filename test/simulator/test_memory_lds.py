@@ -312,6 +312,32 @@ def test_exchanges(bench: Bench) -> None:
                 assert new == [7000 + 2 * k + i + lane for i in range(words)], text
 
 
+def test_strided_exchanges(bench: Bench) -> None:
+    """ds_wrxchg2st64: the old words come back, the new ones stand 64 elements apart."""
+    forms = {
+        "b32 v[4:5], v13, v20, v22 offset0:1 offset1:3": (4, 1, 3),
+        "b64 v[4:7], v13, v[20:21], v[22:23] offset0:0 offset1:2": (8, 0, 2),
+    }
+    sent = "\n".join(f"v_add_u32 v{20 + i}, {7000 + i}, v0" for i in range(4))
+    pieces = []
+    for text, (size, first, second) in forms.items():
+        address = f"v_mul_u32_u24 v13, {size}, v0\n"
+        to = "v[8:9]" if size == 4 else "v[8:11]"
+        pieces.append(
+            f"{FILL}{sent}\n{address}ds_nop\nds_wrxchg2st64_rtn_{text}\n{WAIT}"
+            f"ds_read2st64_b{8 * size} {to}, v13 offset0:{first} offset1:{second}\n{WAIT}"
+        )
+    whole = b"".join(filled(lane, 0, 64) for lane in range(LANES))
+    for (size, *offsets), piece in zip(forms.values(), bench.run(pieces, 8), strict=True):
+        words = size // 4
+        for lane in range(LANES):
+            places = [size * (lane + 64 * offset) for offset in offsets]
+            old = [w for at in places for w in struct.unpack_from(f"<{words}I", whole, at)]
+            new = [7000 + 2 * k + i + lane for k in range(2) for i in range(words)]
+            assert [piece[i][lane] for i in range(2 * words)] == old
+            assert [piece[4 + i][lane] for i in range(2 * words)] == new
+
+
 def test_wrap(bench: Bench) -> None:
     """tmp >= DATA ? tmp - DATA : tmp + DATA2."""
     piece = (

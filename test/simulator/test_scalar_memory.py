@@ -81,6 +81,13 @@ def test_buffers(bench: Bench, stride: int, records: int) -> None:
             f"s_buffer_load_dwordx4 s[16:19], s[12:15], {at:#x}\n{WAIT}\n{show_sgprs(names)}"
         )
         expected.append((seen + [0] * 4)[at // 4 : at // 4 + 4])
+    for count in (8, 16):
+        names = ["s16", f"s{19 + count // 2}", f"s{14 + count}", f"s{15 + count}"]
+        pieces.append(
+            f"{buffer(stride, records)}s_mov_b32 s47, -1\n"
+            f"s_buffer_load_dwordx{count} s[16:{15 + count}], s[12:15], 0x10\n{WAIT}\n{show_sgprs(names)}"
+        )
+        expected.append([seen[4 + i] for i in (0, 3 + count // 2, count - 2, count - 1)])
     pieces.append(
         f"{buffer(stride, records)}s_mov_b32 s20, 8\n{set_sgprs(18, M64, 2)}\n"
         f"s_buffer_load_dwordx2 s[16:17], s[12:15], s20 offset:0x14\n{WAIT}\n"
@@ -100,6 +107,8 @@ def test_stores(bench: Bench) -> None:
         f"{buffer(0, 48)}s_buffer_store_dword s16, s[12:15], 0x30",  # dropped
         "s_mov_b32 s20, 1\ns_scratch_store_dwordx2 s[16:17], s[4:5], s20",  # counts in 64 bytes
         "s_scratch_store_dword s16, s[4:5], 0x4c",  # this counts bytes
+        "s_scratch_store_dwordx4 s[16:19], s[4:5], 0x80",
+        f"{buffer(0, 2048)}s_buffer_store_dwordx2 s[16:17], s[12:15], 0xa0",
         "s_dcache_wb",
         WAIT,
     ]
@@ -109,6 +118,7 @@ def test_stores(bench: Bench) -> None:
     memory[0] = words[0]
     memory[2:4], memory[4:8], memory[10:12] = words[:2], words, words[:2]
     memory[16:18], memory[19] = words[:2], words[0]
+    memory[32:36], memory[40:42] = words, words[:2]
     assert list(struct.unpack("<256I", bench.memory)) == memory
 
 
@@ -147,14 +157,16 @@ def test_atomics(bench: Bench, bits: int, form: str) -> None:
 
 
 @pytest.mark.parametrize("bits", [32, 64])
-def test_compare_and_swap(bench: Bench, bits: int) -> None:
+@pytest.mark.parametrize("form", ["", "buffer_"])
+def test_compare_and_swap(bench: Bench, form: str, bits: int) -> None:
     """Of the data the low part is the new value and the high part what memory is compared with."""
     size, suffix, data = bits // 8, "" if bits == 32 else "_x2", "s[16:17]" if bits == 32 else "s[16:19]"
     values = [7, 7 | 1 << bits - 1]
     start = b"".join(v.to_bytes(size, "little") for v in values)
     pieces = [
         f"{set_sgprs(16, 9 | 7 << bits, 2 * bits // 32)}\n"
-        f"s_atomic_cmpswap{suffix} {data}, s[4:5], {size * i:#x} glc\n{WAIT}\n{show_sgprs(['s16'])}"
+        f"{buffer(0, 64) if form else ''}s_{form}atomic_cmpswap{suffix} {data}, "
+        f"{'s[12:15]' if form else 's[4:5]'}, {size * i:#x} glc\n{WAIT}\n{show_sgprs(['s16'])}"
         for i in range(2)
     ]
     got = first_lane(bench, pieces, 1, start)
