@@ -20,8 +20,8 @@ bool tessera_sim_find_places(struct sim_wave *wave, const struct sim_inst *inst,
 // The instruction's buffer descriptor: four SGPRs; NULL after a fault.
 const uint32_t *tessera_sim_buffer_descriptor(struct sim_wave *wave, const struct sim_inst *inst);
 
-// Loads or stores one lane's bytes; false after a fault. All of these instructions' accesses go through here, but for
-// load_fast() of vector_memory.c; LDS and memory then through tessera_sim_lds() and tessera_sim_touch().
+// Loads or stores one lane's bytes; false after a fault. All accesses of a wave that is checked go through here, and
+// then through tessera_sim_lds() or tessera_sim_touch(); others take a shorter way where all lanes are in range.
 bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *place, uint8_t *bytes, uint32_t count,
                       bool store);
 
