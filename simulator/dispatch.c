@@ -270,7 +270,7 @@ static int usable_threads(const struct sim_launch *launch) {
 }
 
 static tessera_status run_launch(struct sim_launch *launch) {
-    const int threads = usable_threads(launch);
+    const int threads = launch->threads = usable_threads(launch);
     pthread_t others[256];
     int started = 0;
     struct sim_group group;

@@ -267,6 +267,7 @@ struct sim_launch {
     uint64_t seed;
     tessera_sim_landing landing;
     uint32_t trace_number;
+    int threads; // of the host
     uint32_t groups[3];
     uint64_t group_count;
     uint32_t waves_per_group;

@@ -7,6 +7,7 @@
 //            back in place. wave->pc and wave->code are the instruction's own in both cases.
 #pragma once
 
+#include "deadlock.h"
 #include "internal.h"
 #include "races.h"
 #include "shadow.h"
@@ -100,6 +101,7 @@ void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *cod
 // Of a group.
 struct sim_group_checks {
     uint32_t lds_loads; // in flight to LDS, of all waves
+    uint64_t changes;   // of memory and LDS
 };
 
 // Of one wave.
@@ -108,8 +110,9 @@ struct sim_checks {
     struct sim_waits waits;
     struct sim_hazards hazards;
     struct sim_shadow shadow;
-    struct sim_shadow_memory *memory; // the group's
-    struct sim_races *races;          // likewise
+    struct sim_shadow_memory *memory;   // the group's
+    struct sim_races *races;            // likewise
+    struct sim_kept_state *kept_states; // of all waves
 };
 
 // The checks of a group's waves; NULL when out of memory.

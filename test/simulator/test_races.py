@@ -25,7 +25,7 @@ class Workgroup:
     def __init__(self, arch: str, library: Path, folder: Path) -> None:
         self.arch, self.library, self.folder = arch, library, folder
 
-    def run(self, body: str, order: int = 0) -> list[Report]:
+    def run(self, body: str, order: int = 0, most: int = 1000) -> list[Report]:
         """The faults: one or none."""
         text = f"""
             s_load_dwordx2 s[4:5], s[0:1], 0x0
@@ -44,7 +44,7 @@ class Workgroup:
         with Sim(self.library, self.arch, sanitize=True) as sim:
             block, args = (64 * WAVES, 1, 1), pack(sim.upload(bytes(1024)), layout="P")
             try:
-                sim.launch(sim.load(image), "kernel", block, block, args, max_instructions=1000, order=order)
+                sim.launch(sim.load(image), "kernel", block, block, args, max_instructions=most, order=order)
             except SimError:
                 assert sim.reports
             return sim.reports
@@ -152,3 +152,46 @@ def test_barriers_that_differ(order: str, wave: int, group: Workgroup) -> None:
 def test_same_count_at_different_places(group: Workgroup) -> None:
     body = "s_cmp_eq_u32 s2, 1\ns_cbranch_scc1 2\ns_barrier\ns_branch 1\ns_barrier\n"
     assert not group.run(body)
+
+
+# ---- deadlocks
+
+# Wave 0 waits in LDS for a word that wave 1 stores, or not; all then meet at a barrier.
+SPIN = """
+    v_mov_b32 v4, 0
+    v_mov_b32 v6, 1
+    s_cmp_eq_u32 s2, 0
+    s_cbranch_scc0 other
+    ds_write_b32 v4, v4
+spin:
+    ds_add_rtn_u32 v5, v4, v4
+    s_waitcnt lgkmcnt(0)
+    v_cmp_ne_u32 vcc, 0, v5
+    s_nop 4
+    s_cbranch_vccz spin
+    s_branch done
+other:
+    s_cmp_eq_u32 s2, 1
+    s_cbranch_scc0 done
+    s_mov_b32 s6, 0
+count:
+    s_add_u32 s6, s6, 1
+    s_cmp_lt_u32 s6, 0x9000
+    s_cbranch_scc1 count
+    {signal}
+    s_waitcnt lgkmcnt(0)
+done:
+    s_barrier
+"""
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_deadlock(order: str, group: Workgroup) -> None:
+    (report,) = group.run(SPIN.format(signal="s_nop 0"), ORDERS[order], 1_000_000)
+    assert (report.fault, report.wave) == ("deadlock", 0)
+    assert "5 instructions repeat" in report.text and "3 of the other waves wait at a barrier" in report.text
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_is_waited_for_comes_late(order: str, group: Workgroup) -> None:
+    assert not group.run(SPIN.format(signal="ds_or_b32 v4, v6"), ORDERS[order], 1_000_000)

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+#include "deadlock.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "sanitize.h"
+
+enum { EVERY = 1 << 16, LONGEST_LOOP = 1 << 13 }; // instructions
+
+// Of one wave, at one time.
+struct sim_kept_state {
+    uint64_t since;    // when it was kept, in the wave's instructions; 0: nothing is kept
+    uint64_t changes;  // of the group's memory
+    uint64_t stuck_at; // the changes at which it was found again, plus 1; 0: it was not
+    uintptr_t pc;
+    bool scc;
+    uint32_t mode, in_flight;
+    uint32_t sgpr[SIM_SGPRS];
+    sim_vgpr vgpr[2 * SIM_VGPRS];
+};
+
+struct sim_kept_state *tessera_sim_open_deadlock(const struct sim_launch *launch) {
+    return calloc(launch->waves_per_group, sizeof(struct sim_kept_state));
+}
+
+void tessera_sim_close_deadlock(struct sim_kept_state *kept) { free(kept); }
+
+static struct sim_kept_state *state_of(const struct sim_wave *wave) { return &wave->checks->kept_states[wave->index]; }
+
+void tessera_sim_start_deadlock(struct sim_wave *wave) {
+    struct sim_kept_state *kept = state_of(wave);
+    kept->since = kept->stuck_at = 0;
+}
+
+void tessera_sim_note_changes(struct sim_wave *wave) {
+    unsigned count;
+    const struct sim_touched *touched = tessera_sim_touched(wave, &count);
+    bool changed = false;
+    for (unsigned i = 0; i < count && !changed; i++)
+        changed = memcmp(touched[i].before, touched[i].host, touched[i].bytes) != 0;
+    wave->checks->group->changes += changed;
+}
+
+static void keep(struct sim_wave *wave, struct sim_kept_state *kept) {
+    kept->since = wave->executed;
+    kept->changes = wave->checks->group->changes;
+    kept->pc = wave->pc;
+    kept->scc = wave->scc;
+    kept->mode = wave->mode;
+    kept->in_flight = wave->checks->waits.in_flight;
+    memcpy(kept->sgpr, wave->sgpr, sizeof kept->sgpr);
+    memcpy(kept->vgpr, wave->vgpr, sizeof kept->vgpr);
+}
+
+static bool is_as_kept(const struct sim_wave *wave, const struct sim_kept_state *kept) {
+    return kept->changes == wave->checks->group->changes && kept->scc == wave->scc && kept->mode == wave->mode &&
+           kept->in_flight == wave->checks->waits.in_flight && memcmp(kept->sgpr, wave->sgpr, sizeof kept->sgpr) == 0 &&
+           memcmp(kept->vgpr, wave->vgpr, sizeof kept->vgpr) == 0;
+}
+
+static void report_if_all_wait(struct sim_wave *wave, uint64_t length) {
+    const struct sim_group *group = wave->group;
+    uint32_t at_barrier = 0;
+    for (uint32_t i = 0; i < group->wave_count; i++) {
+        const struct sim_wave *other = &group->waves[i];
+        at_barrier += other->state == SIM_AT_BARRIER;
+        if (other->state == SIM_RUNNING && state_of(other)->stuck_at != wave->checks->group->changes + 1) return;
+    }
+    tessera_sim_trouble(
+        wave, TESSERA_SIM_FAULT_DEADLOCK, -1, 0,
+        "%llu instructions repeat with nothing changed, %u of the other waves wait at a barrier, and the "
+        "rest repeat or have ended",
+        (unsigned long long)length, at_barrier);
+}
+
+void tessera_sim_check_deadlock(struct sim_wave *wave) {
+    struct sim_kept_state *kept = state_of(wave);
+    if (wave->executed % EVERY == 0) {
+        keep(wave, kept);
+    } else if (kept->since && wave->pc == kept->pc) {
+        const uint64_t length = wave->executed - kept->since;
+        if (length > LONGEST_LOOP || wave->group->launch->threads > 1 || !is_as_kept(wave, kept)) return;
+        kept->stuck_at = kept->changes + 1;
+        report_if_all_wait(wave, length);
+    }
+}
