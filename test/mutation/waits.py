@@ -28,6 +28,7 @@ import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "test" / "simulator")]
@@ -150,32 +151,33 @@ def fill(kind: str, count: int, seed: int) -> bytes:
     return b"".join(struct.pack("<f", number)[2:] for number in numbers)
 
 
-class FmhaArgs(ctypes.Structure):
-    """struct tessera_fmha_fwd_cdna_args."""
-
-    _fields_ = (
-        [(name, ctypes.c_uint64) for name in ("q", "k", "v", "o", "lse")]
-        + [(name, ctypes.c_uint64) for name in ("seqstart_q", "seqstart_k", "seqlen_q_of", "seqlen_k_of")]
-        + [(name, ctypes.c_uint64) for name in ("cu_seqlen_q", "cu_seqlen_k")]
-        + [(f"stride_{name}", ctypes.c_int64) for name in "qkvo"]
-        + [(f"nhead_stride_{name}", ctypes.c_int64) for name in ("q", "k", "v", "o", "lse")]
-        + [(f"batch_stride_{name}", ctypes.c_int64) for name in ("q", "k", "v", "o", "lse")]
-        + [(name, ctypes.c_int32) for name in ("seqlen_q", "seqlen_k", "group")]
-        + [("scale_log2", ctypes.c_float)]
-        + [(name, ctypes.c_int32) for name in ("mask_y", "mask_x", "shift_y", "shift_x")]
-        + [(name, ctypes.c_int32) for name in ("min_seqlen_q", "blocks_q")]
-    )
+def struct_of(header: Path, name: str) -> type[ctypes.Structure]:
+    """A struct of a C header: numbers of fixed size and pointers."""
+    found = re.search(rf"struct {name} {{(.*?)\n}};", header.read_text(), re.DOTALL)
+    assert found, name
+    fields: list[tuple[str, type[ctypes._SimpleCData]]] = []
+    for line in re.sub(r"//.*", "", found[1]).split(";"):
+        if match := re.match(r"\s*(?:const )?(\w+) (.*)", line, re.DOTALL):
+            kind = match[1].removesuffix("_t")
+            for declared in match[2].split(","):
+                pointer = "*" in declared
+                fields.append(
+                    (declared.strip(" *"), ctypes.c_uint64 if pointer else getattr(ctypes, f"c_{kind}"))
+                )
+    return type(name, (ctypes.Structure,), {"_fields_": fields})
 
 
 def fmha(path: Path) -> Subject:
     """An emitted kernel of fmha_fwd: batch mode with a mask; group mode with lengths in each way."""
-    match = re.match(r"fmha_fwd_d(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)", path.stem)
+    name = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)"
+    match = re.match(name, path.stem)
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is not that of an instance of fmha_fwd")
     d, kind, arch = int(match[1]), match[2], match[3]
     bm0, bn0, waves = (int(match[i]) for i in (4, 5, 6))
     kernel = "tessera_k_" + path.stem.replace("__", "_")
     heads, unbounded = 2, 2**31 // 2 - 1
+    args_of = struct_of(ROOT / "include/tessera/kernel/fmha_fwd_cdna.h", "tessera_fmha_fwd_cdna_args")
 
     queries, keys = bm0 + 9, 3 * bn0 + 5
 
@@ -183,7 +185,8 @@ def fmha(path: Path) -> Subject:
         q = sim.upload(fill(kind, heads * queries * d, 1))
         k, v = (sim.upload(fill(kind, keys * d, seed)) for seed in (2, 3))
         o, lse = sim.upload(bytes(2 * heads * queries * d)), sim.upload(bytes(4 * heads * queries))
-        args = FmhaArgs(q=q, k=k, v=v, o=o, lse=lse, stride_q=d, stride_k=d, stride_v=d, stride_o=d)
+        args: Any = args_of(q=q, k=k, v=v, o=o, lse=lse, stride_q=d, stride_k=d, stride_v=d, stride_o=d)
+        args.hdim_q, args.hdim_v, args.nhead_q = d, d, heads
         args.nhead_stride_q = args.nhead_stride_o = queries * d
         args.nhead_stride_lse = queries
         args.seqlen_q, args.seqlen_k, args.group = queries, keys, heads
