@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 import toolchain
-from sim import ARCHS
+from sim import ARCHS, SimError
 from values import Batch, signed
 
 if toolchain.ZIGLANG is None:
@@ -489,3 +489,11 @@ def test_dot_products(arch: str, library: Path, tmp_path: Path) -> None:
             old=True,
         )
     t.run(library, tmp_path)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_what_is_missing_is_named(arch: str, library: Path, tmp_path: Path) -> None:
+    t = Batch(arch)
+    t.add("v_screen_partition_4se_b32 {d}, {a}", [0], a=[0])
+    with pytest.raises(SimError, match="lacks this instruction .* v_screen_partition_4se_b32"):
+        t.run(library, tmp_path)

@@ -23,6 +23,7 @@ import pytest
 import toolchain
 from conftest import SIMULATOR
 from generate_tables import ARCHS, read_tables
+from sim import SimError
 from values import (
     BF6,
     BF8,
@@ -351,3 +352,11 @@ def test_8_6_and_4_bits(library: Path, tmp_path: Path) -> None:
             plain = (codes[0] + codes[1] + size // 16) % 2
             add_scaled(t, size, codes, None if plain else ((codes[0] + codes[1]) % 4, codes[1] % 4))
     t.run(library, tmp_path)
+
+
+def test_blocks_that_are_not_there(library: Path, tmp_path: Path) -> None:
+    t = Batch("gfx942")
+    text = "v_mfma_f32_32x32x8_f16 {d}, {a}, {b}, 0 cbsz:1 abid:1"
+    t.add(text, [0], bits={"a": 64, "b": 64, "d": 512}, a=[0], b=[0])
+    with pytest.raises(SimError, match="cbsz:1 where there are 1 blocks"):
+        t.run(library, tmp_path)
