@@ -105,6 +105,15 @@ def test_what_is_missing_is_refused_by_name(hip: Hip, capfd: pytest.CaptureFixtu
     assert capfd.readouterr().err == "tessera_sim: hipMallocArray: not in this stand-in for libamdhip64\n"
 
 
+def test_halves(hip: Hip) -> None:
+    to_float, to_half = (getattr(hip.library, name) for name in ("__gnu_h2f_ieee", "__gnu_f2h_ieee"))
+    to_float.restype, to_half.restype = c.c_float, c.c_uint16
+    for value in (0.0, -1.5, 65504.0, 2.0**-24, float("inf")):
+        (bits,) = struct.unpack("H", struct.pack("e", value))
+        assert to_float(c.c_uint16(bits)) == value
+        assert to_half(c.c_float(value)) == bits
+
+
 # ---- errors
 
 
