@@ -4,11 +4,6 @@
 #include "internal.h"
 #include "semantics.h"
 
-// The resource: M0[21:16] and the instruction's offset. What a driver gives a process starts at 0 here.
-static unsigned resource_of(const struct sim_wave *wave, const struct sim_code *code) {
-    return ((wave->sgpr[SIM_M0] >> 16) + (unsigned)code->inst.offset) % SIM_GWS_RESOURCES;
-}
-
 // The first active lane's value; false after a fault.
 static bool read_count(struct sim_wave *wave, const struct sim_code *code, int32_t *count) {
     const uint64_t exec = sim_exec(wave);
@@ -30,16 +25,7 @@ static bool is_alone(struct sim_wave *wave) {
     return groups == 1;
 }
 
-static void initialize(struct sim_wave *wave, const struct sim_code *code) {
-    int32_t count;
-    if (!read_count(wave, code, &count)) return;
-    wave->group->launch->sim->gws[resource_of(wave, code)] = (struct sim_gws){.counter = count};
-}
-
-static void barrier(struct sim_wave *wave, const struct sim_code *code) {
-    int32_t count;
-    if (!is_alone(wave) || !read_count(wave, code, &count)) return;
-    struct sim_gws *gws = &wave->group->launch->sim->gws[resource_of(wave, code)];
+static void barrier(struct sim_wave *wave, struct sim_gws *gws, int32_t count) {
     if (!wave->gws_waits) { // the last one to come opens it and sets up the next one
         wave->gws_waits = true;
         wave->gws_flag = gws->flag;
@@ -54,24 +40,7 @@ static void barrier(struct sim_wave *wave, const struct sim_code *code) {
     if (wave->gws_waits) wait_here(wave);
 }
 
-static void release_one(struct sim_wave *wave, const struct sim_code *code) {
-    if (is_alone(wave)) wave->group->launch->sim->gws[resource_of(wave, code)].counter++;
-}
-
-static void release_many(struct sim_wave *wave, const struct sim_code *code) {
-    int32_t count;
-    if (is_alone(wave) && read_count(wave, code, &count))
-        wave->group->launch->sim->gws[resource_of(wave, code)].counter += count;
-}
-
-// All that wait here go on.
-static void release_all(struct sim_wave *wave, const struct sim_code *code) {
-    if (is_alone(wave)) wave->group->launch->sim->gws[resource_of(wave, code)].released++;
-}
-
-static void acquire(struct sim_wave *wave, const struct sim_code *code) {
-    if (!is_alone(wave)) return;
-    struct sim_gws *gws = &wave->group->launch->sim->gws[resource_of(wave, code)];
+static void acquire(struct sim_wave *wave, struct sim_gws *gws) {
     if (!wave->gws_waits) wave->gws_released = gws->released;
     wave->gws_waits = gws->counter <= 0 && gws->released == wave->gws_released;
     if (wave->gws_waits)
@@ -80,14 +49,51 @@ static void acquire(struct sim_wave *wave, const struct sim_code *code) {
         gws->counter--;
 }
 
-#define ROW(op, execute)                                                                                               \
-    { SIM_OP_DS_GWS_##op, execute, NULL, 0 }
+enum { INIT, BARRIER, RELEASE_ONE, RELEASE_MANY, RELEASE_ALL, ACQUIRE }; // detail of a row
+
+static void operate(struct sim_wave *wave, struct sim_gws *gws, uint32_t operation, int32_t count) {
+    switch (operation) {
+    case INIT:
+        *gws = (struct sim_gws){.counter = count};
+        break;
+    case BARRIER:
+        barrier(wave, gws, count);
+        break;
+    case RELEASE_ONE:
+        gws->counter++;
+        break;
+    case RELEASE_MANY:
+        gws->counter += count;
+        break;
+    case RELEASE_ALL:
+        gws->released++;
+        break;
+    case ACQUIRE:
+        acquire(wave, gws);
+        break;
+    }
+}
+
+// The resource is M0[21:16] and the instruction's offset; what a driver gives a process starts at 0 here.
+static void synchronize(struct sim_wave *wave, const struct sim_code *code) {
+    tessera_sim *sim = wave->group->launch->sim;
+    const unsigned resource = ((wave->sgpr[SIM_M0] >> 16) + (unsigned)code->inst.offset) % SIM_GWS_RESOURCES;
+    int32_t count = 0;
+    if (code->inst.op[SIM_DATA].kind != SIM_ABSENT && !read_count(wave, code, &count)) return;
+    if (code->detail != INIT && !is_alone(wave)) return;
+    pthread_mutex_lock(&sim->lock);
+    operate(wave, &sim->gws[resource], code->detail, count);
+    pthread_mutex_unlock(&sim->lock);
+}
+
+#define ROW(op, detail)                                                                                                \
+    { SIM_OP_DS_GWS_##op, synchronize, NULL, detail }
 static const struct sim_semantics rows[] = {
-    ROW(INIT, initialize),
-    ROW(BARRIER, barrier),
-    ROW(SEMA_V, release_one),
-    ROW(SEMA_BR, release_many),
-    ROW(SEMA_RELEASE_ALL, release_all),
-    ROW(SEMA_P, acquire),
+    ROW(INIT, INIT),
+    ROW(BARRIER, BARRIER),
+    ROW(SEMA_V, RELEASE_ONE),
+    ROW(SEMA_BR, RELEASE_MANY),
+    ROW(SEMA_RELEASE_ALL, RELEASE_ALL),
+    ROW(SEMA_P, ACQUIRE),
 };
 const struct sim_semantics_list tessera_sim_gws_list = {rows, sizeof rows / sizeof *rows};

@@ -201,7 +201,7 @@ static void add_lane(struct sim_wave *wave, const struct sim_code *code) {
 static void count_lanes(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
     const uint32_t lanes = (uint32_t)__builtin_popcountll(exec);
-    if (!is_lds(wave, code)) return;
+    if (exec == 0 || !is_lds(wave, code)) return;
     uint8_t *lds = tessera_sim_lds(wave, -1, m0_offset(wave, code), 4);
     uint32_t old, result[SIM_LANES];
     if (!lds) return;

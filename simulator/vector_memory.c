@@ -171,6 +171,7 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint64_t operand[2] = {0}, old = 0, fresh;
         if (!(exec >> lane & 1)) continue;
+        if (places[lane].reachable < bytes) places[lane].reachable = 0; // within bounds as a whole or not at all
         if (places[lane].address % bytes != 0) {
             tessera_sim_trouble(wave, TESSERA_SIM_FAULT_MISALIGNED, lane, places[lane].address,
                                 "an atomic of %u bytes at 0x%llx", bytes, (unsigned long long)places[lane].address);

@@ -173,6 +173,18 @@ def test_stores_out_of_range(bench: Bench) -> None:
     assert bench.memory == bytes(memory)
 
 
+def test_wide_atomics_out_of_range(bench: Bench) -> None:
+    """They are in range as a whole or not at all."""
+    returns = "glc" if bench.arch == "gfx90a" else "sc0"
+    piece = (
+        f"{Buffer(records=12).text()}s_mov_b64 exec, 3\nv_lshlrev_b32 v21, 3, v0\nv_mov_b32 v4, 1\n"
+        f"v_mov_b32 v5, 0\nbuffer_atomic_add_x2 v[4:5], v21, s[12:15], 0 offen {returns}\n{WAIT}"
+    )
+    (words,) = bench.run([piece], 2, lanes=2, data=bytes(range(16)))
+    assert words == [[0x03020100, 0], [0x07060504, 0]]
+    assert bench.memory == b"\x01" + bytes(range(1, 16))
+
+
 # ---- formats
 
 NUMBERS = ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "reserved", "float")

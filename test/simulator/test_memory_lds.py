@@ -28,7 +28,7 @@ from atomic_values import (
     real,
 )
 from pieces import ALL, LANES, M32, Bench, fault_of
-from sim import ARCHS, Sim, pack
+from sim import ARCHS, Sim, SimError, pack
 
 if toolchain.ZIGLANG is None:
     pytest.skip("needs PyPI's ziglang", allow_module_level=True)
@@ -531,6 +531,16 @@ def test_gws_waits(bench: Bench) -> None:
     assert report.fault == "runaway"
 
 
+def test_gws_of_several_workgroups(library: Path, tmp_path: Path) -> None:
+    """They run one after another, so that a wave would wait for ever."""
+    image = toolchain.assemble(GWS, "gfx90a", tmp_path / "gws.co")
+    with Sim(library, "gfx90a") as sim:
+        args = pack(sim.malloc(4096), layout="P")
+        with pytest.raises(SimError, match="waits for waves of other workgroups: 2 of them"):
+            sim.launch(sim.load(image), "kernel", (512, 1, 1), (256, 1, 1), args)
+        assert sim.reports[0].instruction.startswith("ds_gws_barrier")
+
+
 # ---- faults
 
 
@@ -555,7 +565,8 @@ def test_faults(bench: Bench, text: str, fault: str, lane: int, address: int) ->
 def test_lanes_that_are_off_touch_nothing(bench: Bench) -> None:
     piece = (
         f"v_mov_b32 v13, -4\nv_mov_b32 v4, 3\ns_mov_b64 exec, 0\nds_read_b32 v4, v13\nds_write_b32 v13, v13\n"
-        f"ds_add_u32 v13, v13\nds_read_b64 v[4:5], v13\n{WAIT}"
+        f"ds_add_u32 v13, v13\n"
+        f"ds_read_b64 v[4:5], v13\ns_mov_b32 m0, -4\ns_nop 1\nds_append v4\nds_read_addtid_b32 v4\n{WAIT}"
     )
     assert bench.run([piece], 1) == [[[3] * LANES]]
 
@@ -577,6 +588,6 @@ def test_dynamic_lds(library: Path, tmp_path: Path) -> None:
                 sim.launch(module, "kernel", wave, wave, args, dynamic_lds=dynamic)
                 assert struct.unpack("<64I", sim.download(out, 256)) == tuple(range(64))
                 continue
-            with pytest.raises(Exception, match="LDS address 508"):
+            with pytest.raises(SimError, match="LDS address 508"):
                 sim.launch(module, "kernel", wave, wave, args, dynamic_lds=dynamic)
             assert sim.reports[0].lane == 63
