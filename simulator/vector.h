@@ -34,7 +34,7 @@ enum {
     SIM_KEEP_HIGH = 8,      // a result of 16 bits leaves the register's other half alone
     SIM_CONDITION = 16,     // SIM_DST is a mask of lanes: a comparison
     SIM_TO_EXEC = 32,       // which goes to EXEC as well
-    SIM_MOVES = 64,         // moves values that it does not look at
+    SIM_MOVES = 64,         // takes bits as they are: MODE flushes no denormals
     SIM_OWN_ROUNDING = 128, // MODE's rounding does not count
 };
 

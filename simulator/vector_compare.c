@@ -97,10 +97,11 @@ CLASS(is_class_f16, sim_u32, class_f16)
 CLASS(is_class_f32, sim_u32, class_f32)
 CLASS(is_class_f64, sim_u64, class_f64)
 
-#define ROW(op, lanes)                                                                                                 \
-    {SIM_OP_V_CMP_##op, tessera_sim_execute_vector, lanes, SIM_CONDITION}, {                                           \
-        SIM_OP_V_CMPX_##op, tessera_sim_execute_vector, lanes, SIM_CONDITION | SIM_TO_EXEC                             \
+#define WITH(op, lanes, detail)                                                                                        \
+    {SIM_OP_V_CMP_##op, tessera_sim_execute_vector, lanes, SIM_CONDITION | (detail)}, {                                \
+        SIM_OP_V_CMPX_##op, tessera_sim_execute_vector, lanes, SIM_CONDITION | SIM_TO_EXEC | (detail)                  \
     }
+#define ROW(op, lanes) WITH(op, lanes, 0)
 #define INTEGER_ROWS(TYPE, type)                                                                                       \
     ROW(F_##TYPE, never), ROW(LT_##TYPE, lt_##type), ROW(EQ_##TYPE, eq_##type), ROW(LE_##TYPE, le_##type),             \
         ROW(GT_##TYPE, gt_##type), ROW(NE_##TYPE, ne_##type), ROW(GE_##TYPE, ge_##type), ROW(T_##TYPE, always)
@@ -109,7 +110,7 @@ CLASS(is_class_f64, sim_u64, class_f64)
         ROW(GT_##TYPE, gt_##type), ROW(LG_##TYPE, lg_##type), ROW(GE_##TYPE, ge_##type), ROW(O_##TYPE, o_##type),      \
         ROW(U_##TYPE, u_##type), ROW(NGE_##TYPE, nge_##type), ROW(NLG_##TYPE, nlg_##type),                             \
         ROW(NGT_##TYPE, ngt_##type), ROW(NLE_##TYPE, nle_##type), ROW(NEQ_##TYPE, neq_##type),                         \
-        ROW(NLT_##TYPE, nlt_##type), ROW(TRU_##TYPE, always), ROW(CLASS_##TYPE, is_class_##type)
+        ROW(NLT_##TYPE, nlt_##type), ROW(TRU_##TYPE, always), WITH(CLASS_##TYPE, is_class_##type, SIM_MOVES)
 static const struct sim_semantics rows[] = {
     INTEGER_ROWS(I16, i16), INTEGER_ROWS(U16, u16), INTEGER_ROWS(I32, i32),
     INTEGER_ROWS(U32, u32), INTEGER_ROWS(I64, i64), INTEGER_ROWS(U64, u64),

@@ -240,6 +240,16 @@ def test_packed(arch: str, library: Path, tmp_path: Path) -> None:
         mode = mode_of(16, rounding, keep_in=False, keep_out=False)
         t.add("v_pk_fma_f16 {d}, {a}, {b}, {c}", both(m.fma), a=a, b=b, c=c, mode=mode)
         t.add("v_pk_add_f16 {d}, {a}, {b}", both(lambda x, y, _, m=m: m.add(x, y)), a=a, b=b, mode=mode)
+        m = Machine(32, rounding, keep_in=False, keep_out=False)
+        mode = mode_of(32, rounding, keep_in=False, keep_out=False)
+        x, y, z = ([v for v in operands(k, F32, 200) if not F32.is_nan(v)][:128] for k in "xyz")
+        rows = [(*row, m.fma(*row)) for row in zip(x, y, z, strict=True)]
+        rows = [row for row in rows if row[3] >= 0][:64]  # NaN has no one result
+        pair = [[v | column[i - 1] << 32 for i, v in enumerate(column)] for column in zip(*rows, strict=True)]
+        wide = dict.fromkeys("abcd", 64)
+        t.add(
+            "v_pk_fma_f32 {d}, {a}, {b}, {c}", pair[3], a=pair[0], b=pair[1], c=pair[2], bits=wide, mode=mode
+        )
     m = Machine(16)
     crossed = [
         m.mul(x >> 16, y & 0xFFFF) | m.mul(x & 0xFFFF, (y >> 16) ^ 0x8000) << 16

@@ -495,5 +495,5 @@ def test_dot_products(arch: str, library: Path, tmp_path: Path) -> None:
 def test_what_is_missing_is_named(arch: str, library: Path, tmp_path: Path) -> None:
     t = Batch(arch)
     t.add("v_screen_partition_4se_b32 {d}, {a}", [0], a=[0])
-    with pytest.raises(SimError, match="lacks this instruction .* v_screen_partition_4se_b32"):
+    with pytest.raises(SimError, match=r"lacks this instruction .* v_screen_partition_4se_b32"):
         t.run(library, tmp_path)

@@ -414,5 +414,11 @@ def test_classes(arch: str, library: Path, tmp_path: Path) -> None:
             t.add(f"v_cmp_class_f{width} {{s}}, {{a}}, {{b}}", None, mask=holds, bits=sizes, a=column, b=bits)
             text = f"v_cmpx_class_f{width} vcc, {{a}}, {{b}}\ns_mov_b64 {{s}}, exec"
             t.add(text, None, mask=holds, bits=sizes, a=column, b=bits)
+    # Comparisons see zeros where MODE flushes denormals of sources; classes see bits.
+    flushing = DEFAULT_MODE & ~0x50
+    for name, holds in (("eq", 2**64 - 1), ("lg", 0)):
+        t.add(f"v_cmp_{name}_f32 {{s}}, {{a}}, 0", None, mask=holds, mode=flushing, a=[1, 0x80000001])
+        t.add(f"v_cmp_{name}_f16 {{s}}, {{a}}, 0", None, mask=holds, mode=flushing, a=[1, 0x8001])
+    t.add("v_cmp_class_f32 {s}, {a}, {b}", None, mask=2**64 - 1, mode=flushing, a=[1], b=[1 << 7])
     t.add("v_cmp_class_f32 {s}, -|{a}|, {b}", None, mask=2**64 - 1, a=[f32(2.0)], b=[1 << 3])
     t.run(library, tmp_path)
