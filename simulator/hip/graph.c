@@ -211,8 +211,8 @@ HIP_API hipError_t hipGraphNodeGetType(hipGraphNode_t node, hipGraphNodeType *ty
     return tessera_hip_result(hipSuccess);
 }
 
-// The nodes that `keep` accepts: how many, or as many as `*count` says with the rest of the array NULL.
-static hipError_t list_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count, bool roots_only) {
+// Without an array: how many there are. With one: as many as it holds, and NULL in what is left of it.
+static void list_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count, bool roots_only) {
     size_t found = 0;
     for (size_t i = 0; i < graph->count; i++) {
         if (roots_only && graph->nodes[i]->after_count) continue;
@@ -221,19 +221,20 @@ static hipError_t list_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *co
     }
     for (size_t i = found; nodes && i < *count; i++) nodes[i] = NULL;
     if (!nodes || found < *count) *count = found;
-    return hipSuccess;
 }
 
 HIP_API hipError_t hipGraphGetNodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count) {
     HIP_ENTER();
     HIP_REQUIRE(count && tessera_hip_handle_is(graph, HIP_GRAPH), hipErrorInvalidValue);
-    return tessera_hip_result(list_nodes(graph, nodes, count, false));
+    list_nodes(graph, nodes, count, false);
+    return tessera_hip_result(hipSuccess);
 }
 
 HIP_API hipError_t hipGraphGetRootNodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count) {
     HIP_ENTER();
     HIP_REQUIRE(count && tessera_hip_handle_is(graph, HIP_GRAPH), hipErrorInvalidValue);
-    return tessera_hip_result(list_nodes(graph, nodes, count, true));
+    list_nodes(graph, nodes, count, true);
+    return tessera_hip_result(hipSuccess);
 }
 
 // ---- running
