@@ -154,12 +154,13 @@ HIP_API hipError_t hipGraphAddHostNode(hipGraphNode_t *out, hipGraph_t graph, co
     return tessera_hip_result(add_node(out, graph, after, count, &work));
 }
 
-HIP_API hipError_t hipGraphAddKernelNode(hipGraphNode_t *out, hipGraph_t graph, const hipGraphNode_t *after,
-                                         size_t count, const hipKernelNodeParams *kernel) {
-    REQUIRE_NODE_ARGUMENTS();
-    HIP_REQUIRE(kernel && kernel->func, hipErrorInvalidValue);
+static hipError_t make_kernel_node(struct hip_work *work, const hipKernelNodeParams *kernel) {
+    if (!kernel || !kernel->func) return hipErrorInvalidValue;
     struct hip_function *function = (struct hip_function *)kernel->func;
-    if (!tessera_hip_handle_is(function, HIP_FUNCTION)) HIP_TRY(tessera_hip_symbol_function(kernel->func, &function));
+    if (!tessera_hip_handle_is(function, HIP_FUNCTION)) {
+        const hipError_t error = tessera_hip_symbol_function(kernel->func, &function);
+        if (error != hipSuccess) return error;
+    }
     const struct hip_launch launch = {
         .grid = {(uint64_t)kernel->gridDim.x * kernel->blockDim.x, (uint64_t)kernel->gridDim.y * kernel->blockDim.y,
                  (uint64_t)kernel->gridDim.z * kernel->blockDim.z},
@@ -168,8 +169,14 @@ HIP_API hipError_t hipGraphAddKernelNode(hipGraphNode_t *out, hipGraph_t graph, 
         .params = kernel->kernelParams,
         .extra = kernel->extra,
     };
+    return tessera_hip_make_kernel_work(function, &launch, work);
+}
+
+HIP_API hipError_t hipGraphAddKernelNode(hipGraphNode_t *out, hipGraph_t graph, const hipGraphNode_t *after,
+                                         size_t count, const hipKernelNodeParams *kernel) {
+    REQUIRE_NODE_ARGUMENTS();
     struct hip_work work;
-    HIP_TRY(tessera_hip_make_kernel_work(function, &launch, &work));
+    HIP_TRY(make_kernel_node(&work, kernel));
     return tessera_hip_result(add_node(out, graph, after, count, &work));
 }
 
@@ -237,7 +244,7 @@ HIP_API hipError_t hipGraphGetRootNodes(hipGraph_t graph, hipGraphNode_t *nodes,
     return tessera_hip_result(hipSuccess);
 }
 
-// ---- running
+// ---- instantiating
 
 HIP_API hipError_t hipGraphInstantiateWithFlags(hipGraphExec_t *out, hipGraph_t graph, unsigned long long flags) {
     enum { FREE_ON_LAUNCH = 1, UPLOAD = 2, DEVICE_LAUNCH = 4, USE_PRIORITY = 8 };
@@ -275,6 +282,66 @@ HIP_API hipError_t hipGraphExecDestroy(hipGraphExec_t exec) {
     free(exec);
     return tessera_hip_result(hipSuccess);
 }
+
+// ---- changing
+
+static void replace_work(struct hip_graph_node *node, const struct hip_work *work) {
+    tessera_hip_release(&node->work);
+    node->work = *work;
+}
+
+HIP_API hipError_t hipGraphKernelNodeSetParams(hipGraphNode_t node, const hipKernelNodeParams *kernel) {
+    HIP_ENTER();
+    HIP_REQUIRE(tessera_hip_handle_is(node, HIP_NODE) && node->work.kind == HIP_KERNEL, hipErrorInvalidValue);
+    struct hip_work work;
+    HIP_TRY(make_kernel_node(&work, kernel));
+    replace_work(node, &work);
+    return tessera_hip_result(hipSuccess);
+}
+
+// `node` is one of the graph that `exec` was made from; its copy stands at the same place.
+HIP_API hipError_t hipGraphExecKernelNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
+                                                   const hipKernelNodeParams *kernel) {
+    HIP_ENTER();
+    HIP_REQUIRE(tessera_hip_handle_is(exec, HIP_EXEC) && tessera_hip_handle_is(node, HIP_NODE), hipErrorInvalidValue);
+    size_t at = 0;
+    while (at < node->graph->count && node->graph->nodes[at] != node) at++;
+    HIP_REQUIRE(at < exec->graph->count && exec->graph->nodes[at]->work.kind == HIP_KERNEL, hipErrorInvalidValue);
+    struct hip_work work;
+    HIP_TRY(make_kernel_node(&work, kernel));
+    replace_work(exec->graph->nodes[at], &work);
+    return tessera_hip_result(hipSuccess);
+}
+
+enum update_result { UPDATED = 0, TOPOLOGY_CHANGED = 2, KIND_CHANGED = 3 };
+
+static enum update_result compare_nodes(const struct hip_graph_node *a, const struct hip_graph_node *b) {
+    if (a->work.kind != b->work.kind) return KIND_CHANGED;
+    const bool same = a->after_count == b->after_count &&
+                      (a->after_count == 0 || memcmp(a->after, b->after, a->after_count * sizeof *a->after) == 0);
+    return same ? UPDATED : TOPOLOGY_CHANGED;
+}
+
+// Takes over the work of a graph of the same shape.
+HIP_API hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t graph, hipGraphNode_t *node, int *result) {
+    HIP_ENTER();
+    HIP_REQUIRE(tessera_hip_handle_is(exec, HIP_EXEC) && tessera_hip_handle_is(graph, HIP_GRAPH) && node && result,
+                hipErrorInvalidValue);
+    *node = NULL;
+    *result = exec->graph->count == graph->count ? UPDATED : TOPOLOGY_CHANGED;
+    for (size_t i = 0; *result == UPDATED && i < graph->count; i++) {
+        *result = compare_nodes(exec->graph->nodes[i], graph->nodes[i]);
+        if (*result != UPDATED) *node = graph->nodes[i];
+    }
+    HIP_REQUIRE(*result == UPDATED, hipErrorGraphExecUpdateFailure);
+    struct hip_graph *copy;
+    HIP_TRY(copy_graph(graph, &copy));
+    tessera_hip_graph_close(exec->graph);
+    exec->graph = copy;
+    return tessera_hip_result(hipSuccess);
+}
+
+// ---- launching
 
 HIP_API hipError_t hipGraphUpload(hipGraphExec_t exec, hipStream_t stream) {
     HIP_ENTER();

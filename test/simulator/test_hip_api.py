@@ -668,3 +668,27 @@ def test_capture_of_a_launch(hip: Hip, module: int) -> None:
     for call, handle in (("GraphExecDestroy", launched), ("GraphDestroy", graph.value)):
         hip.check(call, handle)
         assert getattr(hip, call)(handle) == "hipErrorInvalidValue"
+
+
+def test_updates_of_graphs(hip: Hip) -> None:
+    memory, node, result = hip.upload(bytes(64)), c.c_uint64(), c.c_int()
+
+    def captured(values: list[int]) -> int:
+        stream, graph = hip.make("StreamCreate"), c.c_uint64()
+        hip.check("StreamBeginCapture", stream, RELAXED)
+        for i, value in enumerate(values):
+            hip.check("MemsetD32Async", memory + 4 * i, value, 1, stream)
+        hip.check("StreamEndCapture", stream, c.byref(graph))
+        hip.check("StreamDestroy", stream)
+        return graph.value
+
+    launched = hip.make("GraphInstantiateWithFlags", captured([1, 2]), 0)
+    hip.check("GraphExecUpdate", launched, captured([3, 4]), c.byref(node), c.byref(result))
+    assert result.value == 0
+    hip.check("GraphLaunch", launched, None)
+    assert hip.words(memory, 3) == [3, 4, 0]
+    other = captured([5, 6, 7])
+    failure = hip.GraphExecUpdate(launched, other, c.byref(node), c.byref(result))
+    assert (failure, result.value) == ("hipErrorGraphExecUpdateFailure", 2)
+    hip.check("GraphLaunch", launched, None)
+    assert hip.words(memory, 3) == [3, 4, 0]

@@ -57,6 +57,10 @@ static void by_hand(Buffer<int> &a) {
     HIP(hipGraphInstantiate(&exec, graph, nullptr, nullptr, 0));
     HIP(hipGraphLaunch(exec, nullptr));
     for (const int got : a.fetch()) EXPECT(got == 7 + 60);
+    value = 100; // for the second of the two, in what is launched only
+    HIP(hipGraphExecKernelNodeSetParams(exec, second, &params));
+    HIP(hipGraphLaunch(exec, nullptr));
+    for (const int got : a.fetch()) EXPECT(got == 7 + 60 + 30 + 100);
     HIP(hipGraphExecDestroy(exec));
     HIP(hipGraphDestroy(graph));
 }
