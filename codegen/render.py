@@ -8,7 +8,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from codegen import Refused
-from codegen.space import Region
 from codegen.spec import ROOT, Instance, Operation
 
 if TYPE_CHECKING:
@@ -125,8 +124,15 @@ def instance_words(instance: Instance) -> list[str]:
 
 def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]:
     """The table's .c and .h and the list of sources, by the names of the files."""
-    served: dict[Region, int] = {}
-    served_of = [served.setdefault(instance.region, len(served)) for instance in instances]
+    served: dict[str, int] = {}  # as text: equal sets are emitted once
+    products = []
+    served_of = []
+    for instance in instances:
+        sets = op.served_products(instance.region, instance.tile)
+        if str(sets) not in served:
+            served[str(sets)] = len(served)
+            products.append(sets)
+        served_of.append(served[str(sets)])
     index = op.slices(instances)
     stretches: dict[tuple[int, ...], int] = {}
     order: list[int] = []
@@ -140,7 +146,7 @@ def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]
     facts = {
         "op": op,
         "instances": instances,
-        "served": [op.served_products(region) for region in served],
+        "served": products,
         "served_of": served_of,
         "order": order,
         "size": index.size,

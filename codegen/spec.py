@@ -199,7 +199,7 @@ class Operation(ABC):
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]: ...
 
     @abstractmethod
-    def served_products(self, region: Region) -> list[Product]:
+    def served_products(self, region: Region, tile: Any) -> list[Product]:
         """A region as the C table holds it."""
 
     @abstractmethod

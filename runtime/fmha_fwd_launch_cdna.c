@@ -50,6 +50,57 @@ static void set_lengths(const struct tessera_fmha_fwd_call *call, kernel_args *o
     out->min_seqlen_q = call->traits.skip_min_seqlen_q ? a->min_seqlen_q : -1;
 }
 
+static const float log2e = 1.44269504088896341f;
+
+// What becomes of scores between product and mask, and what the sum begins with.
+static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const tessera_mask mask = call->traits.mask_type;
+    // Neither 0 nor infinite; scores of at most 3e38 times the least are all the same, as they are times 0.
+    const float scale_log2 = fmaxf(fminf(fabsf(a->scale_s) * log2e, FLT_MAX), FLT_MIN);
+    out->scale_log2 = copysignf(scale_log2, a->scale_s);
+    if (call->traits.has_logits_soft_cap) {
+        out->features |= TESSERA_CDNA_SOFT_CAP;
+        out->cap_log2 = a->logits_soft_cap * log2e;
+        out->cap_scale = 2 * scale_log2 / a->logits_soft_cap;
+    }
+    if (call->traits.bias_type == TESSERA_BIAS_ELEMENTWISE) {
+        out->features |= TESSERA_CDNA_BIAS;
+        out->stride_bias = a->stride_bias;
+        out->nhead_stride_bias = a->nhead_stride_bias;
+        out->batch_stride_bias = call->traits.is_group_mode ? 0 : a->batch_stride_bias;
+    } else if (call->traits.bias_type == TESSERA_BIAS_ALIBI) {
+        out->features |= TESSERA_CDNA_ALIBI;
+        out->batch_stride_bias = a->stride_bias;
+        if (mask != TESSERA_MASK_NONE && a->window_size_left < 0 && a->window_size_right == 0)
+            out->features |= TESSERA_CDNA_ALIBI_VERTICAL;
+        else if (mask == TESSERA_MASK_NONE || mask == TESSERA_MASK_BOTTOM_RIGHT)
+            out->features |= TESSERA_CDNA_ALIBI_SHIFT;
+    }
+    out->bias = call->traits.bias_type == TESSERA_BIAS_NONE ? NULL : a->bias_ptr;
+    out->sink = call->traits.has_sink ? a->sink_ptr : NULL;
+    out->sink_size = call->traits.has_sink ? a->sink_size : 0;
+}
+
+static void set_dropout(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    out->keep_scale = 1;
+    if (!call->traits.has_dropout) return;
+    const float keep = 1 - a->p_drop;
+    out->features |= TESSERA_CDNA_DROPOUT;
+    out->keep_scale = 1 / keep;
+    out->keep_below = (uint32_t)floorf(255.0f * keep);
+    out->drop_seed = a->drop_seed;
+    out->drop_offset = a->drop_offset;
+    out->drop_seed_ptr = a->drop_prefs ? a->drop_seed_ptr : NULL;
+    out->drop_offset_ptr = a->drop_prefs ? a->drop_offset_ptr : NULL;
+    if (!a->s_randval) return;
+    out->rand_val = a->rand_val_ptr;
+    out->stride_randval = a->stride_randval;
+    out->nhead_stride_randval = a->nhead_stride_randval;
+    out->batch_stride_randval = call->traits.is_group_mode ? 0 : a->batch_stride_randval;
+}
+
 static kernel_args fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
@@ -74,25 +125,32 @@ static kernel_args fill_args(const struct tessera_fmha_fwd_call *call, int32_t b
     k.batch_stride_v = group ? 0 : a->batch_stride_v;
     k.batch_stride_o = group ? 0 : a->batch_stride_o;
     k.batch_stride_lse = group || !k.lse ? 0 : a->batch_stride_lse;
+    k.hdim_q = a->hdim_q;
+    k.hdim_v = a->hdim_v;
+    k.nhead_q = a->nhead_q;
     k.group = a->nhead_q / a->nhead_k;
-    // Neither 0 nor infinite; scores of at most 3e38 times the least are all the same, as they are times 0.
-    const float scale_log2 = fminf(fabsf(a->scale_s) * 1.44269504088896341f, FLT_MAX); // log2(e)
-    k.scale_log2 = copysignf(fmaxf(scale_log2, FLT_MIN), a->scale_s);
     k.blocks_q = blocks_q;
     set_lengths(call, &k);
     set_mask(call, &k);
+    set_scores(call, &k);
+    set_dropout(call, &k);
     return k;
 }
 
 // Kernels address the rows of a block by 32-bit offsets from its first.
-static tessera_status check_strides(const tessera_fmha_fwd_instance *instance, const tessera_fmha_fwd_args *a) {
+static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
+                                    const struct tessera_fmha_fwd_call *call) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool bias = call->traits.bias_type == TESSERA_BIAS_ELEMENTWISE;
     const struct {
         const char *name;
         int64_t stride, rows;
     } tensors[] = {{"stride_q", a->stride_q, instance->tile.bm0},
                    {"stride_k", a->stride_k, instance->tile.bn0},
                    {"stride_v", a->stride_v, instance->tile.bn0},
-                   {"stride_o", a->stride_o, instance->tile.bm0}};
+                   {"stride_o", a->stride_o, instance->tile.bm0},
+                   {"stride_bias", bias ? a->stride_bias : 0, instance->tile.bm0},
+                   {"stride_randval", a->s_randval ? a->stride_randval : 0, instance->tile.bm0}};
     for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
         GUARD(within(tensors[i].stride, 0, INT32_MAX / 2 / tensors[i].rows - 1),
               "%s is %lld: 0 to less than %lld on a GPU", tensors[i].name, (long long)tensors[i].stride,
@@ -108,7 +166,7 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
     const tessera_fmha_fwd_args *const a = &call->args;
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
-    return check_strides(instance, a);
+    return check_strides(instance, call);
 }
 
 tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,

@@ -129,8 +129,8 @@ static bool serves(const instance_t *row, const struct request *r) {
 
 static double gpu_cost_of(const instance_t *row, const struct request *r) {
     const tessera_fmha_fwd_tile *const tile = &row->tile;
-    const double area = (double)tile->bm0 * tile->bn0;
-    const double block = area * r->hdims / (double)row->macs_per_cycle + (double)row->tile_cycles;
+    const double area = (double)tile->bm0 * tile->bn0, hdims = tile->bk0max + tile->bn1; // padded to those
+    const double block = area * hdims / (double)row->macs_per_cycle + (double)row->tile_cycles;
     const int64_t tasks = tessera_max(tessera_ceil_div(r->queries, tile->bm0), 1) * r->heads_q;
     return block * (double)tessera_ceil_div(r->keys, tile->bn0) * (double)tessera_ceil_div(tasks, r->units);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints CK's name of each call on stdin, for test_ck_name.py to compare. A line holds the tile's bm0 bn0 bk0 bk1 wm wn
-// wk, the pipeline, and the traits and lengths of a call in the order of print_name().
+// Prints CK's name of each call on stdin, for test_ck_name.py to compare. A line holds the tile's bm0 bn0 bk0 bk1 bn1
+// bk0max rm wm wn wk, the pipeline, and the traits and lengths of a call in the order of print_name().
 #include <stdio.h>
 
 #include "tessera/dispatch.h"
@@ -30,25 +30,28 @@ static void print_name(const tessera_fmha_fwd_instance *instance, const int *n, 
 }
 
 int main(void) {
-    int tile[7], n[14];
+    int tile[10], n[14];
     char pipeline[32], dtype[16];
     for (;;) {
-        for (int i = 0; i < 7; i++)
+        for (int i = 0; i < 10; i++)
             if (scanf("%d", &tile[i]) != 1) return 0;
         if (scanf("%31s %15s", pipeline, dtype) != 2) return 1;
         for (int i = 0; i < 14; i++)
             if (scanf("%d", &n[i]) != 1) return 1;
-        const uint16_t wm = (uint16_t)tile[4], wn = (uint16_t)tile[5], wk = (uint16_t)tile[6];
+        const uint16_t rm = (uint16_t)tile[6];
+        const uint16_t wm = (uint16_t)tile[7], wn = (uint16_t)tile[8], wk = (uint16_t)tile[9];
         const tessera_fmha_fwd_instance instance = {
             .pipeline = pipeline,
             .tile = {.bm0 = (uint16_t)tile[0],
                      .bn0 = (uint16_t)tile[1],
                      .bk0 = (uint16_t)tile[2],
                      .bk1 = (uint16_t)tile[3],
-                     .rm0 = 1,
+                     .bn1 = (uint16_t)tile[4],
+                     .bk0max = (uint16_t)tile[5],
+                     .rm0 = rm,
                      .rn0 = 1,
                      .rk0 = 1,
-                     .rm1 = 1,
+                     .rm1 = rm,
                      .rn1 = 1,
                      .rk1 = 1,
                      .wm0 = wm,

@@ -25,13 +25,14 @@ wm0 = 32
 wn0 = 32
 wk0 = 16
 occupancy = 2
-serves = "vlayout=r logits=no bias=no dropout=no qscale=no sink=no"
+serves = "vlayout=r qscale=no"
 """
 ROW = """
 [[tile]]
 targets = ["gfx942"]
 pipeline = "qr"
-hdim = 128
+hdim_q = 128
+hdim_v = 128
 bm0 = 128
 bn0 = 64
 efficiency = 0.5
@@ -63,7 +64,7 @@ def test_names(folder: Path) -> None:
     other = ROW.replace(
         "why", 'compute = "bf16"\noccupancy = 1\nserves = "vlayout=r mode=group bias=bias"\nwhy'
     )
-    assert names(folder, other) == ["fmha_fwd_d128_bf16_group_pssk_bias__gfx942_b128x64x128_w4_qr_o1"]
+    assert names(folder, other) == ["fmha_fwd_d128_bf16_group_nlogits_bias__gfx942_b128x64x128_w4_qr_o1"]
 
 
 @pytest.mark.parametrize(
@@ -71,8 +72,8 @@ def test_names(folder: Path) -> None:
     [
         ("bm0 = 128", "bm0 = 64", "bm0 = 64 is not rm0 x wm0 = 128"),
         ("bn0 = 64", "bn0 = 48", "bn0 = 48 is no multiple of wn0 = 32"),
-        ("bn0 = 64", "bn0 = 32", "bn0 x hdim = 4096 is no multiple of what the threads move at once = 8192"),
-        ("hdim = 128", "hdim = 80", "hdim = 80 is no multiple of wn0 = 32"),
+        ("hdim_q = 128", "hdim_q = 100", "hdim_q = 100 is no multiple of a chunk = 8"),
+        ("hdim_v = 128", "hdim_v = 100", "hdim_v = 100 is no multiple of a chunk = 8"),
         ("bn0 = 64", "bn0 = 192\noccupancy = 1", "k and v take 98304 bytes of LDS, gfx942 has 65536"),
         (
             "bm0 = 128",
@@ -88,13 +89,13 @@ def test_names(folder: Path) -> None:
         (
             "bn0 = 64",
             "bn0 = 64\nmr = 4",
-            "unknown field 'mr'; there is: targets, pipeline, epilogue, compute, hdim,",
+            "unknown field 'mr'; there is: targets, pipeline, epilogue, compute, hdim_q,",
         ),
-        ("hdim = 128\n", "", "field hdim is missing"),
+        ("hdim_q = 128\n", "", "field hdim_q is missing"),
         (
             "bn0 = 64",
             'bn0 = 64\nserves = "hdim=64"',
-            "leaves nothing that compute = 'fp16' and hdim=128 pad=",
+            "leaves nothing that compute = 'fp16' and hdim=128",
         ),
     ],
 )
@@ -129,12 +130,17 @@ def selected(*arguments: str) -> set[str]:
     return {row["name"].split("__")[0] for row in json.loads(result.out)}
 
 
-EVERYTHING = {f"fmha_fwd_d{hdim}_{dtype}" for hdim in (64, 128) for dtype in ("fp16", "bf16")}
+HDIMS = ("32", "48", "64", "80x96", "96x128", "128", "192x128", "192", "256")
+EVERYTHING = {f"fmha_fwd_d{hdim}_{dtype}" for hdim in HDIMS for dtype in ("fp16", "bf16")}
 
 
 def test_what_there_is() -> None:
     assert selected() == EVERYTHING
-    assert selected("-r", "ci") == {"fmha_fwd_d128_fp16", "fmha_fwd_d64_bf16"}  # every type, every head dim
+    smallest = selected("-r", "ci")  # every type, every head dim
+    assert smallest < EVERYTHING and {name.split("_")[2] for name in smallest} == {
+        f"d{hdim}" for hdim in HDIMS
+    }
+    assert {name.split("_")[3] for name in smallest} == {"fp16", "bf16"}
 
 
 @pytest.mark.parametrize(
@@ -142,7 +148,7 @@ def test_what_there_is() -> None:
     [
         (("--where", "hdim_q=128 mask=causal"), {"fmha_fwd_d128_fp16", "fmha_fwd_d128_bf16"}),
         (("--optdim", "64"), {"fmha_fwd_d64_fp16", "fmha_fwd_d64_bf16"}),
-        (("-f", "*_fp16_*_mask_lse*"), {"fmha_fwd_d64_fp16", "fmha_fwd_d128_fp16"}),
+        (("-f", "*_fp16_*_mask_lse*"), {name for name in EVERYTHING if name.endswith("fp16")}),
         (("-f", "fmha_fwd_d128_bf16__gfx942*"), {"fmha_fwd_d128_bf16"}),
         (("-f", "fmha_fwd_d128_bf16_batch_b128x64x128x128x64x128_r4x1x1*"), {"fmha_fwd_d128_bf16"}),
         *(((("-r", receipt), EVERYTHING)) for receipt in ("0", "2", "3", "4", "100", "200", "600", "700")),
@@ -158,8 +164,7 @@ def test_selection(arguments: tuple[str, ...], expected: set[str]) -> None:
     [
         (("-r", "800"), "receipt 800 (fp32) leaves no instance"),
         (("--where", "dtype=fp32"), "clause 'dtype=fp32' leaves no instance"),
-        (("-f", "*_alibi_*"), "'_alibi_' matches nothing"),
-        (("-f", "*_pssk*d_nlogits*"), "matches nothing"),  # head dims are not padded
+        (("-f", "*_vc_*"), "'_vc_' matches nothing"),
     ],
     ids=str,
 )
@@ -171,9 +176,9 @@ def test_ck_names_have_ck_s_form() -> None:
     lines = run("--targets", "gfx942", "--expand", "--where", "hdim=128 dtype=bf16 mode=group").lines
     form = re.compile(
         r"fmha_fwd_d128_bf16_group_b128x\d+x\d+x128x\d+x128_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_vr_pssk"
-        r"_nlogits_nbias_n?mask_n?lse_ndropout_n?skip_nqscale_ntrload_nsink"
+        r"d?d?v?_n?logits_(nbias|bias|alibi)_n?mask_n?lse_n?dropout_n?skip_nqscale_ntrload_n?sink"
     )
-    assert len(lines) == len(set(lines)) == 8
+    assert len(lines) == len(set(lines)) == 4 * 4 * 2**5  # pads of d and dv, cap or bias, five flags
     assert all(form.fullmatch(line) for line in lines)
 
 

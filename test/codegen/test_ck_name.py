@@ -46,7 +46,8 @@ class Call:
     def line(self) -> str:
         """What print_ck_name.c reads."""
         tile = self.instance.tile.ck_tile(self.instance.target)
-        numbers = [tile[field] for field in ("bm0", "bn0", "bk0", "bk1", "wm0", "wn0", "wk0")]
+        fields = ("bm0", "bn0", "bk0", "bk1", "bn1", "bk0max", "rm0", "wm0", "wn0", "wk0")
+        numbers = [tile[field] for field in fields]
         traits = [
             *self.hdim, self.group, self.rowmajor, self.soft_cap, self.bias, self.mask, self.lse,
             self.dropout, self.skip, QSCALES.index(self.qscale), self.sink, *self.seqlen,

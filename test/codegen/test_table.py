@@ -70,20 +70,21 @@ def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
     served = set()
     kernels = set()
     for instance in INSTANCES:
-        exact = instance.target.kind == "cdna"  # which pads no head dim
-        sets = "3 3 1" if exact else "3 3 3"
-        if exact:
+        gpu = instance.target.kind == "cdna"
+        sets = "3 3 3"
+        if gpu:
             kernels.add(f"kernel {instance.name} {instance.symbol} {instance.tile.threads}")
         for name in instance_traits(instance.region):
             dtype, mode, v, cap, bias, mask, drop, qscale, widest = name
             masks = [0] if mask == 0 else [1, 2, 3]
-            multiple = 2 if DTYPES[dtype] == "mxfp4" else 1
+            multiple = 8 if gpu else 2 if DTYPES[dtype] == "mxfp4" else 1
+            most = (instance.tile.hdim_q, instance.tile.hdim_v) if gpu else (widest, widest)
             for m in masks:
                 key = (dtype, mode, v, cap, bias, m, drop, qscale)
-                hdims = f"{widest if exact else multiple} {widest} {multiple}"
-                served.add(f"served {instance.name} {' '.join(map(str, key))}  {hdims}  {hdims}  {sets}")
+                hdims = "  ".join(f"{multiple} {hdim} {multiple}" for hdim in most)
+                served.add(f"served {instance.name} {' '.join(map(str, key))}  {hdims}  {sets}")
             for bucket in BUCKETS:
-                if bucket == widest or (bucket < widest and not exact):
+                if bucket <= max(most):
                     slices.add(
                         f"slice {numbers[instance.target.tag.upper()]} {dtype} {bucket} {instance.name}"
                     )
@@ -166,7 +167,7 @@ def test_served_fields_are_those_of_the_header() -> None:
     assert body
     code = re.sub("//.*", "", body[1])
     fields = [name.strip() for group in re.findall(r"uint\d+_t ([^;]*);", code) for name in group.split(",")]
-    assert set(FWD.served_products(INSTANCES[0].region)[0].fields) == set(fields)
+    assert set(FWD.served_products(INSTANCES[0].region, INSTANCES[0].tile)[0].fields) == set(fields)
 
 
 def test_head_dims_of_ck_names_are_those_of_the_runtime() -> None:

@@ -38,6 +38,19 @@ WORD(word_buffer_load_16) {
     for (int i = 0; i < 4; i++) out[4 * THREAD + i] = x[i];
 }
 
+// in: the bytes of the buffer, which begins 16 bytes later. offset = 2 t.
+WORD(word_buffer_load_2) { out[THREAD] = buffer_load_2(make_buffer((const void *)(in + 4), in[0]), 2 * THREAD, 0); }
+
+// The same, offset = 4 t.
+WORD(word_buffer_load_8) {
+    const u32x2 x = buffer_load_8(make_buffer((const void *)(in + 4), in[0]), 4 * THREAD, 0);
+    out[2 * THREAD] = x.x;
+    out[2 * THREAD + 1] = x.y;
+}
+
+// The buffer is out, of in[0] bytes. Thread t stores the low byte of 256 + t.
+WORD(word_buffer_store_1) { buffer_store_1(make_buffer((const void *)out, in[0]), THREAD, 0, 256 + (uint32_t)THREAD); }
+
 // The buffer is out, of in[0] bytes. Thread t stores t + 1, twice.
 WORD(word_buffer_store_8) {
     const u32x2 x = {(uint32_t)THREAD + 1, (uint32_t)THREAD + 1};
@@ -66,6 +79,26 @@ OF_TWO_FLOATS(pack_fp16)
 OF_TWO_FLOATS(pack_bf16)
 OF_TWO_FLOATS(pack_p_fp16)
 OF_TWO_FLOATS(pack_p_bf16)
+
+WORD(word_unpack_fp16) { out[THREAD] = AS_U32(unpack_fp16(in[THREAD])); }
+WORD(word_unpack_bf16) { out[THREAD] = AS_U32(unpack_bf16(in[THREAD])); }
+
+WORD(word_philox) { // counter: words t, T + t, ...; seed: 4 T + t, 5 T + t
+    const u32x4 counter = {in[THREAD], in[T + THREAD], in[2 * T + THREAD], in[3 * T + THREAD]};
+    const u32x4 x = philox(counter, in[4 * T + THREAD] | (uint64_t)in[5 * T + THREAD] << 32);
+    for (int i = 0; i < 4; i++) out[i * T + THREAD] = x[i];
+}
+
+WORD(word_kernel_argument) { // the address of in
+    const uint64_t address = *(const uint64_t *)kernel_argument();
+    out[THREAD] = address == (uint64_t)in;
+}
+
+WORD(word_here) {
+    const int x = here((int)in[THREAD]);
+    one_after_the_other();
+    out[THREAD] = (uint32_t)x;
+}
 
 // A component of a vector keeps its place.
 WORD(word_component) {

@@ -102,6 +102,7 @@ def test_every_word_has_a_test() -> None:
     header = (ROOT / "include/tessera/isa/cdna.h").read_text()
     words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", header, re.M))
     helpers = {"AS_F32", "AS_U32", "make_buffer", "as_half4", "as_short4", "bf16_round"}
+    helpers |= {"one_after_the_other"}  # it changes nothing but the order of instructions
     tested = set(
         re.findall(r"(?:WORD\(word_|OF_FLOAT\(|OF_TWO_FLOATS\(|PRODUCT\()(\w+)\)", SOURCE.read_text())
     )
@@ -133,6 +134,22 @@ def test_buffers(run: Run, size: int) -> None:
         stored = run(name, data, 2 * T)
         index = np.arange(2 * T)
         assert (stored == np.where((index < whole) & (index < each * T), index // each + 1, 0xCDCDCDCD)).all()
+
+
+@pytest.mark.parametrize("size", [0, 2, 6, 100, 126, 256])
+def test_narrow_buffers(run: Run, size: int) -> None:
+    """Elements wholly within; of two words each by itself; bytes."""
+    data = IN[: 4 + 2 * T].copy()
+    data[0] = size
+    halves = data[4:].view(np.uint16)
+    offset = 2 * THREADS
+    assert (run("buffer_load_2", data) == np.where(offset + 2 <= size, halves[THREADS], 0)).all()
+    place = THREADS[:, None] + np.arange(2)
+    pairs = run("buffer_load_8", data, 2 * T).reshape(T, 2)
+    assert (pairs == np.where(4 * place + 4 <= size, data[4 + place], 0)).all()
+    stored = run("buffer_store_1", data, T).view(np.uint8)
+    index = np.arange(4 * T)
+    assert (stored == np.where((index < size) & (index < T), index, 0xCD)).all()
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -193,6 +210,42 @@ def test_rounding_of_probabilities(run: Run) -> None:
         assert (np.abs(got.astype(np.float64) - given) <= np.maximum(given * 2.0**-8, 2.0**-134)).all()
         exact = bits(given) & 0xFFFF == 0x8000
         assert ((bits(got) >> 16 == bf16(given)) | exact).all()
+
+
+def test_unpacking(run: Run) -> None:
+    """Halves of every kind of number, in the low half of a word."""
+    half = np.concatenate([np.float16([0, -0.0, 1, -2, 6e-8, 65504, np.inf, -np.inf]).view(np.uint16)] * 16)
+    given = half.astype(np.uint32) | IN[:T] << 16
+    assert (numbers(run("unpack_fp16", given)) == half.view(np.float16).astype(np.float32)).all()
+    assert (run("unpack_bf16", IN) == IN[:T] << 16).all()
+
+
+def philox(counter: list[int], seed: int) -> list[int]:
+    """Philox4x32-10, as its authors state it."""
+    keys = [seed & 0xFFFFFFFF, seed >> 32]
+    for _ in range(10):
+        a, b = 0xD2511F53 * counter[0], 0xCD9E8D57 * counter[2]
+        low = 0xFFFFFFFF
+        counter = [b >> 32 ^ counter[1] ^ keys[0], b & low, a >> 32 ^ counter[3] ^ keys[1], a & low]
+        keys = [(keys[0] + 0x9E3779B9) & low, (keys[1] + 0xBB67AE85) & low]
+    return counter
+
+
+def test_random_bits(run: Run) -> None:
+    """Against the statement, which gives the authors' known answer."""
+    known = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
+    assert philox([0] * 4, 0) == known
+    given = IN[: 6 * T].copy()
+    given[::T] = 0
+    got = run("philox", given, 4 * T).reshape(4, T).T.tolist()
+    words = given.reshape(6, T).T.tolist()
+    assert got == [philox(w[:4], w[4] | w[5] << 32) for w in words] and got[0] == known
+
+
+def test_what_stays_in_place(run: Run) -> None:
+    """The argument read anew, and a number."""
+    assert (run("kernel_argument", IN) == 1).all()
+    assert (run("here", IN) == IN[:T]).all()
 
 
 @pytest.mark.parametrize("kind", ["fp16", "bf16"])

@@ -153,6 +153,88 @@ TEST_F(Cdna, Scale) {
     }
 }
 
+TEST_F(Cdna, SoftCap) {
+    call.traits.has_logits_soft_cap = 1;
+    call.args.logits_soft_cap = 4;
+    call.args.scale_s = -0.5f;
+    const Args args = launched();
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_SOFT_CAP));
+    EXPECT_FLOAT_EQ(args.cap_log2, 4 * 1.44269504f);
+    EXPECT_FLOAT_EQ(args.cap_scale, 2 * 0.5f * 1.44269504f / 4);
+    EXPECT_FLOAT_EQ(args.scale_log2, -0.5f * 1.44269504f);
+}
+
+TEST_F(Cdna, Bias) {
+    EXPECT_EQ(launched().bias, nullptr) << "not asked for, though there is a pointer";
+    call.traits.bias_type = TESSERA_BIAS_ELEMENTWISE;
+    call.args.stride_bias = 77;
+    call.args.nhead_stride_bias = 0;
+    call.args.batch_stride_bias = 300 * 77;
+    Args args = launched();
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_BIAS));
+    EXPECT_EQ(args.bias, call.args.bias_ptr);
+    EXPECT_EQ(args.stride_bias, 77);
+    EXPECT_EQ(args.nhead_stride_bias, 0);
+    EXPECT_EQ(args.batch_stride_bias, 300 * 77);
+    call.group();
+    args = launched();
+    EXPECT_EQ(args.batch_stride_bias, 0);
+}
+
+TEST_F(Cdna, Alibi) {
+    const auto features = [&](tessera_mask mask, int left, int right) {
+        call.traits.mask_type = call.args.mask_type = mask;
+        call.args.window_size_left = left;
+        call.args.window_size_right = right;
+        return launched().features & ~static_cast<uint32_t>(TESSERA_CDNA_ALIBI);
+    };
+    call.traits.bias_type = TESSERA_BIAS_ALIBI;
+    call.args.stride_bias = 4;
+    EXPECT_EQ(launched().batch_stride_bias, 4);
+    EXPECT_EQ(features(TESSERA_MASK_NONE, -1, -1), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_SHIFT));
+    EXPECT_EQ(features(TESSERA_MASK_BOTTOM_RIGHT, 3, 4), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_SHIFT));
+    EXPECT_EQ(features(TESSERA_MASK_TOP_LEFT, 3, 4), 0u);
+    EXPECT_EQ(features(TESSERA_MASK_GENERIC, 3, 4), 0u);
+    EXPECT_EQ(features(TESSERA_MASK_TOP_LEFT, -1, 0), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_VERTICAL));
+    EXPECT_EQ(features(TESSERA_MASK_BOTTOM_RIGHT, -1, 0), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_VERTICAL));
+}
+
+TEST_F(Cdna, Dropout) {
+    EXPECT_EQ(launched().keep_scale, 1);
+    call.traits.has_dropout = 1;
+    call.args.p_drop = 0.25f;
+    call.args.drop_seed = 7;
+    call.args.drop_offset = 9;
+    Args args = launched();
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_DROPOUT));
+    EXPECT_EQ(args.keep_below, 191u); // 255 * 0.75, down
+    EXPECT_FLOAT_EQ(args.keep_scale, 1 / 0.75f);
+    EXPECT_EQ(args.drop_seed, 7u);
+    EXPECT_EQ(args.drop_offset, 9u);
+    EXPECT_EQ(args.drop_seed_ptr, nullptr);
+    EXPECT_EQ(args.rand_val, nullptr);
+    const uint64_t numbers[2] = {1, 2};
+    call.args.drop_prefs = 1;
+    call.args.drop_seed_ptr = &numbers[0];
+    call.args.drop_offset_ptr = &numbers[1];
+    args = launched();
+    EXPECT_EQ(args.drop_seed_ptr, &numbers[0]);
+    EXPECT_EQ(args.drop_offset_ptr, &numbers[1]);
+}
+
+TEST_F(Cdna, Sink) {
+    call.args.sink_size = 3;
+    Args args = launched();
+    EXPECT_EQ(args.sink_size, 0);
+    EXPECT_EQ(args.sink, nullptr);
+    const float sinks[4] = {};
+    call.traits.has_sink = 1;
+    call.args.sink_ptr = sinks;
+    args = launched();
+    EXPECT_EQ(args.sink_size, 3);
+    EXPECT_EQ(args.sink, sinks);
+}
+
 // What the header says of masks, from the argument's fields as its own header says them.
 bool visible(const Args &args, int sq, int sk, int64_t i, int64_t j) {
     const int64_t y = args.mask_y + args.shift_y * (sq - sk), x = args.mask_x - args.shift_x * (sq - sk);

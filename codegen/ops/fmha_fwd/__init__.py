@@ -125,7 +125,7 @@ class FmhaFwd(Operation):
         area: int = instance.tile.bm0 * instance.tile.bn0
         return hdims / instance.macs_per_cycle + instance.tile_cycles / area
 
-    def served_products(self, region: Region) -> list[Product]:
+    def served_products(self, region: Region, tile: Any) -> list[Product]:
         """A region as the C table holds it: pads are no trait there, and head dims are ranges."""
         space = self.space
         dtype_axis, pad_axis = space.index["dtype"], space.index["pad"]
@@ -136,7 +136,7 @@ class FmhaFwd(Operation):
                 projected = [dropped.get(i, mask) for i, mask in enumerate(box)]
                 projected[dtype_axis] = 1 << dtype
                 for ranges in _ranges(box, pad_axis):
-                    key = (ranges, PACKED.get(DTYPES[dtype], 1))
+                    key = (ranges, max(tile.hdim_multiple, PACKED.get(DTYPES[dtype], 1)))
                     by_range.setdefault(key, []).append(tuple(projected))
         return [
             Product(space.describe(box), {**self._sets(box), **_range_fields(*key)})

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Tiles of fmha_fwd on AMD's CDNA GPUs.
 
-Compiled in are the data type, which MFMA reads as it lies in memory, and the head dim, which registers and
-LDS are laid out by. Lengths, masks, lse, mode and skip are arguments at run time: they cost a few scalar
-instructions a tile, and scores are masked only in tiles that a mask's edge crosses.
+Compiled in are the data type, which MFMA reads as it lies in memory, and the head dims, which registers and
+LDS are laid out by. All else is an argument at run time. Lengths, masks, head dims that use only a part, lse
+and skip cost a few scalar instructions a tile; scores are masked only in tiles that a mask's edge crosses.
+Soft cap, bias, alibi, dropout and sinks stand behind branches that a whole wave takes or does not; what they
+need is loaded behind the branch too, so they take no registers from a call without them.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import CdnaTarget
 
 # Storage type of q, k, v and o, which is MFMA's too -> how numbers are rounded.
@@ -20,7 +23,7 @@ COMPUTES = {
 }
 ELEMENT_BYTES = 2
 ALIGNMENT = 16  # bytes of an access: every row begins at a multiple of them
-THREAD_MOVES = 32  # elements of k, and of v: four chunks of 16 bytes
+CHUNK = ALIGNMENT // ELEMENT_BYTES  # elements of an access
 
 # Vector operations for one score: scale, maximum, exp2 at a quarter of the rate, sum, half of a pack.
 SOFTMAX_CYCLES = 8.0
@@ -35,7 +38,8 @@ class CdnaTile:
     pipeline: str
     epilogue: str
     compute: str  # the type that MFMA reads
-    hdim: int  # of q and v: exactly these
+    hdim_q: int  # the greatest head dims; smaller multiples of a chunk are padded
+    hdim_v: int
     bm0: int  # queries of a workgroup
     bn0: int  # keys of a tile
     rm0: int  # waves, each of which has wm0 of the queries
@@ -54,7 +58,22 @@ class CdnaTile:
     @property
     def bk0(self) -> int:
         """Columns of q and k that are in LDS at once: all."""
-        return self.hdim
+        return self.dq
+
+    @property
+    def dq(self) -> int:
+        """The head dim of q and k in registers and LDS."""
+        return -(-self.hdim_q // self.wk0) * self.wk0
+
+    @property
+    def dv(self) -> int:
+        """The head dim of v and o in registers and LDS."""
+        return -(-self.hdim_v // self.wn0) * self.wn0
+
+    @property
+    def hdim_multiple(self) -> int:
+        """Head dims of a call are multiples of it."""
+        return CHUNK
 
     @property
     def bk1(self) -> int:
@@ -73,8 +92,8 @@ class CdnaTile:
 
     @property
     def held(self) -> str:
-        """What the kernel is compiled for: the head dims of one pair, which it does not pad."""
-        return f"hdim={self.hdim} pad=npad|ps|psk|pssk"
+        """What the kernel is compiled for: one pair of head dims."""
+        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)}"
 
     @property
     def threads(self) -> int:
@@ -88,15 +107,21 @@ class CdnaTile:
 
     @property
     def lds_bytes(self) -> int:
-        """A tile of k and one of v."""
-        return ELEMENT_BYTES * (self.bn0 * self.bk0 + self.bk1 * self.hdim)
+        """A tile of k and one of v. Rows of k have an odd number of chunks or a power of 2."""
+        chunks = self.dq // CHUNK
+        spare = 0 if chunks.bit_count() == 1 else (chunks + 1) % 2
+        return ELEMENT_BYTES * (self.bn0 * CHUNK * (chunks + spare) + self.bk1 * self.dv)
 
     @property
     def registers(self) -> int:
         """What a lane holds through the main loop: q, o, scores, and the next tile's k and v."""
         rows = self.bm0 // self.rm0
-        q, o, scores = rows * self.hdim // 2, rows * self.hdim, rows * self.bn0
-        return (q + o + scores) // 64 + self.lds_bytes // 4 // self.threads
+        q, o, scores = rows * self.dq // 2, rows * self.dv, rows * self.bn0
+        copies = (
+            -(-self.bn0 * self.dq // CHUNK // self.threads),
+            -(-self.bn0 * self.dv // (4 * CHUNK) // self.threads),
+        )
+        return (q + o + scores) // 64 + 4 * (copies[0] + 4 * copies[1])
 
     @property
     def numerics(self) -> str:
@@ -110,14 +135,14 @@ class CdnaTile:
     def needs(self, target: CdnaTarget) -> str:
         """What the machine and a call must bring."""
         return (
-            f"{self.lds_bytes} bytes of LDS, {self.rm0} waves, head dims of {self.hdim}, any lengths, rows "
-            f"aligned to {self.alignment} bytes"
+            f"{self.lds_bytes} bytes of LDS, {self.rm0} waves, head dims that are multiples of {CHUNK}, any "
+            f"lengths, rows aligned to {self.alignment} bytes"
         )
 
     def ck_tile(self, target: CdnaTarget) -> dict[str, int]:
         """CK's fields."""
         block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0}
-        block |= {"bn1": self.hdim, "bk1": self.bk1, "bk0max": self.hdim}
+        block |= {"bn1": self.hdim_v, "bk1": self.bk1, "bk0max": self.hdim_q}
         waves = {f"r{side}{gemm}": self.rm0 if side == "m" else 1 for gemm in (0, 1) for side in "mnk"}
         shape = self.register_tile(target)
         return block | waves | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
@@ -130,7 +155,17 @@ class CdnaTile:
         """Why the tile does not fit the target, if it does not."""
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
-        sizes = (self.hdim, self.bm0, self.bn0, self.rm0, self.wm0, self.wn0, self.wk0, self.occupancy)
+        sizes = (
+            self.hdim_q,
+            self.hdim_v,
+            self.bm0,
+            self.bn0,
+            self.rm0,
+            self.wm0,
+            self.wn0,
+            self.wk0,
+            self.occupancy,
+        )
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes, rm0 and occupancy must be positive and 0 < efficiency <= 1"
         shapes = target.mfma[self.compute]
@@ -146,15 +181,9 @@ class CdnaTile:
             return f"bm0 = {self.bm0} is not rm0 x wm0 = {self.rm0 * self.wm0}: a wave has wm0 of the queries"
         for size, value, part, of in (
             ("bn0", self.bn0, "wn0", self.wn0),
-            ("hdim", self.hdim, "wn0", self.wn0),
             ("bn0", self.bn0, "wk0", self.wk0),
-            ("hdim", self.hdim, "wk0", self.wk0),
-            (
-                "bn0 x hdim",
-                self.bn0 * self.hdim,
-                "what the threads move at once",
-                self.threads * THREAD_MOVES,
-            ),
+            ("hdim_q", self.hdim_q, "a chunk", CHUNK),
+            ("hdim_v", self.hdim_v, "a chunk", CHUNK),
         ):
             if value % of:
                 return f"{size} = {value} is no multiple of {part} = {of}"

@@ -61,6 +61,7 @@ class CpuTile:
     why: str  # the reason that the row is there
     serves: str = ""  # clauses, as for --where; "": all that the compute type can
 
+    hdim_multiple: ClassVar[int] = 1
     held: ClassVar[str] = ""  # every trait is an argument
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e", "mr": "mr", "nv": "nv"}
 

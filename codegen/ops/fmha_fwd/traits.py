@@ -25,14 +25,15 @@ PADS = (
 PADS_OF_GROUP = ("pssk", "psskd", "psskdv", "psskddv")
 
 
-def _hdim_word(q: int, v: int) -> str:
+def hdim_word(q: int, v: int) -> str:
+    """A pair of head dims as --where spells it."""
     return f"{q}" if q == v else f"{q}x{v}"
 
 
 def _hdim_view(side: int) -> dict[str, tuple[str, ...]]:
     words: dict[str, tuple[str, ...]] = {}
     for hdim in HDIMS:
-        words[f"{hdim[side]}"] = (*words.get(f"{hdim[side]}", ()), _hdim_word(*hdim))
+        words[f"{hdim[side]}"] = (*words.get(f"{hdim[side]}", ()), hdim_word(*hdim))
     return words
 
 
@@ -63,9 +64,9 @@ def make_space(mask: str) -> Space:
         (
             Axis(
                 "hdim",
-                tuple(_hdim_word(*hdim) for hdim in HDIMS),
+                tuple(hdim_word(*hdim) for hdim in HDIMS),
                 tuple(f"d{q}" for q, _ in HDIMS),
-                short=tuple(f"d{_hdim_word(*hdim)}" for hdim in HDIMS),
+                short=tuple(f"d{hdim_word(*hdim)}" for hdim in HDIMS),
                 views={"hdim_q": _hdim_view(0), "hdim_v": _hdim_view(1)},
             ),
             Axis("dtype", DTYPES, DTYPES),

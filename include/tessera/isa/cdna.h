@@ -59,6 +59,23 @@ INLINE float other_half(float x) {
 #endif
 }
 
+// The kernel's argument, read anew: what follows is loaded where it stands, and takes no registers before. The empty
+// assembly hides from the compiler what it could load earlier.
+INLINE const void *kernel_argument(void) {
+    CONSTANT const void *p = (CONSTANT const void *)__builtin_amdgcn_kernarg_segment_ptr();
+    __asm__ volatile("" : "+s"(p));
+    return (const void *)p;
+}
+
+// The same numbers, from which nothing is computed before this point: for code that rarely runs.
+INLINE int here(int x) {
+    __asm__ volatile("" : "+v"(x));
+    return x;
+}
+
+// The compiler moves nothing across: steps that would take a register pair each if they ran side by side.
+INLINE void one_after_the_other(void) { __builtin_amdgcn_sched_barrier(0); }
+
 // Every wave of the workgroup gets here, and sees what others wrote to LDS before.
 INLINE void barrier(void) {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
@@ -80,18 +97,30 @@ INLINE buffer make_buffer(const void *base, uint32_t bytes) {
 INLINE u32x4 buffer_load_16(buffer from, int offset, int uniform_offset) {
     return __builtin_amdgcn_raw_buffer_load_b128(from, offset, uniform_offset, 0);
 }
+INLINE uint32_t buffer_load_2(buffer from, int offset, int uniform_offset) {
+    return __builtin_amdgcn_raw_buffer_load_b16(from, offset, uniform_offset, 0);
+}
+INLINE u32x2 buffer_load_8(buffer from, int offset, int uniform_offset) {
+    return __builtin_amdgcn_raw_buffer_load_b64(from, offset, uniform_offset, 0);
+}
 INLINE void buffer_store_8(buffer to, int offset, int uniform_offset, u32x2 x) {
     __builtin_amdgcn_raw_buffer_store_b64(x, to, offset, uniform_offset, 0);
 }
 INLINE void buffer_store_4(buffer to, int offset, int uniform_offset, float x) {
     __builtin_amdgcn_raw_buffer_store_b32(AS_U32(x), to, offset, uniform_offset, 0);
 }
+INLINE void buffer_store_1(buffer to, int offset, int uniform_offset, uint32_t x) {
+    __builtin_amdgcn_raw_buffer_store_b8((uint8_t)x, to, offset, uniform_offset, 0);
+}
 #else
 typedef u32x4 buffer;
 
 DEVICE u32x4 llvm_buffer_load_16(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.v4i32");
+DEVICE uint16_t llvm_buffer_load_2(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.i16");
+DEVICE u32x2 llvm_buffer_load_8(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.v2i32");
 DEVICE void llvm_buffer_store_8(u32x2, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.v2i32");
 DEVICE void llvm_buffer_store_4(uint32_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i32");
+DEVICE void llvm_buffer_store_1(uint8_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i8");
 
 INLINE buffer make_buffer(const void *base, uint32_t bytes) {
     const uint64_t address = (uint64_t)base;
@@ -101,11 +130,20 @@ INLINE buffer make_buffer(const void *base, uint32_t bytes) {
 INLINE u32x4 buffer_load_16(buffer from, int offset, int uniform_offset) {
     return llvm_buffer_load_16(from, offset, uniform_offset, 0);
 }
+INLINE uint32_t buffer_load_2(buffer from, int offset, int uniform_offset) {
+    return llvm_buffer_load_2(from, offset, uniform_offset, 0);
+}
+INLINE u32x2 buffer_load_8(buffer from, int offset, int uniform_offset) {
+    return llvm_buffer_load_8(from, offset, uniform_offset, 0);
+}
 INLINE void buffer_store_8(buffer to, int offset, int uniform_offset, u32x2 x) {
     llvm_buffer_store_8(x, to, offset, uniform_offset, 0);
 }
 INLINE void buffer_store_4(buffer to, int offset, int uniform_offset, float x) {
     llvm_buffer_store_4(AS_U32(x), to, offset, uniform_offset, 0);
+}
+INLINE void buffer_store_1(buffer to, int offset, int uniform_offset, uint32_t x) {
+    llvm_buffer_store_1((uint8_t)x, to, offset, uniform_offset, 0);
 }
 #endif
 
@@ -159,6 +197,10 @@ INLINE uint32_t pack_bf16(float a, float b) { // to nearest even; NaN stays NaN
 }
 #endif
 
+// The low half as fp32.
+INLINE float unpack_fp16(uint32_t x) { return (float)__builtin_bit_cast(_Float16, (uint16_t)x); }
+INLINE float unpack_bf16(uint32_t x) { return AS_F32(x << 16); }
+
 // The same for numbers of softmax, 0 <= a, b <= 1 or NaN: where rounding takes arithmetic, halves go away from zero
 // and NaN may become any number (the row's sum is NaN then).
 INLINE uint32_t pack_p_fp16(float a, float b) { return pack_fp16(a, b); }
@@ -167,6 +209,22 @@ INLINE uint32_t pack_p_bf16(float a, float b) { return pack_bf16(a, b); }
 #else
 INLINE uint32_t pack_p_bf16(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
 #endif
+
+// ---- random bits
+
+// Philox4x32-10 (Salmon et al., 2011).
+INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
+    UNROLL
+    for (int round = 0; round < 10; round++) {
+        const uint64_t a = (uint64_t)counter.x * 0xd2511f53, b = (uint64_t)counter.z * 0xcd9e8d57;
+        counter = (u32x4){(uint32_t)(b >> 32) ^ counter.y ^ key0, (uint32_t)b, (uint32_t)(a >> 32) ^ counter.w ^ key1,
+                          (uint32_t)a};
+        key0 += 0x9e3779b9;
+        key1 += 0xbb67ae85;
+    }
+    return counter;
+}
 
 // ---- matrix products
 //

@@ -5,6 +5,16 @@
 
 #include <stdint.h>
 
+// What a call asks for beyond the plain kernel.
+enum {
+    TESSERA_CDNA_SOFT_CAP = 1,
+    TESSERA_CDNA_BIAS = 2,            // elementwise
+    TESSERA_CDNA_ALIBI = 4,           // bias holds the slopes
+    TESSERA_CDNA_ALIBI_SHIFT = 8,     // query i's zero point is i + seqlen_k - seqlen_q, else i
+    TESSERA_CDNA_ALIBI_VERTICAL = 16, // the zero point is 0 for all, and the slope's sign the other
+    TESSERA_CDNA_DROPOUT = 32,
+};
+
 // A workgroup computes bm0 rows of q of one query head and sequence. Grid, in workgroups: x = blocks of q of the
 // longest sequence, the last block first, since under a mask it tends to see the most keys; y = query heads; z =
 // sequences. A workgroup whose rows lie past its sequence's end does nothing.
@@ -22,14 +32,28 @@ struct tessera_fmha_fwd_cdna_args {
     int64_t nhead_stride_q, nhead_stride_k, nhead_stride_v, nhead_stride_o, nhead_stride_lse;
     int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_o, batch_stride_lse;
     int32_t seqlen_q, seqlen_k; // batch mode
-    int32_t group;              // nhead_q / nhead_k
+    int32_t nhead_q, group;     // group: nhead_q / nhead_k
     float scale_log2;           // scale_s * log2(e), and not 0: |scale_log2| >= FLT_MIN
     // Query i sees i - mask_y < j < i + mask_x. mask_y + shift_y * (seqlen_q - seqlen_k) and
     // mask_x - shift_x * (seqlen_q - seqlen_k) are taken; an unbounded side is INT32_MAX / 2 with shift 0.
     int32_t mask_y, mask_x;
     int32_t shift_y, shift_x;
-    int32_t min_seqlen_q; // sequences with seqlen_q <= this are left untouched; -1: none
-    int32_t blocks_q;     // of the grid
+    int32_t min_seqlen_q;   // sequences with seqlen_q <= this are left untouched; -1: none
+    int32_t blocks_q;       // of the grid
+    int32_t hdim_q, hdim_v; // multiples of 8, at most the instance's
+    uint32_t features;      // TESSERA_CDNA_*
+    int32_t sink_size;      // where mask_y < seqlen_q, query i < seqlen_k sees j < min(sink_size, i + mask_x) too
+    const float *sink;      // a score of each head that adds to the sum alone; NULL: none
+    const void *bias;       // elements of the inputs' type, or slopes, fp32
+    int64_t stride_bias, nhead_stride_bias, batch_stride_bias; // of slopes: batch_stride_bias alone
+    float cap_log2;                                            // logits_soft_cap * log2(e)
+    float cap_scale;                                           // 2 * scale_log2 / logits_soft_cap
+    const uint64_t *drop_seed_ptr, *drop_offset_ptr;           // NULL: the numbers
+    uint64_t drop_seed, drop_offset;
+    uint8_t *rand_val; // NULL: not asked for
+    int64_t stride_randval, nhead_stride_randval, batch_stride_randval;
+    uint32_t keep_below; // a byte of dropout <= keep_below keeps its element
+    float keep_scale;    // 1 / (1 - p_drop); without dropout 1
 };
 
 #endif
