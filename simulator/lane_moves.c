@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Vector instructions that move values between lanes, or between lanes and scalars.
+// Instructions that move values between lanes, or between lanes and scalars.
 #include "semantics.h"
 #include "vector.h"
 
@@ -65,6 +65,65 @@ static void permlane_swap(struct sim_wave *wave, const struct sim_code *code) {
     }
 }
 
+// ---- through the crossbar of LDS; nothing is stored there
+
+static void bpermute(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    sim_vgpr *address = tessera_sim_registers(wave, &code->inst.op[SIM_ADDR], 1);
+    sim_vgpr *from = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 1);
+    uint32_t result[SIM_LANES];
+    if (!address || !from) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const uint32_t source = (address[0][lane] + (uint32_t)code->inst.offset) >> 2 & 63;
+        result[lane] = exec >> source & 1 ? from[0][source] : 0;
+    }
+    tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
+}
+
+static void permute(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    sim_vgpr *address = tessera_sim_registers(wave, &code->inst.op[SIM_ADDR], 1);
+    sim_vgpr *from = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 1);
+    uint32_t result[SIM_LANES] = {0};
+    if (!address || !from) return;
+    for (int lane = 0; lane < SIM_LANES; lane++)
+        if (exec >> lane & 1) result[(address[0][lane] + (uint32_t)code->inst.offset) >> 2 & 63] = from[0][lane];
+    tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
+}
+
+// Lanes in the order of a fast Fourier transform: the column's bits reversed, but for those of the mask.
+static int fft_source(uint32_t mask, int lane) {
+    uint32_t reversed = 0;
+    for (int i = 0; i < 5; i++) reversed |= (uint32_t)(lane >> i & 1) << (4 - i);
+    return (lane & ~31) | (int)(reversed >> __builtin_popcount(mask) | ((uint32_t)lane & mask));
+}
+
+// The lane that ds_swizzle reads.
+static int swizzle_source(uint32_t pattern, int lane) {
+    if (pattern >= 0xe000) return fft_source(pattern & 31, lane);
+    if (pattern >= 0xc000) { // rotate within 32
+        const int count = (int)(pattern >> 5 & 31), mask = (int)(pattern & 31), column = lane & 31;
+        const int moved = pattern >> 10 & 1 ? column - count : column + count;
+        return (lane & ~31) | ((column & mask) | (moved & 31 & ~mask));
+    }
+    if (pattern & 0x8000) return (lane & ~3) | (int)(pattern >> 2 * (lane & 3) & 3);
+    const int and_mask = (int)(pattern & 31), or_mask = (int)(pattern >> 5 & 31), xor_mask = (int)(pattern >> 10 & 31);
+    return (lane & ~31) | ((((lane & 31) & and_mask) | or_mask) ^ xor_mask);
+}
+
+static void swizzle(struct sim_wave *wave, const struct sim_code *code) {
+    const uint64_t exec = sim_exec(wave);
+    // What moves stands in the address operand.
+    sim_vgpr *from = tessera_sim_registers(wave, &code->inst.op[SIM_ADDR], 1);
+    uint32_t result[SIM_LANES];
+    if (!from) return;
+    for (int lane = 0; lane < SIM_LANES; lane++) {
+        const int source = swizzle_source((uint32_t)code->inst.offset & 0xffff, lane);
+        result[lane] = exec >> source & 1 ? from[0][source] : 0;
+    }
+    tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
+}
+
 #define ROW(op, execute, detail)                                                                                       \
     { SIM_OP_V_##op, execute, NULL, detail }
 static const struct sim_semantics rows[] = {
@@ -76,5 +135,8 @@ static const struct sim_semantics rows[] = {
     ROW(SWAP_B32, swap, 0),
     ROW(PERMLANE16_SWAP_B32, permlane_swap, 16),
     ROW(PERMLANE32_SWAP_B32, permlane_swap, 32),
+    {SIM_OP_DS_BPERMUTE_B32, bpermute, NULL, 0},
+    {SIM_OP_DS_PERMUTE_B32, permute, NULL, 0},
+    {SIM_OP_DS_SWIZZLE_B32, swizzle, NULL, 0},
 };
 const struct sim_semantics_list tessera_sim_lane_moves = {rows, sizeof rows / sizeof *rows};
