@@ -196,29 +196,36 @@ def test_stores_land_late(kind: dict[str, str], wait: str, library: Path, tmp_pa
 
 # ---- loads to LDS
 
-TO_LDS = """
+TO_LDS = f"""
+    {DESCRIPTOR}
     s_mov_b32 m0, 256
     s_nop 0
-    global_load_lds_dword v1, s[2:3]
-    {wait}
+    {{load}}
+    {{wait}}
     ds_read_b32 v6, v1 offset:256
     s_waitcnt lgkmcnt(0)
     global_store_dword v1, v6, s[2:3] offset:1024
 """
+BUFFER_TO_LDS, GLOBAL_TO_LDS = (
+    "buffer_load_dword v1, s[12:15], 0 offen lds",
+    "global_load_lds_dword v1, s[2:3]",
+)
+LOADS_TO_LDS = [(arch, BUFFER_TO_LDS) for arch in ARCHS] + [(arch, GLOBAL_TO_LDS) for arch in ARCHS[1:]]
 
 
-@pytest.mark.parametrize("arch", ["gfx942", "gfx950"])
-def test_load_to_lds(arch: str, library: Path, tmp_path: Path) -> None:
-    right = Case(TO_LDS.format(wait="s_waitcnt vmcnt(0)"), arch, library, tmp_path)
+@pytest.mark.parametrize(("arch", "load"), LOADS_TO_LDS)
+def test_load_to_lds(arch: str, load: str, library: Path, tmp_path: Path) -> None:
+    right = Case(TO_LDS.format(load=load, wait="s_waitcnt vmcnt(0)"), arch, library, tmp_path)
     for landing in LANDINGS:
         got = right.run(landing=landing)
         assert isinstance(got, bytes), got
         assert struct.unpack_from("<64I", got, 1024) == tuple(range(64))
     for landing in LANDINGS:
-        report = Case(TO_LDS.format(wait=""), arch, library, tmp_path).run(landing=landing)
+        report = Case(TO_LDS.format(load=load, wait=""), arch, library, tmp_path).run(landing=landing)
         assert isinstance(report, Report)
         assert report.fault == "early use"
-        assert "LDS 256 is touched before s_waitcnt covers +0x34: global_load_lds_dword" in report.text
+        where = FIRST + 36  # behind six instructions, three of them with a literal
+        assert f"LDS 256 is touched before s_waitcnt covers +0x{where:x}: {load[:16]}" in report.text
         assert (report.lane, report.instruction) == (0, "ds_read_b32 v6, v1 offset:256")
 
 
