@@ -48,9 +48,9 @@ struct named {
 
 struct registers {
     unsigned vectors, scalars;
-    bool scc, scc_written;
-    struct named vector[MAX_VECTORS], scalar[MAX_SCALARS];
+    bool scc_written;
     uint64_t seen[2 * SIM_VGPRS / 64], seen_scalars[SIM_SGPRS / 64];
+    struct named vector[MAX_VECTORS], scalar[MAX_SCALARS];
 };
 
 // Their values at one time.
@@ -171,51 +171,45 @@ static inline bool any_bit(const uint32_t *words, const uint32_t *lanes) {
     return any != 0;
 }
 
-static bool add_name(struct named *list, unsigned *count, unsigned most, uint64_t *seen, struct named name) {
-    if (seen[name.index / 64] >> name.index % 64 & 1) {
+static void add_name(struct named *list, unsigned *count, unsigned most, uint64_t *seen, struct named name) {
+    uint64_t *word = &seen[name.index / 64], bit = UINT64_C(1) << name.index % 64;
+    if (*word & bit) {
         for (unsigned i = 0; i < *count; i++)
             if (list[i].index == name.index) list[i].written |= name.written;
-        return true;
+        return;
     }
-    if (*count == most) return false;
-    seen[name.index / 64] |= UINT64_C(1) << name.index % 64;
+    if (*count == most) abort(); // no instruction has so many
+    *word |= bit;
     list[(*count)++] = name;
-    return true;
+}
+
+// Whether undefined bits of a register matter to the instruction: those of lanes that it touches.
+static bool is_undefined(struct sim_wave *wave, const struct sim_effect *effect, unsigned index) {
+    const struct sim_shadow *shadow = shadow_of(wave);
+    if (effect->file == SIM_FILE_SCC) return shadow->scc;
+    if (effect->file == SIM_FILE_SCALAR) return shadow->sgpr[index];
+    if (!(effect->access & SIM_ALL_LANES)) return any_bit(shadow->vgpr[index], tessera_sim_exec_lanes(wave));
+    return any_byte((const uint8_t *)shadow->vgpr[index], sizeof shadow->vgpr[index]);
 }
 
 enum undefined { DEFINED = 0, OLD_RESULT = 1, SOURCES = 2, MEMORY = 4 };
 
 // Lists the registers of the instruction; returns which kinds of them have undefined bits that may matter.
 static unsigned find_registers(struct sim_wave *wave, const struct sim_code *code, struct registers *out) {
-    static const uint32_t all_lanes[SIM_LANES] = {[0 ... SIM_LANES - 1] = UINT32_MAX};
-    const struct sim_shadow *shadow = shadow_of(wave);
     unsigned undefined = DEFINED;
-    memset(out->seen, 0, sizeof out->seen);
-    memset(out->seen_scalars, 0, sizeof out->seen_scalars);
-    out->vectors = out->scalars = 0;
-    out->scc = out->scc_written = false;
+    memset(out, 0, offsetof(struct registers, vector));
     for (unsigned i = 0; i < code->effects.count; i++) {
         const struct sim_effect *effect = &code->effects.list[i];
         const unsigned first = tessera_sim_effect_first(wave, code, effect);
-        const unsigned kind = effect->access & SIM_READS ? SOURCES : OLD_RESULT;
-        const uint32_t *lanes = effect->access & SIM_ALL_LANES ? all_lanes : tessera_sim_exec_lanes(wave);
-        for (unsigned k = 0; k < effect->count; k++) {
-            const struct named name = {.index = (uint16_t)(first + k),
-                                       .operand = (uint8_t)i,
-                                       .slot = effect->slot,
-                                       .word = (uint8_t)k,
-                                       .written = effect->access & SIM_WRITES};
-            if (effect->file == SIM_FILE_VECTOR && name.index < 2 * SIM_VGPRS) {
-                add_name(out->vector, &out->vectors, MAX_VECTORS, out->seen, name);
-                if (any_bit(shadow->vgpr[name.index], lanes)) undefined |= kind;
-            } else if (effect->file == SIM_FILE_SCALAR && name.index < SIM_SGPRS) {
+        const bool written = effect->access & SIM_WRITES;
+        const unsigned limit = effect->file == SIM_FILE_VECTOR ? 2 * SIM_VGPRS : SIM_SGPRS;
+        if (effect->file == SIM_FILE_SCC) out->scc_written |= written;
+        for (unsigned k = 0; k < effect->count && first + k < limit && effect->file != SIM_FILE_MODE; k++) {
+            const struct named name = {(uint16_t)(first + k), (uint8_t)i, effect->slot, (uint8_t)k, written};
+            if (effect->file == SIM_FILE_VECTOR) add_name(out->vector, &out->vectors, MAX_VECTORS, out->seen, name);
+            if (effect->file == SIM_FILE_SCALAR)
                 add_name(out->scalar, &out->scalars, MAX_SCALARS, out->seen_scalars, name);
-                if (shadow->sgpr[name.index]) undefined |= kind;
-            } else if (effect->file == SIM_FILE_SCC) {
-                out->scc = true;
-                out->scc_written |= (effect->access & SIM_WRITES) != 0;
-                if (shadow->scc) undefined |= kind;
-            }
+            if (is_undefined(wave, effect, name.index)) undefined |= effect->access & SIM_READS ? SOURCES : OLD_RESULT;
         }
     }
     return undefined;
