@@ -167,53 +167,112 @@ def struct_of(header: Path, name: str) -> type[ctypes.Structure]:
     return type(name, (ctypes.Structure,), {"_fields_": fields})
 
 
+# Bits of tessera_fmha_fwd_cdna_args.features.
+SOFT_CAP, BIAS, ALIBI, ALIBI_SHIFT, ALIBI_VERTICAL, DROPOUT = 1, 2, 4, 8, 16, 32
+UNBOUNDED = 2**30 - 1
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A call of fmha_fwd: how sequences' lengths are given ("": batch mode), and what is asked for."""
+
+    lengths: str
+    features: int
+    mask: dict[str, int]
+    sink: int = 0
+    seed_in_memory: bool = False
+
+
+CAUSAL = {"mask_y": UNBOUNDED, "mask_x": 1, "shift_x": 1}
+PROBLEMS = (
+    Problem("", 0, CAUSAL),
+    Problem("physical", SOFT_CAP | BIAS, {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED}),
+    Problem("logical", ALIBI | ALIBI_SHIFT | DROPOUT, CAUSAL),
+    Problem("cumulative", ALIBI | ALIBI_VERTICAL | DROPOUT, {"mask_y": 40, "mask_x": 1}, 3, True),
+)
+
+
+class Fmha:
+    """Runs an emitted kernel of fmha_fwd on the problems: just over a tile of queries and three of keys."""
+
+    def __init__(self, kernel: str, kind: str, tile: tuple[int, int, int], waves: int) -> None:
+        self.kernel, self.kind, self.waves = kernel, kind, waves
+        self.d, self.bm0, bn0 = tile
+        self.heads, self.queries, self.keys, self.bn0 = 2, self.bm0 + 9, 3 * bn0 + 5, bn0
+        header = ROOT / "include/tessera/kernel/fmha_fwd_cdna.h"
+        self.args_of = struct_of(header, "tessera_fmha_fwd_cdna_args")
+
+    def tensors(self, sim: Sim) -> Any:
+        """The argument with what all problems share."""
+        d, heads, queries, keys = self.d, self.heads, self.queries, self.keys
+        args: Any = self.args_of(stride_q=d, stride_k=d, stride_v=d, stride_o=d, keep_scale=1)
+        args.q = sim.upload(fill(self.kind, heads * queries * d, 1))
+        args.k, args.v = (sim.upload(fill(self.kind, keys * d, seed)) for seed in (2, 3))
+        args.o, args.lse = sim.upload(bytes(2 * heads * queries * d)), sim.upload(bytes(4 * heads * queries))
+        args.nhead_stride_q = args.nhead_stride_o = queries * d
+        args.nhead_stride_lse, args.nhead_q, args.group = queries, heads, heads
+        args.hdim_q, args.hdim_v, args.seqlen_q, args.seqlen_k = d, d, queries, keys
+        args.scale_log2 = math.log2(math.e) / math.sqrt(d)
+        args.min_seqlen_q, args.blocks_q = -1, -(-queries // self.bm0)
+        return args
+
+    def set_lengths(self, sim: Sim, args: Any, lengths: str) -> None:
+        bm0, bn0 = self.bm0, self.bn0
+        given: dict[str, tuple[int, ...]] = {}
+        if lengths:
+            given |= {"seqstart_q": (0, bm0 // 2, self.queries), "seqstart_k": (0, bn0 + 3, self.keys)}
+        if lengths == "logical":
+            given |= {"seqlen_q_of": (bm0 // 2 - 3, 40), "seqlen_k_of": (bn0, bn0 + 9)}
+        if lengths == "cumulative":
+            given |= {"cu_seqlen_q": (0, 30, 60), "cu_seqlen_k": (0, bn0 + 1, 2 * bn0)}
+        for name, values in given.items():
+            setattr(args, name, sim.upload(struct.pack(f"<{len(values)}i", *values)))
+
+    def set_features(self, sim: Sim, args: Any, problem: Problem) -> None:
+        args.features = problem.features
+        if problem.features & SOFT_CAP:
+            args.cap_log2, args.cap_scale = 20.0, args.scale_log2 / 10
+        if problem.features & BIAS:
+            args.bias = sim.upload(fill(self.kind, self.queries * self.keys, 4))
+            args.stride_bias = self.keys
+        if problem.features & ALIBI:
+            args.bias = sim.upload(struct.pack("<2f", 0.5, 0.25))
+        if problem.features & DROPOUT:
+            args.keep_below, args.keep_scale, args.drop_seed, args.drop_offset = 200, 1.25, 7, 9
+            args.rand_val = sim.upload(bytes(self.heads * self.queries * self.keys))
+            args.stride_randval, args.nhead_stride_randval = self.keys, self.queries * self.keys
+        if problem.seed_in_memory:
+            args.drop_seed_ptr, args.drop_offset_ptr = (sim.upload(struct.pack("<Q", n)) for n in (7, 9))
+        if problem.sink:
+            args.sink_size, args.sink = problem.sink, sim.upload(struct.pack("<2f", 0.5, 1))
+
+    def launch(self, sim: Sim, module: ctypes.c_void_p, how: dict[str, int], problem: Problem) -> bytes:
+        args = self.tensors(sim)
+        self.set_lengths(sim, args, problem.lengths)
+        self.set_features(sim, args, problem)
+        for name, value in problem.mask.items():
+            setattr(args, name, value)
+        sequences, threads = 2 if problem.lengths else 1, 64 * self.waves
+        grid = (args.blocks_q * threads, self.heads, sequences)
+        sim.launch(module, self.kernel, grid, (threads, 1, 1), bytes(args), **how)
+        rows = self.heads * self.queries
+        made = sim.download(args.o, 2 * rows * self.d) + sim.download(args.lse, 4 * rows)
+        return made + (sim.download(args.rand_val, rows * self.keys) if args.rand_val else b"")
+
+    def __call__(self, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
+        module = sim.load(image)
+        return b"".join(self.launch(sim, module, how, problem) for problem in PROBLEMS)
+
+
 def fmha(path: Path) -> Subject:
-    """An emitted kernel of fmha_fwd: batch mode with a mask; group mode with lengths in each way."""
+    """An emitted kernel of fmha_fwd."""
     name = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)"
     match = re.match(name, path.stem)
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is not that of an instance of fmha_fwd")
-    d, kind, arch = int(match[1]), match[2], match[3]
-    bm0, bn0, waves = (int(match[i]) for i in (4, 5, 6))
     kernel = "tessera_k_" + path.stem.replace("__", "_")
-    heads, unbounded = 2, 2**31 // 2 - 1
-    args_of = struct_of(ROOT / "include/tessera/kernel/fmha_fwd_cdna.h", "tessera_fmha_fwd_cdna_args")
-
-    queries, keys = bm0 + 9, 3 * bn0 + 5
-
-    def launch(sim: Sim, module: ctypes.c_void_p, how: dict[str, int], lengths: str) -> bytes:
-        q = sim.upload(fill(kind, heads * queries * d, 1))
-        k, v = (sim.upload(fill(kind, keys * d, seed)) for seed in (2, 3))
-        o, lse = sim.upload(bytes(2 * heads * queries * d)), sim.upload(bytes(4 * heads * queries))
-        args: Any = args_of(q=q, k=k, v=v, o=o, lse=lse, stride_q=d, stride_k=d, stride_v=d, stride_o=d)
-        args.hdim_q, args.hdim_v, args.nhead_q = d, d, heads
-        args.nhead_stride_q = args.nhead_stride_o = queries * d
-        args.nhead_stride_lse = queries
-        args.seqlen_q, args.seqlen_k, args.group = queries, keys, heads
-        args.scale_log2 = math.log2(math.e) / math.sqrt(d)
-        args.mask_y, args.mask_x, args.shift_x = unbounded, 1, 1
-        args.min_seqlen_q, args.blocks_q = -1, -(-queries // bm0)
-        batch = 1
-        if lengths:
-            batch, args.mask_x, args.shift_x = 2, unbounded, 0
-            args.seqstart_q = sim.upload(struct.pack("<3i", 0, bm0 // 2, queries))
-            args.seqstart_k = sim.upload(struct.pack("<3i", 0, bn0 + 3, keys))
-        if lengths == "logical":
-            args.seqlen_q_of = sim.upload(struct.pack("<2i", bm0 // 2 - 3, 40))
-            args.seqlen_k_of = sim.upload(struct.pack("<2i", bn0, bn0 + 9))
-        if lengths == "cumulative":
-            args.cu_seqlen_q = sim.upload(struct.pack("<3i", 0, 30, 60))
-            args.cu_seqlen_k = sim.upload(struct.pack("<3i", 0, bn0 + 1, 2 * bn0))
-        grid, block = (args.blocks_q * 64 * waves, heads, batch), (64 * waves, 1, 1)
-        sim.launch(module, kernel, grid, block, bytes(args), **how)
-        return sim.download(o, 2 * heads * queries * d) + sim.download(lse, 4 * heads * queries)
-
-    def run(sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
-        module = sim.load(image)
-        kinds = ("", "physical", "logical", "cumulative")
-        return b"".join(launch(sim, module, how, lengths) for lengths in kinds)
-
-    return Subject(path.stem, arch, path.read_bytes(), kernel, run)
+    run = Fmha(kernel, match[2], (int(match[1]), int(match[4]), int(match[5])), int(match[6]))
+    return Subject(path.stem, match[3], path.read_bytes(), kernel, run)
 
 
 def generated(seed: int, arch: str, image: bytes) -> Subject:
