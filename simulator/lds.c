@@ -38,11 +38,6 @@ enum {
     ATOMIC_SHIFT = 16,
 };
 
-static bool is_lds(struct sim_wave *wave, const struct sim_code *code) {
-    if (code->inst.gds) tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "global data share");
-    return !code->inst.gds;
-}
-
 static const uint32_t *addresses(struct sim_wave *wave, const struct sim_code *code) {
     sim_vgpr *registers = tessera_sim_registers(wave, &code->inst.op[SIM_ADDR], 1);
     return registers ? registers[0] : NULL;
@@ -79,7 +74,7 @@ static void read(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
     uint32_t offset[2], at[2][SIM_LANES];
     const unsigned count = offsets(code, offset);
-    if (exec == 0 || !is_lds(wave, code)) return;
+    if (exec == 0) return;
     const uint32_t *address = addresses(wave, code);
     sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], words * count);
     if (!address || !to) return;
@@ -107,7 +102,7 @@ static void write(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
     uint32_t offset[2], at[2][SIM_LANES];
     const unsigned count = offsets(code, offset);
-    if (exec == 0 || !is_lds(wave, code)) return;
+    if (exec == 0) return;
     const uint32_t *address = addresses(wave, code);
     sim_vgpr *from[2] = {tessera_sim_registers(wave, &code->inst.op[SIM_DATA], words), NULL};
     if (count == 2) from[1] = tessera_sim_registers(wave, &code->inst.op[SIM_DATA2], words);
@@ -142,7 +137,7 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
     uint32_t offset[2];
     const unsigned count = offsets(code, offset);
-    if (exec == 0 || !is_lds(wave, code)) return;
+    if (exec == 0) return;
     const uint32_t *address = addresses(wave, code);
     const bool second = inst->op[SIM_DATA2].kind != SIM_ABSENT, returns = code->detail & RETURNS;
     sim_vgpr *first_data = tessera_sim_registers(wave, &inst->op[SIM_DATA], words);
@@ -187,7 +182,7 @@ static void add_lane(struct sim_wave *wave, const struct sim_code *code) {
     const bool store = code->detail;
     const uint64_t exec = sim_exec(wave);
     sim_vgpr *words = tessera_sim_registers(wave, &code->inst.op[store ? SIM_DATA : SIM_DST], 1);
-    if (!words || !is_lds(wave, code)) return;
+    if (!words) return;
     for (int lane = 0; lane < SIM_LANES; lane++) {
         if (!(exec >> lane & 1)) continue;
         uint8_t *lds = tessera_sim_lds(wave, lane, m0_offset(wave, code) + 4 * (uint32_t)lane, 4);
@@ -201,7 +196,7 @@ static void add_lane(struct sim_wave *wave, const struct sim_code *code) {
 static void count_lanes(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
     const uint32_t lanes = (uint32_t)__builtin_popcountll(exec);
-    if (exec == 0 || !is_lds(wave, code)) return;
+    if (exec == 0) return;
     uint8_t *lds = tessera_sim_lds(wave, -1, m0_offset(wave, code), 4);
     uint32_t old, result[SIM_LANES];
     if (!lds) return;
@@ -216,7 +211,7 @@ static void count_lanes(struct sim_wave *wave, const struct sim_code *code) {
 static void exchange_marked(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t mark = 1u << 31;
     const uint64_t exec = sim_exec(wave);
-    if (exec == 0 || !is_lds(wave, code)) return;
+    if (exec == 0) return;
     const uint32_t *address = addresses(wave, code);
     sim_vgpr *data = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 2);
     sim_vgpr *to = tessera_sim_registers(wave, &code->inst.op[SIM_DST], 2);
