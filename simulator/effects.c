@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The registers that instructions read and write. Operands are those of the tables; what is implicit is listed here,
 // from AMD's "Instinct MI300" ISA, chapters "Scalar ALU Operations", "Vector ALU Operations" and "Data Share".
-#include "effects.h"
+#include "internal.h"
 
 #include <string.h>
 
-#include "internal.h"
 #include "vector.h"
 
 static bool begins(const struct sim_inst *inst, const char *prefix) {
