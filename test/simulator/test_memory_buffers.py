@@ -118,6 +118,18 @@ def test_words(bench: Bench) -> None:
         assert got == expected, f"{b} {form} soffset {scalar} offset {offset}"
 
 
+def test_bytes_of_swizzled_buffers(bench: Bench) -> None:
+    """The two lowest bits of the offset stay the lowest."""
+    b = Buffer(records=64, stride=32, swizzle=True, index_stride=16)
+    piece = (
+        f"{b.text()}v_mov_b32 v20, v0\nv_and_b32 v21, 31, v0\n"
+        f"buffer_load_ubyte v4, v[20:21], s[12:15], 0 idxen offen\n{WAIT}"
+    )
+    ((got,),) = bench.run([piece], 1, data=DATA)
+    places = [b.place(lane, lane & 31, 0, True) for lane in range(LANES)]
+    assert got == [DATA[place] for place in places if place is not None]
+
+
 def test_strides_of_18_bits(bench: Bench) -> None:
     """With the lane added the data format holds bits 17:14 of the stride."""
     b = Buffer(records=1 << 20, stride=0x4004, add_lane=True)

@@ -109,7 +109,7 @@ def test_calls(bench: Bench, go: str, return_: str) -> None:
 
 
 @pytest.mark.parametrize("form", ["g", "i"])
-@pytest.mark.parametrize("condition", [0, ALL, 0xFFFF, ALL ^ 0xFF, 1])
+@pytest.mark.parametrize("condition", [0, ALL, 0xFFFF, ALL ^ 0xFF, 1, 0xFFFFFFFF])
 def test_forks(bench: Bench, form: str, condition: int) -> None:
     """s_cbranch_g_fork, s_cbranch_i_fork and s_cbranch_join: each lane takes its way, the smaller part first.
 
