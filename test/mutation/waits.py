@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import functools
 import math
 import os
 import random
@@ -143,9 +144,11 @@ def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] 
             return str(error)
 
 
+@functools.cache
 def fill(kind: str, count: int, seed: int) -> bytes:
     """Numbers from -1 to 1 as fp16 or bf16."""
-    numbers = [random.Random(seed).uniform(-1, 1) for _ in range(count)]
+    source = random.Random(seed)
+    numbers = [source.uniform(-1, 1) for _ in range(count)]
     if kind == "fp16":
         return struct.pack(f"<{count}e", *numbers)
     return b"".join(struct.pack("<f", number)[2:] for number in numbers)
