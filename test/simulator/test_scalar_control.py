@@ -265,7 +265,8 @@ def test_harmless(bench: Bench) -> None:
     """What changes nothing that a program sees."""
     texts = "nop 15|sleep 1|sethalt 0|setkill 0|setvskip 0, 0|setprio 3|sendmsg sendmsg(MSG_INTERRUPT)|trap 3"
     texts += "|icache_inv|dcache_inv|dcache_wb|dcache_inv_vol|incperflevel 1|decperflevel 1|ttracedata"
-    texts += "|dcache_wb_vol|dcache_discard_x2 s[4:5], 0x0|atc_probe_buffer 3, s[12:15], 0x0"
+    texts += "|dcache_wb_vol|dcache_discard_x2 s[4:5], 0x0|mov_b64 s[12:13], 0|mov_b64 s[14:15], 0"
+    texts += "|atc_probe_buffer 3, s[12:15], 0x0"
     texts += "|atc_probe 3, s[4:5], 0x0|dcache_discard s[4:5], 0x0|wakeup|barrier|waitcnt 0"
     piece = "s_mov_b32 s8, 5\n" + "\n".join(f"s_{text}" for text in texts.split("|"))
     assert first_lane(bench, [piece + "\n" + show_sgprs(["s8"])], 1) == [[5]]
