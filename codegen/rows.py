@@ -91,7 +91,8 @@ def _row_instances(
         )
     pipeline_default = defaults.get(row.get("pipeline", ""), {})
     default = {field: value for field, value in pipeline_default.items() if not isinstance(value, dict)}
-    default |= pipeline_default.get(target_name, {})
+    for table in (target.kind, target_name):
+        default |= pipeline_default.get(table, {})
     said = default | row
     del said["targets"]
     lists = {field: value for field, value in said.items() if isinstance(value, list)}

@@ -164,7 +164,7 @@ TARGETS: dict[str, Target] = {
         ),
         CdnaTarget(
             name="gfx90a",
-            families=(),
+            families=("gfx9", "cdna"),
             compute_units=110,
             clock_mhz=1700,
             bandwidth_gbs=1638,
@@ -182,7 +182,7 @@ TARGETS: dict[str, Target] = {
         ),
         CdnaTarget(
             name="gfx942",
-            families=("gfx9",),
+            families=("gfx9", "cdna"),
             compute_units=304,
             clock_mhz=2100,
             bandwidth_gbs=5300,
@@ -200,7 +200,7 @@ TARGETS: dict[str, Target] = {
         ),
         CdnaTarget(
             name="gfx950",
-            families=(),
+            families=("cdna",),
             compute_units=256,
             clock_mhz=2400,
             bandwidth_gbs=8000,
@@ -221,8 +221,8 @@ TARGETS: dict[str, Target] = {
 
 # Values of the enum that have no page yet. They are refused by name, as pages without instances are.
 FUTURE = ("sm_90a",)
-# What CK's generator takes for its option of the same name, but for gfx950, which has no instances yet.
-CK_DEFAULT = ("gfx9",)
+# What CK's generator takes for its option of the same name.
+CK_DEFAULT = ("gfx9", "gfx950")
 
 
 def host_targets() -> tuple[str, ...]:

@@ -95,6 +95,7 @@ static void set_dropout(const struct tessera_fmha_fwd_call *call, kernel_args *o
     out->drop_seed_ptr = a->drop_prefs ? a->drop_seed_ptr : NULL;
     out->drop_offset_ptr = a->drop_prefs ? a->drop_offset_ptr : NULL;
     if (!a->s_randval) return;
+    out->features |= TESSERA_CDNA_RANDVAL;
     out->rand_val = a->rand_val_ptr;
     out->stride_randval = a->stride_randval;
     out->nhead_stride_randval = a->nhead_stride_randval;

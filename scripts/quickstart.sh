@@ -55,7 +55,7 @@ fi
 everything=(-DTESSERA_TARGETS=cpu -DTESSERA_BUILD_SIMULATOR=OFF)
 if [ -n "$gpu" ]; then
     prepare_tools zig
-    everything=(-DTESSERA_TARGETS=cpu,gfx942 -DTESSERA_BUILD_SIMULATOR=ON)
+    everything=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_SIMULATOR=ON)
 fi
 step "configure" "$build_remedy" configure "$build" "${everything[@]}"
 step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"

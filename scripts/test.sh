@@ -131,7 +131,7 @@ if ! command -v hipcc >/dev/null && [ -n "$apt_allowed" ] && [ "$(id -u)" = 0 ] 
 fi
 
 googletest=$build/tools/googletest
-test_options=(-DTESSERA_TARGETS=cpu,gfx942 -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
+test_options=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
 step "configure" "$build_remedy" configure "$build" "${test_options[@]}"
 if grep -q "No GoogleTest" "$build/log/configure.log" && [ -n "$apt_allowed" ] && command -v apt-get >/dev/null; then
     step "googletest sources" "apt-get install libgtest-dev, or --no-apt to go without" unpack_googletest
@@ -181,16 +181,16 @@ smoke() { "$build/bin/tile_example_fmha_fwd_smoke"; }
 
 # The same bytes from another directory.
 same_bytes() {
-    configure "$build/test/again" -DTESSERA_TARGETS=cpu,gfx942 -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
+    configure "$build/test/again" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
     ninja -C "$build/test/again" -j "$(jobs)"
     local file
-    for file in libtessera.so libtessera.a packs/fmha_fwd_gfx942.pack; do cmp "$build/$file" "$build/test/again/$file"; done
+    for file in libtessera.so libtessera.a packs/fmha_fwd_gfx{90a,942,950}.pack; do cmp "$build/$file" "$build/test/again/$file"; done
 }
 
 other_compiler() {
     case $("$c_compiler" --version) in *clang*) cannot "the build itself is clang's" ;; esac
     command -v clang >/dev/null || cannot "no clang"
-    cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DTESSERA_TARGETS=cpu,gfx942 -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
+    cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DTESSERA_TARGETS=cpu,cdna -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
     ninja -C "$build/test/clang" -j "$(jobs)"
     "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *'
 }

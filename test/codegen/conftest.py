@@ -16,7 +16,7 @@ import pytest
 import generate
 
 ROOT = Path(generate.__file__).parent
-ALL_TARGETS = "portable,x86-64,aarch64,gfx9"
+ALL_TARGETS = "portable,x86-64,aarch64,cdna"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,7 +18,7 @@ DEFAULT = """
 epilogue = "store"
 compute = "f32"
 
-[default.qr.gfx942]
+[default.qr.cdna]
 compute = ["fp16", "bf16"]
 rm0 = 4
 wm0 = 32

@@ -124,7 +124,7 @@ def test_the_library_spells_the_same_names(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
     random_ = random.Random(11939)
-    calls = [call for _ in range(4000) if (names := (call := some_call(random_)).names) and len(names) == 1]
+    calls = [call for _ in range(6000) if (names := (call := some_call(random_)).names) and len(names) == 1]
     assert len(calls) > 1000  # the others are calls that their instance does not serve
     told = subprocess.run(
         [program], input="\n".join(call.line for call in calls), capture_output=True, text=True, check=True

@@ -116,7 +116,6 @@ def test_features_are_read_over() -> None:
         (["-d=33"], 2, "hdim_q 33 (serves "),
         (["-prec=fp32"], 2, "data_type fp32 (serves "),
         (["-vlayout=c"], 2, "is_v_rowmajor 0 (serves 1)"),
-        (["-device=sim:gfx90a"], 2, "this build has none for gfx90a"),
         (["-device=sim:gfx906"], 4, "sim:gfx906 is of architecture gfx906: gfx90a, gfx942 or gfx950"),
         (["-device=sim:"], 4, "gfx90a, gfx942 or gfx950"),
     ],
@@ -159,7 +158,7 @@ def test_hip(major: int) -> None:
     assert f"hip:7: {library} shows 3 devices" in done.stderr
 
 
-@pytest.mark.parametrize(("devices", "device"), [("gfx90a,gfx942", "hip:1"), ("gfx90a", "cpu")])
+@pytest.mark.parametrize(("devices", "device"), [("gfx90a,gfx942", "hip:0"), ("gfx942", "hip:0")])
 def test_auto_is_the_first_gpu_that_has_instances(tmp_path: Path, devices: str, device: str) -> None:
     library, path = STANDIN / "libamdhip64.so.6", tmp_path / "result.json"
     if not library.exists():

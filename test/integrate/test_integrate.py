@@ -115,7 +115,7 @@ def test_pkg_config(project: Path, prefix: Path) -> None:
 def test_refusals(tmp_path: Path) -> None:
     """What the generator refuses, CMake shows: GPU targets by name, and what does not exist."""
     for option, named in {
-        "-DGPU_TARGETS=gfx90a;gfx942": "gfx90a",
+        "-DGPU_TARGETS=gfx942;gfx1201": "gfx1201",
         "-DTESSERA_TARGETS=x86-64-v9": "x86-64-v9",
         "-DTESSERA_RECEIPT=12345": "12345",
         "-DTESSERA_WHERE=hdim_q=5000": "5000",

@@ -220,6 +220,12 @@ TEST_F(Cdna, Dropout) {
     args = launched();
     EXPECT_EQ(args.drop_seed_ptr, &numbers[0]);
     EXPECT_EQ(args.drop_offset_ptr, &numbers[1]);
+    call.args.s_randval = 1;
+    call.args.stride_randval = 77;
+    args = launched();
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_DROPOUT | TESSERA_CDNA_RANDVAL));
+    EXPECT_EQ(args.rand_val, call.args.rand_val_ptr);
+    EXPECT_EQ(args.stride_randval, 77);
 }
 
 TEST_F(Cdna, Sink) {

@@ -110,7 +110,8 @@ class CdnaTile:
         """A tile of k and one of v. Rows of k have an odd number of chunks or a power of 2."""
         chunks = self.dq // CHUNK
         spare = 0 if chunks.bit_count() == 1 else (chunks + 1) % 2
-        return ELEMENT_BYTES * (self.bn0 * CHUNK * (chunks + spare) + self.bk1 * self.dv)
+        moved = -(-self.bn0 * chunks // self.threads) * self.threads  # there is room for all
+        return ELEMENT_BYTES * (-(-moved // chunks) * CHUNK * (chunks + spare) + self.bk1 * self.dv)
 
     @property
     def registers(self) -> int:
@@ -173,7 +174,7 @@ class CdnaTile:
             there = ", ".join("x".join(map(str, shape)) for shape in shapes)
             shape = f"{self.wm0}x{self.wn0}x{self.wk0}"
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
-        return self._too_large(target) or self._uneven()
+        return self._uneven() or self._too_large(target)
 
     def _uneven(self) -> str:
         """What does not divide evenly."""

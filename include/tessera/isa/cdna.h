@@ -201,7 +201,7 @@ INLINE uint32_t pack_bf16(float a, float b) { // to nearest even; NaN stays NaN
 INLINE float unpack_fp16(uint32_t x) { return (float)__builtin_bit_cast(_Float16, (uint16_t)x); }
 INLINE float unpack_bf16(uint32_t x) { return AS_F32(x << 16); }
 
-// The same for numbers of softmax, 0 <= a, b <= 1 or NaN: where rounding takes arithmetic, halves go away from zero
+// The same for numbers of softmax, 0 <= a, b or NaN: where rounding takes arithmetic, halves go away from zero
 // and NaN may become any number (the row's sum is NaN then).
 INLINE uint32_t pack_p_fp16(float a, float b) { return pack_fp16(a, b); }
 #ifdef __gfx950__

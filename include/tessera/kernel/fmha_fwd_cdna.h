@@ -13,6 +13,7 @@ enum {
     TESSERA_CDNA_ALIBI_SHIFT = 8,     // query i's zero point is i + seqlen_k - seqlen_q, else i
     TESSERA_CDNA_ALIBI_VERTICAL = 16, // the zero point is 0 for all, and the slope's sign the other
     TESSERA_CDNA_DROPOUT = 32,
+    TESSERA_CDNA_RANDVAL = 64, // stores the bytes of dropout, of all keys
 };
 
 // A workgroup computes bm0 rows of q of one query head and sequence. Grid, in workgroups: x = blocks of q of the
@@ -50,7 +51,7 @@ struct tessera_fmha_fwd_cdna_args {
     float cap_scale;                                           // 2 * scale_log2 / logits_soft_cap
     const uint64_t *drop_seed_ptr, *drop_offset_ptr;           // NULL: the numbers
     uint64_t drop_seed, drop_offset;
-    uint8_t *rand_val; // NULL: not asked for
+    uint8_t *rand_val;
     int64_t stride_randval, nhead_stride_randval, batch_stride_randval;
     uint32_t keep_below; // a byte of dropout <= keep_below keeps its element
     float keep_scale;    // 1 / (1 - p_drop); without dropout 1
