@@ -160,8 +160,10 @@ static void take_results(struct sim_wave *wave, const struct sim_operation *oper
 static void land(struct sim_wave *wave, struct sim_operation *operation) {
     const struct sim_code *code = wave->code;
     const uintptr_t pc = wave->pc, next_pc = wave->next_pc;
+    const enum sim_wave_state state = wave->state; // it may stand at a barrier
     if (operation->landed || wave->state == SIM_FAULTED) return;
     operation->landed = true;
+    wave->state = SIM_RUNNING;
     exchange(wave, &operation->kept);
     wave->code = operation->code;
     wave->pc = operation->pc;
@@ -169,6 +171,7 @@ static void land(struct sim_wave *wave, struct sim_operation *operation) {
     if (wave->state == SIM_FAULTED) return;
     take_results(wave, operation, &operation->kept);
     exchange(wave, &operation->kept);
+    wave->state = state;
     wave->code = code;
     wave->pc = pc;
     wave->next_pc = next_pc;

@@ -194,6 +194,16 @@ def test_stores_land_late(kind: dict[str, str], wait: str, library: Path, tmp_pa
     assert isinstance(late, Report) or not copied(late)
 
 
+def test_stores_land_at_barriers(library: Path, tmp_path: Path) -> None:
+    """Whenever a store lands, also while its wave stands at a barrier, it is not lost."""
+    stores = [f"global_store_dword v1, v0, s[2:3] offset:{256 * i}\n s_barrier" for i in range(16)]
+    case = Case("\n".join(stores), "gfx942", library, tmp_path)
+    for seed in range(20):
+        got = case.run(landing="random", seed=seed)
+        assert isinstance(got, bytes), got
+        assert struct.unpack("<1024I", got) == tuple(range(64)) * 16
+
+
 # ---- loads to LDS
 
 TO_LDS = f"""
