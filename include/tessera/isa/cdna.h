@@ -47,7 +47,13 @@ INLINE int lane_id(void) { return (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_
 // The same value in all lanes, which the compiler then keeps in a scalar register.
 INLINE int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
 INLINE int wave_id(void) { return uniform((int)__builtin_amdgcn_workitem_id_x() >> 6); }
-INLINE int any_lane(int condition) { return __builtin_amdgcn_ballot_w64(condition != 0) != 0; }
+INLINE int any_lane(int condition) {
+#if __has_builtin(__builtin_amdgcn_ballot_w64)
+    return __builtin_amdgcn_ballot_w64(condition != 0) != 0;
+#else
+    return __builtin_amdgcn_uicmp((uint32_t)condition, 0, 33) != 0; // 33: LLVM's "not equal"
+#endif
+}
 
 // The value of lane l + 32 or l - 32.
 INLINE float other_half(float x) {
