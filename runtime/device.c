@@ -33,7 +33,7 @@ static tessera_status open_hip(const char *name, tessera_device *device) {
     const char *const number = name + 4;
     char *end;
     const long ordinal = strtol(number, &end, 10);
-    GUARD(*number >= '0' && *number <= '9' && !*end && ordinal <= INT16_MAX,
+    GUARD(*number >= '0' && !*end && ordinal <= INT16_MAX,
           "device \"%s\": hip:N with the number of a GPU, such as hip:0", name);
     TRY(tessera_gpu_open_hip((int)ordinal, &device->gpu, &device->facts));
     return TESSERA_SUCCESS;

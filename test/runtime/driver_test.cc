@@ -97,6 +97,12 @@ TEST(Driver, UnknownLayout) {
                                 "version of the HIP runtime that this library does not know?");
 }
 
+TEST(Driver, NoComputeUnits) {
+    FakeHip hip({"gfx942"});
+    hip.units = 0;
+    EXPECT_EQ(failure("hip:0"), "hip:0 has 0 compute units");
+}
+
 TEST(Driver, EveryCallThatFails) {
     for (const char *name : {"hipInit", "hipRuntimeGetVersion", "hipGetDeviceCount", "hipGetDevicePropertiesR0600",
                              "hipDeviceGetAttribute"}) {

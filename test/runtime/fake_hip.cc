@@ -60,7 +60,7 @@ int hipSetDevice(int device) {
 }
 int hipDeviceGetAttribute(int *value, int attribute, int device) {
     CALL(hipDeviceGetAttribute);
-    *value = attribute == 63 ? 100 + device : attribute == 19 ? 4 << 20 : attribute == 74 ? 64 << 10 : -1;
+    *value = attribute == 63 ? fake->units + device : attribute == 19 ? 4 << 20 : attribute == 74 ? 64 << 10 : -1;
     return 0;
 }
 int hipDeviceSynchronize() {

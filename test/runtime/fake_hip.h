@@ -38,6 +38,7 @@ class FakeHip {
     std::map<std::string, int> calls; // function -> how often it was called
     int last_error = 0;               // what hipGetLastError returns and forgets
     int current = 0;
+    int units = 100;           // compute units of the first, one more of each that follows
     void *capturing = nullptr; // the stream that captures
     std::vector<FakeLaunch> launches;
     std::vector<std::string> images; // of modules that are loaded

@@ -103,6 +103,7 @@ TEST(Pack, Files) {
     EXPECT_EQ(tessera_load_pack("/"), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_STREQ(tessera_last_error(), "pack / cannot be read: Is a directory");
     EXPECT_EQ(tessera_load_pack(nullptr), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "path is NULL");
     EXPECT_EQ(tessera_load_pack_memory(nullptr, 5), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_STREQ(tessera_last_error(), "pack is NULL: 5 bytes");
 }
