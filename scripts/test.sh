@@ -226,12 +226,20 @@ sanitized() {
     local directory=$build/test/${1%%,*}
     configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo
     ninja -C "$directory" -j "$(jobs)"
-    export UBSAN_OPTIONS=print_stacktrace=1
+    export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # these count threads, and the sanitizer has one of its own
         export GTEST_FILTER=-Library.PrepareStartsTheThreads:Library.RunsAndUnloads
     fi
     "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$3"
     ctest_in "$directory" -R "$2"
+}
+
+simulator_sanitized() {
+    local directory=$build/test/simulator
+    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=gfx942 -DTESSERA_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    ninja -C "$directory" -j "$(jobs)" fmha_fwd_cdna_test tessera_sim
+    export UBSAN_OPTIONS=print_stacktrace=1
+    ctest_in "$directory" -R 'fmha_fwd\.cdna_test'
 }
 
 echo
@@ -246,6 +254,7 @@ stage "qemu: Nehalem" emulated Nehalem x86_64_v2
 stage "qemu: Haswell" emulated Haswell x86_64_v3
 stage "qemu: NEON" neon
 stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
+stage "simulator, sanitizers" simulator_sanitized
 stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=bf16 -mode=1*'
 
 echo
