@@ -14,7 +14,7 @@ struct addressing {
 static const uint32_t zeros[SIM_LANES];
 
 static struct sim_place place_in_memory(uint64_t address) {
-    return (struct sim_place){SIM_MEMORY, address, EVERYTHING};
+    return (struct sim_place){SIM_MEMORY, address, EVERYTHING, 0};
 }
 
 static bool flat_addressing(struct sim_wave *wave, const struct sim_inst *inst, struct addressing *out) {
@@ -41,9 +41,10 @@ static void flat_places(struct sim_wave *wave, const struct sim_inst *inst, stru
     for (int lane = 0; lane < SIM_LANES; lane++) {
         const uint64_t address = places[lane].address;
         const uint64_t aperture = address >> SIM_APERTURE_SHIFT << SIM_APERTURE_SHIFT;
-        if (aperture == SIM_SHARED_APERTURE) places[lane] = (struct sim_place){SIM_LDS, (uint32_t)address, EVERYTHING};
+        if (aperture == SIM_SHARED_APERTURE)
+            places[lane] = (struct sim_place){SIM_LDS, (uint32_t)address, EVERYTHING, 0};
         if (aperture == SIM_PRIVATE_APERTURE)
-            places[lane] = (struct sim_place){SIM_PRIVATE, (uint32_t)address, EVERYTHING};
+            places[lane] = (struct sim_place){SIM_PRIVATE, (uint32_t)address, EVERYTHING, 0};
     }
 }
 
@@ -51,7 +52,7 @@ static void scratch_places(struct sim_wave *wave, const struct sim_inst *inst, s
     struct addressing from;
     if (!flat_addressing(wave, inst, &from)) return;
     for (int lane = 0; lane < SIM_LANES; lane++)
-        places[lane] = (struct sim_place){SIM_PRIVATE, (uint32_t)flat_sum(&from, lane), EVERYTHING};
+        places[lane] = (struct sim_place){SIM_PRIVATE, (uint32_t)flat_sum(&from, lane), EVERYTHING, 0};
 }
 
 // ---- buffers: "AMD Instinct MI300 Instruction Set Architecture", sections "Buffer Addressing" and "Range Checking"
@@ -121,6 +122,7 @@ static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, ui
     const struct sim_operand *address = &inst->op[SIM_ADDR];
     const unsigned count = (unsigned)inst->idxen + inst->offen;
     const uint32_t *words = tessera_sim_buffer_descriptor(wave, inst);
+    const uint64_t exec = sim_exec(wave);
     sim_vgpr *registers = count ? tessera_sim_registers(wave, address, count) : NULL;
     if (!words || (count && !registers)) return;
     const uint32_t scalar =
@@ -131,20 +133,26 @@ static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, ui
     if (buffer.stride == 0 && !buffer.swizzle) { // the common kind
         for (int lane = 0; lane < SIM_LANES; lane++) {
             const uint64_t at = (uint64_t)offsets[lane] + (uint64_t)inst->offset;
-            places[lane] = (struct sim_place){SIM_MEMORY, buffer.base + at, reachable(&buffer, at)};
+            places[lane] = (struct sim_place){SIM_MEMORY, buffer.base + at, reachable(&buffer, at), 0};
         }
         return;
     }
     for (int lane = 0; lane < SIM_LANES; lane++) {
         const uint64_t offset = (uint64_t)offsets[lane] + (uint64_t)inst->offset;
-        if (buffer.swizzle && (offset & 3) + bytes > 4) {
-            // Its words lie apart, and the documents do not say which of them such an access reaches.
+        const uint64_t index = (uint64_t)indices[lane] + (buffer.add_lane ? (unsigned)lane : 0);
+        const uint32_t first = 4 - (uint32_t)(offset & 3);
+        places[lane] = buffer_place(&buffer, index, offset);
+        if (!buffer.swizzle || bytes <= first || !(exec >> lane & 1)) continue;
+        if (bytes > 4) { // the documents do not say what such an access reaches
             tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, lane, 0,
-                                "%u bytes at offset %llu of a swizzled buffer: across a word", bytes,
+                                "%u bytes at offset %llu of a swizzled buffer: more than a word", bytes,
                                 (unsigned long long)offset);
             return;
         }
-        places[lane] = buffer_place(&buffer, (uint64_t)indices[lane] + (buffer.add_lane ? (unsigned)lane : 0), offset);
+        // The words of an index lie apart. Scratch of compilers is reached in this way, unaligned too.
+        const struct sim_place next = buffer_place(&buffer, index, offset + first);
+        places[lane].second = next.address;
+        if (next.reachable < bytes - first) places[lane].reachable = 0;
     }
 }
 

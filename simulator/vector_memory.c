@@ -57,8 +57,13 @@ bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *p
         count = place->reachable & ~3u; // whole words of what is asked for
         if (count == 0) return true;
     }
-    uint8_t *host = touch(wave, lane, place, count, store);
-    if (host) memcpy(store ? host : bytes, store ? bytes : host, count);
+    const uint32_t first = place->second ? 4 - (uint32_t)(place->address & 3) : count;
+    uint8_t *host = touch(wave, lane, place, first, store);
+    if (!host) return false;
+    memcpy(store ? host : bytes, store ? bytes : host, first);
+    if (first == count) return true;
+    host = tessera_sim_touch(wave, lane, place->second, count - first, store);
+    if (host) memcpy(store ? host : bytes + first, store ? bytes + first : host, count - first);
     return host != NULL;
 }
 
@@ -72,7 +77,8 @@ static bool all_at_hand(const struct sim_wave *wave, const struct sim_place *pla
         return false;
     for (int lane = 0; lane < SIM_LANES; lane++)
         outside |= (uint64_t)(places[lane].address - range.base > range.bytes - bytes) |
-                   (uint64_t)(places[lane].space != SIM_MEMORY) | (uint64_t)(places[lane].reachable < bytes);
+                   (uint64_t)(places[lane].space != SIM_MEMORY) | (uint64_t)(places[lane].reachable < bytes) |
+                   places[lane].second;
     return !outside;
 }
 

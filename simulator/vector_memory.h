@@ -11,6 +11,7 @@ struct sim_place {
     enum sim_space space;
     uint64_t address;   // in LDS and scratch: the offset
     uint32_t reachable; // bytes within the buffer's bounds; others load as 0 and are not stored
+    uint64_t second;    // where the bytes of the next word are that do not follow the first's; else 0
 };
 
 // Where each lane's access of `bytes` goes (vector_address.c); false after a fault.
