@@ -131,7 +131,7 @@ def test_bytes_of_swizzled_buffers(bench: Bench) -> None:
 
 
 def test_across_words_of_swizzled_buffers(bench: Bench) -> None:
-    """As compilers for gfx90a reach scratch: a byte is where a byte's access finds it. A lane that is off is not asked."""
+    """As compilers for gfx90a reach scratch: each byte by itself. A lane that is off is not asked."""
     b = Buffer(records=64, stride=64, swizzle=True, index_stride=16)
     pieces = [
         f"{b.text()}v_mov_b32 v20, v0\nv_and_b32 v21, 31, v0\nv_mov_b32 v4, 0\ns_mov_b64 exec, 0x7fffffff\n"
