@@ -171,7 +171,7 @@ def struct_of(header: Path, name: str) -> type[ctypes.Structure]:
 
 
 # Bits of tessera_fmha_fwd_cdna_args.features.
-SOFT_CAP, BIAS, ALIBI, ALIBI_SHIFT, ALIBI_VERTICAL, DROPOUT = 1, 2, 4, 8, 16, 32
+SOFT_CAP, BIAS, ALIBI, ALIBI_SHIFT, ALIBI_VERTICAL, DROPOUT, RANDVAL = 1, 2, 4, 8, 16, 32, 64
 UNBOUNDED = 2**30 - 1
 
 
@@ -190,7 +190,7 @@ CAUSAL = {"mask_y": UNBOUNDED, "mask_x": 1, "shift_x": 1}
 PROBLEMS = (
     Problem("", 0, CAUSAL),
     Problem("physical", SOFT_CAP | BIAS, {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED}),
-    Problem("logical", ALIBI | ALIBI_SHIFT | DROPOUT, CAUSAL),
+    Problem("logical", ALIBI | ALIBI_SHIFT | DROPOUT | RANDVAL, CAUSAL),
     Problem("cumulative", ALIBI | ALIBI_VERTICAL | DROPOUT, {"mask_y": 40, "mask_x": 1}, 3, True),
 )
 
