@@ -20,7 +20,7 @@ done
 packages() {
     case $1 in
     torch) echo torch==2.15.0 ;;
-    zentorch) echo zentorch==2.14.0.1 torch==2.14.0 ;;
+    zentorch) echo zentorch==2.14.0.1 torch==2.14.1 ;;
     onnxruntime) echo onnxruntime==1.31.1 onnx numpy ;;
     openvino) echo openvino==2026.4.1 numpy ;;
     esac

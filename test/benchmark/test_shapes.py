@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: MIT
+"""The arithmetic of benchmark/: what is counted, what medians and ratios are taken of."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmark"))
+
+from shapes import SUITES, Figures, Shape, median_probe, median_ratio, peak_name, square  # noqa: E402
+
+PROBE = {"threads": 2, "fma_avx512": 500.0, "fma_avx2": 250.0, "dot_bf16": 1000.0, "read": 40.0}
+
+
+def test_flop_counts_both_products() -> None:
+    """2 m n k each; a causal mask is half."""
+    shape = square(2, 3, 3, 100, 64)
+    assert shape.flop == 2 * 3 * (2 * 100 * 100 * 64) * 2
+    assert square(2, 3, 3, 100, 64, causal=True).flop == shape.flop / 2
+    assert Shape(1, 8, 2, 1, 4096, 128).flop == 4 * 8 * 4096 * 128
+
+
+def test_bytes_are_those_of_k_and_v() -> None:
+    """Of the heads of k and v, whatever q has."""
+    shape = Shape(8, 32, 8, 1, 4096, 128)
+    assert shape.kv_bytes("fp32") == 2 * 8 * 8 * 4096 * 128 * 4
+    assert shape.kv_bytes("bf16") == shape.kv_bytes("fp16") == shape.kv_bytes("fp32") / 2
+
+
+def test_medians_and_rates() -> None:
+    """An outlier of a round changes nothing."""
+    shape = square(1, 1, 1, 1000, 125)
+    figures = Figures(shape, "fp32", (2.0, 900.0, 1.0))
+    assert figures.median == 2.0
+    assert figures.gflops == pytest.approx(4 * 1000 * 1000 * 125 / 2e-3 / 1e9)
+    assert figures.share(PROBE) == pytest.approx(figures.gflops / 500)
+
+
+def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
+    """Not the ratio of medians: a slow round is slow for both."""
+    assert median_ratio((2.0, 20.0, 4.0), (1.0, 10.0, 1.0)) == 2.0
+    with pytest.raises(ValueError):
+        median_ratio((1.0, 2.0), (1.0,))
+
+
+def test_limits() -> None:
+    """bf16 has products of its own where the processor has them, fp16 is computed in fp32, decoding reads."""
+    assert peak_name("bf16", PROBE) == "dot_bf16"
+    assert peak_name("bf16", {"fma_avx2": 1.0}) == "fma_avx2"
+    assert peak_name("fp16", PROBE) == peak_name("fp32", PROBE) == "fma_avx512"
+    decode = Shape(1, 4, 1, 1, 10000, 100)
+    figures = Figures(decode, "fp16", (0.1,))
+    assert figures.gbytes == pytest.approx(2 * 10000 * 100 * 2 / 1e-4 / 1e9)
+    assert figures.share(PROBE) == pytest.approx(figures.gbytes / 40)
+
+
+def test_probes_are_taken_figure_by_figure() -> None:
+    assert median_probe([{"a": 1.0, "b": 9.0}, {"a": 3.0, "b": 7.0}, {"a": 2.0, "b": 8.0}]) == {
+        "a": 2.0,
+        "b": 8.0,
+    }
+
+
+def test_suites_hold_shapes_that_there_are() -> None:
+    for shapes in SUITES.values():
+        assert len(set(shapes)) == len(shapes)
+        assert all(shape.h % shape.h_k == 0 for shape in shapes)
+    assert {str(shape) for shape in SUITES["decode"]} >= {"b8 h32/8 s1x4096 d128"}
