@@ -89,6 +89,8 @@ def main() -> int:
         ),
         "scaling": (f"rate over the length, {threads} threads", lambda axes: scaling(axes, records)),
     }
+    if not any(shape_of(r) == SUITES["scaling"][0] for r in records):
+        del drawings["scaling"]  # not measured
     for name, (title, draw) in drawings.items():
         figure, axes = pyplot.subplots(figsize=(11, 6))
         draw(axes)
