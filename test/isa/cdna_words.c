@@ -34,31 +34,31 @@ WORD(word_barrier) { // the other wave's value
 // in: the bytes of the buffer, then 16 bytes for each thread's offset = 4 t.
 WORD(word_buffer_load_16) {
     const buffer b = make_buffer((const void *)(in + 4), in[0]);
-    const u32x4 x = buffer_load_16(b, 4 * THREAD, 0);
+    const u32x4 x = buffer_load_16(b, 4 * THREAD);
     for (int i = 0; i < 4; i++) out[4 * THREAD + i] = x[i];
 }
 
 // in: the bytes of the buffer, which begins 16 bytes later. offset = 2 t.
-WORD(word_buffer_load_2) { out[THREAD] = buffer_load_2(make_buffer((const void *)(in + 4), in[0]), 2 * THREAD, 0); }
+WORD(word_buffer_load_2) { out[THREAD] = buffer_load_2(make_buffer((const void *)(in + 4), in[0]), 2 * THREAD); }
 
 // The same, offset = 4 t.
 WORD(word_buffer_load_8) {
-    const u32x2 x = buffer_load_8(make_buffer((const void *)(in + 4), in[0]), 4 * THREAD, 0);
+    const u32x2 x = buffer_load_8(make_buffer((const void *)(in + 4), in[0]), 4 * THREAD);
     out[2 * THREAD] = x.x;
     out[2 * THREAD + 1] = x.y;
 }
 
 // The buffer is out, of in[0] bytes. Thread t stores the low byte of 256 + t.
-WORD(word_buffer_store_1) { buffer_store_1(make_buffer((const void *)out, in[0]), THREAD, 0, 256 + (uint32_t)THREAD); }
+WORD(word_buffer_store_1) { buffer_store_1(make_buffer((const void *)out, in[0]), THREAD, 256 + (uint32_t)THREAD); }
 
 // The buffer is out, of in[0] bytes. Thread t stores t + 1, twice.
 WORD(word_buffer_store_8) {
     const u32x2 x = {(uint32_t)THREAD + 1, (uint32_t)THREAD + 1};
-    buffer_store_8(make_buffer((const void *)out, in[0]), 8 * THREAD, 0, x);
+    buffer_store_8(make_buffer((const void *)out, in[0]), 8 * THREAD, x);
 }
 
 WORD(word_buffer_store_4) {
-    buffer_store_4(make_buffer((const void *)out, in[0]), 4 * THREAD, 0, AS_F32((uint32_t)THREAD + 1));
+    buffer_store_4(make_buffer((const void *)out, in[0]), 4 * THREAD, AS_F32((uint32_t)THREAD + 1));
 }
 
 #define OF_FLOAT(name)                                                                                                 \

@@ -26,8 +26,6 @@
 #define SHARED __attribute__((address_space(3)))   // LDS
 #define CONSTANT __attribute__((address_space(4))) // memory that no kernel writes: read by scalar loads
 
-typedef float f32x2 __attribute__((ext_vector_type(2)));
-typedef float f32x4 __attribute__((ext_vector_type(4)));
 typedef float f32x16 __attribute__((ext_vector_type(16)));
 typedef uint32_t u32x2 __attribute__((ext_vector_type(2)));
 typedef uint32_t u32x4 __attribute__((ext_vector_type(4)));
@@ -90,6 +88,8 @@ INLINE void barrier(void) {
 }
 
 // ---- memory through buffer resources: what lies past the end reads as zero and is not written
+//
+// The whole offset is the lane's: AMD's documents and LLVM differ on whether a scalar offset counts against the end.
 
 // CDNA ISA, "Buffer Resource Descriptor": word 3 of a raw buffer, 32-bit data format.
 enum { BUFFER_RAW = 0x00027000 };
@@ -100,23 +100,21 @@ typedef __amdgpu_buffer_rsrc_t buffer;
 INLINE buffer make_buffer(const void *base, uint32_t bytes) {
     return __builtin_amdgcn_make_buffer_rsrc((void *)base, 0, (int)bytes, BUFFER_RAW);
 }
-INLINE u32x4 buffer_load_16(buffer from, int offset, int uniform_offset) {
-    return __builtin_amdgcn_raw_buffer_load_b128(from, offset, uniform_offset, 0);
+INLINE u32x4 buffer_load_16(buffer from, int offset) {
+    return __builtin_amdgcn_raw_buffer_load_b128(from, offset, 0, 0);
 }
-INLINE uint32_t buffer_load_2(buffer from, int offset, int uniform_offset) {
-    return __builtin_amdgcn_raw_buffer_load_b16(from, offset, uniform_offset, 0);
+INLINE uint32_t buffer_load_2(buffer from, int offset) {
+    return __builtin_amdgcn_raw_buffer_load_b16(from, offset, 0, 0);
 }
-INLINE u32x2 buffer_load_8(buffer from, int offset, int uniform_offset) {
-    return __builtin_amdgcn_raw_buffer_load_b64(from, offset, uniform_offset, 0);
+INLINE u32x2 buffer_load_8(buffer from, int offset) { return __builtin_amdgcn_raw_buffer_load_b64(from, offset, 0, 0); }
+INLINE void buffer_store_8(buffer to, int offset, u32x2 x) {
+    __builtin_amdgcn_raw_buffer_store_b64(x, to, offset, 0, 0);
 }
-INLINE void buffer_store_8(buffer to, int offset, int uniform_offset, u32x2 x) {
-    __builtin_amdgcn_raw_buffer_store_b64(x, to, offset, uniform_offset, 0);
+INLINE void buffer_store_4(buffer to, int offset, float x) {
+    __builtin_amdgcn_raw_buffer_store_b32(AS_U32(x), to, offset, 0, 0);
 }
-INLINE void buffer_store_4(buffer to, int offset, int uniform_offset, float x) {
-    __builtin_amdgcn_raw_buffer_store_b32(AS_U32(x), to, offset, uniform_offset, 0);
-}
-INLINE void buffer_store_1(buffer to, int offset, int uniform_offset, uint32_t x) {
-    __builtin_amdgcn_raw_buffer_store_b8((uint8_t)x, to, offset, uniform_offset, 0);
+INLINE void buffer_store_1(buffer to, int offset, uint32_t x) {
+    __builtin_amdgcn_raw_buffer_store_b8((uint8_t)x, to, offset, 0, 0);
 }
 #else
 typedef u32x4 buffer;
@@ -133,24 +131,12 @@ INLINE buffer make_buffer(const void *base, uint32_t bytes) {
     const buffer b = {(uint32_t)address, (uint32_t)(address >> 32), bytes, BUFFER_RAW};
     return b;
 }
-INLINE u32x4 buffer_load_16(buffer from, int offset, int uniform_offset) {
-    return llvm_buffer_load_16(from, offset, uniform_offset, 0);
-}
-INLINE uint32_t buffer_load_2(buffer from, int offset, int uniform_offset) {
-    return llvm_buffer_load_2(from, offset, uniform_offset, 0);
-}
-INLINE u32x2 buffer_load_8(buffer from, int offset, int uniform_offset) {
-    return llvm_buffer_load_8(from, offset, uniform_offset, 0);
-}
-INLINE void buffer_store_8(buffer to, int offset, int uniform_offset, u32x2 x) {
-    llvm_buffer_store_8(x, to, offset, uniform_offset, 0);
-}
-INLINE void buffer_store_4(buffer to, int offset, int uniform_offset, float x) {
-    llvm_buffer_store_4(AS_U32(x), to, offset, uniform_offset, 0);
-}
-INLINE void buffer_store_1(buffer to, int offset, int uniform_offset, uint32_t x) {
-    llvm_buffer_store_1((uint8_t)x, to, offset, uniform_offset, 0);
-}
+INLINE u32x4 buffer_load_16(buffer from, int offset) { return llvm_buffer_load_16(from, offset, 0, 0); }
+INLINE uint32_t buffer_load_2(buffer from, int offset) { return llvm_buffer_load_2(from, offset, 0, 0); }
+INLINE u32x2 buffer_load_8(buffer from, int offset) { return llvm_buffer_load_8(from, offset, 0, 0); }
+INLINE void buffer_store_8(buffer to, int offset, u32x2 x) { llvm_buffer_store_8(x, to, offset, 0, 0); }
+INLINE void buffer_store_4(buffer to, int offset, float x) { llvm_buffer_store_4(AS_U32(x), to, offset, 0, 0); }
+INLINE void buffer_store_1(buffer to, int offset, uint32_t x) { llvm_buffer_store_1((uint8_t)x, to, offset, 0, 0); }
 #endif
 
 // ---- arithmetic
