@@ -48,21 +48,33 @@ class CpuTarget(Target):
 
 @dataclass(frozen=True, kw_only=True)
 class CdnaTarget(Target):
-    """An AMD GPU. Rates are those of a compute unit (CU); a wave has 64 lanes."""
+    """An AMD GPU. Rates are those of a compute unit (CU); a wave has 64 lanes.
+
+    Compute types are those of MFMA's factors: fp8 is E4M3 in the target's flavour; mxfp8 and mxfp4 are
+    OCP's E4M3 and E2M1 with a scale for each 32 numbers.
+    """
 
     kind: ClassVar[str] = "cdna"
     vocabulary: str = "cdna.h"
     compute_units: int  # of one device as the HIP runtime shows it
+    xcds: int  # dies of a device, each with an L2 of its own; workgroups go to them in turns
     clock_mhz: int  # peak
     bandwidth_gbs: int  # of memory, peak: 10^9 bytes a second
     lds_bytes: int  # of a CU, all of which one workgroup may have
+    lds_granule: int  # bytes that a workgroup's share is rounded up to
+    lds_load_bytes: int  # most that a lane loads from memory straight to LDS at once
     l2_bytes: int  # of a die
     l3_bytes: int  # shared; 0: none
     mfma: dict[str, tuple[tuple[int, int, int], ...]]  # shapes m, n, k with one block, for each compute type
+    fp8: str  # flavour of E4M3: "fnuz", "ocp"; "": the target has none
+    transposing_reads: bool  # of LDS: a lane gets what lies in a column
+    bf16_conversions: bool  # from fp32, to nearest even, in one instruction
     code_object_version: int
     simds: int = 4  # of a CU
     lanes: int = 64  # fp32 results of vector instructions a cycle
-    registers: int = 512  # of a lane of one wave: VGPRs and AGPRs together
+    vgprs: int = 256  # of a lane of one wave at most: those that all vector instructions take,
+    agprs: int = 256  # and those that only MFMA, moves and memory instructions take
+    registers: int = 512  # of a lane of a SIMD for all its waves: VGPRs and AGPRs come from one file
     register_granule: int = 8
     waves: int = 8  # of a SIMD, at most
     workgroup_threads: int = 1024
@@ -166,55 +178,92 @@ TARGETS: dict[str, Target] = {
             name="gfx90a",
             families=("gfx9", "cdna"),
             compute_units=110,
+            xcds=1,
             clock_mhz=1700,
             bandwidth_gbs=1638,
             lds_bytes=64 * KIB,
+            lds_granule=512,
+            lds_load_bytes=4,
             l2_bytes=8 * MIB,
             l3_bytes=0,
-            macs={"fp16": 512.0, "bf16": 512.0},
+            macs={"fp32": 128.0, "fp16": 512.0, "bf16": 512.0},
             mfma={
+                "fp32": ((32, 32, 2), (16, 16, 4)),
                 "fp16": ((32, 32, 8), (16, 16, 16)),
                 "bf16": ((32, 32, 8), (16, 16, 16)),
             },
+            fp8="",
+            transposing_reads=False,
+            bf16_conversions=False,
             code_object_version=4,
             source="One of MI250X's two dies: AMD's CDNA 2 white paper (383 TFLOP/s of fp16 are 1024 FLOP a "
-            "cycle and CU) and data sheet; ROCm's table of GPU specifications; CDNA 2 ISA",
+            "cycle and CU, 95.7 of fp32 matrices 256) and data sheet; ROCm's table of GPU specifications; "
+            "CDNA 2 ISA; LLVM's AMDGPU backend for what registers and LDS are rounded up to",
         ),
         CdnaTarget(
             name="gfx942",
             families=("gfx9", "cdna"),
             compute_units=304,
+            xcds=8,
             clock_mhz=2100,
             bandwidth_gbs=5300,
             lds_bytes=64 * KIB,
+            lds_granule=512,
+            lds_load_bytes=4,
             l2_bytes=4 * MIB,
             l3_bytes=256 * MIB,
-            macs={"fp16": 1024.0, "bf16": 1024.0},
+            macs={"fp32": 128.0, "fp16": 1024.0, "bf16": 1024.0, "fp8": 2048.0},
             mfma={
+                "fp32": ((32, 32, 2), (16, 16, 4)),
                 "fp16": ((32, 32, 8), (16, 16, 16)),
                 "bf16": ((32, 32, 8), (16, 16, 16)),
+                "fp8": ((32, 32, 16), (16, 16, 32)),
             },
+            fp8="fnuz",
+            transposing_reads=False,
+            bf16_conversions=False,
             code_object_version=4,
-            source="MI300X: AMD's CDNA 3 white paper (1307.4 TFLOP/s of fp16 are 2048 FLOP a cycle and CU) "
-            "and data sheet; ROCm's table of GPU specifications; CDNA 3 ISA for registers and MFMA",
+            source="MI300X: AMD's CDNA 3 white paper (1307.4 TFLOP/s of fp16 are 2048 FLOP a cycle and CU, "
+            "2614.9 of fp8 4096, 163.4 of fp32 matrices 256) and data sheet; ROCm's table of GPU "
+            "specifications; CDNA 3 ISA for registers, MFMA and E4M3 FNUZ; LLVM's backend as above",
         ),
         CdnaTarget(
             name="gfx950",
             families=("cdna",),
             compute_units=256,
+            xcds=8,
             clock_mhz=2400,
             bandwidth_gbs=8000,
             lds_bytes=160 * KIB,
+            lds_granule=1280,
+            lds_load_bytes=16,
             l2_bytes=4 * MIB,
             l3_bytes=256 * MIB,
-            macs={"fp16": 2048.0, "bf16": 2048.0},
+            macs={
+                "fp32": 128.0,
+                "fp16": 2048.0,
+                "bf16": 2048.0,
+                "fp8": 4096.0,
+                "mxfp8": 4096.0,
+                "mxfp4": 8192.0,
+            },
             mfma={
+                "fp32": ((32, 32, 2), (16, 16, 4)),
                 "fp16": ((32, 32, 16), (16, 16, 32), (32, 32, 8), (16, 16, 16)),
                 "bf16": ((32, 32, 16), (16, 16, 32), (32, 32, 8), (16, 16, 16)),
+                "fp8": ((32, 32, 64), (16, 16, 128), (32, 32, 16), (16, 16, 32)),
+                "mxfp8": ((32, 32, 64), (16, 16, 128)),
+                "mxfp4": ((32, 32, 64), (16, 16, 128)),
             },
+            fp8="ocp",
+            transposing_reads=True,
+            bf16_conversions=True,
             code_object_version=5,
-            source="MI355X: AMD's CDNA 4 white paper (2.5 PFLOP/s of fp16 are 4096 FLOP a cycle and CU) "
-            "and data sheet; ROCm's table of GPU specifications; CDNA 4 ISA for registers and MFMA",
+            source="MI355X: AMD's CDNA 4 white paper (2.5 PFLOP/s of fp16 are 4096 FLOP a cycle and CU, 5 of "
+            "fp8 and mxfp8 8192, 10 of mxfp4 16384, 157.3 TFLOP/s of fp32 matrices 256; MFMA that CDNA 3 has "
+            "too reach half of the rate of 8 and 16 bits) and data sheet; ROCm's table of GPU specifications; "
+            "CDNA 4 ISA for registers, MFMA, loads to LDS, ds_read_*_tr_* and OCP's E4M3; LLVM's backend as "
+            "above",
         ),
     )
 }

@@ -111,14 +111,38 @@ def test_the_slower_of_two_is_refused(folder: Path) -> None:
     assert "would never be chosen" in refused(*write(folder, ROW + slower))
 
 
-@pytest.mark.parametrize(
-    ("name", "teraflops"), [("gfx90a", 383.0 / 2), ("gfx942", 1307.4), ("gfx950", 2516.6)]
-)
-def test_peaks_are_those_of_amd_s_data_sheets(name: str, teraflops: float) -> None:
+# TFLOP/s without sparsity of AMD's data sheets of MI250X (two dies), MI300X and MI355X.
+PEAKS = {
+    "gfx90a": {"fp32": 95.7 / 2, "fp16": 383.0 / 2, "bf16": 383.0 / 2},
+    "gfx942": {"fp32": 163.4, "fp16": 1307.4, "bf16": 1307.4, "fp8": 2614.9},
+    "gfx950": {
+        "fp32": 157.3, "fp16": 2516.6, "bf16": 2516.6, "fp8": 5033.2, "mxfp8": 5033.2, "mxfp4": 10066.3,
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_peaks_are_those_of_amd_s_data_sheets(name: str) -> None:
     page = TARGETS[name]
     assert isinstance(page, CdnaTarget)
-    for macs in page.macs.values():
-        assert 2e-6 * macs * page.compute_units * page.clock_mhz == pytest.approx(teraflops, rel=1e-3)
+    peaks = {
+        compute: 2e-6 * macs * page.compute_units * page.clock_mhz for compute, macs in page.macs.items()
+    }
+    assert peaks == pytest.approx(PEAKS[name], rel=1e-3)
+
+
+@pytest.mark.parametrize("name", PEAKS)
+def test_pages_agree_with_themselves(name: str) -> None:
+    """A type has a rate and shapes or neither; the small shapes sum over twice as much as the large."""
+    page = TARGETS[name]
+    assert isinstance(page, CdnaTarget)
+    assert list(page.macs) == list(page.mfma)
+    assert bool(page.fp8) == ("fp8" in page.mfma)
+    assert page.compute_units % page.xcds == 0 and page.lds_bytes % page.lds_granule == 0
+    assert page.registers == page.vgprs + page.agprs
+    for shapes in page.mfma.values():
+        large, small = ([shape for shape in shapes if shape[:2] == (side, side)] for side in (32, 16))
+        assert [2 * k for _, _, k in large] == [k for _, _, k in small]
 
 
 # --- the rows of this checkout
