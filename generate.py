@@ -90,7 +90,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--diff", type=Path, metavar="DIR", help="render all and print what would change there; exit 1 if so"
     )
     how.add_argument(
-        "--report", type=Path, metavar="DIR", help="print what the GPU kernels take that a build made in DIR"
+        "--report",
+        type=Path,
+        metavar="DIR",
+        help="print what the GPU kernels take that a build made in DIR, and a round of their main loops",
     )
     parser.add_argument(
         "--format", default="text", help="of --table, --count and --report: text (default), json or csv"
@@ -183,8 +186,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format not in show.FORMATS:
         raise one_of("format", options.format, show.FORMATS)
     if action == "report":
-        sys.stdout.write(show.print_rows(resources.report(options.report), options.format))
-        return 0
+        return print_report(options.report, options.format)
     selections = choose_instances(options)
     if action == "output_dir":
         emit_all(selections, options.output_dir)
@@ -210,6 +212,15 @@ def run(options: argparse.Namespace) -> int:
                 show.instance_row(instance) for selection in selections for instance in selection.instances
             ]
             sys.stdout.write(show.print_rows(rows, options.format))
+    return 0
+
+
+def print_report(folder: Path, form: str) -> int:
+    """What the kernels of a build take, and on stderr what is odd about it."""
+    rows, notes = resources.report(folder)
+    sys.stdout.write(show.print_rows(rows, form))
+    for note in notes:
+        say(f"generate.py: note: {note}")
     return 0
 
 

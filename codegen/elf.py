@@ -14,7 +14,7 @@ from typing import Any
 from codegen import Refused
 
 MACHINE_AMDGPU = 224
-SEGMENT_NOTE, SECTION_DYNSYM, SYMBOL_FUNCTION = 4, 11, 2
+SEGMENT_LOAD, SEGMENT_NOTE, SECTION_DYNSYM, SYMBOL_FUNCTION = 1, 4, 11, 2
 NOTE_METADATA = 32
 
 
@@ -31,21 +31,26 @@ class CodeObject:
                 raise Refused(f"is for machine {header[1]}, not for an AMD GPU ({MACHINE_AMDGPU})")
             self._segments, self._sections = (header[4], header[9]), (header[5], header[11])
             self.metadata = self._read_metadata()
-            self.function_bytes = dict(self._functions())
+            self.functions = dict(self._functions())
         except (struct.error, ArithmeticError, LookupError, ValueError, TypeError, RecursionError):
             raise Refused("is cut short or damaged") from None
 
     def _read_metadata(self) -> dict[str, Any]:
+        for _, offset, size in self._segments_of(SEGMENT_NOTE):
+            for owner, note, content in self._notes(offset, offset + size):
+                if (owner, note) == (b"AMDGPU\0", NOTE_METADATA):
+                    metadata = unpack(content)
+                    if isinstance(metadata, dict):
+                        return metadata
+        raise Refused("has no metadata note")
+
+    def _segments_of(self, wanted: int) -> Iterator[tuple[int, int, int]]:
+        """Address, place in the file and bytes of the segments of a kind."""
         begin, count = self._segments
         for at in range(begin, begin + 56 * count, 56):
-            kind, _, offset, _, _, size = struct.unpack_from("<IIQQQQ", self.data, at)
-            if kind == SEGMENT_NOTE:
-                for owner, note, content in self._notes(offset, offset + size):
-                    if (owner, note) == (b"AMDGPU\0", NOTE_METADATA):
-                        metadata = unpack(content)
-                        if isinstance(metadata, dict):
-                            return metadata
-        raise Refused("has no metadata note")
+            kind, _, offset, address, _, size = struct.unpack_from("<IIQQQQ", self.data, at)
+            if kind == wanted:
+                yield address, offset, size
 
     def _notes(self, at: int, end: int) -> Iterator[tuple[bytes, int, bytes]]:
         while at + 12 <= end:
@@ -54,8 +59,8 @@ class CodeObject:
             yield self.data[at + 12 : at + 12 + owner_size], kind, self.data[content : content + size]
             at = content + _round_up(size)
 
-    def _functions(self) -> Iterator[tuple[str, int]]:
-        """Names of exported functions, and their bytes."""
+    def _functions(self) -> Iterator[tuple[str, bytes]]:
+        """Names of exported functions, and their code."""
         begin, count = self._sections
         headers = [
             struct.unpack_from("<IIQQQQII", self.data, at) for at in range(begin, begin + 64 * count, 64)
@@ -64,10 +69,22 @@ class CodeObject:
             if kind == SECTION_DYNSYM:
                 strings = headers[link][4]
                 for at in range(offset, offset + size, 24):
-                    name, info, _, _, _, length = struct.unpack_from("<IBBHQQ", self.data, at)
+                    name, info, _, _, address, length = struct.unpack_from("<IBBHQQ", self.data, at)
                     if info & 15 == SYMBOL_FUNCTION:
                         first = strings + name
-                        yield self.data[first : self.data.index(b"\0", first)].decode(), length
+                        yield (
+                            self.data[first : self.data.index(b"\0", first)].decode(),
+                            self._loaded(address, length),
+                        )
+
+    def _loaded(self, address: int, length: int) -> bytes:
+        """What a part of memory holds when the object is loaded."""
+        for begin, offset, size in self._segments_of(SEGMENT_LOAD):
+            if begin <= address and address + length <= begin + size:
+                place = offset + address - begin
+                if place + length <= len(self.data):
+                    return self.data[place : place + length]
+        raise IndexError
 
 
 def _round_up(size: int) -> int:

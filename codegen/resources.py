@@ -10,12 +10,15 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from codegen import Refused, one_of
 from codegen.elf import CodeObject
+from codegen.machine_code import Counts, instructions, main_loop
 from codegen.spec import symbol_of
 from codegen.targets import TARGETS, CdnaTarget
 
@@ -34,7 +37,12 @@ class Resources:
     vgpr_spills: int
     sgpr_spills: int
     threads: int
-    code_bytes: int
+    code: bytes
+
+    @cached_property
+    def loop(self) -> Counts | None:
+        """Instructions of one round of the main loop, if there is a loop with MFMA."""
+        return main_loop(instructions(self.code, self.target.name))
 
     @property
     def waves(self) -> int:
@@ -100,31 +108,50 @@ def _resources(name: str, code: CodeObject, target: str) -> Resources:
         vgpr_spills=kernel[".vgpr_spill_count"],
         sgpr_spills=kernel[".sgpr_spill_count"],
         threads=kernel[".max_flat_workgroup_size"],
-        code_bytes=code.function_bytes[symbol],
+        code=code.functions[symbol],
     )
 
 
-def report(folder: Path) -> list[dict[str, str]]:
-    """A row for each code object (*.co) in a folder and below it."""
-    rows = []
+def report(folder: Path) -> tuple[list[dict[str, str]], list[str]]:
+    """A row for each code object (*.co) in a folder and below it, and what is to be said beside them."""
+    rows, notes = [], list(_differences(folder))
     for file in sorted(folder.rglob("*.co"), key=lambda file: (file.parent, file.name)):
         kernel = read_resources(file)
-        rows.append(
-            {
-                "name": kernel.name,
-                "target": kernel.target.name,
-                "vgprs": str(kernel.vgprs),
-                "agprs": str(kernel.agprs),
-                "sgprs": str(kernel.sgprs),
-                "lds": str(kernel.lds_bytes),
-                "scratch": str(kernel.scratch_bytes),
-                "code": str(kernel.code_bytes),
-                "waves_per_simd": str(kernel.waves),
-            }
-        )
+        row = {
+            "name": kernel.name,
+            "target": kernel.target.name,
+            "vgprs": kernel.vgprs,
+            "agprs": kernel.agprs,
+            "sgprs": kernel.sgprs,
+            "lds": kernel.lds_bytes,
+            "scratch": kernel.scratch_bytes,
+            "code": len(kernel.code),
+            "waves_per_simd": kernel.waves,
+        }
+        try:
+            loop = kernel.loop
+        except Refused as refused:
+            raise Refused(f"{file} {refused}") from None
+        if loop is None:
+            notes.append(f"{kernel.name} has no loop with MFMA")
+        for field in fields(Counts):
+            row[f"loop_{field.name}"] = "-" if loop is None else getattr(loop, field.name)
+        rows.append({key: str(value) for key, value in row.items()})
     if not rows:
         raise Refused(f"there is no code object (*.co) in {folder}; a build leaves them in device/")
-    return rows
+    return rows, notes
+
+
+def _differences(folder: Path) -> Iterator[str]:
+    """Where the code objects of a build are not those of its lists of sources."""
+    listed: set[str] = set()
+    for file in sorted(folder.rglob("*_sources.txt")):
+        lines = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())
+        listed |= {Path(line[0]).stem for line in lines if line[1:2] == ["cdna"]}
+    built = {file.stem for file in folder.rglob("*.co")}
+    if listed:
+        yield from (f"{name} is not built" for name in sorted(listed - built))
+        yield from (f"{name} is left from an earlier build" for name in sorted(built - listed))
 
 
 def main(arguments: list[str]) -> int:

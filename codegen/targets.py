@@ -225,7 +225,7 @@ TARGETS: dict[str, Target] = {
             code_object_version=4,
             source="MI300X: AMD's CDNA 3 white paper (1307.4 TFLOP/s of fp16 are 2048 FLOP a cycle and CU, "
             "2614.9 of fp8 4096, 163.4 of fp32 matrices 256) and data sheet; ROCm's table of GPU "
-            "specifications; CDNA 3 ISA for registers, MFMA and E4M3 FNUZ; LLVM's backend as above",
+            "specifications; CDNA 3 ISA for registers, MFMA and E4M3 FNUZ; LLVM as above",
         ),
         CdnaTarget(
             name="gfx950",
@@ -261,9 +261,8 @@ TARGETS: dict[str, Target] = {
             code_object_version=5,
             source="MI355X: AMD's CDNA 4 white paper (2.5 PFLOP/s of fp16 are 4096 FLOP a cycle and CU, 5 of "
             "fp8 and mxfp8 8192, 10 of mxfp4 16384, 157.3 TFLOP/s of fp32 matrices 256; MFMA that CDNA 3 has "
-            "too reach half of the rate of 8 and 16 bits) and data sheet; ROCm's table of GPU specifications; "
-            "CDNA 4 ISA for registers, MFMA, loads to LDS, ds_read_*_tr_* and OCP's E4M3; LLVM's backend as "
-            "above",
+            "too reach half of the rate of 8 and 16 bits) and data sheet; ROCm's table of specifications; "
+            "CDNA 4 ISA for registers, MFMA, loads to LDS, ds_read_*_tr_* and OCP's E4M3; LLVM as above",
         ),
     )
 }

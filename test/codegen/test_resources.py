@@ -82,7 +82,7 @@ def test_the_second_opinion_of_llvm(tmp_path: Path) -> None:
         said["group_segment_fixed_size"],
     )
     sizes = re.findall(rf"(\d+) FUNC .* {SYMBOL}$", text, re.M)
-    assert found.code_bytes == int(sizes[0])
+    assert len(found.code) == int(sizes[0])
 
 
 def test_spills_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -189,13 +189,30 @@ def test_messagepack_of_short_forms(data: str, value: object) -> None:
     assert unpack(bytes.fromhex(data)) == value
 
 
+def test_the_report_says_what_a_build_lacks(tmp_path: Path) -> None:
+    file = compile_object(kernel("x[n] = 1;"), tmp_path / f"{NAME}.co")
+    listed = "fmha_fwd_other__gfx942_b1"
+    (tmp_path / "fmha_fwd_sources.txt").write_text(f"# file\n{listed}.c\tcdna\tgfx942\t\t\tcdna.h\n")
+    result = run("--report", tmp_path)
+    assert result.code == 0 and result.lines[1].split()[-6:] == ["-"] * 6
+    assert result.err.splitlines() == [
+        f"generate.py: note: {listed} is not built",
+        f"generate.py: note: {NAME} is left from an earlier build",
+        f"generate.py: note: {NAME} has no loop with MFMA",
+    ]
+    (tmp_path / "fmha_fwd_sources.txt").write_text(f"{NAME}.c\tcdna\tgfx942\t\t\tcdna.h\n")
+    assert run("--report", tmp_path).err == f"generate.py: note: {NAME} has no loop with MFMA\n"
+    file.unlink()
+    assert "there is no code object" in refused("--report", tmp_path)
+
+
 def test_the_report(tmp_path: Path) -> None:
     folder = tmp_path / "device" / "gfx942"
     folder.mkdir(parents=True)
     compile_object(kernel("x[n] = 1;"), folder / f"{NAME}.co")
     result = run("--report", tmp_path, "--format", "csv")
     (row,) = csv.DictReader(io.StringIO(result.out))
-    assert result.code == 0 and result.err == ""
+    assert result.code == 0 and result.err == f"generate.py: note: {NAME} has no loop with MFMA\n"
     assert (row["name"], row["target"], row["lds"], row["scratch"]) == (NAME, "gfx942", "0", "0")
     assert row["waves_per_simd"] == "8" and int(row["vgprs"]) > 0 and int(row["code"]) > 0
     assert run("--report", tmp_path).lines[0].split() == list(row)

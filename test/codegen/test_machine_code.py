@@ -1,0 +1,207 @@
+# SPDX-License-Identifier: MIT
+"""Instructions are found and counted as LLVM has them; the main loop is the one that does the work."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import run
+from device import compile_object
+
+from codegen import Refused
+from codegen.machine_code import Counts, instructions, main_loop
+from codegen.resources import Resources, read_resources
+
+# Words of gfx942. Branches: opcode; the label follows.
+WORDS = {
+    "s_nop": (0xBF800000,),
+    "s_endpgm": (0xBF810000,),
+    "s_add_literal": (0x8000FF00, 0x12345678),
+    "s_load": (0xC0020000, 0),
+    "v_mov": (0x7E000280,),
+    "v_mov_literal": (0x7E0002FF, 0xBF820000),  # the word would be a branch
+    "v_accvgpr_read": (0xD3D84000, 0x18000100),
+    "v_mfma": (0xD3CC0000, 0x04020100),
+    "ds_read": (0xD86C0000, 0),
+    "buffer_load": (0xE0500000, 0),
+}
+BRANCHES = {"s_branch": 0xBF820000, "s_cbranch": 0xBF840000}
+
+
+def assemble(text: str) -> bytes:
+    """Words above, one a line; `name:` is a label."""
+    places, lines, size = {}, [], 0
+    for line in text.split("\n"):
+        word = line.strip()
+        if word.endswith(":"):
+            places[word[:-1]] = size
+        elif word:
+            lines.append((size, word))
+            size += 4 * len(WORDS.get(word, (0,)))
+    code = bytearray()
+    for place, line in lines:
+        name, _, label = line.partition(" ")
+        words = WORDS.get(name)
+        if words is None:
+            words = (BRANCHES[name] | ((places[label] - place - 4) // 4 & 0xFFFF),)
+        code += struct.pack(f"<{len(words)}I", *words)
+    return bytes(code)
+
+
+def loop_of(text: str) -> Counts | None:
+    return main_loop(instructions(assemble(text), "gfx942"))
+
+
+def test_kinds() -> None:
+    code = assemble("\n".join(WORDS))
+    found = instructions(code, "gfx942")
+    assert [i.size for i in found] == [4 * len(words) for words in WORDS.values()]
+    total = sum((i.counts for i in found), Counts())
+    assert total == Counts(mfma=1, valu=3, accvgpr=1, scalar=4, lds=1, memory=1) and total.total == 10
+    assert main_loop(found[:2] + found[1:2]) is None
+
+
+def test_of_nested_loops_the_innermost_with_mfma() -> None:
+    text = """
+        v_mfma
+    tiles:
+        ds_read
+    products:
+        v_mfma
+        v_mov
+        s_cbranch products
+        v_mfma
+    rows:
+        v_mov
+        s_cbranch rows
+        s_cbranch tiles
+        s_endpgm
+    """
+    assert loop_of(text) == Counts(mfma=1, valu=1, scalar=1)
+    text = text.replace("    products:\n        v_mfma\n", "    products:\n")
+    assert loop_of(text) == Counts(mfma=1, valu=2, scalar=3, lds=1)  # products is no such loop: once round it
+
+
+def test_of_two_loops_the_one_of_more_mfma() -> None:
+    text = """
+    first:
+        v_mfma
+        s_cbranch first
+    second:
+        v_mfma
+        v_mfma
+        v_mov
+        s_cbranch second
+        s_endpgm
+    """
+    assert loop_of(text) == Counts(mfma=2, valu=1, scalar=1)
+
+
+def test_rare_code_is_not_counted() -> None:
+    """Behind a branch in place, and out of the way; MFMA are met though a shorter way goes round them."""
+    assert loop_of(
+        """
+        s_nop
+    tile:
+        buffer_load
+        s_cbranch plain
+        v_mov
+        v_mov_literal
+    plain:
+        s_cbranch rare
+    back:
+        s_cbranch empty
+        v_mfma
+        v_accvgpr_read
+    empty:
+        s_cbranch tile
+        s_endpgm
+    rare:
+        v_mov
+        s_branch back
+        """
+    ) == Counts(mfma=1, valu=1, accvgpr=1, scalar=4, memory=1)
+
+
+def test_a_loop_that_ends_in_two_places() -> None:
+    assert loop_of(
+        """
+    tile:
+        v_mfma
+        s_cbranch late
+        v_mov
+        s_branch tile
+    late:
+        v_mfma
+        s_cbranch tile
+        s_endpgm
+        """
+    ) == Counts(mfma=2, scalar=2)
+
+
+@pytest.mark.parametrize(
+    ("code", "says"),
+    [
+        ("0000ccd3", "ends within the instruction at 0x0"),
+        ("000080bf0000ccd3", "ends within the instruction at 0x4"),
+        ("000000f400000000", "has an unknown instruction at 0x0"),
+        ("00ffff7e", "has an unknown vop1 instruction at 0x0: opcode 255"),
+        ("0000bcd300000000", "has an unknown vop3p instruction at 0x0: opcode 60"),
+    ],
+)
+def test_unknown_code_is_refused(code: str, says: str) -> None:
+    with pytest.raises(Refused, match=re.escape(says)):
+        instructions(bytes.fromhex(code), "gfx942")
+
+
+# ---- emitted kernels
+
+
+def built(name: str, folder: Path, *flags: str) -> Resources:
+    """An instance, compiled."""
+    arch = re.findall("__(gfx[0-9a-f]+)_", name)[0]
+    file = compile_object(run("--render", name).out, folder / f"{name}.co", arch, *flags)
+    return read_resources(file)
+
+
+@pytest.mark.parametrize(("arch", "k"), [("gfx90a", 8), ("gfx942", 8), ("gfx950", 16)])
+def test_the_main_loop_of_an_instance(tmp_path: Path, arch: str, k: int) -> None:
+    """One round is one tile of keys: both of its products, and its rows of K and V."""
+    kernel = built(f"fmha_fwd_d64_bf16__{arch}_b128x64x64_w4_qr", tmp_path)
+    loop = kernel.loop
+    assert loop is not None
+    assert loop.mfma == 2 * (64 // 32) * (64 // k)
+    assert loop.memory == 3 * 2  # 16 bytes a lane: 2 of K, and 4 of V by half of the lanes, or as many of 8
+    assert loop.accvgpr == 0
+    assert 32 * 4 <= loop.valu < 32 * 8  # 32 scores a lane: scaled, compared, raised, added
+    assert loop.total * 4 < len(kernel.code)
+
+
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_the_second_opinion_of_llvm(tmp_path: Path, arch: str) -> None:
+    """Of every instruction of an emitted kernel."""
+    tools = [shutil.which(f"llvm-objdump{version}") for version in ("-22", "-21", "-20", "-19", "")]
+    tool = next((tool for tool in tools if tool), None)
+    if tool is None:
+        pytest.skip("no llvm-objdump")
+    kernel = built(f"fmha_fwd_d32_fp16__{arch}_b128x128x32_w4_qr", tmp_path)
+    command = [tool, "-d", f"--mcpu={arch}", str(tmp_path / f"{kernel.name}.co")]
+    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    lines = re.findall(r"^\t(\w+).*// ([0-9A-F]+):((?: [0-9A-F]{8})+)", text, re.M)
+    if not lines:
+        pytest.skip(f"{tool} knows no {arch}")
+    first = int(lines[0][1], 16)
+    said = {int(place, 16) - first: (name, 4 * len(words.split())) for name, place, words in lines}
+    for found in instructions(kernel.code, arch):
+        name, size = said[found.place]
+        assert found.size == size, name
+        assert found.name in ("", re.sub("_(e32|e64|sdwa|dpp)$", "", name))
+        assert (found.format == "mai") == name.startswith("v_mfma")
+        assert (found.counts.valu > 0) == (name.startswith("v_") and found.format != "mai")
+        assert (found.counts.lds > 0) == name.startswith("ds_")
+        assert (found.counts.memory > 0) == name.startswith(("buffer_", "global_", "flat_", "scratch_"))
