@@ -101,6 +101,12 @@ const tessera_device_facts *tessera_device_get_facts(const tessera_device *devic
     return device ? &device->facts : NULL;
 }
 
+// As the pages of codegen/targets.py have it.
+tessera_fp8_format tessera_device_fp8_format(const tessera_device *device) {
+    if (!device || device->facts.targets >> TESSERA_TARGET_GFX90A & 1) return TESSERA_FP8_NONE;
+    return device->facts.targets >> TESSERA_TARGET_GFX942 & 1 ? TESSERA_E4M3FNUZ : TESSERA_E4M3FN;
+}
+
 tessera_status tessera_preload(const tessera_device *device) {
     GUARD(device, "device is NULL: tessera_device_open() opens one");
     if (!device->gpu) {

@@ -41,6 +41,8 @@ static double greatest_of(fmha_fwd_element element) {
         return 65504;
     case FMHA_FWD_E4M3:
         return 448;
+    case FMHA_FWD_E4M3FNUZ:
+        return 240;
     case FMHA_FWD_E2M1:
         return 6;
     default:
@@ -72,7 +74,7 @@ typedef struct strides {
 // Fills the logical part of a tensor of tokens: rows are tokens.
 static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, int32_t heads, const int32_t *lengths,
                         const int32_t *rooms, int32_t columns) {
-    fmha_fwd_element element = fmha_fwd_input_element(p->dtype);
+    fmha_fwd_element element = fmha_fwd_input_element(p->dtype, p->fp8);
     stream s = stream_of(p, id, p->init, element);
     int64_t first = 0;
     for (int32_t b = 0; b < p->options.b; b++) {
@@ -89,7 +91,7 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
 // The same for v in column-major order: rows are columns of the head, tokens lie side by side.
 static void fill_columns(fmha_fwd_problem *p) {
     const tessera_fmha_fwd_args *a = &p->args;
-    fmha_fwd_element element = fmha_fwd_input_element(p->dtype);
+    fmha_fwd_element element = fmha_fwd_input_element(p->dtype, p->fp8);
     stream s = stream_of(p, BUFFER_V, p->init, element);
     int64_t first = 0;
     for (int32_t b = 0; b < p->options.b; b++) {
@@ -128,7 +130,7 @@ static void fill_slopes(fmha_fwd_problem *p) {
 // E8M0 bytes whose product with the greatest element is 2^-range to 2^range.
 static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
     stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
-    double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype)));
+    double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype, p->fp8)));
     uint8_t *bytes = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes; n++)
         bytes[n] = (uint8_t)(127 + nearbyint(uniform(&s, middle - range, middle + range)));
@@ -137,7 +139,7 @@ static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double ra
 // Descales that bring the greatest element to 3, and in blocks to anything from 2.4 to 3.
 static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
     stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
-    double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype));
+    double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype, p->fp8));
     float *scales = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales; n++)
         scales[n] = (float)(p->qscale == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);

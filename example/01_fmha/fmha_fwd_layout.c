@@ -78,8 +78,8 @@ static void use_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, int permuted,
 static void use_qkvo(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     tessera_fmha_fwd_args *a = &p->args;
-    int32_t in = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype));
-    int32_t out = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype));
+    int32_t in = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype, p->fp8));
+    int32_t out = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype, p->fp8));
     use_tokens(p, BUFFER_Q, o->iperm, o->h, p->shape_seqlen_q, o->d, in, &a->batch_stride_q, &a->nhead_stride_q,
                &a->stride_q);
     use_tokens(p, BUFFER_K, o->iperm, o->h_k, p->shape_seqlen_k, o->d, in, &a->batch_stride_k, &a->nhead_stride_k,
@@ -250,6 +250,13 @@ fmha_fwd_outcome fmha_fwd_lay_out(fmha_fwd_problem *p, fmha_fwd_result *result) 
     return place(p, result);
 }
 
+uint8_t fmha_fwd_unwritten_byte(const fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
+    const int input = id == BUFFER_Q || id == BUFFER_K || id == BUFFER_V;
+    const int fnuz = (input && fmha_fwd_input_element(p->dtype, p->fp8) == FMHA_FWD_E4M3FNUZ) ||
+                     (id == BUFFER_O && fmha_fwd_output_element(p->dtype, p->fp8) == FMHA_FWD_E4M3FNUZ);
+    return fnuz ? 0x80 : FMHA_FWD_UNWRITTEN_BYTE;
+}
+
 fmha_fwd_outcome fmha_fwd_allocate(fmha_fwd_problem *p, fmha_fwd_result *result) {
     p->arena = aligned_alloc(64, (size_t)p->arena_bytes);
     if (!p->arena)
@@ -260,7 +267,7 @@ fmha_fwd_outcome fmha_fwd_allocate(fmha_fwd_problem *p, fmha_fwd_result *result)
         const fmha_fwd_buffer *buffer = &p->buffers[id];
         if (!buffer->used) continue;
         memset(p->arena + end, FMHA_FWD_GUARD_BYTE, (size_t)(buffer->offset - end));
-        memset(p->arena + buffer->offset, FMHA_FWD_UNWRITTEN_BYTE, (size_t)buffer->bytes);
+        memset(p->arena + buffer->offset, fmha_fwd_unwritten_byte(p, (fmha_fwd_buffer_id)id), (size_t)buffer->bytes);
         end = buffer->offset + buffer->bytes;
     }
     memset(p->arena + end, FMHA_FWD_GUARD_BYTE, (size_t)(p->arena_bytes - end));

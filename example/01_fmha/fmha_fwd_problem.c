@@ -175,9 +175,10 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     p->args = (tessera_fmha_fwd_args)TESSERA_FMHA_FWD_ARGS_INIT;
     set_traits(p);
     set_sizes(p);
-    if (fmha_fwd_lay_out(p, result)) return result->outcome;
     tessera_status status = tessera_device_open(o->device, &p->device);
     if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "-device");
+    p->fp8 = tessera_device_fp8_format(p->device);
+    if (fmha_fwd_lay_out(p, result)) return result->outcome;
     if (fmha_fwd_allocate(p, result)) return result->outcome;
     fmha_fwd_set_pointers(p, fmha_fwd_pointer, &p->args);
     fmha_fwd_put_lengths(p);

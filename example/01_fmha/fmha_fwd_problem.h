@@ -9,7 +9,7 @@
 #include "fmha_fwd_runner.h"
 
 // Bytes of pattern before and after every buffer, and what they and unwritten outputs hold. An output of 0xff bytes is
-// NaN in every type that has one, and so are inputs past a logical length.
+// NaN in every type that has one but FNUZ's e4m3, and so are inputs past a logical length.
 enum { FMHA_FWD_GUARD = 256, FMHA_FWD_GUARD_BYTE = 0xc3, FMHA_FWD_UNWRITTEN_BYTE = 0xff };
 
 typedef enum fmha_fwd_buffer_id {
@@ -69,6 +69,7 @@ typedef struct fmha_fwd_bias {
 struct fmha_fwd_problem {
     fmha_fwd_options options; // negative "as the other" values replaced; texts are borrowed
     tessera_dtype dtype;
+    tessera_fp8_format fp8; // the device's
     tessera_qscale qscale;
     fmha_fwd_init init;
     fmha_fwd_mask mask;
@@ -102,6 +103,9 @@ fmha_fwd_outcome fmha_fwd_lay_out(fmha_fwd_problem *problem, fmha_fwd_result *re
 fmha_fwd_outcome fmha_fwd_allocate(fmha_fwd_problem *problem, fmha_fwd_result *result);
 // Lengths, starts and seeds that are given by pointer:
 void fmha_fwd_put_lengths(fmha_fwd_problem *problem);
+
+// What a buffer holds before anything is put into it: NaN, where its elements have one.
+uint8_t fmha_fwd_unwritten_byte(const fmha_fwd_problem *problem, fmha_fwd_buffer_id id);
 
 // A buffer, or NULL where the problem has none, and its name for messages.
 void *fmha_fwd_pointer(const fmha_fwd_problem *problem, fmha_fwd_buffer_id id);

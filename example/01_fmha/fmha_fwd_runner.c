@@ -61,8 +61,8 @@ static fmha_fwd_outcome prepare(fmha_fwd_problem *p, fmha_fwd_result *result) {
 // Pairs of query and key that the mask lets through, and CK's bytes: each of q, k, v, o once.
 static void count_work(const fmha_fwd_problem *p, fmha_fwd_result *result) {
     const tessera_fmha_fwd_args *a = &p->args;
-    double in_bytes = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype)) / 8.0;
-    double out_bytes = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype)) / 8.0;
+    double in_bytes = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype, p->fp8)) / 8.0;
+    double out_bytes = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype, p->fp8)) / 8.0;
     double pairs = 0, q = 0, k = 0;
     for (int32_t b = 0; b < a->batch; b++) {
         fmha_fwd_sequence s = fmha_fwd_sequence_of(&p->traits, a, b);
@@ -139,24 +139,12 @@ typedef struct check {
     double worst; // the row that the message is about
 } check;
 
-// For e4m3 outputs CK allows an absolute error of 32, which no row of an attention can miss. Here: half a step of the
-// type, and probabilities rounded to bf16 times values up to 3.
 static fmha_fwd_tolerance tolerance_of(const fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
-    fmha_fwd_tolerance t = fmha_fwd_ck_tolerance(p->dtype);
-    if (p->dtype == TESSERA_FP8) t.rtol = 0.08, t.atol = 0.008;
+    fmha_fwd_tolerance t = fmha_fwd_tolerance_of(p->dtype, !fmha_fwd_on_cpu(p));
     if (o->rtol >= 0) t.rtol = o->rtol;
     if (o->atol >= 0) t.atol = o->atol;
     if (o->lse_atol >= 0) t.lse_atol = o->lse_atol;
-    return t;
-}
-
-// CK's tolerances are for small scores. Great ones lose more in fp32, and softmax passes that on to the output.
-static fmha_fwd_tolerance tolerance_of_row(const fmha_fwd_problem *p, fmha_fwd_tolerance t,
-                                           const fmha_fwd_reference_row *want) {
-    double lost = 0x1p-23 * want->score_size, lost_of_o = lost * want->value_size / (1 - (double)p->args.p_drop);
-    if (isfinite(lost_of_o)) t.atol += lost_of_o;
-    if (isfinite(lost)) t.lse_atol += lost / (1 + fabs(want->lse));
     return t;
 }
 
@@ -183,12 +171,11 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
     const fmha_fwd_problem *p = c->problem;
     (void)index;
     double error = 0, lse_error = 0, lse_ratio = 0;
-    fmha_fwd_tolerance tolerance = tolerance_of_row(p, c->tolerance, want);
-    double ratio = fmha_fwd_compare_row(p->dtype, fmha_fwd_o_row(&p->traits, &p->args, *row), want->o, p->args.hdim_v,
-                                        &tolerance, &error);
+    double ratio =
+        fmha_fwd_compare_row(fmha_fwd_output_element(p->dtype, p->fp8), fmha_fwd_o_row(&p->traits, &p->args, *row),
+                             want, p->args.hdim_v, &c->tolerance, &error);
     if (p->traits.has_lse)
-        lse_ratio =
-            fmha_fwd_compare_lse(*fmha_fwd_lse_of(&p->traits, &p->args, *row), want->lse, &tolerance, &lse_error);
+        lse_ratio = fmha_fwd_compare_lse(*fmha_fwd_lse_of(&p->traits, &p->args, *row), want, &c->tolerance, &lse_error);
     int32_t wrong_byte = p->args.s_randval ? wrong_randval(p, row, want) : -1;
     double worst = wrong_byte >= 0 ? INFINITY : ratio > lse_ratio ? ratio : lse_ratio;
 
@@ -240,10 +227,10 @@ static fmha_fwd_outcome check_guards(const fmha_fwd_problem *p, fmha_fwd_result 
 // Is what belongs to query `i` of every head of sequence `b` as it was before the call?
 static int untouched(const fmha_fwd_problem *p, int32_t b, int32_t i) {
     const tessera_fmha_fwd_args *a = &p->args;
-    int64_t o_bytes = (int64_t)a->hdim_v * (fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype)) / 8);
+    int64_t o_bytes = (int64_t)a->hdim_v * (fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype, p->fp8)) / 8);
     for (int32_t h = 0; h < a->nhead_q; h++) {
         fmha_fwd_row row = {b, h, i};
-        if (!all_bytes(fmha_fwd_o_row(&p->traits, a, row), o_bytes, FMHA_FWD_UNWRITTEN_BYTE)) return 0;
+        if (!all_bytes(fmha_fwd_o_row(&p->traits, a, row), o_bytes, fmha_fwd_unwritten_byte(p, BUFFER_O))) return 0;
         if (p->traits.has_lse &&
             !all_bytes(fmha_fwd_lse_of(&p->traits, a, row), sizeof(float), FMHA_FWD_UNWRITTEN_BYTE))
             return 0;
@@ -342,7 +329,7 @@ fmha_fwd_outcome fmha_fwd_verify(fmha_fwd_problem *p, fmha_fwd_result *result) {
     int threads = p->options.threads > 0 ? p->options.threads : tessera_num_threads();
     pthread_mutex_init(&check.lock, NULL);
     int failed = check_guards(p, result) == FMHA_FWD_OK && check_untouched(p, result) == FMHA_FWD_OK &&
-                 fmha_fwd_reference(&p->traits, &p->args, list.rows, list.count, threads, check_row, &check);
+                 fmha_fwd_reference(&p->traits, &p->args, p->fp8, list.rows, list.count, threads, check_row, &check);
     pthread_mutex_destroy(&check.lock);
     free(list.rows);
     if (failed) return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the reference");

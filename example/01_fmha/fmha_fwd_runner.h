@@ -46,7 +46,7 @@ typedef struct fmha_fwd_options {
     int32_t cu_seqlen;           // 1: group mode with pads gives logical lengths by cu_seqlen_*_ptr, not seqlen_*_ptr
     int32_t misalign;            // every buffer starts this many elements after a multiple of 64 bytes
     double time_limit_s;         // timing stops after this; 0: warmup and repeat are met
-    double rtol, atol, lse_atol; // < 0: CK's for the dtype; README.md says what comes to them
+    double rtol, atol, lse_atol; // < 0: as README.md says
 } fmha_fwd_options;
 
 // The program's defaults: CK's, but for timing, which stops after 3 s.
@@ -81,7 +81,7 @@ typedef struct fmha_fwd_result {
     fmha_fwd_verification verification;
     int64_t rows, rows_checked; // (sequence, head, query) triples
     double max_error;           // greatest |o - reference|
-    double max_error_ratio;     // greatest |o - reference| / (atol + rtol |reference|): valid is <= 1
+    double max_error_ratio;     // greatest |o - reference| over what is allowed: valid is <= 1
     double max_lse_error;
 } fmha_fwd_result;
 

@@ -51,6 +51,7 @@ TESSERA_API tessera_status tessera_device_open(const char *name, tessera_device 
 TESSERA_API void tessera_device_close(tessera_device *device); // NULL is allowed
 TESSERA_API const char *tessera_device_name(const tessera_device *device);
 TESSERA_API const tessera_device_facts *tessera_device_get_facts(const tessera_device *device);
+TESSERA_API tessera_fp8_format tessera_device_fp8_format(const tessera_device *device); // of NULL: TESSERA_FP8_NONE
 
 // Loads every instance of this library for the device, so that no call on it ever loads anything (CPU: starts the
 // threads). A call that would have to load while its stream captures a graph returns TESSERA_ERROR_NOT_PREPARED.

@@ -13,6 +13,9 @@
 //
 // A row that sees no key gives o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32.
 //
+// Bytes of fp8, fp8bf16 and fp8fp32 are E4M3 in the format that tessera_device_fp8_format() names: OCP's on CPUs and
+// gfx950, FNUZ on gfx942, whose numbers are half as large for the same byte.
+//
 // Mask. Query i sees key j when i - y < j < i + x and 0 <= j < seqlen_k, where
 //   TOP_LEFT      y = 1 + left,               x = 1 + right
 //   BOTTOM_RIGHT  y = 1 + left - (sk - sq),   x = 1 + right + (sk - sq)

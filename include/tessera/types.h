@@ -17,10 +17,10 @@ extern "C" {
 //   fp32      fp32                   fp32   fp32   fp32
 //   fp16      IEEE half              fp16   fp16   fp32
 //   bf16      bfloat16               bf16   bf16   fp32
-//   fp8       e4m3 (OCP on the CPU)  e4m3   fp32   fp32, output saturates at +-448
-//   fp8bf16   e4m3                   bf16   fp32   fp32
-//   fp8fp32   e4m3                   fp32   fp32   fp32
-//   mxfp8     e4m3 x E8M0 / 32       fp32   fp32   fp32
+//   fp8       e4m3, the device's     e4m3   fp32   fp32, output saturates
+//   fp8bf16   e4m3, the device's     bf16   fp32   fp32
+//   fp8fp32   e4m3, the device's     fp32   fp32   fp32
+//   mxfp8     e4m3 x E8M0 / 32       fp32   fp32   fp32; e4m3 is OCP's
 //   mxfp4     e2m1 x E8M0 / 32       fp32   fp32   fp32, two elements a byte, low nibble first
 typedef enum tessera_dtype {
     TESSERA_FP32 = 0,
@@ -33,6 +33,13 @@ typedef enum tessera_dtype {
     TESSERA_MXFP4 = 7,
     TESSERA_DTYPE_COUNT
 } tessera_dtype;
+
+// What a byte of fp8, fp8bf16 and fp8fp32 means; tessera_device_fp8_format() says which one a device takes.
+typedef enum tessera_fp8_format {
+    TESSERA_FP8_NONE = 0, // gfx90a: has no instances for these types
+    TESSERA_E4M3FN = 1,   // OCP, on CPUs and gfx950: bias 7, 0x7f and 0xff are NaN, at most 448
+    TESSERA_E4M3FNUZ = 2  // gfx942: bias 8, 0x80 is NaN (there is no -0), at most 240
+} tessera_fp8_format;
 
 // Which keys a query sees; see tessera/fmha_fwd.h for the coordinates.
 typedef enum tessera_mask {

@@ -60,6 +60,14 @@ double fmha_fwd_decode_e4m3(uint8_t bits) {
     return normal(negative, exponent - 7, mantissa, 3);
 }
 
+double fmha_fwd_decode_e4m3fnuz(uint8_t bits) {
+    int negative = bits >> 7, exponent = (bits >> 3) & 15;
+    unsigned mantissa = bits & 7;
+    if (bits == 0x80) return NAN;
+    if (exponent == 0) return (negative ? -0x1p-10 : 0x1p-10) * mantissa;
+    return normal(negative, exponent - 8, mantissa, 3);
+}
+
 double fmha_fwd_decode_e2m1(uint8_t nibble) {
     static const double magnitude[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
     double value = magnitude[nibble & 7];
@@ -98,12 +106,23 @@ uint8_t fmha_fwd_encode_e4m3(double value) {
     return (uint8_t)(sign | (isnan(value) ? 0x7f : code < 0x7e ? code : 0x7e));
 }
 
+uint8_t fmha_fwd_encode_e4m3fnuz(double value) {
+    uint64_t code = encode(value, 3, -7);
+    if (isnan(value)) return 0x80;
+    if (code == 0) return 0; // has no sign
+    return (uint8_t)((signbit(value) ? 0x80 : 0) | (code < 0x7f ? code : 0x7f));
+}
+
 uint8_t fmha_fwd_encode_e2m1(double value) {
     uint64_t sign = signbit(value) ? 8 : 0, code = encode(value, 1, 0);
     return (uint8_t)(sign | (code < 7 ? code : 7));
 }
 
-fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype) {
+static fmha_fwd_element fp8_element(tessera_fp8_format fp8) {
+    return fp8 == TESSERA_E4M3FNUZ ? FMHA_FWD_E4M3FNUZ : FMHA_FWD_E4M3;
+}
+
+fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype, tessera_fp8_format fp8) {
     switch (dtype) {
     case TESSERA_FP32:
         return FMHA_FWD_FP32;
@@ -113,12 +132,14 @@ fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype) {
         return FMHA_FWD_BF16;
     case TESSERA_MXFP4:
         return FMHA_FWD_E2M1;
-    default:
+    case TESSERA_MXFP8:
         return FMHA_FWD_E4M3;
+    default:
+        return fp8_element(fp8);
     }
 }
 
-fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype) {
+fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype, tessera_fp8_format fp8) {
     switch (dtype) {
     case TESSERA_FP16:
         return FMHA_FWD_FP16;
@@ -126,7 +147,7 @@ fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype) {
     case TESSERA_FP8BF16:
         return FMHA_FWD_BF16;
     case TESSERA_FP8:
-        return FMHA_FWD_E4M3;
+        return fp8_element(fp8);
     default:
         return FMHA_FWD_FP32;
     }
@@ -141,6 +162,7 @@ int32_t fmha_fwd_element_bits(fmha_fwd_element element) {
     case FMHA_FWD_FP32:
         return 32;
     case FMHA_FWD_E4M3:
+    case FMHA_FWD_E4M3FNUZ:
         return 8;
     case FMHA_FWD_E2M1:
         return 4;
@@ -159,6 +181,8 @@ double fmha_fwd_load(fmha_fwd_element element, const void *base, int64_t index) 
         return fmha_fwd_decode_bf16(((const uint16_t *)base)[index]);
     case FMHA_FWD_E4M3:
         return fmha_fwd_decode_e4m3(((const uint8_t *)base)[index]);
+    case FMHA_FWD_E4M3FNUZ:
+        return fmha_fwd_decode_e4m3fnuz(((const uint8_t *)base)[index]);
     default:
         return fmha_fwd_decode_e2m1(((const uint8_t *)base)[index / 2] >> (index % 2 * 4) & 15);
     }
@@ -177,6 +201,9 @@ void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double 
         break;
     case FMHA_FWD_E4M3:
         ((uint8_t *)base)[index] = fmha_fwd_encode_e4m3(value);
+        break;
+    case FMHA_FWD_E4M3FNUZ:
+        ((uint8_t *)base)[index] = fmha_fwd_encode_e4m3fnuz(value);
         break;
     case FMHA_FWD_E2M1: {
         uint8_t *byte = (uint8_t *)base + index / 2;
@@ -312,7 +339,8 @@ const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_
     int64_t token = fmha_fwd_sequence_of(traits, args, row.batch).token_q + row.query;
     int64_t index =
         row_index(traits, row.batch, args->batch_stride_o, row.head, args->nhead_stride_o, token, args->stride_o);
-    return (const char *)args->o_ptr + index * (fmha_fwd_element_bits(fmha_fwd_output_element(traits->data_type)) / 8);
+    return (const char *)args->o_ptr +
+           index * (fmha_fwd_element_bits(fmha_fwd_output_element(traits->data_type, TESSERA_FP8_NONE)) / 8);
 }
 
 const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
@@ -327,6 +355,7 @@ const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tesser
 typedef struct job {
     const tessera_fmha_fwd_traits *traits;
     const tessera_fmha_fwd_args *args;
+    fmha_fwd_element input;
     const fmha_fwd_row *rows;
     const int64_t *chunk_begin; // chunks + 1 row numbers
     int64_t chunks;
@@ -342,7 +371,7 @@ typedef struct bench {
     double *q;                  // [CHUNK][hdim_q], descaled and times scale_s
     double *scores;             // [rows][longest_k]
     double *block;              // keys: [hdim_q][KEYS]; values: [KEYS][hdim_v rounded up to COLUMNS]
-    double *o;                  // [CHUNK][hdim_v rounded up]
+    double *o, *o_size;         // [CHUNK][hdim_v rounded up]
     uint8_t *visible, *randval; // [longest_k]
     double q_size[CHUNK], score_size[CHUNK], value_size[CHUNK], lse[CHUNK];
     sight sights[CHUNK];
@@ -367,6 +396,15 @@ WIDE static void add_weighted(const double *p, const double *v, int32_t keys, in
     memcpy(o, sums, sizeof sums);
 }
 
+// The same with magnitudes of v.
+WIDE static void add_magnitudes(const double *p, const double *v, int32_t keys, int32_t stride, double *o_size) {
+    double sums[COLUMNS];
+    memcpy(sums, o_size, sizeof sums);
+    for (int32_t j = 0; j < keys; j++)
+        for (int n = 0; n < COLUMNS; n++) sums[n] += p[j] * fabs(v[(int64_t)j * stride + n]);
+    memcpy(o_size, sums, sizeof sums);
+}
+
 static double block_descale(const job *job, const void *scales, const void *seqstart, int32_t b, int64_t batch_stride,
                             int32_t h, int64_t nhead_stride, int32_t position, int32_t block) {
     int64_t first = job->traits->is_group_mode ? ((const int32_t *)seqstart)[b] : 0;
@@ -377,7 +415,6 @@ static double block_descale(const job *job, const void *scales, const void *seqs
 // Returns the length of the vector.
 static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, double *q) {
     const tessera_fmha_fwd_args *a = job->args;
-    fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
     int64_t token = s->token_q + row->query;
     int64_t at =
@@ -392,7 +429,7 @@ static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_f
                           row->head, a->nhead_stride_q_descale, row->query, a->block_scale_size_q);
     double square = 0;
     for (int32_t d = 0; d < a->hdim_q; d++) {
-        q[d] = scale * fmha_fwd_load(type, a->q_ptr, at + d);
+        q[d] = scale * fmha_fwd_load(job->input, a->q_ptr, at + d);
         if (qscale == TESSERA_QSCALE_MX)
             q[d] *= fmha_fwd_decode_e8m0(((const uint8_t *)a->q_descale_ptr)[scale_at + d / 32]);
         square += q[d] * q[d];
@@ -404,7 +441,6 @@ static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_f
 static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
                           int32_t count, double *block) {
     const tessera_fmha_fwd_args *a = job->args;
-    fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
     double longest = 0;
     for (int32_t n = 0; n < KEYS; n++) {
@@ -423,7 +459,7 @@ static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_s
             scale = block_descale(job, a->k_descale_ptr, a->block_scale_seqstart_k_ptr, b, a->batch_stride_k_descale, g,
                                   a->nhead_stride_k_descale, j, a->block_scale_size_kv);
         for (int32_t d = 0; d < a->hdim_q; d++) {
-            double value = scale * fmha_fwd_load(type, a->k_ptr, at + d);
+            double value = scale * fmha_fwd_load(job->input, a->k_ptr, at + d);
             if (qscale == TESSERA_QSCALE_MX)
                 value *= fmha_fwd_decode_e8m0(((const uint8_t *)a->k_descale_ptr)[scale_at + d / 32]);
             block[d * KEYS + n] = value;
@@ -438,7 +474,6 @@ static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_s
 static double decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
                             int32_t count, int32_t row_stride, double *block) {
     const tessera_fmha_fwd_args *a = job->args;
-    fmha_fwd_element type = fmha_fwd_input_element(job->traits->data_type);
     tessera_qscale qscale = job->traits->qscale_type;
     int64_t base = row_index(job->traits, b, a->batch_stride_v, g, a->nhead_stride_v, 0, 0);
     int64_t scale_base = row_index(job->traits, b, a->batch_stride_v_descale, g, a->nhead_stride_v_descale, 0, 0);
@@ -455,7 +490,7 @@ static double decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd
                                   a->nhead_stride_v_descale, j, a->block_scale_size_kv);
         for (int32_t d = 0; d < a->hdim_v; d++) {
             int64_t at = job->traits->is_v_rowmajor ? token * a->stride_v + d : d * a->stride_v + token;
-            double value = scale * fmha_fwd_load(type, a->v_ptr, base + at);
+            double value = scale * fmha_fwd_load(job->input, a->v_ptr, base + at);
             if (qscale == TESSERA_QSCALE_MX)
                 value *= fmha_fwd_decode_e8m0(
                     ((const uint8_t *)a->v_descale_ptr)[scale_base + d * a->stride_v_descale + j / 32]);
@@ -550,7 +585,9 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
             }
         }
     }
+    const double keep = job->traits->has_dropout ? 1 - (double)a->p_drop : 1;
     memset(bench->o, 0, sizeof(double) * (size_t)count * (size_t)columns);
+    memset(bench->o_size, 0, sizeof(double) * (size_t)count * (size_t)columns);
     // Dropout needs its bytes again when the row is handed out, so they are made twice and kept nowhere.
     for (int32_t r = 0; r < count; r++)
         bench->lse[r] = softmax(job, &rows[r], s.seqlen_k, bench->scores + (int64_t)r * stride, bench->randval,
@@ -562,9 +599,11 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
             if (!block_is_seen(bench->sights[r], first, keys)) continue;
             if (size < 0) size = decode_values(job, b, g, &s, first, keys, columns, bench->block);
             bench->value_size[r] = fmax(bench->value_size[r], size);
-            for (int32_t n = 0; n < columns; n += COLUMNS)
-                add_weighted(bench->scores + (int64_t)r * stride + first, bench->block + n, keys, columns,
-                             bench->o + (int64_t)r * columns + n);
+            const double *weights = bench->scores + (int64_t)r * stride + first;
+            for (int32_t n = 0; n < columns; n += COLUMNS) {
+                add_weighted(weights, bench->block + n, keys, columns, bench->o + (int64_t)r * columns + n);
+                add_magnitudes(weights, bench->block + n, keys, columns, bench->o_size + (int64_t)r * columns + n);
+            }
         }
     }
     for (int32_t r = 0; r < count; r++) {
@@ -574,12 +613,13 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
                         (uint32_t)rows[r].query, s.seqlen_k, bench->randval);
         fmha_fwd_reference_row answer = {
             .o = bench->o + (int64_t)r * columns,
+            .o_size = bench->o_size + (int64_t)r * columns,
             .lse = bench->lse[r],
             .seqlen_k = s.seqlen_k,
             .visible = bench->visible,
             .randval = job->traits->has_dropout ? bench->randval : NULL,
             .score_size = bench->score_size[r],
-            .value_size = bench->value_size[r],
+            .value_size = bench->value_size[r] / keep,
         };
         job->visit(job->user, begin + r, &rows[r], &answer);
     }
@@ -588,7 +628,7 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
 static int32_t rows_of_chunk(int32_t longest_k) { return (int32_t)clamp(CHUNK_SCORES / (longest_k + 1), 1, CHUNK); }
 
 static void bench_free(bench *bench) {
-    free(bench->q), free(bench->scores), free(bench->block), free(bench->o);
+    free(bench->q), free(bench->scores), free(bench->block), free(bench->o), free(bench->o_size);
     free(bench->visible), free(bench->randval), free(bench);
 }
 
@@ -602,9 +642,11 @@ static bench *bench_new(const job *job) {
     bench->scores = malloc(sizeof(double) * (size_t)rows_of_chunk(job->longest_k) * keys);
     bench->block = malloc(sizeof(double) * KEYS * deepest);
     bench->o = malloc(sizeof(double) * CHUNK * columns);
+    bench->o_size = malloc(sizeof(double) * CHUNK * columns);
     bench->visible = malloc(keys);
     bench->randval = malloc(keys);
-    if (bench->q && bench->scores && bench->block && bench->o && bench->visible && bench->randval) return bench;
+    if (bench->q && bench->scores && bench->block && bench->o && bench->o_size && bench->visible && bench->randval)
+        return bench;
     bench_free(bench);
     return NULL;
 }
@@ -638,9 +680,10 @@ static int64_t cut(const tessera_fmha_fwd_args *a, const fmha_fwd_row *rows, int
     return chunks;
 }
 
-int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, tessera_fp8_format fp8,
                        const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user) {
     job job = {.traits = traits, .args = args, .rows = rows, .visit = visit, .user = user};
+    job.input = fmha_fwd_input_element(traits->data_type, fp8);
     int by_pointer = traits->has_dropout && args->drop_prefs;
     job.drop_seed = by_pointer ? *args->drop_seed_ptr : args->drop_seed;
     job.drop_offset = by_pointer ? *args->drop_offset_ptr : args->drop_offset;
@@ -688,53 +731,69 @@ static void store(void *user, int64_t index, const fmha_fwd_row *row, const fmha
 }
 
 int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
-                            const fmha_fwd_row *rows, int64_t count, int threads, double *o, double *lse,
-                            uint8_t *randval, int64_t randval_stride) {
+                            tessera_fp8_format fp8, const fmha_fwd_row *rows, int64_t count, int threads, double *o,
+                            double *lse, uint8_t *randval, int64_t randval_stride) {
     arrays to = {args->hdim_v, o, lse, randval, randval_stride};
-    return fmha_fwd_reference(traits, args, rows, count, threads, store, &to);
+    return fmha_fwd_reference(traits, args, fp8, rows, count, threads, store, &to);
 }
 
 // --- comparison ------------------------------------------------------------------------------------------------------
 
-fmha_fwd_tolerance fmha_fwd_ck_tolerance(tessera_dtype dtype) {
+fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_dtype dtype, int on_gpu) {
+    fmha_fwd_tolerance t = {.lse_atol = 1e-4};
     switch (dtype) {
     case TESSERA_FP32:
-        return (fmha_fwd_tolerance){1e-5, 1e-5, 1e-4};
+        t.rtol = t.atol = 1e-5;
+        return t;
     case TESSERA_FP16:
-        return (fmha_fwd_tolerance){1e-3, 1e-3, 1e-4};
+        t.rtol = t.atol = 1e-3;
+        return t;
     case TESSERA_BF16:
-        return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4};
+        t.rtol = t.atol = 1e-2;
+        return t;
     case TESSERA_FP8:
-        return (fmha_fwd_tolerance){0, 32, 1e-4};
-    case TESSERA_MXFP4:
-        return (fmha_fwd_tolerance){1e-1, 2.6e-1, 1e-4};
+        t.rtol = 0x1p-4, t.atol = 0x1p-10;
+        break;
+    case TESSERA_FP8BF16:
+        t.rtol = 0x1p-8;
+        break;
     default:
-        return (fmha_fwd_tolerance){1e-2, 1.8e-1, 1e-4};
+        break;
     }
+    t.p_error = on_gpu ? 0x1p-4 : 0x1p-8;
+    t.p_floor = on_gpu ? 0x1p-18 : 0;
+    t.atol += 0x1p-116;
+    return t;
 }
 
 // Error over bound. Equal infinities agree; NaN agrees with NaN alone.
-static double excess(double got, double want, double rtol, double atol, double *max_error) {
+static double excess(double got, double want, double bound, double *max_error) {
     if (got == want || (isnan(got) && isnan(want))) return 0;
     double error = fabs(got - want);
     if (isnan(error) || isinf(error)) error = INFINITY;
     if (error > *max_error) *max_error = error;
-    return isinf(error) ? INFINITY : error / (atol + rtol * fabs(want));
+    return isinf(error) ? INFINITY : error / bound;
 }
 
-double fmha_fwd_compare_row(tessera_dtype dtype, const void *got, const double *want, int32_t n,
-                            const fmha_fwd_tolerance *tolerance, double *max_error) {
-    fmha_fwd_element type = fmha_fwd_output_element(dtype);
-    double greatest = 0;
+double fmha_fwd_compare_row(fmha_fwd_element output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
+                            const fmha_fwd_tolerance *t, double *max_error) {
+    double saturated = output == FMHA_FWD_E4M3 ? 448 : output == FMHA_FWD_E4M3FNUZ ? 240 : INFINITY, greatest = 0;
+    double of_row = t->atol, of_values = (t->p_floor * want->seqlen_k + 0x1p-23 * want->score_size) * want->value_size;
+    if (isfinite(of_values)) of_row += of_values;
     for (int32_t d = 0; d < n; d++) {
-        double target = want[d];
-        if (type == FMHA_FWD_E4M3 && !isnan(target)) target = target > 448 ? 448 : target < -448 ? -448 : target;
-        double ratio = excess(fmha_fwd_load(type, got, d), target, tolerance->rtol, tolerance->atol, max_error);
+        double target = want->o[d];
+        if (fabs(target) > saturated) target = copysign(saturated, target);
+        double bound = of_row + t->rtol * fabs(target);
+        if (isfinite(want->o_size[d])) bound += t->p_error * want->o_size[d];
+        double ratio = excess(fmha_fwd_load(output, got, d), target, bound, max_error);
         if (ratio > greatest) greatest = ratio;
     }
     return greatest;
 }
 
-double fmha_fwd_compare_lse(float got, double want, const fmha_fwd_tolerance *tolerance, double *max_error) {
-    return excess(got, want, tolerance->lse_atol, tolerance->lse_atol, max_error);
+double fmha_fwd_compare_lse(float got, const fmha_fwd_reference_row *want, const fmha_fwd_tolerance *t,
+                            double *max_error) {
+    double lost = 0x1p-23 * want->score_size;
+    double bound = t->lse_atol * (1 + fabs(want->lse)) + (isfinite(lost) ? lost : 0);
+    return excess(got, want->lse, bound, max_error);
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What tessera_fmha_fwd must compute, row by row, accumulated in fp64. Written from the text of tessera/fmha_fwd.h
-// alone: it shares no code with kernels or runtime, dtypes, masks and Philox included.
+// alone: it shares no code with kernels or runtime, dtypes, masks and Philox included. `fp8` says what bytes of the fp8
+// dtypes mean; TESSERA_FP8_NONE is taken for OCP's.
 #ifndef FMHA_FWD_REFERENCE_H
 #define FMHA_FWD_REFERENCE_H
 
@@ -24,9 +25,10 @@ typedef struct fmha_fwd_reference_row {
     int32_t seqlen_k;       // logical
     const uint8_t *visible; // [seqlen_k]: 1 where the mask lets the query see the key
     const uint8_t *randval; // [seqlen_k]: the bytes of dropout; NULL without
-    // What fp32 may lose: its scores are off by some 2^-24 of score_size, and o by that times value_size.
-    double score_size; // |q| |k| of the longest key + the magnitude of the greatest score
-    double value_size; // greatest magnitude of an element of v
+    // What rounding has to do with:
+    const double *o_size; // [hdim_v]: sums of the magnitudes of what o is the sum of, weights times values
+    double score_size;    // |q| |k| of the longest key + the magnitude of the greatest score
+    double value_size;    // greatest magnitude of an element of v, over 1 - p_drop
 } fmha_fwd_reference_row;
 
 // Called once for every row, in any order, from any of the threads; `index` counts rows as they were given.
@@ -34,13 +36,13 @@ typedef void (*fmha_fwd_visit)(void *user, int64_t index, const fmha_fwd_row *ro
                                const fmha_fwd_reference_row *answer);
 
 // Sorted rows (by batch, then head) go fastest. Returns 0, or -1 when memory or threads ran out. args must be valid.
-int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
+int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, tessera_fp8_format fp8,
                        const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user);
 
 // The same into arrays: o [count, hdim_v]; lse [count] and randval [count, randval_stride] may be NULL.
 int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
-                            const fmha_fwd_row *rows, int64_t count, int threads, double *o, double *lse,
-                            uint8_t *randval, int64_t randval_stride);
+                            tessera_fp8_format fp8, const fmha_fwd_row *rows, int64_t count, int threads, double *o,
+                            double *lse, uint8_t *randval, int64_t randval_stride);
 
 // Lengths and places of sequence `batch`, as the header defines them.
 typedef struct fmha_fwd_sequence {
@@ -61,29 +63,18 @@ const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_
 const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
                              fmha_fwd_row row);
 
-// CK's tolerances for the outputs of a dtype: valid when |o - reference| <= atol + rtol |reference|.
-typedef struct fmha_fwd_tolerance {
-    double rtol, atol, lse_atol;
-} fmha_fwd_tolerance;
-fmha_fwd_tolerance fmha_fwd_ck_tolerance(tessera_dtype dtype);
-
-// Compares n elements of dtype's output type with the reference (which is saturated first where the output type is).
-// Returns the greatest error over bound, <= 1 when valid, infinity where one is NaN; *max_error takes the greatest
-// error unless it is greater already.
-double fmha_fwd_compare_row(tessera_dtype dtype, const void *got, const double *want, int32_t n,
-                            const fmha_fwd_tolerance *tolerance, double *max_error);
-double fmha_fwd_compare_lse(float got, double want, const fmha_fwd_tolerance *tolerance, double *max_error);
-
-// Conversions, for tests and for filling inputs. Decoding is exact; encoding rounds to nearest even, and e4m3, e2m1
-// saturate.
+// Conversions, for tests and for filling inputs. Decoding is exact; encoding rounds to nearest even, and 8 bits
+// and fewer saturate.
 double fmha_fwd_decode_fp16(uint16_t bits);
 double fmha_fwd_decode_bf16(uint16_t bits);
 double fmha_fwd_decode_e4m3(uint8_t bits);
+double fmha_fwd_decode_e4m3fnuz(uint8_t bits);
 double fmha_fwd_decode_e2m1(uint8_t nibble);
 double fmha_fwd_decode_e8m0(uint8_t bits);
 uint16_t fmha_fwd_encode_fp16(double value);
 uint16_t fmha_fwd_encode_bf16(double value);
 uint8_t fmha_fwd_encode_e4m3(double value);
+uint8_t fmha_fwd_encode_e4m3fnuz(double value);
 uint8_t fmha_fwd_encode_e2m1(double value); // a nibble
 
 // How elements lie in memory, what the tensors of a dtype are made of, and single elements of a tensor.
@@ -91,15 +82,46 @@ typedef enum fmha_fwd_element {
     FMHA_FWD_FP32,
     FMHA_FWD_FP16,
     FMHA_FWD_BF16,
-    FMHA_FWD_E4M3,
+    FMHA_FWD_E4M3, // OCP's
+    FMHA_FWD_E4M3FNUZ,
     FMHA_FWD_E2M1 // two a byte, low nibble first
 } fmha_fwd_element;
-fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype);
-fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype);
+fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype, tessera_fp8_format fp8);
+fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype, tessera_fp8_format fp8);
 fmha_fwd_element fmha_fwd_bias_element(tessera_dtype dtype);
 int32_t fmha_fwd_element_bits(fmha_fwd_element element);
 double fmha_fwd_load(fmha_fwd_element element, const void *base, int64_t index);
 void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double value);
+
+// How far an answer may be off:
+//
+//   o     rtol |o| + atol + p_error o_size + p_floor seqlen_k value_size + 2^-23 score_size value_size
+//   lse   lse_atol (1 + |lse|) + 2^-23 score_size
+//
+// The last terms are what fp32 loses in scores of that size, whoever computes. fp32, fp16 and bf16 take CK's rtol and
+// atol, which are for small scores and values of some units, and nothing more.
+//
+// CK's for fp8 and mx inputs (an absolute 0.18 to 32) would let nearly anything pass. There rtol is half a step of the
+// output's type, and what is left is the rounding of probabilities, which depends on the values that they weigh:
+//
+//   p in bf16 (CPUs)   is off by 2^-8 p, so each term of o is, and o by no more than 2^-8 o_size.
+//   p in e4m3 (GPUs)   has a mantissa of 3 bits, so p_error is 2^-4. Kernels store p, which is at most 1, times 2^8
+//                      (OCP) or 2^7 (FNUZ), where the least steps are 2^-9 or 2^-10: what is smaller is off by half a
+//                      step, 2^-18 of p. The sum that o is divided by is 1 at least, so p_floor is 2^-18 for each key.
+//
+// atol is half of e4m3's least step where that is the output's type, and 2^-116 for what fp32 flushes to zero.
+typedef struct fmha_fwd_tolerance {
+    double rtol, atol, lse_atol, p_error, p_floor;
+} fmha_fwd_tolerance;
+fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_dtype dtype, int on_gpu);
+
+// Compares n elements of the output's type with the reference (saturated first where the type is). Returns the greatest
+// error over bound, <= 1 when valid, infinity where one is NaN; *max_error takes the greatest error unless it is
+// greater already.
+double fmha_fwd_compare_row(fmha_fwd_element output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
+                            const fmha_fwd_tolerance *tolerance, double *max_error);
+double fmha_fwd_compare_lse(float got, const fmha_fwd_reference_row *want, const fmha_fwd_tolerance *tolerance,
+                            double *max_error);
 
 // Philox4x32-10, and the byte that it gives element (i, j) of head `head` = batch * nhead_q + h.
 void fmha_fwd_philox(const uint32_t counter[4], const uint32_t key[2], uint32_t out[4]);

@@ -20,6 +20,7 @@ HEADER = (ROOT / "include/tessera/fmha_fwd.h").read_text()
 DTYPES = ["fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "mxfp8", "mxfp4"]
 NO_MASK, TOP_LEFT, BOTTOM_RIGHT, GENERIC = range(4)
 NO_QSCALE, PER_TENSOR, BLOCK, KV_BLOCK, MX = range(5)
+NO_FP8, E4M3FN, E4M3FNUZ = range(3)
 
 
 def struct_of(name: str) -> type[ctypes.Structure]:
@@ -63,7 +64,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
     flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'include'}"]
     subprocess.run([*compiler.split(), *flags, "-o", str(path), str(source), "-lm", "-lpthread"], check=True)
     lib = ctypes.CDLL(str(path))
-    for name in ("fp16", "bf16", "e4m3", "e2m1", "e8m0"):
+    for name in ("fp16", "bf16", "e4m3", "e4m3fnuz", "e2m1", "e8m0"):
         integer = ctypes.c_uint16 if name.endswith("16") else ctypes.c_uint8
         decode = getattr(lib, f"fmha_fwd_decode_{name}")
         decode.argtypes, decode.restype = [integer], ctypes.c_double
@@ -91,6 +92,14 @@ def e4m3_values(bits: Any) -> Any:
     return np.where(b & 128, -value, value)
 
 
+def e4m3fnuz_values(bits: Any) -> Any:
+    """Its codes are those of OCP's with twice the exponent's bias; NaN is what would be -0."""
+    b = np.asarray(bits).astype(np.int64)
+    exponent, mantissa = (b >> 3) & 15, b & 7
+    value = np.where(exponent == 0, mantissa / 8 * 2.0**-7, (1 + mantissa / 8) * 2.0 ** (exponent - 8))
+    return np.where(b == 128, np.nan, np.where(b & 128, -value, value))
+
+
 def e2m1_values(nibbles: Any) -> Any:
     n = np.asarray(nibbles).astype(np.int64)
     exponent, mantissa = (n >> 1) & 3, n & 1
@@ -104,11 +113,20 @@ def test_decode_every_code(library: ctypes.CDLL) -> None:
         ("fp16", all16, all16.view(np.float16).astype(np.float64)),
         ("bf16", all16, bf16_values(all16)),
         ("e4m3", all8, e4m3_values(all8)),
+        ("e4m3fnuz", all8, e4m3fnuz_values(all8)),
         ("e2m1", all8[:16], e2m1_values(all8[:16])),
         ("e8m0", all8, np.where(all8 == 255, np.nan, 2.0 ** (all8.astype(np.float64) - 127))),
     ]:
         decode = getattr(library, f"fmha_fwd_decode_{name}")
         np.testing.assert_array_equal([decode(int(c)) for c in codes], want, err_msg=name)
+
+
+def test_landmarks_of_fp8(library: ctypes.CDLL) -> None:
+    """1, the greatest, the least normal and the least number, as the formats' descriptions give them."""
+    decode = [library.fmha_fwd_decode_e4m3, library.fmha_fwd_decode_e4m3fnuz]
+    assert [decode[0](code) for code in (0x38, 0x7E, 0x08, 0x01)] == [1, 448, 2.0**-6, 2.0**-9]
+    assert [decode[1](code) for code in (0x40, 0x7F, 0x08, 0x01)] == [1, 240, 2.0**-7, 2.0**-10]
+    assert [sum(np.isnan(one(code)) for code in range(256)) for one in decode] == [2, 1]
 
 
 def nearest_code(values: Any, x: float) -> int:
@@ -123,10 +141,16 @@ def test_encode_rounds_to_nearest_even(library: ctypes.CDLL) -> None:
     samples = np.concatenate([rng.normal(0, 10.0**e, 400) for e in range(-9, 8)])
     halves = (np.arange(0, 4096, dtype=np.uint16) * 8).view(np.float16).astype(np.float64)
     samples = np.concatenate([samples, halves[np.isfinite(halves)], [0.0, -0.0, 1e300, -1e300, 5e-324]])
-    for name, values in [("e4m3", e4m3_values(np.arange(127))), ("e2m1", e2m1_values(np.arange(8)))]:
-        encode, sign = getattr(library, f"fmha_fwd_encode_{name}"), 128 if name == "e4m3" else 8
+    for name, values, sign in [
+        ("e4m3", e4m3_values(np.arange(127)), 128),
+        ("e4m3fnuz", e4m3fnuz_values(np.arange(128)), 128),
+        ("e2m1", e2m1_values(np.arange(8)), 8),
+    ]:
+        encode = getattr(library, f"fmha_fwd_encode_{name}")
         for x in samples:
-            want = nearest_code(values, min(abs(float(x)), 1e6)) | (sign if np.signbit(x) else 0)
+            want = nearest_code(values, min(abs(float(x)), 1e6))
+            if np.signbit(x) and (want or name != "e4m3fnuz"):
+                want |= sign
             assert encode(float(x)) == want, (name, x)
         # Every tie between two neighbours.
         for n, tie in enumerate((values[1:] + values[:-1]) / 2):
@@ -140,6 +164,8 @@ def test_encode_rounds_to_nearest_even(library: ctypes.CDLL) -> None:
     assert [library.fmha_fwd_encode_bf16(float(x)) for x in single] == want_bf16.tolist()
     assert np.isnan(library.fmha_fwd_decode_e4m3(library.fmha_fwd_encode_e4m3(float("nan"))))
     assert library.fmha_fwd_encode_e4m3(float("inf")) == 0x7E
+    assert library.fmha_fwd_encode_e4m3fnuz(float("nan")) == 0x80
+    assert library.fmha_fwd_encode_e4m3fnuz(float("-inf")) == 0xFF
 
 
 # --- Philox -------------------------------------------------------------------------------------------------
@@ -269,6 +295,7 @@ class Problem:
         self.rowmajor = pick("rowmajor", 0, 1)
         self.bshd = pick("bshd", 0, 1)
         fp8 = dtype.startswith("fp8")
+        self.fp8 = pick("fp8", E4M3FN, E4M3FNUZ)
         self.qscale = (
             MX
             if dtype.startswith("mx")
@@ -306,6 +333,9 @@ class Problem:
         bits = rng.integers(0, 0x48, shape).astype(np.uint8) | (rng.integers(0, 2, shape) << 7).astype(
             np.uint8
         )
+        if self.fp8 == E4M3FNUZ and self.dtype != "mxfp8":
+            bits[bits == 0x80] = 0
+            return e4m3fnuz_values(bits), bits
         return e4m3_values(bits), bits
 
     def arrange(self, heads: int, tokens: int, columns: int, name: str, args: Any) -> Any:
@@ -487,8 +517,8 @@ def compare(library: ctypes.CDLL, problem: Problem) -> int:
     drawn = np.zeros((len(rows), widest), np.uint8)
     pointer = lambda array: ctypes.c_void_p(array.ctypes.data)  # noqa: E731
     failed = library.fmha_fwd_reference_rows(
-        ctypes.byref(traits), ctypes.byref(args), (Row * len(rows))(*rows), ctypes.c_int64(len(rows)), 3,
-        pointer(o), pointer(lse), pointer(drawn), ctypes.c_int64(widest),
+        ctypes.byref(traits), ctypes.byref(args), problem.fp8, (Row * len(rows))(*rows),
+        ctypes.c_int64(len(rows)), 3, pointer(o), pointer(lse), pointer(drawn), ctypes.c_int64(widest),
     )  # fmt: skip
     assert failed == 0
     at = 0
@@ -561,7 +591,7 @@ def test_keys_that_are_not_numbers_count_only_where_seen(library: ctypes.CDLL) -
     o, lse = np.zeros((1, problem.dv)), np.zeros(1)
     rows = (Row * 1)((problem.batch - 1, problem.nhead - 1, 32))
     library.fmha_fwd_reference_rows(
-        ctypes.byref(traits), ctypes.byref(args), rows, ctypes.c_int64(1), 1,
+        ctypes.byref(traits), ctypes.byref(args), NO_FP8, rows, ctypes.c_int64(1), 1,
         ctypes.c_void_p(o.ctypes.data), ctypes.c_void_p(lse.ctypes.data), None, ctypes.c_int64(0),
     )  # fmt: skip
     assert np.isfinite(o).all() and np.isfinite(lse).all()

@@ -104,6 +104,19 @@ TEST(Device, OneTarget) {
     }
 }
 
+TEST(Device, Fp8Format) {
+    FakeHip hip({"gfx90a", "gfx942:sramecc+:xnack-", "gfx950"});
+    const std::pair<const char *, tessera_fp8_format> formats[] = {
+        {"cpu", TESSERA_E4M3FN}, {"hip:0", TESSERA_FP8_NONE}, {"hip:1", TESSERA_E4M3FNUZ}, {"hip:2", TESSERA_E4M3FN}};
+    for (const auto &[name, format] : formats) {
+        tessera_device *device = nullptr;
+        ASSERT_EQ(tessera_device_open(name, &device), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_EQ(tessera_device_fp8_format(device), format) << name;
+        tessera_device_close(device);
+    }
+    EXPECT_EQ(tessera_device_fp8_format(nullptr), TESSERA_FP8_NONE);
+}
+
 TEST(Device, RefusedNames) {
     tessera_device *device = nullptr;
     setenv("TESSERA_HIP_LIBRARY", "/nonexistent", 1);
