@@ -37,9 +37,10 @@ static tessera_status check(const tessera_device *device, const tessera_fmha_fwd
 }
 
 // Kernels of GPUs keep everything in registers and LDS.
-static size_t workspace_of(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
-                           int threads) {
-    return tessera_fmha_fwd_is_gpu(instance) ? 0 : tessera_fmha_fwd_cpu_workspace(instance, call, threads);
+static size_t workspace_of(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                           const struct tessera_fmha_fwd_call *call, int threads) {
+    const int32_t units = tessera_device_get_facts(device)->compute_units;
+    return tessera_fmha_fwd_is_gpu(instance) ? 0 : tessera_fmha_fwd_cpu_workspace(instance, call, units, threads);
 }
 
 tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
@@ -48,10 +49,10 @@ tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha
     const tessera_fmha_fwd_instance *instance;
     const int threads = tessera_num_threads();
     TRY(choose(device, traits, args, &call, &instance));
-    TRY(check(device, instance, &call, workspace_of(instance, &call, threads), stream));
+    TRY(check(device, instance, &call, workspace_of(device, instance, &call, threads), stream));
     tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->name);
     if (device->gpu) return tessera_fmha_fwd_cdna_launch(device, instance, &call, stream);
-    tessera_fmha_fwd_cpu_launch(instance, &call, threads);
+    tessera_fmha_fwd_cpu_launch(instance, &call, tessera_device_get_facts(device)->compute_units, threads);
     return TESSERA_SUCCESS;
 }
 
@@ -69,7 +70,7 @@ tessera_status tessera_fmha_fwd_workspace_size(const tessera_device *device, con
     const tessera_fmha_fwd_instance *instance;
     if (!bytes) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "bytes is NULL");
     TRY(choose(device, traits, args, &call, &instance));
-    *bytes = workspace_of(instance, &call, tessera_num_threads());
+    *bytes = workspace_of(device, instance, &call, tessera_num_threads());
     return TESSERA_SUCCESS;
 }
 

@@ -52,11 +52,17 @@ struct tessera_fmha_fwd_sequence tessera_fmha_fwd_get_sequence(const struct tess
 
 // ---- cuts, which selection and launch agree on
 
-// Keys are cut into parts where a tile's keys are at least 2 / 64 of the keys of all tiles, so that about 64 tasks
-// exist whatever the number of threads, and a part never has fewer than 512 keys.
+// Keys are cut into parts where a tile's keys are a large share of the keys of all tiles, so that each of the device's
+// compute units (not of the threads asked for: results would follow them) finds about 8 tasks. A part never has fewer
+// than 512 keys, and there are no more than 64: what a part costs beside its keys is a packing of q and a combination.
 enum { TESSERA_FMHA_FWD_PARTS = 64, TESSERA_FMHA_FWD_PART_KEYS = 512 };
-static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_tiles) {
-    const double least = TESSERA_FMHA_FWD_PART_KEYS, share = keys_of_all_tiles / TESSERA_FMHA_FWD_PARTS;
+static inline int64_t tessera_fmha_fwd_most_parts(int64_t units) {
+    const int64_t most = TESSERA_FMHA_FWD_PARTS;
+    return units < most / 8 ? 8 * units : most;
+}
+static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_tiles, int64_t units) {
+    const double least = TESSERA_FMHA_FWD_PART_KEYS;
+    const double share = keys_of_all_tiles / (double)tessera_fmha_fwd_most_parts(units);
     const int64_t parts = (int64_t)((double)keys / (share > least ? share : least));
     return parts > 1 ? parts : 1;
 }
@@ -79,9 +85,10 @@ tessera_status tessera_fmha_fwd_preload(const tessera_device *gpu);
 
 // Reads only traits and sizes of a call that was checked.
 size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,
-                                      const struct tessera_fmha_fwd_call *call, int threads);
-// Runs a call that was checked, on at most `threads` threads; the workspace is large enough for them.
+                                      const struct tessera_fmha_fwd_call *call, int32_t units, int threads);
+// Runs a call that was checked, cut for a device of `units` compute units, on at most `threads` threads; the workspace
+// is large enough for both.
 void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
-                                 int threads);
+                                 int32_t units, int threads);
 
 #endif

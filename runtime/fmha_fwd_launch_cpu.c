@@ -3,8 +3,8 @@
 //
 // A tile is at most bm0 folded rows of one sequence and key head, and usually one task. Where one tile's keys are a
 // large share of all, they are cut into parts, a task each, and whoever finishes the last part of a tile combines
-// them. Cuts depend on lengths alone and partial results are combined in order, so the number of threads changes
-// nothing. Longest sequences go first, and under a mask the last rows, which tend to see the most keys.
+// them. Cuts depend on lengths and on the device alone and partial results are combined in order, so the number of
+// threads changes nothing. Longest sequences go first, and under a mask the last rows, which tend to see the most keys.
 #include <math.h>
 #include <stdatomic.h>
 
@@ -32,6 +32,7 @@ struct launch {
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;
     struct tessera_fmha_fwd_cpu_problem problem;
+    int32_t units; // of the device
     struct plan *plans;
     int32_t plan_count;
     int64_t tiles;         // of all sequences and heads
@@ -126,7 +127,8 @@ static task_t tile_task(const struct launch *l, const struct plan *plan, int32_t
 // How many keys a part of the tile takes; all where it is not cut.
 static int64_t part_keys(const struct launch *l, const task_t *task) {
     const int64_t keys = task->kv_end - task->kv_begin;
-    return tessera_round_up(tessera_ceil_div(keys, tessera_fmha_fwd_parts(keys, l->all_keys)), l->instance->tile.bn0);
+    const int64_t parts = tessera_fmha_fwd_parts(keys, l->all_keys, l->units);
+    return tessera_round_up(tessera_ceil_div(keys, parts), l->instance->tile.bn0);
 }
 
 static bool is_cut(const struct launch *l, const task_t *task) {
@@ -159,7 +161,7 @@ static void cut_tile(struct launch *l, const task_t *task) {
 static void cut_long_tiles(struct launch *l) {
     for (int32_t p = 0; p < l->plan_count; p++) {
         // Tiles of one sequence see no more than its keys, and sequences come longest first.
-        if (tessera_fmha_fwd_parts(l->plans[p].sequence.seqlen_k, l->all_keys) == 1) return;
+        if (tessera_fmha_fwd_parts(l->plans[p].sequence.seqlen_k, l->all_keys, l->units) == 1) return;
         for (int64_t tile = 0; tile < l->plans[p].tiles; tile++)
             for (int32_t head = 0; head < l->args.nhead_k; head++) {
                 const task_t task = tile_task(l, &l->plans[p], head, tile);
@@ -263,7 +265,8 @@ struct layout {
     int64_t split_stride;
 };
 
-static struct layout lay_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
+static struct layout lay_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
+                             int32_t units) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
     const int64_t queries = group ? a->max_seqlen_q : a->seqlen_q;
@@ -272,14 +275,15 @@ static struct layout lay_out(const tessera_fmha_fwd_instance *instance, const st
     struct layout layout;
     layout.split_stride = tessera_round_up(rows * (a->hdim_v + 2), ALIGNMENT / (int)sizeof(float));
     layout.plans = (size_t)tessera_round_up((int64_t)(sizeof(struct plan) + sizeof(uint64_t)) * a->batch, ALIGNMENT);
-    layout.partials = may_cut ? (size_t)layout.split_stride * sizeof(float) * TESSERA_FMHA_FWD_PARTS : 0;
+    const size_t parts = may_cut ? (size_t)tessera_fmha_fwd_most_parts(units) : 0;
+    layout.partials = (size_t)layout.split_stride * sizeof(float) * parts;
     layout.scratch = (size_t)tessera_round_up((int64_t)instance->scratch_bytes(a->hdim_q, a->hdim_v), ALIGNMENT);
     return layout;
 }
 
 size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,
-                                      const struct tessera_fmha_fwd_call *call, int threads) {
-    const struct layout layout = lay_out(instance, call);
+                                      const struct tessera_fmha_fwd_call *call, int32_t units, int threads) {
+    const struct layout layout = lay_out(instance, call, units);
     return layout.plans + layout.partials + layout.scratch * (size_t)threads;
 }
 
@@ -316,11 +320,12 @@ static int64_t workers_for(const struct launch *l, int threads) {
 }
 
 void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
-                                 int threads) {
-    const struct layout layout = lay_out(instance, call);
+                                 int32_t units, int threads) {
+    const struct layout layout = lay_out(instance, call, units);
     char *const workspace = call->args.workspace_ptr;
     struct launch l;
     l.instance = instance;
+    l.units = units;
     l.traits = call->traits;
     l.args = call->args;
     l.plans = (struct plan *)workspace;

@@ -144,7 +144,7 @@ static double cost_of(const instance_t *row, const struct request *r) {
     const double area = (double)tile->bm0 * tile->bn0;
     const double total =
         rows * keys / area * (area * r->hdims / (double)row->macs_per_cycle + (double)row->tile_cycles);
-    const int64_t tasks = tiles * tessera_fmha_fwd_parts(r->keys, (double)r->keys * (double)tiles);
+    const int64_t tasks = tiles * tessera_fmha_fwd_parts(r->keys, (double)r->keys * (double)tiles, r->units);
     return total / (double)tasks * (double)tessera_ceil_div(tasks, r->units);
 }
 

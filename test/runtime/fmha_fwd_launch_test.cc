@@ -80,14 +80,14 @@ class Launch : public ::testing::Test {
         combines.clear();
         scratches.clear();
         const tessera_fmha_fwd_call whole = call.whole();
-        const size_t bytes = tessera_fmha_fwd_cpu_workspace(&instance, &whole, threads);
+        const size_t bytes = tessera_fmha_fwd_cpu_workspace(&instance, &whole, units, threads);
         const unsigned char guard = 0xa5;
         workspace.assign(bytes + 128, guard);
         const auto start = reinterpret_cast<uintptr_t>(workspace.data());
         unsigned char *const aligned = workspace.data() + (64 - start % 64) % 64;
         call.args.workspace_ptr = aligned;
         const tessera_fmha_fwd_call ready = call.whole();
-        tessera_fmha_fwd_cpu_launch(&instance, &ready, threads);
+        tessera_fmha_fwd_cpu_launch(&instance, &ready, units, threads);
         for (unsigned char *p = aligned + bytes; p < workspace.data() + workspace.size(); p++) ASSERT_EQ(*p, guard);
         for (const void *scratch : scratches) {
             EXPECT_EQ(reinterpret_cast<uintptr_t>(scratch) % 64, 0u);
@@ -182,6 +182,7 @@ class Launch : public ::testing::Test {
     Call call;
     tessera_fmha_fwd_served served = everything();
     tessera_fmha_fwd_instance instance;
+    int32_t units = 64; // of the device
     std::vector<unsigned char> workspace;
 };
 
@@ -211,6 +212,19 @@ TEST_F(Launch, SplitsToAboutSixtyFourTasks) {
     sizes(1, 1, 1, 64 * 40, 1 << 16); // 40 tiles are near enough
     run(2);
     EXPECT_EQ(tasks.size(), 40u);
+    EXPECT_TRUE(combines.empty());
+}
+
+TEST_F(Launch, SplitsToAboutEightTasksOfAComputeUnit) {
+    sizes(1, 1, 1, 128, 1 << 16);
+    for (const int of_device : {1, 2, 3, 7}) {
+        units = of_device;
+        run(2);
+        EXPECT_EQ(tasks.size(), 8u * static_cast<size_t>(units));
+    }
+    units = 2;
+    sizes(1, 1, 1, 64 * 9, 1 << 16); // nine tiles are near enough
+    run(2);
     EXPECT_TRUE(combines.empty());
 }
 
@@ -261,7 +275,7 @@ TEST_F(Launch, SmallCallsWakeNobody) {
 TEST_F(Launch, WorkspaceHoldsPartialsOnlyWhereKeysMayBeCut) {
     const auto bytes = [&] {
         const tessera_fmha_fwd_call whole = call.whole();
-        return tessera_fmha_fwd_cpu_workspace(&instance, &whole, 1);
+        return tessera_fmha_fwd_cpu_workspace(&instance, &whole, units, 1);
     };
     sizes(1, 2, 2, 3, 1023);
     const size_t uncut = bytes();
@@ -275,6 +289,8 @@ TEST_F(Launch, WorkspaceHoldsPartialsOnlyWhereKeysMayBeCut) {
     call.group();
     call.args.max_seqlen_q = 3;
     EXPECT_EQ(bytes(), uncut + 64 * 64 * 4); // the keys are not known
+    units = 2;
+    EXPECT_EQ(bytes(), uncut + 16 * 64 * 4);
 }
 
 TEST_F(Launch, CutsDoNotDependOnThreads) {
