@@ -115,8 +115,7 @@ def instance_words(instance: Instance) -> list[str]:
     )
     return [
         f"{instance.name} serves: {traits}; {instance.combinations} names of CK",
-        f"Cost: {rate} and {instance.tile_cycles:.0f} cycles a block. "
-        f"Needs: {target.name}, {tile.needs(target)}.",
+        f"Cost: {rate}, {instance.op.block_words(instance)}. Needs: {target.name}, {tile.needs(target)}.",
         f"Numerics: {tile.numerics}.",
         f"Why: {tile.why}.",
     ]

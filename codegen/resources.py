@@ -49,12 +49,9 @@ class Resources:
         """How many waves a SIMD holds: registers and LDS leave room for them."""
         granule = self.target.register_granule
         allocated = max(-(-self.vgprs // granule) * granule, granule)
-        by_registers = min(self.target.registers // allocated, self.target.waves)
-        if not self.lds_bytes:
-            return by_registers
-        workgroups = self.target.lds_bytes // self.lds_bytes
-        by_lds = -(-workgroups * self.threads // (64 * self.target.simds))
-        return min(by_registers, by_lds)
+        waves = self.threads // 64
+        workgroups = self.target.workgroups(waves, self.target.registers // allocated, self.lds_bytes)
+        return -(-workgroups * waves // self.target.simds)
 
     def complaints(self) -> list[str]:
         """What the kernel must not do, and does."""

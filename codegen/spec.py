@@ -195,6 +195,10 @@ class Operation(ABC):
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Whether one's estimated cost is at most the other's for every size."""
 
+    def block_words(self, instance: Instance) -> str:
+        """What a block costs beside the rate of its multiply-adds."""
+        return f"{instance.tile_cycles:.0f} cycles a block"
+
     @abstractmethod
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]: ...
 

@@ -79,6 +79,12 @@ class CdnaTarget(Target):
     waves: int = 8  # of a SIMD, at most
     workgroup_threads: int = 1024
 
+    def workgroups(self, waves: int, waves_of_simd: int, lds_bytes: int) -> int:
+        """How many workgroups a CU holds, where registers leave room for `waves_of_simd`."""
+        by_registers = min(waves_of_simd, self.waves) * self.simds // waves
+        allocated = -(-lds_bytes // self.lds_granule) * self.lds_granule
+        return min(by_registers, self.lds_bytes // allocated) if allocated else by_registers
+
     @property
     def cflags(self) -> tuple[str, ...]:
         """Clang."""

@@ -40,6 +40,10 @@ int tessera_fmha_fwd_bits(tessera_storage storage); // of an element
 tessera_status tessera_fmha_fwd_choose(const tessera_fmha_fwd_table *table, const tessera_device_facts *facts,
                                        const struct tessera_fmha_fwd_call *call, const tessera_fmha_fwd_instance **out);
 
+// Estimated cycles with a GPU instance (fmha_fwd_cost_cdna.c); lengths are those of the longest sequence.
+double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+                                  int64_t queries, int64_t keys, int64_t units);
+
 // ---- sequences (fmha_fwd_sequence.c)
 
 struct tessera_fmha_fwd_sequence {

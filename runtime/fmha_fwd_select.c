@@ -11,9 +11,8 @@
 //   cost   = total / tasks * ceil(tasks / compute_units)
 //
 // the last line being the time of the unit with most tasks: fewer and larger tiles lose where they leave units idle.
-// On a GPU rows are not folded, a block is paid for in full, and a tile, which is one workgroup, is one task.
 // A mask hides about the same share of every instance's keys, and is left out. Group mode knows the lengths only as
-// the longest one: max_seqlen_q, and seqlen_k where it is given.
+// the longest one: max_seqlen_q, and seqlen_k where it is given. What a call costs on a GPU: fmha_fwd_cost_cdna.c.
 #include <string.h>
 
 #include "fmha_fwd_internal.h"
@@ -33,7 +32,7 @@ struct request {
     uint32_t targets;
     int32_t units;
     int64_t heads, rows, keys; // batch * nhead_k; of one sequence and key head
-    int64_t queries, heads_q;  // of one sequence; batch * nhead_q
+    int64_t queries;           // of one sequence
     double hdims;
     const struct tessera_fmha_fwd_call *call;
 };
@@ -101,7 +100,6 @@ static struct request make_request(const tessera_device_facts *facts, const stru
         .rows = queries * (a->nhead_q / a->nhead_k),
         .keys = t->is_group_mode ? longest_k : a->seqlen_k,
         .queries = queries,
-        .heads_q = (int64_t)a->batch * a->nhead_q,
         .hdims = (double)t->hdim_q + t->hdim_v,
         .call = call,
     };
@@ -127,16 +125,8 @@ static bool serves(const instance_t *row, const struct request *r) {
     return false;
 }
 
-static double gpu_cost_of(const instance_t *row, const struct request *r) {
-    const tessera_fmha_fwd_tile *const tile = &row->tile;
-    const double area = (double)tile->bm0 * tile->bn0, hdims = tile->bk0max + tile->bn1; // padded to those
-    const double block = area * hdims / (double)row->macs_per_cycle + (double)row->tile_cycles;
-    const int64_t tasks = tessera_max(tessera_ceil_div(r->queries, tile->bm0), 1) * r->heads_q;
-    return block * (double)tessera_ceil_div(r->keys, tile->bn0) * (double)tessera_ceil_div(tasks, r->units);
-}
-
 static double cost_of(const instance_t *row, const struct request *r) {
-    if (tessera_fmha_fwd_is_gpu(row)) return gpu_cost_of(row, r);
+    if (tessera_fmha_fwd_is_gpu(row)) return tessera_fmha_fwd_cdna_cost(row, r->call, r->queries, r->keys, r->units);
     const tessera_fmha_fwd_tile *const tile = &row->tile;
     const int64_t tiles = tessera_max(tessera_ceil_div(r->rows, tile->bm0), 1) * r->heads;
     const double rows = (double)(tessera_round_up(r->rows, tile->wm0) * r->heads);

@@ -36,9 +36,11 @@ struct tessera_fmha_fwd_instance {
     tessera_fmha_fwd_cpu_run *run;   // CPU instances
     tessera_fmha_fwd_cpu_combine *combine;
     tessera_fmha_fwd_cpu_scratch *scratch_bytes;
-    const char *symbol; // GPU instances: the kernel, which names its code object in the target's pack; else NULL
-    uint32_t threads;   // GPU instances: those of a workgroup
-    uint32_t alignment; // bytes that every row of q, k, v and o begins at a multiple of; 0: the element's
+    const char *symbol;  // GPU instances: the kernel, which names its code object in the target's pack; else NULL
+    uint32_t threads;    // GPU instances: those of a workgroup
+    uint32_t workgroups; // GPU instances: that a compute unit has room for
+    float alone_cycles, busy_cycles; // GPU instances: a block's, see runtime/fmha_fwd_cost_cdna.c
+    uint32_t alignment;              // bytes that every row of q, k, v and o begins at a multiple of; 0: the element's
 };
 
 // Rows that may serve (target, data_type, bucket of hdim): order[first .. first + count) are row numbers. Buckets:

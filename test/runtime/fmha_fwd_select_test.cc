@@ -291,11 +291,13 @@ TEST_F(Select, EmptySequencesHaveAnInstanceToo) {
 // ---- GPUs
 
 tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_fmha_fwd_served *served, uint16_t bm0,
-                                            float macs_per_cycle = 512) {
-    auto instance = make_instance(name, TESSERA_TARGET_GFX942, served, bm0, 32, macs_per_cycle);
+                                            float busy = 1000, float alone = 1000, uint32_t workgroups = 2) {
+    auto instance = make_instance(name, TESSERA_TARGET_GFX942, served, bm0, 32);
     instance.symbol = name;
     instance.threads = 256;
-    instance.tile.bk0max = instance.tile.bn1 = 128;
+    instance.workgroups = workgroups;
+    instance.alone_cycles = alone;
+    instance.busy_cycles = busy;
     return instance;
 }
 
@@ -320,28 +322,75 @@ TEST_F(SelectOnGpu, OnlyItsOwn) {
 }
 
 TEST_F(SelectOnGpu, SmallTilesWhereLargeOnesLeaveUnitsIdle) {
-    const Table table({make_gpu_instance("large", &all, 256, 640), make_gpu_instance("small", &all, 64, 512)});
+    const Table table({make_gpu_instance("large", &all, 256, 3600, 3600, 1), make_gpu_instance("small", &all, 64)});
     sizes(1024, 1024); // 64 workgroups or 256, of 304 units
     EXPECT_EQ(chosen(table), "small");
     sizes(1 << 16, 1024); // 4,096 or 16,384: the units are full
     EXPECT_EQ(chosen(table), "large");
+    sizes(256 * 19 + 1, 1024); // 320 or 1,232: 2 rounds of 3,600 cycles or 5 of 1,000
+    EXPECT_EQ(chosen(table), "small");
+    sizes(256 * 38, 1024); // 608 or 2,432: 2 rounds of 3,600 or 8 of 1,000
+    EXPECT_EQ(chosen(table), "large");
 }
 
-TEST_F(SelectOnGpu, CostIsCyclesOfTheUnitWithMostTiles) {
-    const Table table({make_gpu_instance("gpu", &all, 128)});
-    const double block = 128 * 32 * 256 / 512.0 + 100;
-    for (const auto &[seqlen_q, tiles] : {std::pair{1, 1}, {19 * 128, 1}, {19 * 128 + 1, 2}, {39 * 128, 3}}) {
-        sizes(seqlen_q, 65); // 3 blocks of 32 keys; 19 * 16 tiles are one for each unit
+class GpuCost : public SelectOnGpu {
+  protected:
+    void mask(tessera_mask type) { call.traits.mask_type = call.args.mask_type = type; }
+
+    void expect_cost(double cost) {
+        const Table table({make_gpu_instance("gpu", &all, 128, 1000, 1500, 3)});
         char line[64];
-        snprintf(line, sizeof line, "gpu  cost %.4g cycles\n", block * 3 * tiles);
-        EXPECT_EQ(explained(table), line) << seqlen_q;
+        snprintf(line, sizeof line, "gpu  cost %.4g cycles\n", cost);
+        EXPECT_EQ(explained(table), line);
     }
+};
+
+TEST_F(GpuCost, IsTheTimeOfTheUnitWithMostTiles) {
+    const std::pair<int, double> cycles[] = {{1, 1500},        {19 * 128, 1500},  {19 * 128 + 1, 2000},
+                                             {38 * 128, 2000}, {57 * 128, 3000},  {57 * 128 + 1, 4500},
+                                             {76 * 128, 4500}, {114 * 128, 6000}, {190 * 128, 9000 + 1500}};
+    for (const auto &[seqlen_q, rounds] : cycles) { // 19 * 16 tiles are one for each unit
+        SCOPED_TRACE(seqlen_q);
+        sizes(seqlen_q, 65); // 3 blocks of 32 keys, and one
+        expect_cost(4 * rounds);
+    }
+    sizes(0, 0);
+    expect_cost(1500);
+}
+
+TEST_F(GpuCost, OfAWindowWithTwoEdges) {
+    mask(TESSERA_MASK_TOP_LEFT);
+    call.args.window_size_left = 20;
+    call.args.window_size_right = 12;
+    sizes(19 * 128, 1 << 20);
+    expect_cost((1 + 5) * 1500.0); // 160 keys
+    sizes(19 * 128, 64);
+    expect_cost((1 + 2) * 1500.0);
+    mask(TESSERA_MASK_NONE);
+    sizes(19 * 128, 1 << 20);
+    expect_cost((1 + (1 << 15)) * 1500.0);
+}
+
+TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    sizes(19 * 128, 19 * 128); // a tile for each unit
+    expect_cost((1 + 19 * 4) * 1500.0);
+    sizes(190 * 128, 190 * 128); // 10 for each: a third of them at a time, each with half of the keys and half a block
+    expect_cost((1.5 + 190 * 2) * 10 / 3 * 3000);
+    sizes(128, 64 * 32); // few queries see nearly all keys
+    expect_cost((1 + 64) * 1500.0);
+    call.args.window_size_left = 0;
+    call.args.window_size_right = -1;
+    sizes(190 * 128, 190 * 128);
+    expect_cost((1.5 + 190 * 2) * 10 / 3 * 3000);
 }
 
 TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {
-    auto aligned = make_gpu_instance("aligned", &all, 128, 512);
+    auto aligned = make_gpu_instance("aligned", &all, 128);
     aligned.alignment = 16;
-    const Table table({aligned, make_gpu_instance("any", &all, 128, 64)});
+    const Table table({aligned, make_gpu_instance("any", &all, 128, 8000, 8000)});
     const tessera_fmha_fwd_args args = call.args;
     EXPECT_EQ(chosen(table), "aligned");
     const struct {

@@ -6,10 +6,12 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from codegen.ops.fmha_fwd.cdna import CdnaTile
+from codegen.ops.fmha_fwd.cdna_cost import BlockCost, block_cost
 from codegen.ops.fmha_fwd.cpu import CpuTile
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, make_rules, make_space
 from codegen.space import Box, Region, bits, region_meet, union
 from codegen.spec import Instance, Operation, Product, Slices
+from codegen.targets import CdnaTarget
 
 # The C table's sets: field of tessera_fmha_fwd_served, and what each of the axis's values sets in it.
 SERVED: dict[str, tuple[str, dict[str, int]]] = {
@@ -104,12 +106,47 @@ class FmhaFwd(Operation):
         )
 
     def shadows(self, one: Instance, other: Instance) -> bool:
-        """Whether one's cost is at most the other's for every size and number of compute units.
+        """Whether one's cost is at most the other's for every size and number of compute units."""
+        if one.target.kind == "cdna":
+            return self._shadows_on_gpu(one, other)
+        return self._shadows_on_cpu(one, other)
 
-        runtime/fmha_fwd_select.c has the formula: cycles for each score, times scores in whole register
-        tiles, times the share of the unit with most tasks. The first is linear in the head dims; the second
-        is worst where the other's register tile is filled; the third differs by less than 2, or by as many
-        of the other's tasks as go into one of one's.
+    def _shadows_on_gpu(self, one: Instance, other: Instance) -> bool:
+        """The formulas are in runtime/fmha_fwd_cost_cdna.c.
+
+        Where one of one's tiles takes fewer queries or keys than the other's, as many more of them as go into
+        one of the other's are the worst case; where it takes more queries, as many more keys may be seen.
+        Rounds repeat with the workgroups of both.
+        """
+        a, b = one.tile, other.tile
+        first, second = self.block_cost(one), self.block_cost(other)
+        tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
+        return all(
+            blocks * first.rounds(tasks * count) <= second.rounds(count)
+            for count in range(1, first.workgroups * second.workgroups + 1)
+        )
+
+    def block_cost(self, instance: Instance) -> BlockCost:
+        """The figures that a GPU instance is ranked by."""
+        assert isinstance(instance.target, CdnaTarget)
+        return block_cost(instance.tile, instance.target)
+
+    def block_words(self, instance: Instance) -> str:
+        """The same figures in words."""
+        if instance.target.kind != "cdna":
+            return super().block_words(instance)
+        cost = self.block_cost(instance)
+        return (
+            f"a block takes {cost.alone_cycles:.0f} cycles alone and {cost.busy_cycles:.0f} of a unit, "
+            f"where there is room for {cost.workgroups}"
+        )
+
+    def _shadows_on_cpu(self, one: Instance, other: Instance) -> bool:
+        """The formula is in runtime/fmha_fwd_select.c.
+
+        It is cycles for each score, times scores in whole register tiles, times the share of the unit with
+        most tasks. The first is linear in the head dims; the second is worst where the other's register tile
+        is filled; the third differs by less than 2, or by as many of the other's tasks as go into one.
         """
         a, b = one.tile, other.tile
         ours, theirs = a.register_tile(one.target), b.register_tile(other.target)

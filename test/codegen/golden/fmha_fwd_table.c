@@ -379,6 +379,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 2648.0f,
         .symbol = "tessera_k_fmha_fwd_d32_fp16_gfx942_b128x128x32_w4_qr",
         .threads = 256,
+        .workgroups = 2,
+        .alone_cycles = 7448.0f,
+        .busy_cycles = 6208.0f,
         .alignment = 16,
     },
     {
@@ -394,6 +397,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d48_bf16_gfx942_b128x64x48_w4_qr",
         .threads = 256,
+        .workgroups = 2,
+        .alone_cycles = 5298.7f,
+        .busy_cycles = 4138.7f,
         .alignment = 16,
     },
     {
@@ -409,6 +415,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d64_fp16_gfx942_b128x64x64_w4_qr",
         .threads = 256,
+        .workgroups = 2,
+        .alone_cycles = 5317.7f,
+        .busy_cycles = 4077.7f,
         .alignment = 16,
     },
     {
@@ -424,6 +433,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d80x96_fp16_gfx942_b128x64x80_w4_qr",
         .threads = 256,
+        .workgroups = 2,
+        .alone_cycles = 6718.9f,
+        .busy_cycles = 5238.9f,
         .alignment = 16,
     },
     {
@@ -439,6 +451,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d96x128_fp16_gfx942_b128x64x96_w4_qr",
         .threads = 256,
+        .workgroups = 2,
+        .alone_cycles = 7715.8f,
+        .busy_cycles = 5995.8f,
         .alignment = 16,
     },
     {
@@ -454,6 +469,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d128_fp16_gfx942_b128x64x128_w4_qr",
         .threads = 256,
+        .workgroups = 2,
+        .alone_cycles = 8280.0f,
+        .busy_cycles = 6400.0f,
         .alignment = 16,
     },
     {
@@ -469,6 +487,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d192x128_fp16_gfx942_b128x64x192_w4_qr_o1",
         .threads = 256,
+        .workgroups = 1,
+        .alone_cycles = 10794.3f,
+        .busy_cycles = 8594.3f,
         .alignment = 16,
     },
     {
@@ -484,6 +505,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1624.0f,
         .symbol = "tessera_k_fmha_fwd_d192_fp16_gfx942_b128x64x192_w4_qr_o1",
         .threads = 256,
+        .workgroups = 1,
+        .alone_cycles = 12705.1f,
+        .busy_cycles = 10185.1f,
         .alignment = 16,
     },
     {
@@ -499,6 +523,9 @@ static const tessera_fmha_fwd_instance rows[] = {
         .tile_cycles = 1112.0f,
         .symbol = "tessera_k_fmha_fwd_d256_fp16_gfx942_b128x32x256_w4_qr_o1",
         .threads = 256,
+        .workgroups = 1,
+        .alone_cycles = 8755.4f,
+        .busy_cycles = 6875.4f,
         .alignment = 16,
     },
 };

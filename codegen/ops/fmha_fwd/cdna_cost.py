@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: MIT
+"""What a block of keys is estimated to cost on a CDNA GPU.
+
+runtime/fmha_fwd_cost_cdna.c makes the time of a call of it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.targets import CdnaTarget
+
+if TYPE_CHECKING:
+    from codegen.ops.fmha_fwd.cdna import CdnaTile
+
+# Vector operations for one score: scale, maximum, exp2 at a quarter of the rate, sum, half of a pack.
+SCORE_OPERATIONS = 8
+# For one number of o in each block: its correction.
+OUTPUT_OPERATIONS = 1
+# Bytes a cycle that a unit gets of LDS, and of L2, which has 2 KB for the 32 to 38 units of a die (CDNA 3
+# white paper).
+LDS_BYTES, FETCH_BYTES = 128, 64
+# Cycles of a block in which a wave waits whatever it is given: barriers, exchange between lanes, the first
+# reads of LDS behind a barrier. Estimated.
+WAIT_CYCLES = 600
+BYTES = {"fp32": 4.0, "fp16": 2.0, "bf16": 2.0, "fp8": 1.0, "mxfp8": 1.0, "mxfp4": 0.5}
+
+
+@dataclass(frozen=True)
+class BlockCost:
+    """The figures of the C table."""
+
+    workgroups: int  # that a compute unit has room for
+    alone_cycles: float  # of a block where a workgroup has a unit for itself
+    busy_cycles: float  # for which a block keeps the busiest part of a unit
+
+    def round(self, count: int) -> float:
+        """Cycles until so many workgroups of a unit have done a block each."""
+        return max(self.alone_cycles, count * self.busy_cycles) if count else 0.0
+
+    def rounds(self, count: int) -> float:
+        """The same of any number of workgroups, of which a unit has only so many at once."""
+        full, rest = divmod(count, self.workgroups)
+        return full * self.round(self.workgroups) + self.round(rest)
+
+
+def workgroups(tile: CdnaTile, target: CdnaTarget) -> int:
+    """How many workgroups a compute unit has room for."""
+    return target.workgroups(tile.rm0, tile.occupancy, tile.lds_bytes)
+
+
+def vector_cycles(tile: CdnaTile, target: CdnaTarget) -> float:
+    """Of a block, where all SIMDs of a unit share it: its softmax."""
+    return tile.bm0 * (SCORE_OPERATIONS * tile.bn0 + OUTPUT_OPERATIONS * tile.dv) / target.lanes
+
+
+def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
+    """The figures of a tile."""
+    products = tile.bm0 * tile.bn0 * (tile.dq + tile.dv)
+    simds = products / (target.macs[tile.compute] * tile.efficiency) + vector_cycles(tile, target)
+    read = BYTES[tile.compute] * tile.bn0 * (tile.dq + tile.dv)  # k and v: written once, read by each wave
+    lds = (1 + tile.rm0) * read / LDS_BYTES
+    own = simds * target.simds / min(tile.rm0, target.simds)  # a wave has but one SIMD
+    return BlockCost(
+        workgroups(tile, target),
+        alone_cycles=own + lds + WAIT_CYCLES,
+        busy_cycles=max(simds, lds, read / FETCH_BYTES),
+    )
