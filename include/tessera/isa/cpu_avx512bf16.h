@@ -11,9 +11,9 @@ INLINE vf v_dot2(vf acc, vf a, vf b) { return _mm512_dpbf16_ps(acc, (__m512bh)a,
 
 // Word i: the bf16 of low[i] in its low half, that of high[i] in its high half.
 INLINE vi v_pair_lanes(vf low, vf high) {
-    __m512i l = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(low));
-    __m512i h = _mm512_cvtepu16_epi32((__m256i)_mm512_cvtneps_pbh(high));
-    return _mm512_or_si512(l, _mm512_slli_epi32(h, 16));
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i order = _mm512_or_si512(lanes, _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(16)), 16));
+    return _mm512_permutexvar_epi16(order, (__m512i)_mm512_cvtne2ps_pbh(high, low));
 }
 
 // The bf16 of first[0], first[1], ..., second[0], ... in order of memory.
