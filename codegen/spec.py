@@ -44,6 +44,9 @@ class Tile(Protocol):
     serves: str
 
     @property
+    def dtypes(self) -> tuple[str, ...]: ...  # data types served
+
+    @property
     def held(self) -> str: ...  # clauses, as for --where, on what the kernel is compiled for
 
     @property

@@ -59,10 +59,13 @@ static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *ou
     // Neither 0 nor infinite; scores of at most 3e38 times the least are all the same, as they are times 0.
     const float scale_log2 = fmaxf(fminf(fabsf(a->scale_s) * log2e, FLT_MAX), FLT_MIN);
     out->scale_log2 = copysignf(scale_log2, a->scale_s);
+    if (a->scale_s < 0 || call->traits.has_logits_soft_cap || call->traits.bias_type != TESSERA_BIAS_NONE ||
+        call->traits.qscale_type == TESSERA_QSCALE_BLOCK)
+        out->features |= TESSERA_CDNA_SCALED;
     if (call->traits.has_logits_soft_cap) {
         out->features |= TESSERA_CDNA_SOFT_CAP;
         out->cap_log2 = a->logits_soft_cap * log2e;
-        out->cap_scale = 2 * scale_log2 / a->logits_soft_cap;
+        out->cap_scale = 2 / a->logits_soft_cap;
     }
     if (call->traits.bias_type == TESSERA_BIAS_ELEMENTWISE) {
         out->features |= TESSERA_CDNA_BIAS;
@@ -102,6 +105,38 @@ static void set_dropout(const struct tessera_fmha_fwd_call *call, kernel_args *o
     out->batch_stride_randval = call->traits.is_group_mode ? 0 : a->batch_stride_randval;
 }
 
+static void set_descales(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const tessera_qscale qscale = call->traits.qscale_type;
+    const bool group = call->traits.is_group_mode;
+    if (qscale == TESSERA_QSCALE_NONE) return;
+    out->q_descale = a->q_descale_ptr;
+    out->k_descale = a->k_descale_ptr;
+    out->v_descale = a->v_descale_ptr;
+    if (qscale == TESSERA_QSCALE_PER_TENSOR) {
+        out->features |= TESSERA_CDNA_PER_TENSOR;
+        return;
+    }
+    out->nhead_stride_q_descale = a->nhead_stride_q_descale;
+    out->nhead_stride_k_descale = a->nhead_stride_k_descale;
+    out->nhead_stride_v_descale = a->nhead_stride_v_descale;
+    out->batch_stride_q_descale = group ? 0 : a->batch_stride_q_descale;
+    out->batch_stride_k_descale = group ? 0 : a->batch_stride_k_descale;
+    out->batch_stride_v_descale = group ? 0 : a->batch_stride_v_descale;
+    if (qscale == TESSERA_QSCALE_BLOCK) {
+        out->features |= TESSERA_CDNA_BLOCK;
+        out->block_scale_size_q = a->block_scale_size_q;
+        out->block_scale_size_kv = a->block_scale_size_kv;
+        out->block_scale_seqstart_q = group ? a->block_scale_seqstart_q_ptr : NULL;
+        out->block_scale_seqstart_k = group ? a->block_scale_seqstart_k_ptr : NULL;
+        return;
+    }
+    out->stride_q_descale = a->stride_q_descale;
+    out->stride_k_descale = a->stride_k_descale;
+    out->stride_v_descale = a->stride_v_descale;
+    out->seqstart_v_scale = group ? a->seqstart_v_scale_ptr : NULL;
+}
+
 static kernel_args fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
@@ -129,12 +164,15 @@ static kernel_args fill_args(const struct tessera_fmha_fwd_call *call, int32_t b
     k.hdim_q = a->hdim_q;
     k.hdim_v = a->hdim_v;
     k.nhead_q = a->nhead_q;
+    k.nhead_k = a->nhead_k;
     k.group = a->nhead_q / a->nhead_k;
+    k.over_nhead_k = UINT32_MAX / (uint32_t)a->nhead_k;
     k.blocks_q = blocks_q;
     set_lengths(call, &k);
     set_mask(call, &k);
     set_scores(call, &k);
     set_dropout(call, &k);
+    set_descales(call, &k);
     return k;
 }
 
@@ -175,7 +213,7 @@ tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const 
     const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
     if (queries == 0) return TESSERA_SUCCESS;
     const kernel_args args = fill_args(call, (int32_t)tessera_ceil_div(queries, instance->tile.bm0));
-    const uint32_t grid[3] = {(uint32_t)args.blocks_q, (uint32_t)call->args.nhead_q, (uint32_t)call->args.batch};
+    const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)args.blocks_q, (uint32_t)call->args.batch};
     const struct tessera_gpu_kernel kernel = kernel_of(instance);
     return tessera_gpu_launch(device, &kernel, grid, &args, sizeof args, stream);
 }

@@ -72,7 +72,7 @@ def test_names(folder: Path) -> None:
     [
         ("bm0 = 128", "bm0 = 64", "bm0 = 64 is not rm0 x wm0 = 128"),
         ("bn0 = 64", "bn0 = 48", "bn0 = 48 is no multiple of wn0 = 32"),
-        ("hdim_q = 128", "hdim_q = 100", "hdim_q = 100 is no multiple of a chunk = 8"),
+        ("hdim_q = 128", "hdim_q = 100", "hdim_q = 100 is no multiple of what a call's may be = 8"),
         ("hdim_v = 128", "hdim_v = 100", "hdim_v = 100 is no multiple of a chunk = 8"),
         ("bn0 = 64", "bn0 = 192\noccupancy = 1", "k and v take 98304 bytes of LDS, gfx942 has 65536"),
         (

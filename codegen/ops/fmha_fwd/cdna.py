@@ -16,14 +16,45 @@ from typing import ClassVar
 from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import CdnaTarget
 
-# Storage type of q, k, v and o, which is MFMA's too -> how numbers are rounded.
-COMPUTES = {
-    "fp16": "fp16 products and fp32 sums, p rounded to nearest even, exp2 within 1 ulp",
-    "bf16": "bf16 products and fp32 sums, p rounded to nearest with halves up, exp2 within 1 ulp",
-}
-ELEMENT_BYTES = 2
 ALIGNMENT = 16  # bytes of an access: every row begins at a multiple of them
-CHUNK = ALIGNMENT // ELEMENT_BYTES  # elements of an access
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A type that MFMA reads, which q, k and v are stored in."""
+
+    bits: int
+    dtypes: dict[str, str]  # for each type of o, the usual one first, what CK calls the data type
+    numerics: str
+    bias_bits: int  # of an element of an elementwise bias
+
+    @property
+    def chunk(self) -> int:
+        """Elements of an access."""
+        return 8 * ALIGNMENT // self.bits
+
+
+COMPUTES = {
+    "fp32": Compute(32, {"fp32": "fp32"}, "fp32 products and sums, exp2 within 1 ulp", 32),
+    "fp16": Compute(
+        16,
+        {"fp16": "fp16"},
+        "fp16 products and fp32 sums, p rounded to nearest even, exp2 within 1 ulp",
+        16,
+    ),
+    "bf16": Compute(
+        16,
+        {"bf16": "bf16"},
+        "bf16 products and fp32 sums, p rounded to nearest with halves up, exp2 within 1 ulp",
+        16,
+    ),
+    "fp8": Compute(
+        8,
+        {"fp8": "fp8", "bf16": "fp8bf16", "fp32": "fp8fp32"},
+        "fp8 products and fp32 sums, p rounded to nearest even in fp8, exp2 within 1 ulp",
+        32,
+    ),
+}
 
 # Vector operations for one score: scale, maximum, exp2 at a quarter of the rate, sum, half of a pack.
 SOFTMAX_CYCLES = 8.0
@@ -38,17 +69,18 @@ class CdnaTile:
     pipeline: str
     epilogue: str
     compute: str  # the type that MFMA reads
-    hdim_q: int  # the greatest head dims; smaller multiples of a chunk are padded
+    hdim_q: int  # the greatest head dims; smaller multiples of `hdim_multiple` are padded
     hdim_v: int
     bm0: int  # queries of a workgroup
     bn0: int  # keys of a tile
     rm0: int  # waves, each of which has wm0 of the queries
-    wm0: int  # the product that the template is written in: queries, keys, and what it sums over
+    wm0: int  # the product that the template is written in: queries, keys
     wn0: int
-    wk0: int
     occupancy: int  # waves of a SIMD that registers leave room for
     efficiency: float  # estimated share of the target's peak in the main loop
     why: str  # the reason that the row is there
+    wk0: int = 0  # and what it sums over; 0: an access of each half of a wave
+    o: str = ""  # the type that o is stored in; "": that of q, k and v
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     name_tokens: ClassVar[dict[str, str]] = {
@@ -63,7 +95,7 @@ class CdnaTile:
     @property
     def dq(self) -> int:
         """The head dim of q and k in registers and LDS."""
-        return -(-self.hdim_q // self.wk0) * self.wk0
+        return -(-self.hdim_q // self.mma_k) * self.mma_k
 
     @property
     def dv(self) -> int:
@@ -71,9 +103,40 @@ class CdnaTile:
         return -(-self.hdim_v // self.wn0) * self.wn0
 
     @property
+    def bits(self) -> int:
+        """Of an element of q, k and v."""
+        return COMPUTES[self.compute].bits
+
+    @property
+    def bias_bits(self) -> int:
+        """Of an element of an elementwise bias."""
+        return COMPUTES[self.compute].bias_bits
+
+    @property
+    def chunk(self) -> int:
+        """Elements of an access."""
+        return COMPUTES[self.compute].chunk
+
+    @property
+    def mma_k(self) -> int:
+        """What a product sums over."""
+        return self.wk0 or 2 * self.chunk
+
+    @property
+    def parts(self) -> int:
+        """Accesses of a lane, of which a wave has two along wk0, that make its share of one product."""
+        return self.mma_k // (2 * self.chunk)
+
+    @property
     def hdim_multiple(self) -> int:
         """Head dims of a call are multiples of it."""
-        return CHUNK
+        return max(self.chunk, 8)
+
+    def p_shift(self, target: CdnaTarget) -> int:
+        """What p in [0, 1] is stored times 2 to the power of: as far up as the type goes, but for fp32's range."""
+        if self.compute == "fp8":
+            return {"ocp": 8, "fnuz": 7}[target.fp8]
+        return 14 if self.compute == "fp16" else 0
 
     @property
     def bk1(self) -> int:
@@ -88,7 +151,12 @@ class CdnaTile:
     @property
     def dtypes(self) -> tuple[str, ...]:
         """Storage types."""
-        return (self.compute,)
+        return (COMPUTES[self.compute].dtypes[self.o_type],)
+
+    @property
+    def o_type(self) -> str:
+        """The type that o is stored in."""
+        return self.o or next(iter(COMPUTES[self.compute].dtypes))
 
     @property
     def held(self) -> str:
@@ -108,26 +176,26 @@ class CdnaTile:
     @property
     def lds_bytes(self) -> int:
         """A tile of k and one of v. Rows of k have an odd number of chunks or a power of 2."""
-        chunks = self.dq // CHUNK
+        chunks = self.dq // self.chunk
         spare = 0 if chunks.bit_count() == 1 else (chunks + 1) % 2
         moved = -(-self.bn0 * chunks // self.threads) * self.threads  # there is room for all
-        return ELEMENT_BYTES * (-(-moved // chunks) * CHUNK * (chunks + spare) + self.bk1 * self.dv)
+        return ALIGNMENT * -(-moved // chunks) * (chunks + spare) + self.bk1 * self.dv * self.bits // 8
 
     @property
     def registers(self) -> int:
         """What a lane holds through the main loop: q, o, scores, and the next tile's k and v."""
         rows = self.bm0 // self.rm0
-        q, o, scores = rows * self.dq // 2, rows * self.dv, rows * self.bn0
+        q, o, scores = rows * self.dq * self.bits // 32, rows * self.dv, rows * self.bn0
         copies = (
-            -(-self.bn0 * self.dq // CHUNK // self.threads),
-            -(-self.bn0 * self.dv // (4 * CHUNK) // self.threads),
+            -(-self.bn0 * self.dq // self.chunk // self.threads),
+            -(-self.bn0 * self.dv // (4 * self.chunk) // self.threads),
         )
         return (q + o + scores) // 64 + 4 * (copies[0] + 4 * copies[1])
 
     @property
     def numerics(self) -> str:
         """How numbers are rounded and functions approximated."""
-        return COMPUTES[self.compute]
+        return COMPUTES[self.compute].numerics
 
     def cycles(self, target: CdnaTarget) -> float:
         """What a tile of keys costs beside its multiply-adds: its softmax and its bookkeeping."""
@@ -136,7 +204,7 @@ class CdnaTile:
     def needs(self, target: CdnaTarget) -> str:
         """What the machine and a call must bring."""
         return (
-            f"{self.lds_bytes} bytes of LDS, {self.rm0} waves, head dims that are multiples of {CHUNK}, any "
+            f"{self.lds_bytes} bytes of LDS, {self.rm0} waves, head dims that are multiples of {self.hdim_multiple}, any "
             f"lengths, rows aligned to {self.alignment} bytes"
         )
 
@@ -150,12 +218,20 @@ class CdnaTile:
 
     def register_tile(self, target: CdnaTarget) -> dict[str, int]:
         """Queries and keys that are rounded up to, and what a product sums over."""
-        return {"m": self.wm0, "n": self.wn0, "k": self.wk0}
+        return {"m": self.wm0, "n": self.wn0, "k": self.mma_k}
 
     def complaint(self, target: CdnaTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
+        if self.compute not in target.mfma:
+            return f"{target.name} has no {self.compute} MFMA"
+        types = COMPUTES[self.compute].dtypes
+        if self.o_type not in types:
+            return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
+        epilogue = "quant" if self.o_type == "fp8" else "store"
+        if self.epilogue != epilogue:
+            return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
         sizes = (
             self.hdim_q,
             self.hdim_v,
@@ -164,15 +240,15 @@ class CdnaTile:
             self.rm0,
             self.wm0,
             self.wn0,
-            self.wk0,
+            self.mma_k,
             self.occupancy,
         )
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes, rm0 and occupancy must be positive and 0 < efficiency <= 1"
         shapes = target.mfma[self.compute]
-        if not any((self.wm0, self.wn0) == (m, n) and self.wk0 % k == 0 for m, n, k in shapes):
+        if not any((self.wm0, self.wn0) == (m, n) and self.mma_k % k == 0 for m, n, k in shapes):
             there = ", ".join("x".join(map(str, shape)) for shape in shapes)
-            shape = f"{self.wm0}x{self.wn0}x{self.wk0}"
+            shape = f"{self.wm0}x{self.wn0}x{self.mma_k}"
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
         return self._uneven() or self._too_large(target)
 
@@ -182,9 +258,10 @@ class CdnaTile:
             return f"bm0 = {self.bm0} is not rm0 x wm0 = {self.rm0 * self.wm0}: a wave has wm0 of the queries"
         for size, value, part, of in (
             ("bn0", self.bn0, "wn0", self.wn0),
-            ("bn0", self.bn0, "wk0", self.wk0),
-            ("hdim_q", self.hdim_q, "a chunk", CHUNK),
-            ("hdim_v", self.hdim_v, "a chunk", CHUNK),
+            ("bn0", self.bn0, "wk0", self.mma_k),
+            ("wk0", self.mma_k, "two accesses", 2 * self.chunk),
+            ("hdim_q", self.hdim_q, "what a call's may be", self.hdim_multiple),
+            ("hdim_v", self.hdim_v, "what a call's may be", self.hdim_multiple),
         ):
             if value % of:
                 return f"{size} = {value} is no multiple of {part} = {of}"

@@ -26,6 +26,7 @@
 #define SHARED __attribute__((address_space(3)))   // LDS
 #define CONSTANT __attribute__((address_space(4))) // memory that no kernel writes: read by scalar loads
 
+typedef float f32x4 __attribute__((ext_vector_type(4)));
 typedef float f32x16 __attribute__((ext_vector_type(16)));
 typedef uint32_t u32x2 __attribute__((ext_vector_type(2)));
 typedef uint32_t u32x4 __attribute__((ext_vector_type(4)));
@@ -107,11 +108,17 @@ INLINE uint32_t buffer_load_2(buffer from, int offset) {
     return __builtin_amdgcn_raw_buffer_load_b16(from, offset, 0, 0);
 }
 INLINE u32x2 buffer_load_8(buffer from, int offset) { return __builtin_amdgcn_raw_buffer_load_b64(from, offset, 0, 0); }
+INLINE uint32_t buffer_load_4(buffer from, int offset) {
+    return __builtin_amdgcn_raw_buffer_load_b32(from, offset, 0, 0);
+}
+INLINE void buffer_store_16(buffer to, int offset, u32x4 x) {
+    __builtin_amdgcn_raw_buffer_store_b128(x, to, offset, 0, 0);
+}
 INLINE void buffer_store_8(buffer to, int offset, u32x2 x) {
     __builtin_amdgcn_raw_buffer_store_b64(x, to, offset, 0, 0);
 }
-INLINE void buffer_store_4(buffer to, int offset, float x) {
-    __builtin_amdgcn_raw_buffer_store_b32(AS_U32(x), to, offset, 0, 0);
+INLINE void buffer_store_4(buffer to, int offset, uint32_t x) {
+    __builtin_amdgcn_raw_buffer_store_b32(x, to, offset, 0, 0);
 }
 INLINE void buffer_store_1(buffer to, int offset, uint32_t x) {
     __builtin_amdgcn_raw_buffer_store_b8((uint8_t)x, to, offset, 0, 0);
@@ -122,6 +129,8 @@ typedef u32x4 buffer;
 DEVICE u32x4 llvm_buffer_load_16(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.v4i32");
 DEVICE uint16_t llvm_buffer_load_2(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.i16");
 DEVICE u32x2 llvm_buffer_load_8(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.v2i32");
+DEVICE uint32_t llvm_buffer_load_4(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.i32");
+DEVICE void llvm_buffer_store_16(u32x4, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.v4i32");
 DEVICE void llvm_buffer_store_8(u32x2, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.v2i32");
 DEVICE void llvm_buffer_store_4(uint32_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i32");
 DEVICE void llvm_buffer_store_1(uint8_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i8");
@@ -134,8 +143,10 @@ INLINE buffer make_buffer(const void *base, uint32_t bytes) {
 INLINE u32x4 buffer_load_16(buffer from, int offset) { return llvm_buffer_load_16(from, offset, 0, 0); }
 INLINE uint32_t buffer_load_2(buffer from, int offset) { return llvm_buffer_load_2(from, offset, 0, 0); }
 INLINE u32x2 buffer_load_8(buffer from, int offset) { return llvm_buffer_load_8(from, offset, 0, 0); }
+INLINE uint32_t buffer_load_4(buffer from, int offset) { return llvm_buffer_load_4(from, offset, 0, 0); }
+INLINE void buffer_store_16(buffer to, int offset, u32x4 x) { llvm_buffer_store_16(x, to, offset, 0, 0); }
 INLINE void buffer_store_8(buffer to, int offset, u32x2 x) { llvm_buffer_store_8(x, to, offset, 0, 0); }
-INLINE void buffer_store_4(buffer to, int offset, float x) { llvm_buffer_store_4(AS_U32(x), to, offset, 0, 0); }
+INLINE void buffer_store_4(buffer to, int offset, uint32_t x) { llvm_buffer_store_4(x, to, offset, 0, 0); }
 INLINE void buffer_store_1(buffer to, int offset, uint32_t x) { llvm_buffer_store_1((uint8_t)x, to, offset, 0, 0); }
 #endif
 
@@ -158,11 +169,15 @@ INLINE float log2_fast(float x) { // within 1 ulp for normal x
 INLINE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); } // within 1 ulp
 
 INLINE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
+INLINE uint32_t multiply_high(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 INLINE int min_i32(int a, int b) { return a < b ? a : b; }
 INLINE int max_i32(int a, int b) { return a > b ? a : b; }
 
-// ---- 16-bit halves of words
+// ---- numbers of 8 and 16 bits in words
 
+// Bytes 0, 1 (2, 3) of a between those of b: a0 b0 a1 b1.
+INLINE uint32_t low_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
+INLINE uint32_t high_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }
 // Bytes 0, 1 (2, 3) of a, then those of b.
 INLINE uint32_t low_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05040100); }
 INLINE uint32_t high_halves(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07060302); }
@@ -202,6 +217,17 @@ INLINE uint32_t pack_p_bf16(float a, float b) { return pack_bf16(a, b); }
 INLINE uint32_t pack_p_bf16(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
 #endif
 
+#if defined(__gfx942__) || defined(__gfx950__)
+// From here on fp8 gets the greatest number for what is too large: MODE's bit 23, FP16_OVFL (CDNA 3 ISA, "Mode
+// register"). Others get NaN.
+INLINE void saturate(void) { __builtin_amdgcn_s_setreg(1 | 23 << 6, 1); }
+
+INLINE uint32_t pack_fp8(float a, float b, float c, float d) { // to nearest even; NaN stays NaN
+    const int low = __builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, 0);
+    return (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(c, d, low, 1);
+}
+#endif
+
 // ---- random bits
 
 // Philox4x32-10 (Salmon et al., 2011).
@@ -220,9 +246,15 @@ INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
 
 // ---- matrix products
 //
-// c += a b for a of 32 rows x 16, b of 16 x 32 columns. Lane l holds of a: row l % 32, of b: column l % 32, elements
-// 8 (l / 32) .. + 7 of the reduced dimension, in any order that is the same for both; of c: column l % 32, element r is
-// row 8 (r / 4) + 4 (l / 32) + r % 4.
+// c += a b for a of 32 rows x k, b of k x 32 columns. Lane l holds of a: row l % 32, of b: column l % 32, and of the
+// reduced dimension half l / 32: k is 2 x 16 bytes, of "wide" words 2 x 32, in any order that is the same for both. Of c
+// it holds: column l % 32, element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
+
+INLINE f32x16 mma_fp32(u32x4 a, u32x4 b, f32x16 c) {
+    UNROLL
+    for (int i = 0; i < 4; i++) c = __builtin_amdgcn_mfma_f32_32x32x2f32(AS_F32(a[i]), AS_F32(b[i]), c, 0, 0, 0);
+    return c;
+}
 
 #ifdef __gfx950__
 INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
@@ -234,6 +266,12 @@ INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
     typedef __bf16 bf16x8 __attribute__((ext_vector_type(8)));
     return __builtin_amdgcn_mfma_f32_32x32x16_bf16(__builtin_bit_cast(bf16x8, a), __builtin_bit_cast(bf16x8, b), c, 0,
                                                    0, 0);
+}
+INLINE f32x16 mma_wide_fp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c) {
+    typedef int i32x8 __attribute__((ext_vector_type(8)));
+    const i32x8 a = {(int)a0.x, (int)a0.y, (int)a0.z, (int)a0.w, (int)a1.x, (int)a1.y, (int)a1.z, (int)a1.w};
+    const i32x8 b = {(int)b0.x, (int)b0.y, (int)b0.z, (int)b0.w, (int)b1.x, (int)b1.y, (int)b1.z, (int)b1.w};
+    return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(a, b, c, 0, 0, 0, 0, 0, 0); // no scales
 }
 #else
 typedef _Float16 half4 __attribute__((ext_vector_type(4)));
@@ -248,6 +286,15 @@ INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
 INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
     c = __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(as_short4(a.lo), as_short4(b.lo), c, 0, 0, 0);
     return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(as_short4(a.hi), as_short4(b.hi), c, 0, 0, 0);
+}
+#endif
+
+#if defined(__gfx942__) || defined(__gfx950__)
+INLINE long as_long(u32x2 x) { return __builtin_bit_cast(long, x); }
+
+INLINE f32x16 mma_fp8(u32x4 a, u32x4 b, f32x16 c) {
+    c = __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(as_long(a.lo), as_long(b.lo), c, 0, 0, 0);
+    return __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(as_long(a.hi), as_long(b.hi), c, 0, 0, 0);
 }
 #endif
 

@@ -13,12 +13,16 @@ enum {
     TESSERA_CDNA_ALIBI_SHIFT = 8,     // query i's zero point is i + seqlen_k - seqlen_q, else i
     TESSERA_CDNA_ALIBI_VERTICAL = 16, // the zero point is 0 for all, and the slope's sign the other
     TESSERA_CDNA_DROPOUT = 32,
-    TESSERA_CDNA_RANDVAL = 64, // stores the bytes of dropout, of all keys
+    TESSERA_CDNA_RANDVAL = 64,     // stores the bytes of dropout, of all keys
+    TESSERA_CDNA_SCALED = 128,     // scores are scaled before their maximum is taken: the scale is not positive, or
+                                   // something is added to scaled scores
+    TESSERA_CDNA_PER_TENSOR = 256, // fp8: descales, one fp32 each
+    TESSERA_CDNA_BLOCK = 512,      // fp8: descales, fp32, for blocks of rows; with TESSERA_CDNA_SCALED
 };
 
-// A workgroup computes bm0 rows of q of one query head and sequence. Grid, in workgroups: x = blocks of q of the
-// longest sequence, the last block first, since under a mask it tends to see the most keys; y = query heads; z =
-// sequences. A workgroup whose rows lie past its sequence's end does nothing.
+// A workgroup computes bm0 rows of q of one query head and sequence. Grid, in workgroups: x = query heads, first the
+// first of each key head; y = blocks of q of the longest sequence, the last block first, since under a mask it tends to
+// see the most keys; z = sequences. A workgroup whose rows lie past its sequence's end does nothing.
 // Device code includes this header too: only fixed-size types, and pointers that are 8 bytes on both sides.
 struct tessera_fmha_fwd_cdna_args {
     const void *q, *k, *v;
@@ -33,8 +37,10 @@ struct tessera_fmha_fwd_cdna_args {
     int64_t nhead_stride_q, nhead_stride_k, nhead_stride_v, nhead_stride_o, nhead_stride_lse;
     int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_o, batch_stride_lse;
     int32_t seqlen_q, seqlen_k; // batch mode
-    int32_t nhead_q, group;     // group: nhead_q / nhead_k
-    float scale_log2;           // scale_s * log2(e), and not 0: |scale_log2| >= FLT_MIN
+    int32_t nhead_q, nhead_k;
+    int32_t group;         // nhead_q / nhead_k
+    uint32_t over_nhead_k; // (2^32 - 1) / nhead_k: (x + 1) times it, without the lower 32 bits, is x / nhead_k
+    float scale_log2;      // scale_s * log2(e), and not 0: |scale_log2| >= FLT_MIN
     // Query i sees i - mask_y < j < i + mask_x. mask_y + shift_y * (seqlen_q - seqlen_k) and
     // mask_x - shift_x * (seqlen_q - seqlen_k) are taken; an unbounded side is INT32_MAX / 2 with shift 0.
     int32_t mask_y, mask_x;
@@ -48,13 +54,20 @@ struct tessera_fmha_fwd_cdna_args {
     const void *bias;       // elements of the inputs' type, or slopes, fp32
     int64_t stride_bias, nhead_stride_bias, batch_stride_bias; // of slopes: batch_stride_bias alone
     float cap_log2;                                            // logits_soft_cap * log2(e)
-    float cap_scale;                                           // 2 * scale_log2 / logits_soft_cap
+    float cap_scale;                                           // 2 / logits_soft_cap
     const uint64_t *drop_seed_ptr, *drop_offset_ptr;           // NULL: the numbers
     uint64_t drop_seed, drop_offset;
     uint8_t *rand_val;
     int64_t stride_randval, nhead_stride_randval, batch_stride_randval;
     uint32_t keep_below; // a byte of dropout <= keep_below keeps its element
     float keep_scale;    // 1 / (1 - p_drop); without dropout 1
+    // Descales as tessera/fmha_fwd.h has them; NULL where there are none.
+    const void *q_descale, *k_descale, *v_descale;
+    const int32_t *block_scale_seqstart_q, *block_scale_seqstart_k, *seqstart_v_scale; // group mode
+    int64_t stride_q_descale, stride_k_descale, stride_v_descale;
+    int64_t nhead_stride_q_descale, nhead_stride_k_descale, nhead_stride_v_descale;
+    int64_t batch_stride_q_descale, batch_stride_k_descale, batch_stride_v_descale; // group mode: 0
+    int32_t block_scale_size_q, block_scale_size_kv;
 };
 
 #endif
