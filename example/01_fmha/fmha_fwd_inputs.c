@@ -127,22 +127,29 @@ static void fill_slopes(fmha_fwd_problem *p) {
     }
 }
 
-// E8M0 bytes whose product with the greatest element is 2^-range to 2^range.
+// E8M0 bytes whose product with the greatest element is 2^-range to 2^range, at times 2^-127 or a thousand times that.
 static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
     stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
     double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype, p->fp8)));
     uint8_t *bytes = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes; n++)
         bytes[n] = (uint8_t)(127 + nearbyint(uniform(&s, middle - range, middle + range)));
+    for (int64_t n = 0; n < p->buffers[id].bytes && p->options.odd_descales; n++)
+        bytes[n] = (uint8_t)(n % 5 == 1 ? 0 : n % 5 == 3 ? bytes[n] + 10 : bytes[n]);
 }
 
-// Descales that bring the greatest element to 3, and in blocks to anything from 2.4 to 3.
+// Descales that bring the greatest element to 3, and in blocks to anything from 2.4 to 3. Odd ones are these times
+// something else in each block.
 static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
+    static const double odd[] = {-1, 0x1p-20, 0x1p6, 0, 1, -0x1p-3, 0x1p3, 0x1p-60};
     stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
     double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype, p->fp8));
     float *scales = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales; n++)
         scales[n] = (float)(p->qscale == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);
+    const uint64_t first = next(&s);
+    for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales && p->options.odd_descales; n++)
+        scales[n] *= (float)odd[(first + (uint64_t)n) % (sizeof odd / sizeof *odd)];
 }
 
 static void fill_sinks(fmha_fwd_problem *p) {

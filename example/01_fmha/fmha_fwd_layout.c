@@ -140,9 +140,12 @@ static void use_descales(fmha_fwd_problem *p) {
         for (fmha_fwd_buffer_id id = BUFFER_Q_DESCALE; id <= BUFFER_V_DESCALE; id++) use(p, id, 1, 32);
     if (p->qscale == TESSERA_QSCALE_BLOCK) {
         int64_t unused, q, k;
-        q = o->mode ? sum_of_blocks(p, p->seqlen_q, BLOCK_SCALE_SIZE, NULL) : ceil_div(p->room_q[0], BLOCK_SCALE_SIZE);
-        k = o->mode ? sum_of_blocks(p, p->seqlen_k, BLOCK_SCALE_SIZE, NULL) : ceil_div(p->room_k[0], BLOCK_SCALE_SIZE);
-        a->block_scale_size_q = a->block_scale_size_kv = BLOCK_SCALE_SIZE;
+        const int32_t size_q = o->block_scale_size_q ? o->block_scale_size_q : BLOCK_SCALE_SIZE;
+        const int32_t size_k = o->block_scale_size_kv ? o->block_scale_size_kv : BLOCK_SCALE_SIZE;
+        q = o->mode ? sum_of_blocks(p, p->seqlen_q, size_q, NULL) : ceil_div(p->room_q[0], size_q);
+        k = o->mode ? sum_of_blocks(p, p->seqlen_k, size_k, NULL) : ceil_div(p->room_k[0], size_k);
+        a->block_scale_size_q = size_q;
+        a->block_scale_size_kv = size_k;
         use_tokens(p, BUFFER_Q_DESCALE, 1, o->h, q, 1, 32, &a->batch_stride_q_descale, &a->nhead_stride_q_descale,
                    &unused);
         use_tokens(p, BUFFER_K_DESCALE, 1, o->h_k, k, 1, 32, &a->batch_stride_k_descale, &a->nhead_stride_k_descale,
@@ -294,9 +297,9 @@ void fmha_fwd_put_lengths(fmha_fwd_problem *p) {
     if (p->args.seqlen_q_ptr) memcpy(fmha_fwd_pointer(p, BUFFER_SEQLEN_Q), p->seqlen_q, bytes);
     if (p->args.seqlen_k_ptr) memcpy(fmha_fwd_pointer(p, BUFFER_SEQLEN_K), p->seqlen_k, bytes);
     if (p->args.block_scale_seqstart_q_ptr)
-        sum_of_blocks(p, p->seqlen_q, BLOCK_SCALE_SIZE, fmha_fwd_pointer(p, BUFFER_BLOCK_START_Q));
+        sum_of_blocks(p, p->seqlen_q, p->args.block_scale_size_q, fmha_fwd_pointer(p, BUFFER_BLOCK_START_Q));
     if (p->args.block_scale_seqstart_k_ptr)
-        sum_of_blocks(p, p->seqlen_k, BLOCK_SCALE_SIZE, fmha_fwd_pointer(p, BUFFER_BLOCK_START_K));
+        sum_of_blocks(p, p->seqlen_k, p->args.block_scale_size_kv, fmha_fwd_pointer(p, BUFFER_BLOCK_START_K));
     if (p->args.seqstart_v_scale_ptr) sum_of_blocks(p, p->seqlen_k, MX_SIZE, fmha_fwd_pointer(p, BUFFER_V_SCALE_START));
     if (p->args.drop_prefs) {
         *(uint64_t *)fmha_fwd_pointer(p, BUFFER_DROP_SEED) = p->options.drop_seed;

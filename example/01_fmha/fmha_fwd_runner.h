@@ -45,6 +45,9 @@ typedef struct fmha_fwd_options {
     int32_t min_seqlen_q;        // > 0: sequences with seqlen_q <= min_seqlen_q must be left untouched
     int32_t cu_seqlen;           // 1: group mode with pads gives logical lengths by cu_seqlen_*_ptr, not seqlen_*_ptr
     int32_t misalign;            // every buffer starts this many elements after a multiple of 64 bytes
+    int32_t block_scale_size_q;  // -qscale=bs: tokens of a block; 0: 128
+    int32_t block_scale_size_kv; // the same for k and v
+    int32_t odd_descales;        // 1: descales are also 0, negative, tiny and huge
     double time_limit_s;         // timing stops after this; 0: warmup and repeat are met
     double rtol, atol, lse_atol; // < 0: as README.md says
 } fmha_fwd_options;

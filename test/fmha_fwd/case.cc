@@ -22,8 +22,17 @@ static int32_t take(std::vector<std::string> &words, const std::string &name, in
 Case::Case(const std::string &text) : words{"tile_example_fmha_fwd", "-v=3", "-warmup=0", "-repeat=1"} {
     std::istringstream stream(text);
     for (std::string word; stream >> word;) words.push_back(word);
-    const int32_t min_seqlen_q = take(words, "min_seqlen_q", 0), cu_seqlen = take(words, "cu_seqlen", 0);
-    const int32_t misalign = take(words, "misalign", 0);
+    struct {
+        const char *name;
+        int32_t fmha_fwd_options::*field;
+        int32_t value = 0;
+    } beyond[] = {{"min_seqlen_q", &fmha_fwd_options::min_seqlen_q},
+                  {"cu_seqlen", &fmha_fwd_options::cu_seqlen},
+                  {"misalign", &fmha_fwd_options::misalign},
+                  {"block_q", &fmha_fwd_options::block_scale_size_q},
+                  {"block_kv", &fmha_fwd_options::block_scale_size_kv},
+                  {"odd_descales", &fmha_fwd_options::odd_descales}};
+    for (auto &one : beyond) one.value = take(words, one.name, 0);
 
     std::vector<char *> argv;
     for (std::string &word : words) argv.push_back(word.data());
@@ -32,9 +41,7 @@ Case::Case(const std::string &text) : words{"tile_example_fmha_fwd", "-v=3", "-w
         fmha_fwd_free_arguments(&arguments);
         throw std::invalid_argument(message);
     }
-    arguments.options.min_seqlen_q = min_seqlen_q;
-    arguments.options.cu_seqlen = cu_seqlen;
-    arguments.options.misalign = misalign;
+    for (const auto &one : beyond) arguments.options.*one.field = one.value;
 }
 
 Case::~Case() { fmha_fwd_free_arguments(&arguments); }
@@ -46,6 +53,22 @@ void expect_valid(const std::string &arguments) {
     const Case one(arguments);
     fmha_fwd_result result;
     fmha_fwd_run(&one.options(), &result);
+    ASSERT_EQ(result.outcome, FMHA_FWD_OK) << result.message;
+    EXPECT_EQ(result.verification, FMHA_FWD_VALID) << result.message;
+    EXPECT_EQ(result.rows_checked, result.rows);
+}
+
+void expect_valid_or_refused(const std::string &arguments) {
+    SCOPED_TRACE(command(arguments));
+    const Case one(arguments);
+    fmha_fwd_result result;
+    fmha_fwd_run(&one.options(), &result);
+    if (result.status == TESSERA_ERROR_NO_INSTANCE) {
+        EXPECT_EQ(result.outcome, FMHA_FWD_NO_INSTANCE);
+        EXPECT_NE(std::string(result.message).find("fmha_fwd"), std::string::npos) << result.message;
+        testing::Test::RecordProperty("refused", result.message);
+        return;
+    }
     ASSERT_EQ(result.outcome, FMHA_FWD_OK) << result.message;
     EXPECT_EQ(result.verification, FMHA_FWD_VALID) << result.message;
     EXPECT_EQ(result.rows_checked, result.rows);
@@ -74,32 +97,47 @@ std::vector<tessera_target> built_targets() { return targets_of(false); }
 
 std::vector<tessera_target> usable_targets() { return that_open("cpu:", built_targets()); }
 
-static bool serves(tessera_target target, const std::string &prec) {
+// Whether an instance of the table may serve the data type, head dims, order of v and scales of the arguments.
+static bool serves(tessera_target target, const std::string &arguments) {
+    const Case one(arguments);
+    const fmha_fwd_options &o = one.options();
+    const int32_t hdim_v = o.d_v == -1 ? o.d : o.d_v;
+    const uint32_t rowmajor = o.vlayout[0] == 'r';
     tessera_dtype dtype;
-    if (tessera_dtype_from_string(prec.c_str(), &dtype) != TESSERA_SUCCESS) throw std::invalid_argument(prec);
+    tessera_qscale qscale = TESSERA_QSCALE_NONE;
+    if (tessera_dtype_from_string(o.prec, &dtype) != TESSERA_SUCCESS) throw std::invalid_argument(arguments);
+    if (std::string(o.qscale) != "n" && tessera_qscale_from_string(o.qscale, &qscale) != TESSERA_SUCCESS)
+        throw std::invalid_argument(arguments);
     const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
     for (uint32_t i = 0; i < table->row_count; i++)
-        for (uint32_t n = 0; n < table->rows[i].served_count; n++)
-            if (table->rows[i].target == target && table->rows[i].served[n].data_type >> dtype & 1) return true;
+        for (uint32_t n = 0; n < table->rows[i].served_count && table->rows[i].target == target; n++) {
+            const tessera_fmha_fwd_served &s = table->rows[i].served[n];
+            if ((s.data_type >> dtype & 1) && (s.v_rowmajor >> rowmajor & 1) && (s.qscale >> qscale & 1) &&
+                s.hdim_q_min <= o.d && o.d <= s.hdim_q_max && o.d % s.hdim_q_multiple == 0 && s.hdim_v_min <= hdim_v &&
+                hdim_v <= s.hdim_v_max && hdim_v % s.hdim_v_multiple == 0)
+                return true;
+        }
     return false;
 }
 
 static std::vector<std::string> kinds_on(const std::string &kind, const std::vector<tessera_target> &targets,
-                                         const std::vector<std::string> &precs) {
+                                         const std::vector<std::string> &precs, const std::vector<std::string> &more) {
     std::vector<std::string> all;
     for (const std::string &prec : precs)
         for (tessera_target target : targets)
-            if (serves(target, prec))
-                all.push_back("-prec=" + prec + " -device=" + kind + tessera_target_string(target));
+            for (const std::string &arguments : more) {
+                const std::string one = "-prec=" + prec + (arguments.empty() ? "" : " ") + arguments;
+                if (serves(target, one)) all.push_back(one + " -device=" + kind + tessera_target_string(target));
+            }
     return all;
 }
 
 std::vector<std::string> kinds(const std::vector<std::string> &precs) {
-    return kinds_on("cpu:", usable_targets(), precs);
+    return kinds_on("cpu:", usable_targets(), precs, {""});
 }
 
-std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs) {
-    return kinds_on("sim:", that_open("sim:", targets_of(true)), precs);
+std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs, const std::vector<std::string> &more) {
+    return kinds_on("sim:", that_open("sim:", targets_of(true)), precs, more);
 }
 
 bool test_all() {

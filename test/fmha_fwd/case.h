@@ -11,9 +11,9 @@
 #include "fmha_fwd_arguments.h"
 #include "tessera/device.h"
 
-// "-b=2 -h=4 -s=100,200 ...": the program's arguments, and min_seqlen_q, cu_seqlen and misalign of fmha_fwd_options. Of
-// an argument that occurs twice the later one counts. One run without warm-up, every row verified. Throws
-// std::invalid_argument where the program would refuse.
+// "-b=2 -h=4 -s=100,200 ...": the program's arguments, and those of fmha_fwd_options beyond the command line, such as
+// min_seqlen_q. Of an argument that occurs twice the later one counts. One run without warm-up, every row verified.
+// Throws std::invalid_argument where the program would refuse.
 class Case {
   public:
     explicit Case(const std::string &arguments);
@@ -31,6 +31,9 @@ class Case {
 // Runs and verifies: every row against the reference, guard zones, inputs and rows that must stay as they were.
 void expect_valid(const std::string &arguments);
 
+// The same where this build has an instance for it on the device of the arguments; else it must be refused by name.
+void expect_valid_or_refused(const std::string &arguments);
+
 // The line that reproduces a failure, for SCOPED_TRACE and messages.
 std::string command(const std::string &arguments);
 
@@ -38,11 +41,14 @@ std::string command(const std::string &arguments);
 std::vector<tessera_target> built_targets();
 std::vector<tessera_target> usable_targets();
 
-// "-prec=P -device=cpu:T" for each of the dtypes and each usable target that serves it.
+// "-prec=P -device=cpu:T" for each of the dtypes and each usable target that serves it. A dtype may bring arguments, as
+// "mxfp8 -qscale=mx" does.
 std::vector<std::string> kinds(const std::vector<std::string> &precs);
 
-// "-prec=P -device=sim:ARCH" for each of the dtypes and each GPU target that serves it and can be simulated.
-std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs);
+// "-prec=P MORE -device=sim:ARCH" for each of the dtypes and arguments, and each GPU target that can be simulated and
+// serves that data type with those head dims, order of v and scales.
+std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs,
+                                         const std::vector<std::string> &more = {""});
 
 // TESSERA_TEST_ALL is set to 1: run whole products instead of pairwise covers.
 bool test_all();

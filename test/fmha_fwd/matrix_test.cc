@@ -28,7 +28,7 @@ Axis key_edges() {
 
 std::vector<Suite> suites() {
     const Axis floats = kinds({"fp32", "fp16", "bf16"}), fp8 = kinds({"fp8", "fp8bf16", "fp8fp32"});
-    const Axis mx = kinds({"mxfp8", "mxfp4"});
+    const Axis mx = kinds({"mxfp8 -qscale=mx", "mxfp4 -qscale=mx"});
     const Axis most = kinds({"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32"});
     // One line an axis, as far as they are short:
     // clang-format off
@@ -73,12 +73,18 @@ std::vector<Suite> suites() {
           {"-b=1 -h=2 -s=128", "-b=2 -h=4 -h_k=2 -s=300 -s_k=257 -mask=2", "-b=2 -h=3 -h_k=1 -s=129 -s_k=640 -mask=t:100,20",
            "-b=1 -h=8 -h_k=1 -s=1 -s_k=1500"}},
          {lse, {"-init=uf", "-init=nf", "-init=3"}}},
+        {"BlockScale",
+         {fp8, modes,
+          {"-block_q=64 -block_kv=64", "-block_q=1 -block_kv=1", "-block_q=3 -block_kv=100", "-block_q=1000 -block_kv=31"},
+          {"-odd_descales=0", "-odd_descales=1"},
+          {"-b=1 -h=2 -h_k=1 -s=150 -s_k=260", "-b=2 -h=2 -s=128 -s_k=128 -mask=2", "-b=3 -h=2 -s=1 -s_k=1500"}},
+         {{"-qscale=bs -init=3"}, lse, vlayouts, {"-d=64", "-d=40"}}},
         {"Microscaling",
          {mx, modes, perms, vlayouts,
           {"-d=128", "-d=256", "-d=64", "-d=30 -d_v=34", "-d=96 -d_v=128"},
           {"-b=1 -h=2 -s=128", "-b=2 -h=4 -h_k=2 -s=300 -s_k=256 -mask=2", "-b=2 -h=3 -h_k=1 -s=129 -s_k=640 -mask=t:100,20",
            "-b=1 -h=8 -h_k=1 -s=1 -s_k=1500"}},
-         {lse, {"-qscale=mx"}, {"-init=uf", "-init=nf", "-init=3"}}},
+         {lse, {"-init=uf", "-init=nf", "-init=3"}}},
         {"Mask",
          {floats, modes,
           masks,

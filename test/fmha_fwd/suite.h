@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "case.h"
 #include "tessera/dispatch.h"
 
 using Axis = std::vector<std::string>;
@@ -16,8 +17,10 @@ struct Suite {
     const char *name;
     std::vector<Axis> ck;   // CK's axes, or what takes their place
     std::vector<Axis> more; // applied before them
+    void (*run)(const std::string &arguments) = expect_valid;
 };
 
+// One with an axis that is empty in this build has no tests.
 void register_suite(const Suite &suite);
 
 // "-s=..." becomes a name of letters, digits and underscores, as GoogleTest's filters want them.

@@ -740,30 +740,21 @@ int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera
 // --- comparison ------------------------------------------------------------------------------------------------------
 
 fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_dtype dtype, int on_gpu) {
-    fmha_fwd_tolerance t = {.lse_atol = 1e-4};
+    const double p_error = on_gpu ? 0x1p-4 : 0x1p-8, p_floor = on_gpu ? 0x1p-18 : 0;
     switch (dtype) {
     case TESSERA_FP32:
-        t.rtol = t.atol = 1e-5;
-        return t;
+        return (fmha_fwd_tolerance){1e-5, 1e-5, 1e-4, 0, 0, 0, 0};
     case TESSERA_FP16:
-        t.rtol = t.atol = 1e-3;
-        return t;
+        return (fmha_fwd_tolerance){1e-3, 1e-3, 1e-4, 0x1p-11, 0, on_gpu ? 0x1p-11 : 0, 0};
     case TESSERA_BF16:
-        t.rtol = t.atol = 1e-2;
-        return t;
+        return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4, 0x1p-8, 0, 0x1p-8, 0};
     case TESSERA_FP8:
-        t.rtol = 0x1p-4, t.atol = 0x1p-10;
-        break;
+        return (fmha_fwd_tolerance){0, 0, 1e-4, 0x1p-4, 0x1p-10, p_error, p_floor};
     case TESSERA_FP8BF16:
-        t.rtol = 0x1p-8;
-        break;
+        return (fmha_fwd_tolerance){0, 0, 1e-4, 0x1p-8, 0x1p-116, p_error, p_floor};
     default:
-        break;
+        return (fmha_fwd_tolerance){0, 0, 1e-4, 0, 0x1p-116, p_error, p_floor};
     }
-    t.p_error = on_gpu ? 0x1p-4 : 0x1p-8;
-    t.p_floor = on_gpu ? 0x1p-18 : 0;
-    t.atol += 0x1p-116;
-    return t;
 }
 
 // Error over bound. Equal infinities agree; NaN agrees with NaN alone.
@@ -778,13 +769,14 @@ static double excess(double got, double want, double bound, double *max_error) {
 double fmha_fwd_compare_row(fmha_fwd_element output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
                             const fmha_fwd_tolerance *t, double *max_error) {
     double saturated = output == FMHA_FWD_E4M3 ? 448 : output == FMHA_FWD_E4M3FNUZ ? 240 : INFINITY, greatest = 0;
-    double of_row = t->atol, of_values = (t->p_floor * want->seqlen_k + 0x1p-23 * want->score_size) * want->value_size;
-    if (isfinite(of_values)) of_row += of_values;
+    double of_keys = t->least + t->p_floor * want->seqlen_k * want->value_size;
+    double of_scores = 0x1p-23 * want->score_size * want->value_size;
     for (int32_t d = 0; d < n; d++) {
         double target = want->o[d];
         if (fabs(target) > saturated) target = copysign(saturated, target);
-        double bound = of_row + t->rtol * fabs(target);
-        if (isfinite(want->o_size[d])) bound += t->p_error * want->o_size[d];
+        double given = t->rtol * fabs(target) + t->atol;
+        double derived = t->half_step * fabs(target) + t->p_error * want->o_size[d] + of_keys;
+        double bound = (isfinite(derived) && derived > given ? derived : given) + (isfinite(of_scores) ? of_scores : 0);
         double ratio = excess(fmha_fwd_load(output, got, d), target, bound, max_error);
         if (ratio > greatest) greatest = ratio;
     }

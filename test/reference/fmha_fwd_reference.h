@@ -95,23 +95,23 @@ void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double 
 
 // How far an answer may be off:
 //
-//   o     rtol |o| + atol + p_error o_size + p_floor seqlen_k value_size + 2^-23 score_size value_size
+//   o     the greater of rtol |o| + atol and half_step |o| + least + p_error o_size + p_floor seqlen_k value_size,
+//         and 2^-23 score_size value_size
 //   lse   lse_atol (1 + |lse|) + 2^-23 score_size
 //
-// The last terms are what fp32 loses in scores of that size, whoever computes. fp32, fp16 and bf16 take CK's rtol and
-// atol, which are for small scores and values of some units, and nothing more.
+// The last terms are what fp32 loses in scores of that size, whoever computes. rtol and atol are CK's for fp32, fp16
+// and bf16. CK's for fp8 and mx inputs (an absolute 0.18 to 32) would let nearly anything pass: they are not used.
 //
-// CK's for fp8 and mx inputs (an absolute 0.18 to 32) would let nearly anything pass. There rtol is half a step of the
-// output's type, and what is left is the rounding of probabilities, which depends on the values that they weigh:
+// half_step is what rounding to the output's type does, least half of the least number of fp8, else 2^-116 for what
+// fp32 flushes to zero. What is left is the rounding of probabilities, which depends on the values that they weigh:
 //
-//   p in bf16 (CPUs)   is off by 2^-8 p, so each term of o is, and o by no more than 2^-8 o_size.
+//   p in fp16 (GPUs)   is off by 2^-11 p, so each term of o is, and o by no more than 2^-11 o_size.
+//   p in bf16          likewise, by 2^-8: CPUs round p so for all types of 16 bits and less but fp16.
 //   p in e4m3 (GPUs)   has a mantissa of 3 bits, so p_error is 2^-4. Kernels store p, which is at most 1, times 2^8
 //                      (OCP) or 2^7 (FNUZ), where the least steps are 2^-9 or 2^-10: what is smaller is off by half a
 //                      step, 2^-18 of p. The sum that o is divided by is 1 at least, so p_floor is 2^-18 for each key.
-//
-// atol is half of e4m3's least step where that is the output's type, and 2^-116 for what fp32 flushes to zero.
 typedef struct fmha_fwd_tolerance {
-    double rtol, atol, lse_atol, p_error, p_floor;
+    double rtol, atol, lse_atol, half_step, least, p_error, p_floor;
 } fmha_fwd_tolerance;
 fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_dtype dtype, int on_gpu);
 
