@@ -230,8 +230,10 @@ INLINE uint32_t pack_fp8(float a, float b, float c, float d) { // to nearest eve
 
 // ---- random bits
 
-// Philox4x32-10 (Salmon et al., 2011).
+// Philox4x32-10 (Salmon et al., 2011). The seed is the same in all lanes; without the empty assembly the compiler would
+// keep the 20 keys of the rounds in registers from one call to the next.
 INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
+    __asm__ volatile("" : "+s"(seed));
     uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
     UNROLL
     for (int round = 0; round < 10; round++) {
