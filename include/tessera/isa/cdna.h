@@ -249,8 +249,8 @@ INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
 // ---- matrix products
 //
 // c += a b for a of 32 rows x k, b of k x 32 columns. Lane l holds of a: row l % 32, of b: column l % 32, and of the
-// reduced dimension half l / 32: k is 2 x 16 bytes, of "wide" words 2 x 32, in any order that is the same for both. Of c
-// it holds: column l % 32, element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
+// reduced dimension half l / 32: k is 2 x 16 bytes, of "wide" words 2 x 32, in any order that is the same for both. Of
+// c it holds: column l % 32, element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
 
 INLINE f32x16 mma_fp32(u32x4 a, u32x4 b, f32x16 c) {
     UNROLL
