@@ -165,7 +165,7 @@ class Slices:
 
 
 def _tile_field(name: str, instance: Instance) -> str:
-    return str(getattr(instance.tile, name, "-"))
+    return str(getattr(instance.tile, name, "")) or "-"
 
 
 class Operation(ABC):

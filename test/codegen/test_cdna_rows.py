@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -73,7 +75,7 @@ def test_names(folder: Path) -> None:
         ("bm0 = 128", "bm0 = 64", "bm0 = 64 is not rm0 x wm0 = 128"),
         ("bn0 = 64", "bn0 = 48", "bn0 = 48 is no multiple of wn0 = 32"),
         ("hdim_q = 128", "hdim_q = 100", "hdim_q = 100 is no multiple of what a call's may be = 8"),
-        ("hdim_v = 128", "hdim_v = 100", "hdim_v = 100 is no multiple of a chunk = 8"),
+        ("hdim_v = 128", "hdim_v = 100", "hdim_v = 100 is no multiple of what a call's may be = 8"),
         ("bn0 = 64", "bn0 = 192\noccupancy = 1", "k and v take 98304 bytes of LDS, gfx942 has 65536"),
         (
             "bm0 = 128",
@@ -84,7 +86,7 @@ def test_names(folder: Path) -> None:
         ("bm0 = 128", "bm0 = 1024\nrm0 = 32", "32 waves, a workgroup of gfx942 has at most 16"),
         ("bn0 = 64", "bn0 = 64\nwk0 = 4", "32x32x4 is made of no fp16 MFMA of gfx942: 32x32x8, 16x16x16"),
         ("bn0 = 64", "bn0 = 64\nwn0 = 16", "32x16x16 is made of no fp16 MFMA of gfx942"),
-        ("bn0 = 64", 'bn0 = 64\ncompute = "f32"', "compute 'f32' is none of fp16, bf16"),
+        ("bn0 = 64", 'bn0 = 64\ncompute = "f32"', "compute 'f32' is none of fp32, fp16, bf16, fp8"),
         ("bn0 = 64", "bn0 = 0", "sizes, rm0 and occupancy must be positive"),
         (
             "bn0 = 64",
@@ -107,7 +109,7 @@ def test_a_wrong_row_is_refused(folder: Path, old: str, new: str, says: str) -> 
 
 
 def test_the_slower_of_two_is_refused(folder: Path) -> None:
-    slower = ROW.replace("0.5", "0.4").replace("why", 'epilogue = "quant"\nwhy')
+    slower = ROW.replace("0.5", "0.4").replace("why", "occupancy = 1\nwhy")
     assert "would never be chosen" in refused(*write(folder, ROW + slower))
 
 
@@ -145,64 +147,98 @@ def test_pages_agree_with_themselves(name: str) -> None:
         assert [2 * k for _, _, k in large] == [k for _, _, k in small]
 
 
-# --- the rows of this checkout
-
-
-def selected(*arguments: str) -> set[str]:
-    result = run("--targets", "gfx942", "--table", "--format", "json", *arguments)
-    assert result.code == 0, result.err
-    return {row["name"].split("__")[0] for row in json.loads(result.out)}
-
+# --- the rows of this checkout: what there must be for each target, whatever the tiles
 
 HDIMS = ("32", "48", "64", "80x96", "96x128", "128", "192x128", "192", "256")
-EVERYTHING = {f"fmha_fwd_d{hdim}_{dtype}" for hdim in HDIMS for dtype in ("fp16", "bf16")}
+FP8 = ("fp8", "fp8bf16", "fp8fp32")
+DTYPES = {
+    "gfx90a": ("fp32", "fp16", "bf16"),
+    "gfx942": ("fp32", "fp16", "bf16", *FP8),
+    "gfx950": ("fp32", "fp16", "bf16", *FP8),
+}
+Kinds = set[tuple[str, str]]  # pairs of head dims and a data type
 
 
-def test_what_there_is() -> None:
-    assert selected() == EVERYTHING
-    smallest = selected("-r", "ci")  # every type, every head dim
-    assert smallest < EVERYTHING and {name.split("_")[2] for name in smallest} == {
-        f"d{hdim}" for hdim in HDIMS
-    }
-    assert {name.split("_")[3] for name in smallest} == {"fp16", "bf16"}
+def kinds(dtypes: Iterable[str], hdims: Iterable[str] = HDIMS) -> Kinds:
+    return set(itertools.product(hdims, dtypes))
+
+
+def selected(target: str, *arguments: str) -> Kinds:
+    """What the selected instances compute, read from their names."""
+    result = run("--targets", target, "--table", "--format", "json", *arguments)
+    assert result.code == 0, result.err
+    words = (row["name"].split("_") for row in json.loads(result.out))
+    return {(hdim.removeprefix("d"), dtype) for _, _, hdim, dtype, *_ in words}
+
+
+@pytest.mark.parametrize("target", DTYPES)
+def test_what_there_is(target: str) -> None:
+    """Every data type that the target has products for, with every pair of head dims."""
+    assert selected(target) == kinds(DTYPES[target])
+
+
+@pytest.mark.parametrize("target", DTYPES)
+def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
+    rows = json.loads(run("--targets", target, "--table", "--format", "json", "-r", "ci").out)
+    assert len(rows) <= len(HDIMS) + 3
+    smallest = selected(target, "-r", "ci")
+    assert {hdim for hdim, _ in smallest} == set(HDIMS)
+    assert {dtype for _, dtype in smallest} == set(DTYPES[target])
+
+
+# A selection, and what it leaves of (data types, head dims) on gfx942.
+WIDE = ("128", "192x128", "192")
+SIXTEEN = kinds(("fp16", "bf16"))
+AITER = SIXTEEN | kinds(("fp8bf16",), WIDE)
+SELECTIONS: list[tuple[tuple[str, ...], Kinds]] = [
+    (("--where", "hdim_q=128 mask=causal"), kinds(DTYPES["gfx942"], ("128",))),
+    (("--where", "qscale=pt|bs"), kinds(FP8)),
+    (("--where", "epilogue=quant"), kinds(("fp8",))),
+    (("--where", "compute=fp8 o=bf16"), kinds(("fp8bf16",))),
+    (("--optdim", "64"), kinds(DTYPES["gfx942"], ("64",))),
+    (("-f", "*_fp16_*_mask_lse*"), kinds(("fp16",))),
+    (("-f", "*_fp8fp32_*_blockscale_*"), kinds(("fp8fp32",))),
+    (("-f", "fmha_fwd_d128_bf16__gfx942*"), kinds(("bf16",), ("128",))),
+    (("-f", "fmha_fwd_d128_bf16_batch_b128x64x128x128x64x128_r4x1x1*"), kinds(("bf16",), ("128",))),
+    (("-r", "0"), SIXTEEN | kinds(FP8)),
+    *((("-r", receipt), SIXTEEN) for receipt in ("2", "3", "4", "700")),
+    *((("-r", receipt), AITER) for receipt in ("100", "200", "600")),
+    (("-r", "800"), kinds(("fp32",))),
+    (("-r", "801"), kinds(("fp32",), ("48", "128"))),
+    (("-r", "888"), kinds(("fp8bf16", "fp8fp32"), WIDE)),
+]
 
 
 @pytest.mark.parametrize(
-    ("arguments", "expected"),
-    [
-        (("--where", "hdim_q=128 mask=causal"), {"fmha_fwd_d128_fp16", "fmha_fwd_d128_bf16"}),
-        (("--optdim", "64"), {"fmha_fwd_d64_fp16", "fmha_fwd_d64_bf16"}),
-        (("-f", "*_fp16_*_mask_lse*"), {name for name in EVERYTHING if name.endswith("fp16")}),
-        (("-f", "fmha_fwd_d128_bf16__gfx942*"), {"fmha_fwd_d128_bf16"}),
-        (("-f", "fmha_fwd_d128_bf16_batch_b128x64x128x128x64x128_r4x1x1*"), {"fmha_fwd_d128_bf16"}),
-        *(((("-r", receipt), EVERYTHING)) for receipt in ("0", "2", "3", "4", "100", "200", "600", "700")),
-    ],
-    ids=str,
+    ("arguments", "expected"), SELECTIONS, ids=lambda value: " ".join(sorted(map(str, value)))
 )
-def test_selection(arguments: tuple[str, ...], expected: set[str]) -> None:
-    assert selected(*arguments) == expected
+def test_selection(arguments: tuple[str, ...], expected: Kinds) -> None:
+    assert selected("gfx942", *arguments) == expected
 
 
 @pytest.mark.parametrize(
-    ("arguments", "says"),
+    ("target", "arguments", "says"),
     [
-        (("-r", "800"), "receipt 800 (fp32) leaves no instance"),
-        (("--where", "dtype=fp32"), "clause 'dtype=fp32' leaves no instance"),
-        (("-f", "*_vc_*"), "'_vc_' matches nothing"),
+        ("gfx90a", ("-r", "888"), "receipt 888 (fp8) leaves no instance"),
+        ("gfx90a", ("--where", "dtype=fp8bf16"), "clause 'dtype=fp8bf16' leaves no instance"),
+        ("gfx90a", ("--where", "qscale=pt"), "clause 'qscale=pt' leaves no instance"),
+        ("gfx942", ("--where", "dtype=mxfp8|mxfp4"), "clause 'dtype=mxfp8|mxfp4' leaves no instance"),
+        ("gfx942", ("-f", "*_d512_*"), "'_d512_' matches nothing"),
     ],
     ids=str,
 )
-def test_nothing_selected_is_an_error(arguments: tuple[str, ...], says: str) -> None:
-    assert says in refused("--targets", "gfx942", "--count", *arguments)
+def test_nothing_selected_is_an_error(target: str, arguments: tuple[str, ...], says: str) -> None:
+    assert says in refused("--targets", target, "--count", *arguments)
 
 
 def test_ck_names_have_ck_s_form() -> None:
-    lines = run("--targets", "gfx942", "--expand", "--where", "hdim=128 dtype=bf16 mode=group").lines
+    where = "hdim=128 dtype=bf16 mode=group vlayout=r pipeline=qr bm0=128 bn0=64"
+    lines = run("--targets", "gfx942", "--expand", "--where", where).lines
     form = re.compile(
-        r"fmha_fwd_d128_bf16_group_b128x\d+x\d+x128x\d+x128_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_vr_pssk"
+        r"fmha_fwd_d128_bf16_group_b128x64x128x128x64x128_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_vr_pssk"
         r"d?d?v?_n?logits_(nbias|bias|alibi)_n?mask_n?lse_n?dropout_n?skip_nqscale_ntrload_n?sink"
     )
-    assert len(lines) == len(set(lines)) == 4 * 4 * 2**5  # pads of d and dv, cap or bias, five flags
+    assert len(set(lines)) == 4 * 4 * 2**5  # pads of d and dv, cap or bias, five flags
     assert all(form.fullmatch(line) for line in lines)
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import random
 import subprocess
 from dataclasses import dataclass
@@ -13,14 +14,15 @@ from conftest import ROOT
 from test_names import FWD, INSTANCES
 from test_table import COMPILERS
 
-from codegen.ops.fmha_fwd.traits import DTYPES, FP8, HDIMS, MX
-from codegen.space import region_meet
+from codegen.ops.fmha_fwd.traits import FP8, HDIMS, MX
+from codegen.space import bits, held_values, region_meet
 from codegen.spec import Instance
 
 BIASES = ("no", "bias", "alibi")
 MASKS = ("no", "top_left", "bottom_right", "generic")
 QSCALES = ("no", "pt", "bs", "kvbs", "mx")
 FLAGS = ("no", "yes")
+BY_TARGET = [list(group) for _, group in itertools.groupby(INSTANCES, lambda instance: instance.target.name)]
 
 
 @dataclass
@@ -84,11 +86,12 @@ class Call:
 
 
 def some_call(random_: random.Random) -> Call:
-    dtype = random_.choice(DTYPES)
-    pair = random_.choice(HDIMS)
+    """A call of a data type and head dims that some instance takes; all else may or may not be."""
+    instance = random_.choice(random_.choice(BY_TARGET))
+    dtype = random_.choice(instance.tile.dtypes)
+    pair = random_.choice([HDIMS[i] for i in bits(held_values(instance.region, 0))])
     hdim = random_.choice((pair, (random_.randint(1, 256) * 2, random_.randint(1, 256) * 2)))
     bias = random_.randrange(len(BIASES))
-    instance = random_.choice(INSTANCES)
     tile = instance.tile.ck_tile(instance.target)
     return Call(
         instance,
@@ -125,7 +128,12 @@ def test_the_library_spells_the_same_names(tmp_path: Path) -> None:
 
     random_ = random.Random(11939)
     calls = [call for _ in range(6000) if (names := (call := some_call(random_)).names) and len(names) == 1]
-    assert len(calls) > 1000  # the others are calls that their instance does not serve
+    # The others are calls that their instance does not serve.
+    assert len(calls) > 1000
+    assert {call.instance.target.name for call in calls} == {group[0].target.name for group in BY_TARGET}
+    assert {call.dtype for call in calls} == {
+        *itertools.chain.from_iterable(i.tile.dtypes for i in INSTANCES)
+    }
     told = subprocess.run(
         [program], input="\n".join(call.line for call in calls), capture_output=True, text=True, check=True
     ).stdout.splitlines()

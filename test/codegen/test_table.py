@@ -18,6 +18,10 @@ from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS
 from codegen.receipts import read_receipts
 from codegen.targets import FUTURE, TARGETS
 
+# What head dims are multiples of: on GPUs those of a 16-byte access, and of 8; on CPUs a byte's elements.
+GPU_MULTIPLES = dict.fromkeys(("fp32", "fp16", "bf16"), 8)
+GPU_MULTIPLES |= dict.fromkeys(("fp8", "fp8bf16", "fp8fp32", "mxfp8"), 16) | {"mxfp4": 32}
+CPU_MULTIPLES = {dtype: 2 if dtype == "mxfp4" else 1 for dtype in DTYPES}
 GOLDEN = Path(__file__).parent / "golden"
 COMPILERS = [name for name in ("gcc", "clang", "clang-14") if shutil.which(name)]
 WARNINGS = ("-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror")
@@ -77,7 +81,7 @@ def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
         for name in instance_traits(instance.region):
             dtype, mode, v, cap, bias, mask, drop, qscale, widest = name
             masks = [0] if mask == 0 else [1, 2, 3]
-            multiple = 8 if gpu else 2 if DTYPES[dtype] == "mxfp4" else 1
+            multiple = (GPU_MULTIPLES if gpu else CPU_MULTIPLES)[DTYPES[dtype]]
             most = (instance.tile.hdim_q, instance.tile.hdim_v) if gpu else (widest, widest)
             for m in masks:
                 key = (dtype, mode, v, cap, bias, m, drop, qscale)
