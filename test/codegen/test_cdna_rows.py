@@ -83,6 +83,11 @@ def test_names(folder: Path) -> None:
             "registers of a lane; with occupancy = 4 there are 128 on gfx942",
         ),
         ("bm0 = 128", "bm0 = 64\nrm0 = 2", "2 workgroups of 2 waves; occupancy = 2 takes 8 waves"),
+        (
+            "bm0 = 128",
+            "bm0 = 256\nrm0 = 8\noccupancy = 1",
+            "a workgroup of 8 waves is more than occupancy = 1 leaves room for on 4 SIMDs",
+        ),
         ("bm0 = 128", "bm0 = 1024\nrm0 = 32", "32 waves, a workgroup of gfx942 has at most 16"),
         ("bn0 = 64", "bn0 = 64\nwk0 = 4", "32x32x4 is made of no fp16 MFMA of gfx942: 32x32x8, 16x16x16"),
         ("bn0 = 64", "bn0 = 64\nwn0 = 16", "32x16x16 is made of no fp16 MFMA of gfx942"),

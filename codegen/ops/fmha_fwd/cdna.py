@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from codegen.ops.fmha_fwd.cdna_cost import softmax_cycles
 from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import CdnaTarget
 
@@ -55,11 +56,6 @@ COMPUTES = {
         32,
     ),
 }
-
-# Vector operations for one score: scale, maximum, exp2 at a quarter of the rate, sum, half of a pack.
-SOFTMAX_CYCLES = 8.0
-# One tile's barriers, exchange between lanes and correction of o. Estimated.
-TILE_CYCLES = 600.0
 
 
 @dataclass(frozen=True)
@@ -133,7 +129,7 @@ class CdnaTile:
         return max(self.chunk, 8)
 
     def p_shift(self, target: CdnaTarget) -> int:
-        """What p in [0, 1] is stored times 2 to the power of: as far up as the type goes, but for fp32's range."""
+        """What p in [0, 1] is stored times 2 to the power of: as far as the type goes, fp32's aside."""
         if self.compute == "fp8":
             return {"ocp": 8, "fnuz": 7}[target.fp8]
         return 14 if self.compute == "fp16" else 0
@@ -198,14 +194,14 @@ class CdnaTile:
         return COMPUTES[self.compute].numerics
 
     def cycles(self, target: CdnaTarget) -> float:
-        """What a tile of keys costs beside its multiply-adds: its softmax and its bookkeeping."""
-        return SOFTMAX_CYCLES * self.bm0 * self.bn0 / target.lanes + TILE_CYCLES
+        """What a tile of keys costs beside its multiply-adds, if a unit's SIMDs share it: its softmax."""
+        return softmax_cycles(self, target)
 
     def needs(self, target: CdnaTarget) -> str:
         """What the machine and a call must bring."""
         return (
-            f"{self.lds_bytes} bytes of LDS, {self.rm0} waves, head dims that are multiples of {self.hdim_multiple}, any "
-            f"lengths, rows aligned to {self.alignment} bytes"
+            f"{self.lds_bytes} bytes of LDS, {self.rm0} waves, head dims that are multiples of "
+            f"{self.hdim_multiple}, any lengths, rows aligned to {self.alignment} bytes"
         )
 
     def ck_tile(self, target: CdnaTarget) -> dict[str, int]:
@@ -275,7 +271,12 @@ class CdnaTile:
             )
         if self.lds_bytes > target.lds_bytes:
             return f"k and v take {self.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
-        workgroups = target.lds_bytes // self.lds_bytes
+        if self.rm0 > self.occupancy * target.simds:
+            return (
+                f"a workgroup of {self.rm0} waves is more than occupancy = {self.occupancy} leaves room for "
+                f"on {target.simds} SIMDs"
+            )
+        workgroups = target.workgroups(self.rm0, self.occupancy, self.lds_bytes)
         if workgroups * self.rm0 < self.occupancy * target.simds:
             return (
                 f"LDS of {target.name} has room for {workgroups} workgroups of {self.rm0} waves; "
