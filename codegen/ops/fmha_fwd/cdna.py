@@ -246,6 +246,8 @@ class CdnaTile:
             there = ", ".join("x".join(map(str, shape)) for shape in shapes)
             shape = f"{self.wm0}x{self.wn0}x{self.mma_k}"
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
+        if self.parts > 1 and (self.wm0, self.wn0, self.mma_k) not in shapes:
+            return f"wk0 = {self.mma_k} is more than two accesses = {2 * self.chunk}, and no MFMA by itself"
         return self._uneven() or self._too_large(target)
 
     def _uneven(self) -> str:

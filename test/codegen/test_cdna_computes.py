@@ -1,0 +1,148 @@
+# SPDX-License-Identifier: MIT
+"""Records of CDNA tiles by what MFMA reads and what o is stored in, and that emitted files have them."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import NamedTuple
+
+import pytest
+from conftest import run
+from test_names import INSTANCES
+
+from codegen.ops.fmha_fwd.cdna import COMPUTES, CdnaTile
+from codegen.spec import Instance
+from codegen.targets import TARGETS, CdnaTarget
+
+
+class Facts(NamedTuple):
+    """What follows from the type that MFMA reads."""
+
+    bits: int
+    chunk: int  # elements of 16 bytes
+    product: int  # what the usual product sums over: 16 bytes of each half of a wave
+    multiple: int  # of head dims
+    bias_bits: int
+    dtypes: dict[str, str]  # type of o -> data type
+
+
+FACTS = {
+    "fp32": Facts(32, 4, 8, 8, 32, {"fp32": "fp32"}),
+    "fp16": Facts(16, 8, 16, 8, 16, {"fp16": "fp16"}),
+    "bf16": Facts(16, 8, 16, 8, 16, {"bf16": "bf16"}),
+    "fp8": Facts(8, 16, 32, 16, 32, {"fp8": "fp8", "bf16": "fp8bf16", "fp32": "fp8fp32"}),
+}
+GPUS = [instance for instance in INSTANCES if isinstance(instance.target, CdnaTarget)]
+
+
+def page(name: str) -> CdnaTarget:
+    target = TARGETS[name]
+    assert isinstance(target, CdnaTarget)
+    return target
+
+
+def tile(compute: str, **fields: object) -> CdnaTile:
+    said: dict[str, object] = {
+        "pipeline": "qr", "epilogue": "store", "hdim_q": 128, "hdim_v": 128, "bm0": 128, "bn0": 64, "rm0": 4,
+        "wm0": 32, "wn0": 32, "occupancy": 1, "efficiency": 0.5, "why": "a test",
+    }  # fmt: skip
+    return CdnaTile(compute=compute, **{**said, **fields})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("compute", COMPUTES)
+def test_what_follows_from_the_type(compute: str) -> None:
+    facts, one = FACTS[compute], tile(compute)
+    assert one.bits == facts.bits and one.chunk == facts.chunk and one.bias_bits == facts.bias_bits
+    assert one.mma_k == facts.product and one.parts == 1 and one.hdim_multiple == facts.multiple
+    assert one.lds_bytes == 64 * (128 + 128) * facts.bits // 8  # k and v; a power of 2 needs no room to spare
+    assert compute in one.numerics
+    for o, dtype in facts.dtypes.items():
+        assert tile(compute, o=o).dtypes == (dtype,)
+    assert one.o_type == compute and one.dtypes == (compute,)
+
+
+@pytest.mark.parametrize("instance", GPUS, ids=lambda instance: instance.name)
+def test_rows_are_named_by_what_they_serve(instance: Instance) -> None:
+    """A row's data type is that of its name, and head dims in registers hold whole products."""
+    one = instance.tile
+    assert instance.name.split("__")[0].split("_")[3] == FACTS[one.compute].dtypes[one.o_type]
+    assert one.dq % one.mma_k == 0 and one.hdim_q <= one.dq < one.hdim_q + one.mma_k
+    assert one.hdim_q % one.hdim_multiple == 0 and one.hdim_v % one.hdim_multiple == 0
+    assert (one.epilogue == "quant") == (one.o_type == "fp8")
+
+
+def test_wide_products() -> None:
+    """wk0 = 64 of fp8 is one MFMA of gfx950: two accesses of a lane; head dims fill it."""
+    wide = tile("fp8", o="bf16", wk0=64, hdim_q=80, hdim_v=96)
+    assert (wide.parts, wide.mma_k, wide.dq, wide.dv) == (2, 64, 128, 96)
+    assert wide.complaint(page("gfx950")) == ""
+    assert wide.complaint(page("gfx942")) == "wk0 = 64 is more than two accesses = 32, and no MFMA by itself"
+    assert tile("fp8", o="bf16", hdim_q=80, hdim_v=96).dq == 96
+
+
+@pytest.mark.parametrize(
+    ("target", "one", "says"),
+    [
+        ("gfx90a", tile("fp8", epilogue="quant"), "gfx90a has no fp8 MFMA"),
+        ("gfx942", tile("fp8"), "epilogue 'store' with o of fp8, which takes 'quant'"),
+        ("gfx942", tile("fp8", epilogue="quant"), ""),
+        ("gfx942", tile("fp8", o="bf16"), ""),
+        (
+            "gfx942",
+            tile("fp8", o="bf16", epilogue="quant"),
+            "epilogue 'quant' with o of bf16, which takes 'store'",
+        ),
+        ("gfx942", tile("bf16", epilogue="quant"), "epilogue 'quant' with o of bf16, which takes 'store'"),
+        ("gfx942", tile("fp8", o="fp16"), "o = 'fp16' of fp8 is none of fp8, bf16, fp32"),
+        ("gfx942", tile("bf16", o="fp32"), "o = 'fp32' of bf16 is none of bf16"),
+        (
+            "gfx942",
+            tile("fp8", o="bf16", hdim_q=72),
+            "hdim_q = 72 is no multiple of what a call's may be = 16",
+        ),
+        (
+            "gfx950",
+            tile("fp16", wk0=32),
+            "wk0 = 32 is more than two accesses = 16, and no MFMA by itself",
+        ),
+        ("gfx950", tile("fp8", o="bf16", wk0=16), "wk0 = 16 is no multiple of two accesses = 32"),
+        ("gfx90a", tile("fp32"), ""),
+        ("gfx90a", tile("fp32", bn0=128), "k and v take 131072 bytes of LDS, gfx90a has 65536"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.compute,
+)
+def test_what_fits(target: str, one: CdnaTile, says: str) -> None:
+    assert one.complaint(page(target)) == says
+
+
+# The greatest numbers: IEEE 754 half, OCP E4M3, and E4M3 FNUZ.
+GREATEST = {"fp16": 65504.0, "ocp": 448.0, "fnuz": 240.0}
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950"])
+def test_p_uses_the_range_of_its_type(target: str) -> None:
+    """P, at most 1, is stored as large as fits in fp8, half as large in fp16; others have the range."""
+    flavour = page(target).fp8
+    if flavour:
+        assert tile("fp8").p_shift(page(target)) == math.floor(math.log2(GREATEST[flavour]))
+    assert tile("fp16").p_shift(page(target)) == math.floor(math.log2(GREATEST["fp16"])) - 1
+    assert tile("bf16").p_shift(page(target)) == tile("fp32").p_shift(page(target)) == 0
+
+
+def one_of_each() -> list[Instance]:
+    kinds = {(i.target.name, i.tile.pipeline, i.tile.compute, i.tile.o_type, i.tile.parts): i for i in GPUS}
+    return list(kinds.values())
+
+
+@pytest.mark.parametrize("instance", one_of_each(), ids=lambda instance: instance.name)
+def test_emitted_files_have_the_records(instance: Instance) -> None:
+    text = run("--render", instance.name).out
+    found = {name: int(value) for name, value in re.findall(r"\b([A-Z_]+) = (-?\d+)\b", text)}
+    facts, one = FACTS[instance.compute], instance.tile
+    assert (found["BITS"], found["PARTS"]) == (facts.bits, one.parts)
+    assert found["O_BITS"] == {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8}[one.o_type]
+    assert found["P_SHIFT"] == one.p_shift(instance.target)
+    assert (found["BM"], found["BN"], found["DQ"], found["DV"]) == (one.bm0, one.bn0, one.dq, one.dv)
+    assert ("TESSERA_CDNA_PER_TENSOR" in text) == (facts.bits == 8)
+    assert (f"mma_wide_{one.compute}(" in text) == (one.parts == 2)
