@@ -125,6 +125,14 @@ static inline unsigned sim_small_width(struct sim_small_format format) {
     return 1u + format.exponent_bits + format.mantissa_bits;
 }
 
+// Without a call of the C library, of which matrix instructions would make thousands.
+static inline double sim_power_of_two(int exponent) { // -1022 to 1023
+    const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
+    double power;
+    memcpy(&power, &bits, sizeof power);
+    return power;
+}
+
 static inline float sim_small_to_float(struct sim_small_format format, uint32_t bits) {
     const unsigned width = sim_small_width(format);
     const uint32_t sign = bits >> (width - 1) & 1, magnitude = bits & ((1u << (width - 1)) - 1);
@@ -133,8 +141,9 @@ static inline float sim_small_to_float(struct sim_small_format format, uint32_t 
     if (format.fnuz && sign && magnitude == 0) return NAN;
     if (format.top_is_nan && magnitude == (1u << (width - 1)) - 1) return sign ? -NAN : NAN;
     if (format.infinity && exponent == top) return copysignf(mantissa ? NAN : INFINITY, sign ? -1.0f : 1.0f);
-    const float scaled = exponent ? (float)(mantissa | 1u << format.mantissa_bits) : (float)mantissa;
-    const float value = ldexpf(scaled, (int)(exponent ? exponent : 1) - format.bias - format.mantissa_bits);
+    const double scaled = exponent ? mantissa | 1u << format.mantissa_bits : mantissa;
+    const int power = (int)(exponent ? exponent : 1) - format.bias - format.mantissa_bits;
+    const float value = (float)(scaled * sim_power_of_two(power));
     return sign ? -value : value;
 }
 

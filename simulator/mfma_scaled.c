@@ -25,9 +25,8 @@ static struct sim_small_format read_format(unsigned code) {
 }
 
 struct values {
-    float of[SIM_LANES][EACH];
-    int scale[SIM_LANES]; // exponent
-    bool nan[SIM_LANES];  // the scale is NaN
+    double of[EACH][SIM_LANES];
+    double scale[SIM_LANES]; // a power of two, or NaN
 };
 
 static bool read_values(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot, unsigned format_code,
@@ -37,13 +36,15 @@ static bool read_values(struct sim_wave *wave, const struct sim_code *code, enum
     const struct sim_operand *operand = &code->inst.op[slot];
     const sim_vgpr *registers = tessera_sim_registers(wave, operand, EACH * bits / 32);
     if (!registers) return false;
+    double numbers[1 << 8];
+    for (uint32_t n = 0; n < 1u << bits; n++) numbers[n] = sim_small_to_float(format, n);
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
         uint32_t words[EACH * 8 / 32 + 1] = {0};
         for (unsigned k = 0; k < EACH * bits / 32; k++) words[k] = registers[k][lane];
         for (unsigned e = 0; e < EACH; e++) {
             const unsigned at = e * bits;
             const uint64_t two = words[at / 32] | (uint64_t)words[at / 32 + 1] << 32;
-            to->of[lane][e] = sim_small_to_float(format, (uint32_t)(two >> at % 32) & ((1u << bits) - 1));
+            to->of[e][lane] = numbers[two >> at % 32 & ((1u << bits) - 1)];
         }
     }
     return true;
@@ -59,20 +60,19 @@ static bool read_scales(struct sim_wave *wave, const struct sim_code *code, enum
     const unsigned shift = 8 * (operand->op_sel + 2u * operand->op_sel_hi);
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
         const uint32_t byte = words ? words[lane] >> shift & 0xff : BIAS;
-        to->scale[lane] = (int)byte - BIAS;
-        to->nan[lane] = byte == NOT_A_NUMBER;
+        to->scale[lane] = byte == NOT_A_NUMBER ? NAN : sim_power_of_two((int)byte - BIAS);
     }
     return true;
 }
 
-static float dot(const struct values *a, unsigned lane_a, const struct values *b, unsigned lane_b, float sum) {
-    const int exponent = a->scale[lane_a] + b->scale[lane_b];
-    if (a->nan[lane_a] || b->nan[lane_b]) return NAN;
-    for (unsigned e = 0; e < EACH; e++) {
-        const double product = ldexp((double)a->of[lane_a][e] * (double)b->of[lane_b][e], exponent);
-        sum = (float)((double)sum + product);
-    }
-    return sum;
+// Adds the products of lane `row` of A and `size` lanes of B. Exponents of two scales are within those of a double.
+static void add_products(const struct values *a, unsigned row, const struct values *b, unsigned first, unsigned size,
+                         float *sums) {
+    double scale[SIM_LANES];
+    for (unsigned n = 0; n < size; n++) scale[n] = a->scale[row] * b->scale[first + n];
+    for (unsigned e = 0; e < EACH; e++)
+        for (unsigned n = 0; n < size; n++)
+            sums[n] = (float)((double)sums[n] + a->of[e][row] * b->of[e][first + n] * scale[n]);
 }
 
 static void mfma(struct sim_wave *wave, const struct sim_code *code) {
@@ -87,12 +87,13 @@ static void mfma(struct sim_wave *wave, const struct sim_code *code) {
     for (unsigned r = 0; r < registers; r++) {
         const uint32_t *c = tessera_sim_read_vector(wave, &inst->op[SIM_SRC2], r, space);
         if (!c || !to) return;
-        for (unsigned lane = 0; lane < SIM_LANES; lane++) {
-            const unsigned row = r / 4 * 4 * groups + lane / size * 4 + r % 4, column = lane % size;
-            float sum = sim_float(c[lane]);
-            for (unsigned g = 0; g < groups; g++) sum = dot(&a, row + size * g, &b, column + size * g, sum);
-            result[r][lane] = sim_bits(sum);
+        float sums[SIM_LANES];
+        memcpy(sums, c, sizeof sums);
+        for (unsigned lane = 0; lane < SIM_LANES; lane += size) {
+            const unsigned row = r / 4 * 4 * groups + lane / size * 4 + r % 4;
+            for (unsigned g = 0; g < groups; g++) add_products(&a, row + size * g, &b, size * g, size, sums + lane);
         }
+        memcpy(result[r], sums, sizeof sums);
     }
     memcpy(to, result, registers * sizeof *to);
 }
