@@ -19,7 +19,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     return sorted(folder.glob("*__*.c"))
 
 
-# What a file defines: functions (inline ones, so that no compiler tells of those that are not called), macros,
+# What a file defines: functions (inline ones, so that no compiler tells of one that is not called), macros,
 # records, constants, arrays in LDS.
 DEFINED = (
     r"^(?:static )?INLINE [^;{=]*?\b(\w+)\(",
