@@ -176,43 +176,63 @@ static kernel_args fill_args(const struct tessera_fmha_fwd_call *call, int32_t b
     return k;
 }
 
-// Kernels address the rows of a block by 32-bit offsets from its first.
+// Kernels address the rows of a block by 32-bit offsets in bytes from its first.
 static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
                                     const struct tessera_fmha_fwd_call *call) {
+    const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
-    const bool bias = call->traits.bias_type == TESSERA_BIAS_ELEMENTWISE;
+    const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
+    const int in = tessera_fmha_fwd_bits(storages->qkv), out = tessera_fmha_fwd_bits(storages->o);
+    const bool bias = t->bias_type == TESSERA_BIAS_ELEMENTWISE, randval = t->has_dropout && a->s_randval;
+    const bool mx = t->qscale_type == TESSERA_QSCALE_MX;
+    const int64_t q_rows = instance->tile.bm0, k_rows = instance->tile.bn0;
     const struct {
         const char *name;
         int64_t stride, rows;
-    } tensors[] = {{"stride_q", a->stride_q, instance->tile.bm0},
-                   {"stride_k", a->stride_k, instance->tile.bn0},
-                   {"stride_v", a->stride_v, instance->tile.bn0},
-                   {"stride_o", a->stride_o, instance->tile.bm0},
-                   {"stride_bias", bias ? a->stride_bias : 0, instance->tile.bm0},
-                   {"stride_randval", a->s_randval ? a->stride_randval : 0, instance->tile.bm0}};
-    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++)
-        GUARD(within(tensors[i].stride, 0, INT32_MAX / 2 / tensors[i].rows - 1),
-              "%s is %lld: 0 to less than %lld on a GPU", tensors[i].name, (long long)tensors[i].stride,
-              (long long)(INT32_MAX / 2 / tensors[i].rows));
+        int bits;
+    } tensors[] = {{"stride_q", a->stride_q, q_rows, in},
+                   {"stride_k", a->stride_k, k_rows, in},
+                   {"stride_v", a->stride_v, t->is_v_rowmajor ? k_rows : a->hdim_v, in},
+                   {"stride_o", a->stride_o, q_rows, out},
+                   {"stride_bias", bias ? a->stride_bias : 0, q_rows, tessera_fmha_fwd_bits(storages->bias)},
+                   {"stride_randval", randval ? a->stride_randval : 0, q_rows, 8},
+                   {"stride_q_descale", mx ? a->stride_q_descale : 0, q_rows, 8},
+                   {"stride_k_descale", mx ? a->stride_k_descale : 0, k_rows, 8},
+                   {"stride_v_descale", mx ? a->stride_v_descale : 0, a->hdim_v, 8}};
+    for (size_t i = 0; i < sizeof tensors / sizeof *tensors; i++) {
+        const int64_t end = (int64_t)INT32_MAX * 8 / tensors[i].bits / tensors[i].rows;
+        GUARD(tensors[i].stride >= 0 && tensors[i].stride < end, "%s is %lld: 0 to less than %lld on a GPU",
+              tensors[i].name, (long long)tensors[i].stride, (long long)end);
+    }
     return TESSERA_SUCCESS;
 }
 
-// What the HIP runtime takes along y and z.
+// What the HIP runtime takes along y and z, and kernels as heads.
 enum { GRID_MAX = 65535 };
+
+// Of the longest sequence.
+static int64_t count_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
+    const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
+    return tessera_ceil_div(queries, instance->tile.bm0);
+}
 
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
+    const bool group = call->traits.is_group_mode;
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
+    GUARD(count_blocks(instance, call) <= GRID_MAX, "%s is %d: at most %d on a GPU with blocks of %d queries",
+          group ? "max_seqlen_q" : "seqlen_q", group ? a->max_seqlen_q : a->seqlen_q, GRID_MAX * instance->tile.bm0,
+          instance->tile.bm0);
     return check_strides(instance, call);
 }
 
 tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
                                             const struct tessera_fmha_fwd_call *call, void *stream) {
-    const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
-    if (queries == 0) return TESSERA_SUCCESS;
-    const kernel_args args = fill_args(call, (int32_t)tessera_ceil_div(queries, instance->tile.bm0));
+    const int64_t blocks = count_blocks(instance, call);
+    if (blocks == 0) return TESSERA_SUCCESS;
+    const kernel_args args = fill_args(call, (int32_t)blocks);
     const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)args.blocks_q, (uint32_t)call->args.batch};
     const struct tessera_gpu_kernel kernel = kernel_of(instance);
     return tessera_gpu_launch(device, &kernel, grid, &args, sizeof args, stream);

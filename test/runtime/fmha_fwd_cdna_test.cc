@@ -66,7 +66,7 @@ class Cdna : public ::testing::Test {
 TEST_F(Cdna, Grid) {
     const Args args = launched(reinterpret_cast<void *>(0x77));
     const FakeLaunch &l = hip.launches[0];
-    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{3, 4, 2})); // 300 / 128, heads, batch
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{4, 3, 2})); // heads, 300 / 128, batch
     EXPECT_EQ(l.block[0], 256u);
     EXPECT_EQ(l.stream, reinterpret_cast<void *>(0x77));
     EXPECT_EQ(args.blocks_q, 3);
@@ -109,7 +109,11 @@ TEST_F(Cdna, BatchMode) {
     EXPECT_EQ(args.seqlen_q, 300);
     EXPECT_EQ(args.seqlen_k, 77);
     EXPECT_EQ(args.group, 2);
+    EXPECT_EQ(args.nhead_q, 4);
+    EXPECT_EQ(args.nhead_k, 2);
     EXPECT_EQ(args.min_seqlen_q, -1);
+    EXPECT_EQ(args.q_descale, nullptr) << "not asked for, though there is a pointer";
+    EXPECT_EQ(args.block_scale_size_q | args.block_scale_size_kv, 0);
 }
 
 TEST_F(Cdna, GroupMode) {
@@ -149,7 +153,9 @@ TEST_F(Cdna, Scale) {
                  {1e-45f, FLT_MIN},          {FLT_MAX, FLT_MAX},           {-FLT_MAX, -FLT_MAX}};
     for (const auto &c : cases) {
         call.args.scale_s = c.scale_s;
-        EXPECT_EQ(launched().scale_log2, c.scale_log2) << c.scale_s;
+        const Args args = launched();
+        EXPECT_EQ(args.scale_log2, c.scale_log2) << c.scale_s;
+        EXPECT_EQ(args.features, c.scale_s < 0 ? static_cast<uint32_t>(TESSERA_CDNA_SCALED) : 0u) << c.scale_s;
     }
 }
 
@@ -158,9 +164,9 @@ TEST_F(Cdna, SoftCap) {
     call.args.logits_soft_cap = 4;
     call.args.scale_s = -0.5f;
     const Args args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_SOFT_CAP));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_SOFT_CAP | TESSERA_CDNA_SCALED));
     EXPECT_FLOAT_EQ(args.cap_log2, 4 * 1.44269504f);
-    EXPECT_FLOAT_EQ(args.cap_scale, 2 * 0.5f * 1.44269504f / 4);
+    EXPECT_FLOAT_EQ(args.cap_scale, 0.5f);
     EXPECT_FLOAT_EQ(args.scale_log2, -0.5f * 1.44269504f);
 }
 
@@ -171,7 +177,7 @@ TEST_F(Cdna, Bias) {
     call.args.nhead_stride_bias = 0;
     call.args.batch_stride_bias = 300 * 77;
     Args args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_BIAS));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_BIAS | TESSERA_CDNA_SCALED));
     EXPECT_EQ(args.bias, call.args.bias_ptr);
     EXPECT_EQ(args.stride_bias, 77);
     EXPECT_EQ(args.nhead_stride_bias, 0);
@@ -186,7 +192,7 @@ TEST_F(Cdna, Alibi) {
         call.traits.mask_type = call.args.mask_type = mask;
         call.args.window_size_left = left;
         call.args.window_size_right = right;
-        return launched().features & ~static_cast<uint32_t>(TESSERA_CDNA_ALIBI);
+        return launched().features & ~static_cast<uint32_t>(TESSERA_CDNA_ALIBI | TESSERA_CDNA_SCALED);
     };
     call.traits.bias_type = TESSERA_BIAS_ALIBI;
     call.args.stride_bias = 4;
@@ -226,6 +232,72 @@ TEST_F(Cdna, Dropout) {
     EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_DROPOUT | TESSERA_CDNA_RANDVAL));
     EXPECT_EQ(args.rand_val, call.args.rand_val_ptr);
     EXPECT_EQ(args.stride_randval, 77);
+}
+
+// The header's formula for a workgroup's key head.
+TEST_F(Cdna, OverNheadK) {
+    call.args.batch = 1;
+    for (const uint32_t heads : {1u, 2u, 3u, 7u, 48u, 255u, 1000u, 32767u, 65535u}) {
+        call.args.nhead_q = call.args.nhead_k = static_cast<int32_t>(heads);
+        const uint64_t over = launched().over_nhead_k;
+        for (uint32_t x = 0; x < 65536; x++) ASSERT_EQ((x + 1) * over >> 32, x / heads) << x << " / " << heads;
+    }
+}
+
+TEST_F(Cdna, PerTensor) {
+    call.dtype(TESSERA_FP8BF16, TESSERA_QSCALE_PER_TENSOR);
+    const Args args = launched();
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_PER_TENSOR));
+    EXPECT_EQ(args.q_descale, call.args.q_descale_ptr);
+    EXPECT_EQ(args.k_descale, call.args.k_descale_ptr);
+    EXPECT_EQ(args.v_descale, call.args.v_descale_ptr);
+    EXPECT_EQ(args.nhead_stride_q_descale | args.batch_stride_q_descale | args.block_scale_size_q, 0);
+}
+
+TEST_F(Cdna, BlockScale) {
+    call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+    call.args.block_scale_size_q = 3;
+    call.args.block_scale_size_kv = 100;
+    const tessera_fmha_fwd_args &a = call.args;
+    Args args = launched();
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_BLOCK | TESSERA_CDNA_SCALED));
+    EXPECT_EQ(args.q_descale, a.q_descale_ptr);
+    EXPECT_EQ(args.k_descale, a.k_descale_ptr);
+    EXPECT_EQ(args.v_descale, a.v_descale_ptr);
+    EXPECT_EQ(args.block_scale_size_q, 3);
+    EXPECT_EQ(args.block_scale_size_kv, 100);
+    EXPECT_EQ(args.nhead_stride_q_descale, a.nhead_stride_q_descale);
+    EXPECT_EQ(args.nhead_stride_k_descale, a.nhead_stride_k_descale);
+    EXPECT_EQ(args.nhead_stride_v_descale, a.nhead_stride_v_descale);
+    EXPECT_EQ(args.batch_stride_q_descale, a.batch_stride_q_descale);
+    EXPECT_EQ(args.batch_stride_k_descale, a.batch_stride_k_descale);
+    EXPECT_EQ(args.batch_stride_v_descale, a.batch_stride_v_descale);
+    EXPECT_EQ(args.block_scale_seqstart_q, nullptr);
+    EXPECT_EQ(args.block_scale_seqstart_k, nullptr);
+    call.group();
+    args = launched();
+    EXPECT_EQ(args.batch_stride_q_descale | args.batch_stride_k_descale | args.batch_stride_v_descale, 0);
+    EXPECT_EQ(args.block_scale_seqstart_q, call.block_q.data());
+    EXPECT_EQ(args.block_scale_seqstart_k, call.block_k.data());
+    EXPECT_EQ(args.seqstart_v_scale, nullptr);
+}
+
+TEST_F(Cdna, Microscaling) {
+    call.dtype(TESSERA_MXFP8, TESSERA_QSCALE_MX);
+    const tessera_fmha_fwd_args &a = call.args;
+    Args args = launched();
+    EXPECT_EQ(args.features, 0u);
+    EXPECT_EQ(args.q_descale, a.q_descale_ptr);
+    EXPECT_EQ(args.k_descale, a.k_descale_ptr);
+    EXPECT_EQ(args.v_descale, a.v_descale_ptr);
+    EXPECT_EQ(args.stride_q_descale, a.stride_q_descale);
+    EXPECT_EQ(args.stride_k_descale, a.stride_k_descale);
+    EXPECT_EQ(args.stride_v_descale, a.stride_v_descale);
+    EXPECT_EQ(args.nhead_stride_v_descale, a.nhead_stride_v_descale);
+    EXPECT_EQ(args.batch_stride_v_descale, a.batch_stride_v_descale);
+    EXPECT_EQ(args.seqstart_v_scale, nullptr);
+    call.group();
+    EXPECT_EQ(launched().seqstart_v_scale, call.v_scale.data());
 }
 
 TEST_F(Cdna, Sink) {
@@ -279,6 +351,14 @@ TEST_F(Cdna, Limits) {
         call.set_strides();
         return std::string(tessera_last_error());
     };
+    const auto passes = [&] {
+        const tessera_fmha_fwd_call whole = call.whole();
+        const tessera_status status = tessera_fmha_fwd_cdna_check(&instance, &whole);
+        call.set_strides();
+        return status == TESSERA_SUCCESS;
+    };
+    call.args.stride_q = 8388606;
+    EXPECT_TRUE(passes());
     call.args.stride_q = 1 << 23;
     EXPECT_EQ(says(), "stride_q is 8388608: 0 to less than 8388607 on a GPU");
     call.args.stride_o = -1;
@@ -289,8 +369,58 @@ TEST_F(Cdna, Limits) {
     EXPECT_EQ(says(), "stride_v is 16777216: 0 to less than 16777215 on a GPU");
     call.args.batch = 65536;
     EXPECT_EQ(says(), "batch is 65536: at most 65535 on a GPU");
+    call.args.batch = 2;
     call.args.nhead_q = call.args.nhead_k = 65536;
     EXPECT_EQ(says(), "nhead_q is 65536: at most 65535 on a GPU");
+    call.args.nhead_q = call.args.nhead_k = 2;
+    call.args.seqlen_q = 65535 * 128;
+    EXPECT_TRUE(passes());
+    call.args.seqlen_q++;
+    EXPECT_EQ(says(), "seqlen_q is 8388481: at most 8388480 on a GPU with blocks of 128 queries");
+    call.group();
+    call.args.max_seqlen_q = 65535 * 128 + 1;
+    EXPECT_EQ(says(), "max_seqlen_q is 8388481: at most 8388480 on a GPU with blocks of 128 queries");
+}
+
+// A block's rows span less than 2 GiB, whatever their elements take.
+TEST_F(Cdna, LimitsOfElements) {
+    const struct {
+        tessera_dtype dtype;
+        tessera_qscale qscale;
+        int64_t tessera_fmha_fwd_args::*stride;
+        int64_t least_refused;
+    } cases[] = {
+        {TESSERA_FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_q, INT32_MAX / 4 / 128},
+        {TESSERA_FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 4 / 128},
+        {TESSERA_FP8, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_k, INT32_MAX / 64},
+        {TESSERA_FP8, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 128},
+        {TESSERA_FP8BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 2 / 128},
+        {TESSERA_FP8FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_v, INT32_MAX / 64},
+        {TESSERA_FP8FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_bias, INT32_MAX / 4 / 128},
+        {TESSERA_BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_bias, INT32_MAX / 2 / 128},
+        {TESSERA_BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_randval, INT32_MAX / 128},
+        {TESSERA_MXFP4, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_q, INT32_MAX * INT64_C(2) / 128},
+        {TESSERA_MXFP8, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_q_descale, INT32_MAX / 128},
+        {TESSERA_MXFP8, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_v_descale, INT32_MAX / 16},
+    };
+    for (const auto &c : cases) {
+        call.traits.bias_type = TESSERA_BIAS_ELEMENTWISE;
+        call.traits.has_dropout = call.args.s_randval = 1;
+        call.dtype(c.dtype, c.qscale);
+        for (const int64_t stride : {c.least_refused - 1, c.least_refused}) {
+            call.args.*c.stride = stride;
+            const tessera_fmha_fwd_call whole = call.whole();
+            EXPECT_EQ(tessera_fmha_fwd_cdna_check(&instance, &whole) == TESSERA_SUCCESS, stride < c.least_refused)
+                << tessera_dtype_string(c.dtype) << " " << stride << " " << tessera_last_error();
+        }
+    }
+    call.traits.is_v_rowmajor = 0; // rows of v are columns of the head, of which there are 16
+    call.dtype(TESSERA_BF16, TESSERA_QSCALE_NONE);
+    for (const int64_t stride : {INT32_MAX / 2 / 16 - 1, INT32_MAX / 2 / 16}) {
+        call.args.stride_v = stride;
+        const tessera_fmha_fwd_call whole = call.whole();
+        EXPECT_EQ(tessera_fmha_fwd_cdna_check(&instance, &whole) == TESSERA_SUCCESS, stride < INT32_MAX / 2 / 16);
+    }
 }
 
 TEST_F(Cdna, Refused) {
@@ -312,6 +442,38 @@ TEST_F(Cdna, Refused) {
              call.args.seqstart_k_ptr = nullptr;
          },
          "seqstart_k_ptr is NULL: this call needs it"},
+        {[&] {
+             call.dtype(TESSERA_FP8, TESSERA_QSCALE_PER_TENSOR);
+             call.args.k_descale_ptr = nullptr;
+         },
+         "k_descale_ptr is NULL: this call needs it"},
+        {[&] {
+             call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+             call.args.v_descale_ptr = static_cast<const char *>(call.args.v_descale_ptr) + 2;
+         },
+         "v_descale_ptr is "},
+        {[&] {
+             call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+             call.args.block_scale_size_kv = 0;
+         },
+         "block_scale_size_kv is 0: 1 or more, 128 is usual"},
+        {[&] {
+             call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+             call.group();
+             call.args.block_scale_seqstart_q_ptr = nullptr;
+         },
+         "block_scale_seqstart_q_ptr is NULL: this call needs it"},
+        {[&] {
+             call.dtype(TESSERA_MXFP8, TESSERA_QSCALE_MX);
+             call.group();
+             call.args.seqstart_v_scale_ptr = nullptr;
+         },
+         "seqstart_v_scale_ptr is NULL: this call needs it"},
+        {[&] {
+             call.dtype(TESSERA_MXFP4, TESSERA_QSCALE_MX);
+             call.args.stride_k = 33;
+         },
+         "stride_k is 33: even for mxfp4, which packs two elements a byte"},
     };
     const auto args = call.args;
     const auto traits = call.traits;
@@ -331,9 +493,18 @@ TEST_F(Cdna, ReadsNoMemory) {
     void *const trap = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     ASSERT_NE(trap, MAP_FAILED);
     const auto at = [&](int place) { return static_cast<char *>(trap) + (place << 18); };
-    for (const bool group : {false, true}) {
+    for (const auto &[group, qscale] : {std::pair{false, TESSERA_QSCALE_PER_TENSOR},
+                                        {false, TESSERA_QSCALE_BLOCK},
+                                        {true, TESSERA_QSCALE_PER_TENSOR},
+                                        {true, TESSERA_QSCALE_BLOCK}}) {
+        call.dtype(TESSERA_FP8FP32, qscale);
         if (group) call.group();
         call.traits.has_lse = 1;
+        call.args.q_descale_ptr = at(11);
+        call.args.k_descale_ptr = at(12);
+        call.args.v_descale_ptr = at(13);
+        call.args.block_scale_seqstart_q_ptr = at(14);
+        call.args.block_scale_seqstart_k_ptr = at(15);
         call.args.q_ptr = at(1);
         call.args.k_ptr = at(2);
         call.args.v_ptr = at(3);
