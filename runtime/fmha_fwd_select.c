@@ -312,6 +312,15 @@ static tessera_status no_instance(const tessera_fmha_fwd_table *table, const str
                         nearest->name, why);
 }
 
+// The instance that the caller wants.
+static tessera_status take(const instance_t *row, const struct request *r, const instance_t **out) {
+    char why[512];
+    if (why_not(row, r, why, sizeof why))
+        return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "%s does not serve this call: %s", row->name, why);
+    *out = row;
+    return TESSERA_SUCCESS;
+}
+
 // ---- choosing
 
 // The order of candidates: by cost; of equals the more capable target, then the first row.
@@ -329,6 +338,7 @@ static const tessera_fmha_fwd_slice *slice_of(const tessera_fmha_fwd_table *tabl
 tessera_status tessera_fmha_fwd_choose(const tessera_fmha_fwd_table *table, const tessera_device_facts *facts,
                                        const struct tessera_fmha_fwd_call *call, const instance_t **out) {
     const struct request r = make_request(facts, call);
+    if (call->args.instance) return take(call->args.instance, &r, out);
     const uint16_t hdim = (uint16_t)tessera_max(r.one.hdim_q_max, r.one.hdim_v_max);
     uint32_t bucket = 0;
     while (bucket < table->bucket_count && table->bucket_hdim[bucket] < hdim) bucket++;

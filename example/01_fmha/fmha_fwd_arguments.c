@@ -99,6 +99,8 @@ static const argument table[] = {
      "auto: the first GPU that there are kernels for, else the CPU; cpu; cpu:TARGET such as cpu:x86-64-v3 for its\n"
      "kernels alone; hip:N: an AMD GPU; sim:ARCH such as sim:gfx942: a simulated one, where a problem is run once\n"
      "unless -warmup or -repeat say otherwise"},
+    {"instance", TEXT, OPTION(instance), -1, "",
+     "the kernel to take, by its short name; without it that of least estimated cost"},
     {"pack", TEXT, OWN(pack), -1, "", "a file of code objects for tessera_load_pack()"},
     {"threads", INTEGER, OPTION(threads), -1, "0", "CPU threads; 0: affinity, quota and TESSERA_NUM_THREADS decide"},
     {"explain", FLAG, OWN(explain), -1, "0",

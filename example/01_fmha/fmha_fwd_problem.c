@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "tessera/dispatch.h"
+
 fmha_fwd_outcome fmha_fwd_fail(fmha_fwd_result *result, fmha_fwd_outcome outcome, const char *format, ...) {
     va_list values;
     va_start(values, format);
@@ -166,6 +168,17 @@ void fmha_fwd_set_pointers(const fmha_fwd_problem *p, void *at(const fmha_fwd_pr
     a->drop_offset_ptr = at(p, BUFFER_DROP_OFFSET);
 }
 
+// The instance that was asked for by its name.
+static fmha_fwd_outcome find_instance(fmha_fwd_problem *p, fmha_fwd_result *result) {
+    const char *const name = p->options.instance;
+    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
+    if (!*name) return FMHA_FWD_OK;
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (strcmp(name, table->rows[i].name) == 0) p->args.instance = &table->rows[i];
+    if (p->args.instance) return FMHA_FWD_OK;
+    return fmha_fwd_fail(result, FMHA_FWD_NO_INSTANCE, "-instance=%s: there is none; -explain=1 lists all", name);
+}
+
 static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     const fmha_fwd_options *o = &p->options;
     if (read_texts(p, result) || check_numbers(p, result)) return result->outcome;
@@ -178,6 +191,7 @@ static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {
     tessera_status status = tessera_device_open(o->device, &p->device);
     if (status != TESSERA_SUCCESS) return fmha_fwd_fail_status(result, status, "-device");
     p->fp8 = tessera_device_fp8_format(p->device);
+    if (find_instance(p, result)) return result->outcome;
     if (fmha_fwd_lay_out(p, result)) return result->outcome;
     if (fmha_fwd_allocate(p, result)) return result->outcome;
     fmha_fwd_set_pointers(p, fmha_fwd_pointer, &p->args);

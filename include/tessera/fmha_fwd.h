@@ -145,6 +145,10 @@ typedef struct tessera_fmha_fwd_args {
 
     void *workspace_ptr; // tessera_fmha_fwd_workspace_size() bytes, 64-byte aligned, contents lost
     size_t workspace_size;
+
+    // The instance that must be taken: one that tessera_fmha_fwd_select() chose, perhaps for other facts, or a row of
+    // tessera_fmha_fwd_get_table() in tessera/dispatch.h. NULL: that of least estimated cost.
+    const struct tessera_fmha_fwd_instance *instance;
 } tessera_fmha_fwd_args;
 
 // All zero but the struct's size, the windows (-1) and the masks' neutral values.
@@ -181,7 +185,7 @@ TESSERA_API tessera_status tessera_fmha_fwd_check_on(const tessera_device *devic
                                                      const tessera_fmha_fwd_traits *traits,
                                                      const tessera_fmha_fwd_args *args);
 
-// Chooses the instance of least estimated cost. Pure: reads only traits, the sizes in args and facts, does no I/O.
+// Chooses the instance of least estimated cost, or args->instance if that serves the call. Pure: reads only traits, the sizes in args and facts, does no I/O.
 TESSERA_API tessera_status tessera_fmha_fwd_select(const tessera_device_facts *facts,
                                                    const tessera_fmha_fwd_traits *traits,
                                                    const tessera_fmha_fwd_args *args,

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 #include "case.h"
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -97,8 +99,9 @@ std::vector<tessera_target> built_targets() { return targets_of(false); }
 
 std::vector<tessera_target> usable_targets() { return that_open("cpu:", built_targets()); }
 
-// Whether an instance of the table may serve the data type, head dims, order of v and scales of the arguments.
-static bool serves(tessera_target target, const std::string &arguments) {
+// Instances of a target that serve the data type, head dims, order of v and scales of the arguments, those that pad the
+// head dims least.
+static std::vector<std::string> instances_for(tessera_target target, const std::string &arguments) {
     const Case one(arguments);
     const fmha_fwd_options &o = one.options();
     const int32_t hdim_v = o.d_v == -1 ? o.d : o.d_v;
@@ -109,15 +112,34 @@ static bool serves(tessera_target target, const std::string &arguments) {
     if (std::string(o.qscale) != "n" && tessera_qscale_from_string(o.qscale, &qscale) != TESSERA_SUCCESS)
         throw std::invalid_argument(arguments);
     const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
-    for (uint32_t i = 0; i < table->row_count; i++)
-        for (uint32_t n = 0; n < table->rows[i].served_count && table->rows[i].target == target; n++) {
-            const tessera_fmha_fwd_served &s = table->rows[i].served[n];
-            if ((s.data_type >> dtype & 1) && (s.v_rowmajor >> rowmajor & 1) && (s.qscale >> qscale & 1) &&
-                s.hdim_q_min <= o.d && o.d <= s.hdim_q_max && o.d % s.hdim_q_multiple == 0 && s.hdim_v_min <= hdim_v &&
-                hdim_v <= s.hdim_v_max && hdim_v % s.hdim_v_multiple == 0)
-                return true;
-        }
-    return false;
+    std::map<int, std::vector<std::string>> names; // by the sum of the head dims
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        const tessera_fmha_fwd_instance &row = table->rows[i];
+        const auto holds = [&](const tessera_fmha_fwd_served &s) {
+            return (s.data_type >> dtype & 1) && (s.v_rowmajor >> rowmajor & 1) && (s.qscale >> qscale & 1) &&
+                   s.hdim_q_min <= o.d && o.d <= s.hdim_q_max && o.d % s.hdim_q_multiple == 0 &&
+                   s.hdim_v_min <= hdim_v && hdim_v <= s.hdim_v_max && hdim_v % s.hdim_v_multiple == 0;
+        };
+        if (row.target == target && std::any_of(row.served, row.served + row.served_count, holds))
+            names[row.served->hdim_q_max + row.served->hdim_v_max].push_back(row.name);
+    }
+    return names.empty() ? std::vector<std::string>() : names.begin()->second;
+}
+
+static std::vector<std::string> instances_of(const std::string &arguments) {
+    const std::string device = Case(arguments).options().device;
+    tessera_target target;
+    if (tessera_target_from_string(device.substr(device.find(':') + 1).c_str(), &target) != TESSERA_SUCCESS)
+        throw std::invalid_argument(arguments);
+    return instances_for(target, arguments);
+}
+
+void expect_valid_or_refused_by_any(const std::string &arguments) {
+    const std::vector<std::string> instances = instances_of(arguments);
+    uint32_t hash = 2166136261u; // FNV-1a
+    for (const char c : arguments) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
+    expect_valid_or_refused(arguments +
+                            (instances.empty() ? "" : " -instance=" + instances[hash / 65536 % instances.size()]));
 }
 
 static std::vector<std::string> kinds_on(const std::string &kind, const std::vector<tessera_target> &targets,
@@ -127,7 +149,8 @@ static std::vector<std::string> kinds_on(const std::string &kind, const std::vec
         for (tessera_target target : targets)
             for (const std::string &arguments : more) {
                 const std::string one = "-prec=" + prec + (arguments.empty() ? "" : " ") + arguments;
-                if (serves(target, one)) all.push_back(one + " -device=" + kind + tessera_target_string(target));
+                if (!instances_for(target, one).empty())
+                    all.push_back(one + " -device=" + kind + tessera_target_string(target));
             }
     return all;
 }
@@ -138,6 +161,16 @@ std::vector<std::string> kinds(const std::vector<std::string> &precs) {
 
 std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs, const std::vector<std::string> &more) {
     return kinds_on("sim:", that_open("sim:", targets_of(true)), precs, more);
+}
+
+std::vector<std::string> simulated_instances(const std::vector<std::string> &precs,
+                                             const std::vector<std::string> &more) {
+    std::vector<std::string> all;
+    std::set<std::string> seen; // a kernel may serve several of them
+    for (const std::string &kind : simulated_kinds(precs, more))
+        for (const std::string &instance : instances_of(kind))
+            if (seen.insert(instance).second) all.push_back(kind + " -instance=" + instance);
+    return all;
 }
 
 bool test_all() {

@@ -34,6 +34,9 @@ void expect_valid(const std::string &arguments);
 // The same where this build has an instance for it on the device of the arguments; else it must be refused by name.
 void expect_valid_or_refused(const std::string &arguments);
 
+// The same, and each of the instances of its head dims has its turn, however small the problem is.
+void expect_valid_or_refused_by_any(const std::string &arguments);
+
 // The line that reproduces a failure, for SCOPED_TRACE and messages.
 std::string command(const std::string &arguments);
 
@@ -49,6 +52,10 @@ std::vector<std::string> kinds(const std::vector<std::string> &precs);
 // serves that data type with those head dims, order of v and scales.
 std::vector<std::string> simulated_kinds(const std::vector<std::string> &precs,
                                          const std::vector<std::string> &more = {""});
+
+// The same with "-instance=NAME" behind, for each instance that serves one of them.
+std::vector<std::string> simulated_instances(const std::vector<std::string> &precs,
+                                             const std::vector<std::string> &more);
 
 // TESSERA_TEST_ALL is set to 1: run whole products instead of pairwise covers.
 bool test_all();

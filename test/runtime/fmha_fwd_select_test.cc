@@ -268,6 +268,23 @@ TEST_F(Select, RefusesWhatIsWrong) {
     EXPECT_EQ(instance, nullptr);
 }
 
+TEST_F(Select, TheCallersInstanceIsTakenWhateverItCosts) {
+    tessera_fmha_fwd_served sink = all;
+    sink.sink = 2;
+    const Table table({make_instance("fast", TESSERA_TARGET_PORTABLE, &all, 64, 64, 20),
+                       make_instance("slow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1),
+                       make_instance("sink", TESSERA_TARGET_PORTABLE, &sink, 64, 64),
+                       make_instance("elsewhere", TESSERA_TARGET_X86_64_V4, &all, 64, 64)});
+    EXPECT_EQ(chosen(table), "fast");
+    call.args.instance = &table.get()->rows[1];
+    EXPECT_EQ(chosen(table), "slow");
+    call.args.instance = &table.get()->rows[2];
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: sink does not serve this call: has_sink 0 (serves 1)");
+    call.args.instance = &table.get()->rows[3];
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: elsewhere does not serve this call: target x86-64-v4 (not "
+                             "this device's)");
+}
+
 TEST_F(Select, NamesOfNoInstance) {
     char text[128];
     EXPECT_EQ(tessera_fmha_fwd_instance_name(nullptr), nullptr);
