@@ -57,9 +57,7 @@ WORD(word_buffer_store_8) {
     buffer_store_8(make_buffer((const void *)out, in[0]), 8 * THREAD, x);
 }
 
-WORD(word_buffer_store_4) {
-    buffer_store_4(make_buffer((const void *)out, in[0]), 4 * THREAD, AS_F32((uint32_t)THREAD + 1));
-}
+WORD(word_buffer_store_4) { buffer_store_4(make_buffer((const void *)out, in[0]), 4 * THREAD, (uint32_t)THREAD + 1); }
 
 #define OF_FLOAT(name)                                                                                                 \
     WORD(word_##name) { out[THREAD] = AS_U32(name(AS_F32(in[THREAD]))); }
@@ -83,9 +81,10 @@ OF_TWO_FLOATS(pack_p_bf16)
 WORD(word_unpack_fp16) { out[THREAD] = AS_U32(unpack_fp16(in[THREAD])); }
 WORD(word_unpack_bf16) { out[THREAD] = AS_U32(unpack_bf16(in[THREAD])); }
 
-WORD(word_philox) { // counter: words t, T + t, ...; seed: 4 T + t, 5 T + t
+WORD(word_philox) { // counter: words t, T + t, ...; seed: 4 T + t, 5 T + t of a wave's first thread
     const u32x4 counter = {in[THREAD], in[T + THREAD], in[2 * T + THREAD], in[3 * T + THREAD]};
-    const u32x4 x = philox(counter, in[4 * T + THREAD] | (uint64_t)in[5 * T + THREAD] << 32);
+    const uint32_t low = (uint32_t)uniform((int)in[4 * T + THREAD]), high = (uint32_t)uniform((int)in[5 * T + THREAD]);
+    const u32x4 x = philox(counter, low | (uint64_t)high << 32);
     for (int i = 0; i < 4; i++) out[i * T + THREAD] = x[i];
 }
 
@@ -99,6 +98,46 @@ WORD(word_here) {
     one_after_the_other();
     out[THREAD] = (uint32_t)x;
 }
+
+WORD(word_uniform_here) { out[THREAD] = (uint32_t)uniform_here(uniform((int)in[THREAD])); }
+
+LDS uint32_t area[4 * T];
+
+// in: the bytes of the buffer, which begins 16 bytes later. Lane l of a wave loads the word at 4 (63 - l) + 128 times
+// the wave, and its place in LDS is read by the other wave.
+WORD(word_load_to_lds_4) {
+    const buffer b = make_buffer((const void *)(in + 4), in[0]);
+    load_to_lds_4(b, 4 * (63 - lane_id()) + 128 * wave_id(), area + 64 * wave_id());
+    barrier_after_loads();
+    out[THREAD] = area[THREAD ^ 64];
+}
+
+WORD(word_barrier_after_loads) { // what waves have stored to LDS is there as well
+    const buffer b = make_buffer((const void *)in, 4 * T);
+    exchange[THREAD] = in[T + THREAD];
+    load_to_lds_4(b, 4 * THREAD, area + 64 * wave_id());
+    barrier_after_loads();
+    out[THREAD] = area[THREAD ^ 64];
+    out[T + THREAD] = exchange[THREAD ^ 64];
+}
+
+#ifdef __gfx950__
+WORD(word_load_to_lds_16) { // as word_load_to_lds_4 with 16 bytes at 16 (63 - l) + 512 times the wave
+    const buffer b = make_buffer((const void *)(in + 4), in[0]);
+    load_to_lds_16(b, 16 * (63 - lane_id()) + 512 * wave_id(), area + 256 * wave_id());
+    barrier_after_loads();
+    for (int i = 0; i < 4; i++) out[4 * THREAD + i] = area[(4 * THREAD + i) ^ 256];
+}
+
+WORD(word_read_transposed) { // of words 2 t and 2 t + 1 for thread t ^ 1
+    area[THREAD] = in[THREAD];
+    area[T + THREAD] = in[T + THREAD];
+    barrier();
+    const u32x2 x = read_transposed(area + 2 * (THREAD ^ 1));
+    out[2 * THREAD] = x.x;
+    out[2 * THREAD + 1] = x.y;
+}
+#endif
 
 // A component of a vector keeps its place.
 WORD(word_component) {

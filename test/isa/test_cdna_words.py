@@ -64,7 +64,13 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
             sim.free(result)
             return answer
 
+        run_word.arch = arch  # type: ignore[attr-defined]
         yield run_word
+
+
+def arch_of(run: Run) -> str:
+    """The architecture that words are run on."""
+    return str(run.arch)  # type: ignore[attr-defined]
 
 
 def floats(*values: float) -> Words:
@@ -103,6 +109,7 @@ def test_every_word_has_a_test() -> None:
     words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", header, re.M))
     helpers = {"AS_F32", "AS_U32", "make_buffer", "as_half4", "as_short4", "bf16_round"}
     helpers |= {"one_after_the_other"}  # it changes nothing but the order of instructions
+    helpers |= {"any_f32x16"}  # what it gives is not to be looked at
     tested = set(
         re.findall(r"(?:WORD\(word_|OF_FLOAT\(|OF_TWO_FLOATS\(|PRODUCT\()(\w+)\)", SOURCE.read_text())
     )
@@ -114,6 +121,7 @@ def test_lanes_and_waves(run: Run) -> None:
     assert (run("lane_id", IN) == THREADS % 64).all()
     assert (run("wave_id", IN) == THREADS // 64).all()
     assert (run("uniform", IN) == IN[THREADS // 64 * 64]).all()
+    assert (run("uniform_here", IN) == IN[THREADS // 64 * 64]).all()
     one = np.zeros(T, np.uint32)
     one[100] = 2
     assert (run("any_lane", one) == THREADS // 64).all()
@@ -150,6 +158,35 @@ def test_narrow_buffers(run: Run, size: int) -> None:
     stored = run("buffer_store_1", data, T).view(np.uint8)
     index = np.arange(4 * T)
     assert (stored == np.where((index < size) & (index < T), index, 0xCD)).all()
+
+
+def loads_to_lds(run: Run) -> list[int]:
+    """Bytes of the loads that there are: 16 on gfx950 alone."""
+    return [4, 16] if arch_of(run) == "gfx950" else [4]
+
+
+@pytest.mark.parametrize("share", [0.0, 0.3, 0.75, 1.0])
+def test_loads_to_lds(run: Run, share: float) -> None:
+    """Lanes choose what they load; what lies outside of the buffer is zero; other waves see it all."""
+    for size in loads_to_lds(run):
+        words = size // 4
+        bytes_ = int(share * 96 * size) // 4 * 4
+        data = IN[: 4 + 96 * words].copy()
+        data[0] = bytes_
+        given = np.where(np.arange(96 * words) < bytes_ // 4, data[4:], 0).reshape(96, words)
+        want = given[63 - THREADS % 64 + THREADS // 64 * 32][THREADS ^ 64]
+        assert (run(f"load_to_lds_{size}", data, words * T).reshape(T, words) == want).all()
+    both = run("barrier_after_loads", IN, 2 * T)
+    assert (both == np.concatenate([IN[THREADS ^ 64], IN[T + (THREADS ^ 64)]])).all()
+
+
+def test_transposing_reads(run: Run) -> None:
+    """Of 16 lanes, lane 4 k + j reads elements 4 j to 4 j + 3 of row k; lane c gets column c."""
+    if arch_of(run) != "gfx950":
+        return  # it alone has them
+    rows = IN[: 2 * T].reshape(T, 2)[THREADS ^ 1].reshape(T // 16, 4, 8).view(np.uint16)  # [k][16 columns]
+    want = np.ascontiguousarray(rows.transpose(0, 2, 1)).view(np.uint32).reshape(T, 2)
+    assert (run("read_transposed", IN, 2 * T).reshape(T, 2) == want).all()
 
 
 @np.errstate(divide="ignore", invalid="ignore")
@@ -238,8 +275,10 @@ def test_random_bits(run: Run) -> None:
     given = IN[: 6 * T].copy()
     given[::T] = 0
     got = run("philox", given, 4 * T).reshape(4, T).T.tolist()
-    words = given.reshape(6, T).T.tolist()
-    assert got == [philox(w[:4], w[4] | w[5] << 32) for w in words] and got[0] == known
+    words = given.reshape(6, T).T
+    seeds = words[THREADS // 64 * 64, 4:]  # a wave's is the same in all lanes
+    want = [philox(w[:4].tolist(), int(s[0]) | int(s[1]) << 32) for w, s in zip(words, seeds, strict=True)]
+    assert got == want and got[0] == known
 
 
 def test_what_stays_in_place(run: Run) -> None:

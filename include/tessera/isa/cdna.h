@@ -78,6 +78,18 @@ INLINE int here(int x) {
     return x;
 }
 
+INLINE int uniform_here(int x) { // for x that is the same in all lanes
+    __asm__ volatile("" : "+s"(x));
+    return x;
+}
+
+// Any numbers, for what is not looked at: those that are in the registers.
+INLINE f32x16 any_f32x16(void) {
+    f32x16 x;
+    __asm__ volatile("" : "=v"(x));
+    return x;
+}
+
 // The compiler moves nothing across: steps that would take a register pair each if they ran side by side.
 INLINE void one_after_the_other(void) { __builtin_amdgcn_sched_barrier(0); }
 
@@ -259,6 +271,7 @@ INLINE f32x16 mma_fp32(u32x4 a, u32x4 b, f32x16 c) {
 }
 
 #ifdef __gfx950__
+enum { MFMA_OF_16_BITS = 1 }; // in a product
 INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
     typedef _Float16 half8 __attribute__((ext_vector_type(8)));
     return __builtin_amdgcn_mfma_f32_32x32x16_f16(__builtin_bit_cast(half8, a), __builtin_bit_cast(half8, b), c, 0, 0,
@@ -281,6 +294,7 @@ typedef short short4 __attribute__((ext_vector_type(4)));
 INLINE half4 as_half4(u32x2 x) { return __builtin_bit_cast(half4, x); }
 INLINE short4 as_short4(u32x2 x) { return __builtin_bit_cast(short4, x); }
 
+enum { MFMA_OF_16_BITS = 2 };
 INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
     c = __builtin_amdgcn_mfma_f32_32x32x8f16(as_half4(a.lo), as_half4(b.lo), c, 0, 0, 0);
     return __builtin_amdgcn_mfma_f32_32x32x8f16(as_half4(a.hi), as_half4(b.hi), c, 0, 0, 0);
@@ -298,6 +312,56 @@ INLINE f32x16 mma_fp8(u32x4 a, u32x4 b, f32x16 c) {
     c = __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(as_long(a.lo), as_long(b.lo), c, 0, 0, 0);
     return __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(as_long(a.hi), as_long(b.hi), c, 0, 0, 0);
 }
+#endif
+
+// ---- memory straight to LDS
+//
+// Lane l's bytes go to `to` + l times their number; `to` is the same in all lanes. What lies outside of the buffer
+// arrives as zeros.
+
+#if __has_builtin(__builtin_amdgcn_raw_ptr_buffer_load_lds)
+#define LLVM_LOAD_TO_LDS __builtin_amdgcn_raw_ptr_buffer_load_lds
+#elif __has_builtin(__builtin_amdgcn_make_buffer_rsrc)
+DEVICE void llvm_load_to_lds(buffer, SHARED void *, int, int, int, int,
+                             int) __asm("llvm.amdgcn.raw.ptr.buffer.load.lds");
+#define LLVM_LOAD_TO_LDS llvm_load_to_lds
+#else
+DEVICE void llvm_load_to_lds(buffer, SHARED void *, int, int, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.lds");
+#define LLVM_LOAD_TO_LDS llvm_load_to_lds
+#endif
+
+INLINE void load_to_lds_4(buffer from, int offset, SHARED void *to) { LLVM_LOAD_TO_LDS(from, to, 4, offset, 0, 0, 0); }
+
+#ifdef __gfx950__
+INLINE void load_to_lds_16(buffer from, int offset, SHARED void *to) {
+    LLVM_LOAD_TO_LDS(from, to, 16, offset, 0, 0, 0);
+}
+
+// Lane 16 i + 4 k + j of `from` has elements 4 j to 4 j + 3, of 16 bits, of row k. Lane 16 i + c gets element c of rows
+// 0 to 3.
+INLINE u32x2 read_transposed(SHARED const void *from) {
+    typedef short short4 __attribute__((ext_vector_type(4)));
+    return __builtin_bit_cast(u32x2, __builtin_amdgcn_ds_read_tr16_b64_v4i16((SHARED short4 *)from));
+}
+#endif
+
+// As barrier(), and what waves have loaded to LDS is there too. The wait names LDS as well: at the head of a loop LLVM
+// 22 merges the barrier's own wait into this one before it has seen what the loop leaves in flight
+// (SIInsertWaitcnts.cpp).
+INLINE void barrier_after_loads(void) {
+    __builtin_amdgcn_s_waitcnt(0);
+    barrier();
+}
+
+// ---- the scheduler
+//
+// ORDER(kind, count): so many of the instructions around that are of a kind come next, then those of the next ORDER.
+
+enum { ORDER_VALU = 0x2, ORDER_MFMA = 0x8, ORDER_LDS_READ = 0x100, ORDER_EXP = 0x400 };
+#if __has_builtin(__builtin_amdgcn_sched_group_barrier)
+#define ORDER(kind, count) __builtin_amdgcn_sched_group_barrier(kind, count, 0)
+#else
+#define ORDER(kind, count) ((void)0)
 #endif
 
 #endif
