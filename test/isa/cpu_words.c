@@ -325,6 +325,34 @@ static void test_transpose(void) {
     }
 }
 
+// Sums of small integers are exact in any order.
+static void test_sums(void) {
+    lanes rows[LANES], want;
+    vf x[LANES];
+    for (int r = 0; r < LANES; r++) {
+        want.f[r] = 0;
+        for (int c = 0; c < LANES; c++) {
+            rows[r].f[c] = (float)((r * 37 + c * c * 11) % 256 << (c % 4)) * (r % 2 ? 1.0f : -1.0f);
+            want.f[r] += rows[r].f[c];
+        }
+        x[r] = v_load(rows[r].f);
+    }
+    const lanes got = of_f(v_sums(x));
+    check("v_sums", same_bits, &got, &want, 0, NULL);
+    for (int r = 0; r < LANES; r++) {
+        lanes sum, most, want_sum, want_most;
+        for (int c = 0; c < LANES; c++) {
+            want_sum.f[c] = want.f[r];
+            want_most.f[c] = rows[r].f[0];
+            for (int i = 1; i < LANES; i++) want_most.f[c] = fmaxf(want_most.f[c], rows[r].f[i]);
+            sum.f[c] = v_sum(v_load(rows[r].f));
+            most.f[c] = v_greatest(v_load(rows[r].f));
+        }
+        check("v_sum", same_bits, &sum, &want_sum, 1, &rows[r]);
+        check("v_greatest", same_bits, &most, &want_most, 1, &rows[r]);
+    }
+}
+
 // ---- memory --------------------------------------------------------------------------------------------------------
 
 // A page between two that may not be touched: whoever reads or writes past either end is stopped there and then.
@@ -834,6 +862,21 @@ static void test_pairs(void) {
     }
 }
 
+static void test_zip(void) {
+    lanes in[2], want[2];
+    vi first, rest;
+    for (int l = 0; l < LANES; l++)
+        for (int i = 0; i < 2; i++) in[i].u[l] = 0x7f800001u + (uint32_t)(i * 0x10000 + l * 2 * 0x10001);
+    for (int half = 0; half < 2 * LANES; half++) {
+        const uint32_t low = in[0].u[half / 2] >> half % 2 * 16 & 0xffff, high = in[1].u[half / 2] >> half % 2 * 16;
+        want[half / LANES].u[half % LANES] = high << 16 | low;
+    }
+    v_zip_pairs(v_as_i(v_load(in[0].f)), v_as_i(v_load(in[1].f)), &first, &rest);
+    const lanes got_first = of_i(first), got_rest = of_i(rest);
+    check("v_zip_pairs", same_bits, &got_first, &want[0], 2, in);
+    check("v_zip_pairs", same_bits, &got_rest, &want[1], 2, in);
+}
+
 // 2 * LANES numbers of 8 or 4 bits, each widened to half a word.
 static void test_pair_loads(void) {
     for (int bits = 4; bits <= 8; bits += 4)
@@ -945,6 +988,7 @@ static const struct {
     {"v_mul_wide", test_mul_wide},
     {"choices", test_choices},
     {"v_transpose", test_transpose},
+    {"v_sums", test_sums},
     {"loads", test_loads},
     {"stores", test_stores},
     {"every code", test_codes},
@@ -958,6 +1002,7 @@ static const struct {
     {"v_philox", test_philox},
 #ifdef __AVX512BF16__
     {"pairs", test_pairs},
+    {"v_zip_pairs", test_zip},
     {"loads of pairs", test_pair_loads},
     {"codes of pairs", test_pair_codes},
     {"v_scale_pairs", test_scale_pairs},

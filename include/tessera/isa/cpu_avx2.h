@@ -106,6 +106,31 @@ INLINE void v_transpose(vf x[LANES]) {
     for (int i = 0; i < 8; i++) x[i] = t[i];
 }
 
+// of all lanes
+INLINE float v_sum(vf a) {
+    __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    x = _mm_add_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_add_ss(x, _mm_movehdup_ps(x)));
+}
+INLINE float v_greatest(vf a) {
+    __m128 x = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
+    x = _mm_max_ps(x, _mm_movehl_ps(x, x));
+    return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
+}
+
+// Lane r: the sum of the lanes of x[r], each time half with half.
+INLINE vf v_sums(vf x[LANES]) {
+    __m256 t[4];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        t[i] = _mm256_add_ps(_mm256_unpacklo_ps(x[2 * i], x[2 * i + 1]), _mm256_unpackhi_ps(x[2 * i], x[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        t[i] = _mm256_add_ps(_mm256_shuffle_ps(t[2 * i], t[2 * i + 1], 0x44),
+                             _mm256_shuffle_ps(t[2 * i], t[2 * i + 1], 0xee));
+    return _mm256_add_ps(_mm256_permute2f128_ps(t[0], t[1], 0x20), _mm256_permute2f128_ps(t[0], t[1], 0x31));
+}
+
 // products: acc + a * b with a one fp32 word of memory for all lanes
 INLINE vf v_word(const void *p) { return _mm256_broadcast_ss((const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return _mm256_fmadd_ps(a, b, acc); }

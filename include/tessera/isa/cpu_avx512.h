@@ -99,6 +99,28 @@ INLINE void v_transpose(vf x[LANES]) {
     }
 }
 
+// of all lanes
+INLINE float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
+INLINE float v_greatest(vf a) { return _mm512_reduce_max_ps(a); }
+
+// Lane r: the sum of the lanes of x[r], each time half with half.
+INLINE vf v_sums(vf x[LANES]) {
+    __m512 t[8];
+    UNROLL
+    for (int i = 0; i < 8; i++)
+        t[i] = _mm512_add_ps(_mm512_unpacklo_ps(x[2 * i], x[2 * i + 1]), _mm512_unpackhi_ps(x[2 * i], x[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        __m512d a = _mm512_castps_pd(t[2 * i]), b = _mm512_castps_pd(t[2 * i + 1]);
+        t[i] = _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(a, b)), _mm512_castpd_ps(_mm512_unpackhi_pd(a, b)));
+    }
+    for (int half = 2; half > 0; half /= 2) UNROLL
+    for (int i = 0; i < half; i++)
+        t[i] = _mm512_add_ps(_mm512_shuffle_f32x4(t[2 * i], t[2 * i + 1], 0x88),
+                             _mm512_shuffle_f32x4(t[2 * i], t[2 * i + 1], 0xdd));
+    return t[0];
+}
+
 // products: acc + a * b with a one fp32 word of memory for all lanes
 INLINE vf v_word(const void *p) { return _mm512_set1_ps(*(const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return _mm512_fmadd_ps(a, b, acc); }

@@ -19,6 +19,14 @@ INLINE vi v_pair_lanes(vf low, vf high) {
 // The bf16 of first[0], first[1], ..., second[0], ... in order of memory.
 INLINE vi v_pair_row(vf first, vf second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
 
+// Of 2 * LANES halves of words each: words of low's and high's, the first LANES of them and the rest.
+INLINE void v_zip_pairs(vi low, vi high, vi *first, vi *rest) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i order = _mm512_or_si512(lanes, _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(32)), 16));
+    *first = _mm512_permutex2var_epi16(low, order, high);
+    *rest = _mm512_permutex2var_epi16(low, _mm512_add_epi16(order, _mm512_set1_epi16(16)), high);
+}
+
 // 2 * LANES numbers in order of memory, each widened to half a word.
 INLINE vi v_load_u8_pairs(const uint8_t *p) { return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
 INLINE vi v_load_u4_pairs(const uint8_t *p) {

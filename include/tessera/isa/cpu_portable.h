@@ -108,6 +108,19 @@ INLINE void v_transpose(vf x[LANES]) {
     for (int r = 0; r < LANES; r++) x[r] = t[r];
 }
 
+// of all lanes
+INLINE float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
+INLINE float v_greatest(vf a) {
+    const float even = a[0] > a[2] ? a[0] : a[2], odd = a[1] > a[3] ? a[1] : a[3];
+    return even > odd ? even : odd;
+}
+
+// Lane r: the sum of the lanes of x[r], each time half with half.
+INLINE vf v_sums(vf x[LANES]) {
+    v_transpose(x);
+    return (x[0] + x[2]) + (x[1] + x[3]);
+}
+
 // products: acc + a * b with a one fp32 word of memory for all lanes
 INLINE vf v_word(const void *p) {
     float x;
