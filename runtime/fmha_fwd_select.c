@@ -50,6 +50,7 @@ static void list_starts(const struct tessera_fmha_fwd_call *call, struct start s
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool batches = !call->traits.is_group_mode && a->batch > 1, batch_mode = !call->traits.is_group_mode;
     const bool rows_q = !batch_mode || a->seqlen_q > 1, rows_k = !batch_mode || a->seqlen_k > 1;
+    const bool rows_v = call->traits.is_v_rowmajor ? rows_k : a->hdim_v > 1;
     const int in = tessera_fmha_fwd_bits(tessera_fmha_fwd_storages[call->traits.data_type].qkv);
     const int out = tessera_fmha_fwd_bits(tessera_fmha_fwd_storages[call->traits.data_type].o);
     int n = 0;
@@ -60,7 +61,7 @@ static void list_starts(const struct tessera_fmha_fwd_call *call, struct start s
     starts[n++] = (struct start){"batch_stride_" #x, (uint64_t)a->batch_stride_##x, bits, batches}
     ADD(q, in, rows_q, a->nhead_q);
     ADD(k, in, rows_k, a->nhead_k);
-    ADD(v, in, rows_k, a->nhead_k);
+    ADD(v, in, rows_v, a->nhead_k);
     ADD(o, out, rows_q, a->nhead_q);
 #undef ADD
 }

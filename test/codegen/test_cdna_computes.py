@@ -21,7 +21,7 @@ class Facts(NamedTuple):
 
     bits: int
     chunk: int  # elements of 16 bytes
-    product: int  # what the usual product sums over: 16 bytes of each half of a wave
+    product: int  # what the usual product sums over: 16 bytes of each half of a wave, or what has one scale
     multiple: int  # of head dims
     bias_bits: int
     dtypes: dict[str, str]  # type of o -> data type
@@ -32,6 +32,8 @@ FACTS = {
     "fp16": Facts(16, 8, 16, 8, 16, {"fp16": "fp16"}),
     "bf16": Facts(16, 8, 16, 8, 16, {"bf16": "bf16"}),
     "fp8": Facts(8, 16, 32, 16, 32, {"fp8": "fp8", "bf16": "fp8bf16", "fp32": "fp8fp32"}),
+    "mxfp8": Facts(8, 16, 64, 16, 32, {"fp32": "mxfp8"}),
+    "mxfp4": Facts(4, 32, 64, 32, 32, {"fp32": "mxfp4"}),
 }
 GPUS = [instance for instance in INSTANCES if isinstance(instance.target, CdnaTarget)]
 
@@ -54,12 +56,14 @@ def tile(compute: str, **fields: object) -> CdnaTile:
 def test_what_follows_from_the_type(compute: str) -> None:
     facts, one = FACTS[compute], tile(compute)
     assert one.bits == facts.bits and one.chunk == facts.chunk and one.bias_bits == facts.bias_bits
-    assert one.mma_k == facts.product and one.parts == 1 and one.hdim_multiple == facts.multiple
-    assert one.lds_bytes == 64 * (128 + 128) * facts.bits // 8  # k and v; a power of 2 needs no room to spare
+    assert one.mma_k == facts.product and one.hdim_multiple == facts.multiple
+    assert one.parts == facts.product * facts.bits // 8 // 32 and one.mx == (compute in ("mxfp8", "mxfp4"))
+    elements = 64 * (128 + 128)  # of k and v; a power of 2 needs no room to spare
+    assert one.lds_bytes == elements * facts.bits // 8 + (elements // 32 if one.mx else 0)
     assert compute in one.numerics
     for o, dtype in facts.dtypes.items():
         assert tile(compute, o=o).dtypes == (dtype,)
-    assert one.o_type == compute and one.dtypes == (compute,)
+    assert one.o_type == ("fp32" if one.mx else compute) and one.dtypes == (compute,)
 
 
 @pytest.mark.parametrize("instance", GPUS, ids=lambda instance: instance.name)
@@ -79,6 +83,13 @@ def test_wide_products() -> None:
     assert wide.complaint(page("gfx950")) == ""
     assert wide.complaint(page("gfx942")) == "wk0 = 64 is more than two accesses = 32, and no MFMA by itself"
     assert tile("fp8", o="bf16", hdim_q=80, hdim_v=96).dq == 96
+
+
+def test_column_major_v() -> None:
+    """Rows begin anywhere in a group's tensor; a thread moves what it loads, not four keys of it at once."""
+    one, other = tile("fp16", v_layout="c"), tile("fp16")
+    assert one.held == "hdim=128 vlayout=c mode=batch" and other.held == "hdim=128 vlayout=r"
+    assert tile("mxfp4", hdim_v=64, v_layout="c").registers < tile("mxfp4", hdim_v=64).registers
 
 
 @pytest.mark.parametrize(
@@ -107,6 +118,25 @@ def test_wide_products() -> None:
             "wk0 = 32 is more than two accesses = 16, and no MFMA by itself",
         ),
         ("gfx950", tile("fp8", o="bf16", wk0=16), "wk0 = 16 is no multiple of two accesses = 32"),
+        ("gfx942", tile("mxfp8"), "gfx942 has no mxfp8 MFMA"),
+        ("gfx950", tile("mxfp8"), ""),
+        ("gfx950", tile("mxfp4", v_layout="c"), ""),
+        (
+            "gfx950",
+            tile("mxfp8", bn0=128, wk0=128),
+            "wk0 = 128: two lanes bring what has one scale each, which is 64",
+        ),
+        (
+            "gfx950",
+            tile("mxfp4", hdim_q=48),
+            "hdim_q = 48 is no multiple of what a call's may be = 32",
+        ),
+        ("gfx950", tile("fp16", v_layout="x"), "v_layout 'x' is neither r nor c"),
+        (
+            "gfx950",
+            tile("fp8", o="bf16", v_layout="c"),
+            "fp8 with column-major v: CK has no such kernel either",
+        ),
         ("gfx90a", tile("fp32"), ""),
         ("gfx90a", tile("fp32", bn0=128), "k and v take 131072 bytes of LDS, gfx90a has 65536"),
     ],
@@ -125,13 +155,17 @@ def test_p_uses_the_range_of_its_type(target: str) -> None:
     """P, at most 1, is stored as large as fits in fp8, half as large in fp16; others have the range."""
     flavour = page(target).fp8
     if flavour:
-        assert tile("fp8").p_shift(page(target)) == math.floor(math.log2(GREATEST[flavour]))
+        for compute in ("fp8", "mxfp8", "mxfp4"):
+            assert tile(compute).p_shift(page(target)) == math.floor(math.log2(GREATEST[flavour]))
     assert tile("fp16").p_shift(page(target)) == math.floor(math.log2(GREATEST["fp16"])) - 1
     assert tile("bf16").p_shift(page(target)) == tile("fp32").p_shift(page(target)) == 0
 
 
 def one_of_each() -> list[Instance]:
-    kinds = {(i.target.name, i.tile.pipeline, i.tile.compute, i.tile.o_type, i.tile.parts): i for i in GPUS}
+    kinds = {
+        (i.target.name, i.tile.pipeline, i.tile.compute, i.tile.v_layout, i.tile.o_type, i.tile.parts): i
+        for i in GPUS
+    }
     return list(kinds.values())
 
 
@@ -144,5 +178,6 @@ def test_emitted_files_have_the_records(instance: Instance) -> None:
     assert found["O_BITS"] == {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8}[one.o_type]
     assert found["P_SHIFT"] == one.p_shift(instance.target)
     assert (found["BM"], found["BN"], found["DQ"], found["DV"]) == (one.bm0, one.bn0, one.dq, one.dv)
-    assert ("TESSERA_CDNA_PER_TENSOR" in text) == (facts.bits == 8)
-    assert (f"mma_wide_{one.compute}(" in text) == (one.parts == 2)
+    assert ("TESSERA_CDNA_PER_TENSOR" in text) == (one.compute == "fp8")
+    assert (f"mma_wide_{one.compute}(" in text) == (one.parts == 2 and not one.mx)
+    assert ("k_scales" in text) == one.mx

@@ -55,7 +55,20 @@ COMPUTES = {
         "fp8 products and fp32 sums, p rounded to nearest even in fp8, exp2 within 1 ulp",
         32,
     ),
+    "mxfp8": Compute(
+        8,
+        {"fp32": "mxfp8"},
+        "mxfp8 products and fp32 sums, p rounded to nearest even in fp8, exp2 within 1 ulp",
+        32,
+    ),
+    "mxfp4": Compute(
+        4,
+        {"fp32": "mxfp4"},
+        "mxfp4 products and fp32 sums, p rounded to nearest even in fp8, exp2 within 1 ulp",
+        32,
+    ),
 }
+SCALE_BLOCK = 32  # elements of an mx type that share a scale
 
 
 @dataclass(frozen=True)
@@ -77,6 +90,7 @@ class CdnaTile:
     why: str  # the reason that the row is there
     wk0: int = 0  # and what it sums over; 0: an access of each half of a wave
     o: str = ""  # the type that o is stored in; "": that of q, k and v
+    v_layout: str = "r"  # v's rows are keys; "c": columns of o
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     name_tokens: ClassVar[dict[str, str]] = {
@@ -104,6 +118,11 @@ class CdnaTile:
         return COMPUTES[self.compute].bits
 
     @property
+    def mx(self) -> bool:
+        """Whether each 32 elements have a scale, which a product takes from the lane that brings them."""
+        return self.compute.startswith("mx")
+
+    @property
     def bias_bits(self) -> int:
         """Of an element of an elementwise bias."""
         return COMPUTES[self.compute].bias_bits
@@ -115,8 +134,8 @@ class CdnaTile:
 
     @property
     def mma_k(self) -> int:
-        """What a product sums over."""
-        return self.wk0 or 2 * self.chunk
+        """What a product sums over: with scales no less than what has one of each half of a wave."""
+        return self.wk0 or max(2 * self.chunk, 2 * SCALE_BLOCK if self.mx else 0)
 
     @property
     def parts(self) -> int:
@@ -130,7 +149,7 @@ class CdnaTile:
 
     def p_shift(self, target: CdnaTarget) -> int:
         """What p in [0, 1] is stored times 2 to the power of: as far as the type goes, fp32's aside."""
-        if self.compute == "fp8":
+        if self.bits < 16:
             return {"ocp": 8, "fnuz": 7}[target.fp8]
         return 14 if self.compute == "fp16" else 0
 
@@ -156,8 +175,13 @@ class CdnaTile:
 
     @property
     def held(self) -> str:
-        """What the kernel is compiled for: one pair of head dims."""
-        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)}"
+        """What the kernel is compiled for.
+
+        One pair of head dims. A row of column-major v begins at an aligned address, but a group's sequences
+        begin anywhere in it.
+        """
+        mode = " mode=batch" if self.v_layout == "c" else ""
+        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout}{mode}"
 
     @property
     def threads(self) -> int:
@@ -175,7 +199,9 @@ class CdnaTile:
         chunks = self.dq // self.chunk
         spare = 0 if chunks.bit_count() == 1 else (chunks + 1) % 2
         moved = -(-self.bn0 * chunks // self.threads) * self.threads  # there is room for all
-        return ALIGNMENT * -(-moved // chunks) * (chunks + spare) + self.bk1 * self.dv * self.bits // 8
+        k, v = ALIGNMENT * -(-moved // chunks) * (chunks + spare), self.bk1 * self.dv * self.bits // 8
+        scales = self.bn0 * (self.dq + self.dv) // SCALE_BLOCK if self.mx else 0
+        return k + v + scales
 
     @property
     def registers(self) -> int:
@@ -184,9 +210,15 @@ class CdnaTile:
         q, o, scores = rows * self.dq * self.bits // 32, rows * self.dv, rows * self.bn0
         copies = (
             -(-self.bn0 * self.dq // self.chunk // self.threads),
-            -(-self.bn0 * self.dv // (4 * self.chunk) // self.threads),
+            self._loads_v,
         )
-        return (q + o + scores) // 64 + 4 * (copies[0] + 4 * copies[1])
+        return (q + o + scores) // 64 + 4 * (copies[0] + copies[1])
+
+    @property
+    def _loads_v(self) -> int:
+        """Accesses of v of a thread and tile: row-major those of four keys together."""
+        together = 4 if self.v_layout == "r" else 1
+        return together * -(-self.bn0 * self.dv // (together * self.chunk) // self.threads)
 
     @property
     def numerics(self) -> str:
@@ -225,6 +257,12 @@ class CdnaTile:
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
+        if self.v_layout not in ("r", "c"):
+            return f"v_layout '{self.v_layout}' is neither r nor c"
+        if self.v_layout == "c" and self.compute == "fp8":
+            return "fp8 with column-major v: CK has no such kernel either"
+        if self.mx and self.mma_k != 2 * SCALE_BLOCK:
+            return f"wk0 = {self.mma_k}: two lanes bring what has one scale each, which is {2 * SCALE_BLOCK}"
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"

@@ -64,6 +64,13 @@ INLINE float other_half(float x) {
 #endif
 }
 
+#ifdef __gfx950__
+// Lanes 32 to 63 of a change places with lanes 0 to 31 of b.
+INLINE u32x2 swap_halves(uint32_t a, uint32_t b) {
+    return __builtin_bit_cast(u32x2, __builtin_amdgcn_permlane32_swap(a, b, 0, 0));
+}
+#endif
+
 // The kernel's argument, read anew: what follows is loaded where it stands, and takes no registers before. The empty
 // assembly hides from the compiler what it could load earlier.
 INLINE const void *kernel_argument(void) {
@@ -116,6 +123,9 @@ INLINE buffer make_buffer(const void *base, uint32_t bytes) {
 INLINE u32x4 buffer_load_16(buffer from, int offset) {
     return __builtin_amdgcn_raw_buffer_load_b128(from, offset, 0, 0);
 }
+INLINE uint32_t buffer_load_1(buffer from, int offset) {
+    return __builtin_amdgcn_raw_buffer_load_b8(from, offset, 0, 0);
+}
 INLINE uint32_t buffer_load_2(buffer from, int offset) {
     return __builtin_amdgcn_raw_buffer_load_b16(from, offset, 0, 0);
 }
@@ -139,6 +149,7 @@ INLINE void buffer_store_1(buffer to, int offset, uint32_t x) {
 typedef u32x4 buffer;
 
 DEVICE u32x4 llvm_buffer_load_16(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.v4i32");
+DEVICE uint8_t llvm_buffer_load_1(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.i8");
 DEVICE uint16_t llvm_buffer_load_2(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.i16");
 DEVICE u32x2 llvm_buffer_load_8(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.v2i32");
 DEVICE uint32_t llvm_buffer_load_4(u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.load.i32");
@@ -153,6 +164,7 @@ INLINE buffer make_buffer(const void *base, uint32_t bytes) {
     return b;
 }
 INLINE u32x4 buffer_load_16(buffer from, int offset) { return llvm_buffer_load_16(from, offset, 0, 0); }
+INLINE uint32_t buffer_load_1(buffer from, int offset) { return llvm_buffer_load_1(from, offset, 0, 0); }
 INLINE uint32_t buffer_load_2(buffer from, int offset) { return llvm_buffer_load_2(from, offset, 0, 0); }
 INLINE u32x2 buffer_load_8(buffer from, int offset) { return llvm_buffer_load_8(from, offset, 0, 0); }
 INLINE uint32_t buffer_load_4(buffer from, int offset) { return llvm_buffer_load_4(from, offset, 0, 0); }
@@ -187,6 +199,9 @@ INLINE int max_i32(int a, int b) { return a > b ? a : b; }
 
 // ---- numbers of 8 and 16 bits in words
 
+// Of each byte the low (high) half of a's, then that of b's.
+INLINE uint32_t even_nibbles(uint32_t a, uint32_t b) { return (a & 0x0f0f0f0f) | (b << 4 & 0xf0f0f0f0); }
+INLINE uint32_t odd_nibbles(uint32_t a, uint32_t b) { return (a >> 4 & 0x0f0f0f0f) | (b & 0xf0f0f0f0); }
 // Bytes 0, 1 (2, 3) of a between those of b: a0 b0 a1 b1.
 INLINE uint32_t low_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
 INLINE uint32_t high_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }
@@ -282,11 +297,31 @@ INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
     return __builtin_amdgcn_mfma_f32_32x32x16_bf16(__builtin_bit_cast(bf16x8, a), __builtin_bit_cast(bf16x8, b), c, 0,
                                                    0, 0);
 }
+typedef int i32x8 __attribute__((ext_vector_type(8)));
+INLINE i32x8 as_i32x8(u32x4 a, u32x4 b) {
+    return (i32x8){(int)a.x, (int)a.y, (int)a.z, (int)a.w, (int)b.x, (int)b.y, (int)b.z, (int)b.w};
+}
+
 INLINE f32x16 mma_wide_fp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c) {
-    typedef int i32x8 __attribute__((ext_vector_type(8)));
-    const i32x8 a = {(int)a0.x, (int)a0.y, (int)a0.z, (int)a0.w, (int)a1.x, (int)a1.y, (int)a1.z, (int)a1.w};
-    const i32x8 b = {(int)b0.x, (int)b0.y, (int)b0.z, (int)b0.w, (int)b1.x, (int)b1.y, (int)b1.z, (int)b1.w};
-    return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(a, b, c, 0, 0, 0, 0, 0, 0); // no scales
+    return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a0, a1), as_i32x8(b0, b1), c, 0, 0, 0, 0, 0, 0);
+}
+
+// Wide, of OCP's fp8 and fp4 (low nibble first), each lane's part times 2^(scale - 127), where the scale is a word's
+// byte 0; 255 is NaN.
+enum { MX_FP8 = 0, MX_FP4 = 4 }; // CDNA 4 ISA, "V_MFMA_SCALE_F32_32X32X64_F8F6F4": CBSZ, BLGP
+INLINE f32x16 mma_mxfp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c, uint32_t scale_a, uint32_t scale_b) {
+    return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a0, a1), as_i32x8(b0, b1), c, MX_FP8, MX_FP8, 0,
+                                                           (int)scale_a, 0, (int)scale_b);
+}
+INLINE f32x16 mma_mxfp4(u32x4 a, u32x4 b, f32x16 c, uint32_t scale_a, uint32_t scale_b) {
+    const u32x4 none = {0, 0, 0, 0};
+    return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a, none), as_i32x8(b, none), c, MX_FP4, MX_FP4, 0,
+                                                           (int)scale_a, 0, (int)scale_b);
+}
+INLINE f32x16 mma_mxfp4_mxfp8(u32x4 a, u32x4 b0, u32x4 b1, f32x16 c, uint32_t scale_a, uint32_t scale_b) {
+    const u32x4 none = {0, 0, 0, 0};
+    return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a, none), as_i32x8(b0, b1), c, MX_FP4, MX_FP8, 0,
+                                                           (int)scale_a, 0, (int)scale_b);
 }
 #else
 typedef _Float16 half4 __attribute__((ext_vector_type(4)));
