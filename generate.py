@@ -15,6 +15,7 @@ from typing import NoReturn
 from codegen import Refused, emit, one_of, resources, show
 from codegen.check import check, check_renders
 from codegen.ops import parse_apis
+from codegen.ops.fmha_fwd.cdna import ROUNDINGS
 from codegen.receipts import DEFAULT, find_receipt, read_receipts
 from codegen.render import instance_source
 from codegen.rows import read_instances, refuse_targets_without
@@ -70,6 +71,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     what.add_argument(
         "-m", "--mask", default="simplified", help="masks in CK's names: simplified (default) or generic"
+    )
+    what.add_argument(
+        "--rounding",
+        default="",
+        metavar="MODE",
+        help="how GPU kernels round p to bf16: rtne, rtna (halves up) or rtz; default: what is cheap there",
     )
     what.add_argument(
         "--instances", type=Path, metavar="DIR", help="rows and receipts; default: instances/ beside this"
@@ -130,6 +137,8 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
     apis = options.direction
     if apis is None:
         apis = ",".join(dict.fromkeys(row["api"] for row in listed)) or "fwd"
+    if options.rounding not in ("", *ROUNDINGS):
+        raise one_of("rounding", options.rounding, ROUNDINGS)
     ops = parse_apis(apis, options.mask)
     targets = choose_targets(options)
     folder = options.instances or ROOT / "instances"
@@ -137,7 +146,7 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
     request = Request(receipt, options.optdim, options.where)
     selections = []
     for op, pattern in zip(ops, split_filter(options.filter, ops)):
-        instances = read_instances(op, folder, targets)
+        instances = read_instances(op, folder, targets, options.rounding)
         refuse_targets_without(op, folder, options.targets or "")
         check(op, instances)
         if listed:

@@ -43,7 +43,7 @@ function(tessera_generate sources)
     endif()
 
     set(arguments)
-    foreach(option api targets receipt filter where optdim instances)
+    foreach(option api targets receipt filter where optdim rounding instances)
         string(TOUPPER "TESSERA_${option}" variable)
         if(NOT DEFINED ${option})
             set(${option} "${${variable}}")

@@ -116,7 +116,7 @@ def instance_words(instance: Instance) -> list[str]:
     return [
         f"{instance.name} serves: {traits}; {instance.combinations} names of CK",
         f"Cost: {rate}, {instance.op.block_words(instance)}. Needs: {target.name}, {tile.needs(target)}.",
-        f"Numerics: {tile.numerics}.",
+        f"Numerics: {tile.numerics(target)}.",
         f"Why: {tile.why}.",
     ]
 

@@ -35,7 +35,9 @@ def _toml_module() -> Any:
     raise Refused("Python below 3.11 needs tomli: pip install tomli")
 
 
-def read_instances(op: Operation, folder: Path, targets: tuple[str, ...]) -> list[Instance]:
+def read_instances(
+    op: Operation, folder: Path, targets: tuple[str, ...], rounding: str = ""
+) -> list[Instance]:
     """All instances of an operation for some targets, by target, then in the order of the rows."""
     path = folder / f"{op.name}.toml"
     document = read_toml(path)
@@ -49,7 +51,7 @@ def read_instances(op: Operation, folder: Path, targets: tuple[str, ...]) -> lis
             for name in _row_targets(row):
                 if name in by_target:
                     by_target[name].extend(
-                        _row_instances(op, row, name, document.get("default", {}), regions)
+                        _row_instances(op, row, name, document.get("default", {}), regions, rounding=rounding)
                     )
         except Refused as refused:
             raise Refused(f"{path}: tile {number}: {refused}") from None
@@ -82,6 +84,8 @@ def _row_instances(
     target_name: str,
     defaults: dict[str, Any],
     regions: dict[tuple[str, ...], Region],
+    *,
+    rounding: str,
 ) -> Iterator[Instance]:
     """The instances of a row on one target: one for each choice out of the lists in it."""
     target = TARGETS[target_name]
@@ -98,6 +102,8 @@ def _row_instances(
     lists = {field: value for field, value in said.items() if isinstance(value, list)}
     for choice in itertools.product(*lists.values()):
         tile = _tile(op.tiles[target.kind], said | dict(zip(lists, choice)))
+        if rounding:
+            tile = op.rounded(tile, target, rounding)
         if complaint := tile.complaint(target):
             raise Refused(f"{target_name}: {complaint}")
         key = (target.kind, *tile.dtypes, tile.held, tile.serves)

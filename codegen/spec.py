@@ -58,8 +58,7 @@ class Tile(Protocol):
 
     def needs(self, target: Any) -> str: ...  # what the machine and a call must bring, in words
 
-    @property
-    def numerics(self) -> str: ...  # how numbers are rounded and functions approximated, in words
+    def numerics(self, target: Any) -> str: ...  # how numbers are rounded, functions approximated
 
     def complaint(self, target: Any) -> str: ...  # why the tile does not fit the target, or ""
 
@@ -82,7 +81,7 @@ class Instance:
         how = [self.target.tag, self.tile.block, self.tile.pipeline]
         for field, token in self.tile.name_tokens.items():
             value = getattr(self.tile, field)
-            if value != self.default.get(field):
+            if value != self.default.get(field, getattr(type(self.tile), field, None)):
                 how.append(f"{token}{value}")
         return f"{'_'.join(what)}__{'_'.join(how)}"
 
@@ -197,6 +196,10 @@ class Operation(ABC):
     @abstractmethod
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Whether one's estimated cost is at most the other's for every size."""
+
+    def rounded(self, tile: Any, target: Any, rounding: str) -> Any:
+        """The tile with what --rounding says, if that changes it."""
+        return tile
 
     def block_words(self, instance: Instance) -> str:
         """What a block costs beside the rate of its multiply-adds."""

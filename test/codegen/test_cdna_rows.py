@@ -92,6 +92,16 @@ def test_names(folder: Path) -> None:
         ("bn0 = 64", "bn0 = 64\nwk0 = 4", "32x32x4 is made of no fp16 MFMA of gfx942: 32x32x8, 16x16x16"),
         ("bn0 = 64", "bn0 = 64\nwn0 = 16", "32x16x16 is made of no fp16 MFMA of gfx942"),
         ("bn0 = 64", 'bn0 = 64\ncompute = "f32"', "compute 'f32' is none of fp32, fp16, bf16, fp8"),
+        (
+            "bn0 = 64",
+            'bn0 = 64\ncompute = "fp16"\nrounding = "rtz"',
+            "rounding = 'rtz' of fp16: bf16 has rtne, rtna, rtz",
+        ),
+        (
+            "bn0 = 64",
+            'bn0 = 64\ncompute = "bf16"\nrounding = "rtna"',
+            "'rtna' is what gfx942 does without it",
+        ),
         ("bn0 = 64", "bn0 = 0", "sizes, rm0 and occupancy must be positive"),
         (
             "bn0 = 64",
@@ -111,6 +121,20 @@ def test_a_wrong_row_is_refused(folder: Path, old: str, new: str, says: str) -> 
     message = refused(*write(folder, ROW.replace(old, new)))
     assert says in message
     assert f"{folder / 'fmha_fwd.toml'}: tile 1: " in message
+
+
+def test_rounding(folder: Path) -> None:
+    """A row may say how p is rounded; --rounding decides for those that do not."""
+    name = "fmha_fwd_d128_bf16__gfx942_b128x64x128_w4_qr"
+    listed = ROW.replace("why", 'compute = "bf16"\nrounding = ["", "rtne"]\nwhy')
+    assert f"{name} would never be chosen" in refused(*write(folder, listed))  # the cost is the same
+    assert names(folder, listed.replace('"", ', "")) == [f"{name}_rtne"]
+    both = write(folder, ROW.replace("why", 'compute = ["bf16", "fp16"]\nwhy'))
+    for rounding, token in (("rtz", "_rtz"), ("rtne", "_rtne"), ("rtna", "")):
+        rows = json.loads(run(*both, "--rounding", rounding).out)
+        assert [row["name"] for row in rows] == [name + token, name.replace("bf16", "fp16")]
+    assert "p rounded towards zero" in run(*both[:4], "--explain", "--rounding", "rtz").out
+    assert "unknown rounding 'up'; there is: rtne, rtna, rtz" in refused(*both, "--rounding", "up")
 
 
 def test_the_slower_of_two_is_refused(folder: Path) -> None:

@@ -75,8 +75,9 @@ WORD(word_high_halves) { out[THREAD] = high_halves(in[THREAD], in[T + THREAD]); 
     WORD(word_##name) { out[THREAD] = name(AS_F32(in[THREAD]), AS_F32(in[T + THREAD])); }
 OF_TWO_FLOATS(pack_fp16)
 OF_TWO_FLOATS(pack_bf16)
-OF_TWO_FLOATS(pack_p_fp16)
-OF_TWO_FLOATS(pack_p_bf16)
+OF_TWO_FLOATS(pack_p_bf16_rtne)
+OF_TWO_FLOATS(pack_p_bf16_rtna)
+OF_TWO_FLOATS(pack_p_bf16_rtz)
 
 WORD(word_unpack_fp16) { out[THREAD] = AS_U32(unpack_fp16(in[THREAD])); }
 WORD(word_unpack_bf16) { out[THREAD] = AS_U32(unpack_bf16(in[THREAD])); }

@@ -234,19 +234,13 @@ def test_halves(run: Run) -> None:
 
 
 def test_rounding_of_probabilities(run: Run) -> None:
-    """0 <= p <= 1: to nearest, halves to either side."""
+    """p >= 0: to nearest even, to nearest with halves up, towards zero."""
     p = np.abs(np.random.default_rng(5).random(2 * T)).astype(np.float32)
-    p[:4] = 0.0, 1.0, 2.0**-130, 0.501953125
-    half = run("pack_p_fp16", bits(p))
-    for n, given in ((0, p[:T]), (16, p[T:])):
-        got = (half >> n & 0xFFFF).astype(np.uint16).view(np.float16)
-        assert (got == given.astype(np.float16)).all()
-    short = run("pack_p_bf16", bits(p))
-    for n, given in ((0, p[:T]), (16, p[T:])):
-        got = numbers((short >> n & 0xFFFF) << 16)
-        assert (np.abs(got.astype(np.float64) - given) <= np.maximum(given * 2.0**-8, 2.0**-134)).all()
-        exact = bits(given) & 0xFFFF == 0x8000
-        assert ((bits(got) >> 16 == bf16(given)) | exact).all()
+    p[:6] = 0.0, 1.0, 2.0**-130, 0.501953125, 0.505859375, 0.99999994  # the fourth and the fifth are halves
+    up, down = (bits(p) + 0x8000) >> 16, bits(p) >> 16
+    for rounding, short in (("rtne", bf16(p).astype(np.uint32)), ("rtna", up), ("rtz", down)):
+        assert (run(f"pack_p_bf16_{rounding}", bits(p)) == (short[:T] | short[T:] << 16)).all(), rounding
+    assert ((bf16(p) == up) | (bits(p) & 0xFFFF == 0x8000)).all()
 
 
 def test_unpacking(run: Run) -> None:

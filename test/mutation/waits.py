@@ -214,6 +214,7 @@ class Fmha:
         args.o, args.lse = sim.upload(bytes(2 * heads * queries * d)), sim.upload(bytes(4 * heads * queries))
         args.nhead_stride_q = args.nhead_stride_o = queries * d
         args.nhead_stride_lse, args.nhead_q, args.group = queries, heads, heads
+        args.nhead_k, args.over_nhead_k = 1, 2**32 - 1
         args.hdim_q, args.hdim_v, args.seqlen_q, args.seqlen_k = d, d, queries, keys
         args.scale_log2 = math.log2(math.e) / math.sqrt(d)
         args.min_seqlen_q, args.blocks_q = -1, -(-queries // self.bm0)
@@ -256,7 +257,7 @@ class Fmha:
         for name, value in problem.mask.items():
             setattr(args, name, value)
         sequences, threads = 2 if problem.lengths else 1, 64 * self.waves
-        grid = (args.blocks_q * threads, self.heads, sequences)
+        grid = (self.heads * threads, args.blocks_q, sequences)
         sim.launch(module, self.kernel, grid, (threads, 1, 1), bytes(args), **how)
         rows = self.heads * self.queries
         made = sim.download(args.o, 2 * rows * self.d) + sim.download(args.lse, 4 * rows)

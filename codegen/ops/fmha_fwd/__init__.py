@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 from codegen.ops.fmha_fwd.cdna import CdnaTile
@@ -130,6 +131,17 @@ class FmhaFwd(Operation):
         """The figures that a GPU instance is ranked by."""
         assert isinstance(instance.target, CdnaTarget)
         return block_cost(instance.tile, instance.target)
+
+    def rounded(self, tile: Any, target: Any, rounding: str) -> Any:
+        """A bf16 tile of a GPU whose row says nothing of rounding."""
+        if (
+            target.kind != "cdna"
+            or tile.compute != "bf16"
+            or tile.rounding
+            or tile.p_rounding(target) == rounding
+        ):
+            return tile
+        return replace(tile, rounding=rounding)
 
     def block_words(self, instance: Instance) -> str:
         """The same figures in words."""

@@ -10,7 +10,7 @@ need is loaded behind the branch too, so they take no registers from a call with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cdna_cost import softmax_cycles
@@ -46,7 +46,7 @@ COMPUTES = {
     "bf16": Compute(
         16,
         {"bf16": "bf16"},
-        "bf16 products and fp32 sums, p rounded to nearest with halves up, exp2 within 1 ulp",
+        "bf16 products and fp32 sums, p rounded {rounding}, exp2 within 1 ulp",
         16,
     ),
     "fp8": Compute(
@@ -70,6 +70,9 @@ COMPUTES = {
 }
 SCALE_BLOCK = 32  # elements of an mx type that share a scale
 
+# How p may become bf16, as CK's CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT has it for all conversions.
+ROUNDINGS = {"rtne": "to nearest even", "rtna": "to nearest with halves up", "rtz": "towards zero"}
+
 
 @dataclass(frozen=True)
 class CdnaTile:
@@ -89,12 +92,14 @@ class CdnaTile:
     efficiency: float  # estimated share of the target's peak in the main loop
     why: str  # the reason that the row is there
     wk0: int = 0  # and what it sums over; 0: an access of each half of a wave
+    rounding: str = ""  # of p to bf16; "": the best that takes few instructions on the target
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     name_tokens: ClassVar[dict[str, str]] = {
         "epilogue": "e", "wm0": "wm", "wn0": "wn", "wk0": "wk", "occupancy": "o",
+        "rounding": "",
     }  # fmt: skip
 
     @property
@@ -220,10 +225,13 @@ class CdnaTile:
         together = 4 if self.v_layout == "r" else 1
         return together * -(-self.bn0 * self.dv // (together * self.chunk) // self.threads)
 
-    @property
-    def numerics(self) -> str:
+    def p_rounding(self, target: CdnaTarget) -> str:
+        """How p becomes bf16."""
+        return self.rounding or ("rtne" if target.bf16_conversions else "rtna")
+
+    def numerics(self, target: CdnaTarget) -> str:
         """How numbers are rounded and functions approximated."""
-        return COMPUTES[self.compute].numerics
+        return COMPUTES[self.compute].numerics.format(rounding=ROUNDINGS[self.p_rounding(target)])
 
     def cycles(self, target: CdnaTarget) -> float:
         """What a tile of keys costs beside its multiply-adds, if a unit's SIMDs share it: its softmax."""
@@ -266,6 +274,10 @@ class CdnaTile:
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
+        if self.rounding and (self.compute != "bf16" or self.rounding not in ROUNDINGS):
+            return f"rounding = '{self.rounding}' of {self.compute}: bf16 has {', '.join(ROUNDINGS)}"
+        if self.rounding == replace(self, rounding="").p_rounding(target):
+            return f"rounding = '{self.rounding}' is what {target.name} does without it"
         sizes = (
             self.hdim_q,
             self.hdim_v,

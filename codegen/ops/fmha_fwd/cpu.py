@@ -75,8 +75,7 @@ class CpuTile:
         """Storage types whose values the compute type holds."""
         return COMPUTES[self.compute].dtypes
 
-    @property
-    def numerics(self) -> str:
+    def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""
         return COMPUTES[self.compute].numerics
 

@@ -235,14 +235,18 @@ INLINE uint32_t pack_bf16(float a, float b) { // to nearest even; NaN stays NaN
 INLINE float unpack_fp16(uint32_t x) { return (float)__builtin_bit_cast(_Float16, (uint16_t)x); }
 INLINE float unpack_bf16(uint32_t x) { return AS_F32(x << 16); }
 
-// The same for numbers of softmax, 0 <= a, b or NaN: where rounding takes arithmetic, halves go away from zero
-// and NaN may become any number (the row's sum is NaN then).
-INLINE uint32_t pack_p_fp16(float a, float b) { return pack_fp16(a, b); }
+// Numbers of softmax, 0 <= a, b or NaN, which may become any number (the row's sum is NaN then): to nearest even,
+// to nearest with halves away from zero, towards zero.
 #ifdef __gfx950__
-INLINE uint32_t pack_p_bf16(float a, float b) { return pack_bf16(a, b); }
+INLINE uint32_t pack_p_bf16_rtne(float a, float b) { return pack_bf16(a, b); }
 #else
-INLINE uint32_t pack_p_bf16(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
+INLINE uint32_t pack_p_bf16_rtne(float a, float b) {
+    const uint32_t x = AS_U32(a), y = AS_U32(b);
+    return high_halves(x + 0x7fff + (x >> 16 & 1), y + 0x7fff + (y >> 16 & 1));
+}
 #endif
+INLINE uint32_t pack_p_bf16_rtna(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
+INLINE uint32_t pack_p_bf16_rtz(float a, float b) { return high_halves(AS_U32(a), AS_U32(b)); }
 
 #if defined(__gfx942__) || defined(__gfx950__)
 // From here on fp8 gets the greatest number for what is too large: MODE's bit 23, FP16_OVFL (CDNA 3 ISA, "Mode
