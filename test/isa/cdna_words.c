@@ -38,7 +38,12 @@ WORD(word_buffer_load_16) {
     for (int i = 0; i < 4; i++) out[4 * THREAD + i] = x[i];
 }
 
-// in: the bytes of the buffer, which begins 16 bytes later. offset = 2 t.
+WORD(word_buffer_load_4) { out[THREAD] = buffer_load_4(make_buffer((const void *)(in + 4), in[0]), 4 * THREAD); }
+
+// in: the bytes of the buffer, which begins 16 bytes later. offset = t.
+WORD(word_buffer_load_1) { out[THREAD] = buffer_load_1(make_buffer((const void *)(in + 4), in[0]), THREAD); }
+
+// The same, offset = 2 t.
 WORD(word_buffer_load_2) { out[THREAD] = buffer_load_2(make_buffer((const void *)(in + 4), in[0]), 2 * THREAD); }
 
 // The same, offset = 4 t.
@@ -57,6 +62,11 @@ WORD(word_buffer_store_8) {
     buffer_store_8(make_buffer((const void *)out, in[0]), 8 * THREAD, x);
 }
 
+WORD(word_buffer_store_16) { // t + 1 four times
+    const uint32_t x = (uint32_t)THREAD + 1;
+    buffer_store_16(make_buffer((const void *)out, in[0]), 16 * THREAD, (u32x4){x, x, x, x});
+}
+
 WORD(word_buffer_store_4) { buffer_store_4(make_buffer((const void *)out, in[0]), 4 * THREAD, (uint32_t)THREAD + 1); }
 
 #define OF_FLOAT(name)                                                                                                 \
@@ -68,8 +78,15 @@ OF_FLOAT(reciprocal)
 WORD(word_max_f32) { out[THREAD] = AS_U32(max_f32(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]))); }
 WORD(word_min_i32) { out[THREAD] = (uint32_t)min_i32((int)in[THREAD], (int)in[T + THREAD]); }
 WORD(word_max_i32) { out[THREAD] = (uint32_t)max_i32((int)in[THREAD], (int)in[T + THREAD]); }
-WORD(word_low_halves) { out[THREAD] = low_halves(in[THREAD], in[T + THREAD]); }
-WORD(word_high_halves) { out[THREAD] = high_halves(in[THREAD], in[T + THREAD]); }
+#define OF_TWO_WORDS(name)                                                                                             \
+    WORD(word_##name) { out[THREAD] = name(in[THREAD], in[T + THREAD]); }
+OF_TWO_WORDS(multiply_high)
+OF_TWO_WORDS(even_nibbles)
+OF_TWO_WORDS(odd_nibbles)
+OF_TWO_WORDS(low_bytes)
+OF_TWO_WORDS(high_bytes)
+OF_TWO_WORDS(low_halves)
+OF_TWO_WORDS(high_halves)
 
 #define OF_TWO_FLOATS(name)                                                                                            \
     WORD(word_##name) { out[THREAD] = name(AS_F32(in[THREAD]), AS_F32(in[T + THREAD])); }
@@ -161,3 +178,52 @@ WORD(word_component) {
     }
 PRODUCT(mma_fp16)
 PRODUCT(mma_bf16)
+PRODUCT(mma_fp32)
+
+// ---- 8 bits and less
+
+#if defined(__gfx942__) || defined(__gfx950__)
+PRODUCT(mma_fp8)
+
+WORD(word_pack_fp8) { // words t, T + t, 2 T + t, 3 T + t
+    out[THREAD] =
+        pack_fp8(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]), AS_F32(in[2 * T + THREAD]), AS_F32(in[3 * T + THREAD]));
+}
+
+WORD(word_saturate) { // the same
+    saturate();
+    out[THREAD] =
+        pack_fp8(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]), AS_F32(in[2 * T + THREAD]), AS_F32(in[3 * T + THREAD]));
+}
+#endif
+
+#ifdef __gfx950__
+WORD(word_swap_halves) {
+    const u32x2 x = swap_halves(in[THREAD], in[T + THREAD]);
+    out[THREAD] = x.x;
+    out[T + THREAD] = x.y;
+}
+
+INLINE u32x4 four_words(GLOBAL const uint32_t *in) {
+    const u32x4 x = {in[THREAD], in[T + THREAD], in[2 * T + THREAD], in[3 * T + THREAD]};
+    return x;
+}
+
+// Both waves the same: lane l gives a from words l, T + l, ..., b from words 8 T + l, ..., c from 16 T + l, ..., the
+// scales from 32 T + l and 33 T + l.
+#define WIDE_PRODUCT(name, ...)                                                                                        \
+    WORD(word_##name) {                                                                                                \
+        const u32x4 a[2] = {four_words(in), four_words(in + 4 * T)};                                                   \
+        const u32x4 b[2] = {four_words(in + 8 * T), four_words(in + 12 * T)};                                          \
+        const uint32_t scale_a = in[32 * T + THREAD], scale_b = in[33 * T + THREAD];                                   \
+        f32x16 c;                                                                                                      \
+        for (int i = 0; i < 16; i++) c[i] = AS_F32(in[(16 + i) * T + THREAD]);                                         \
+        (void)(a[1].x + b[1].x + scale_a + scale_b);                                                                   \
+        c = name(__VA_ARGS__);                                                                                         \
+        for (int i = 0; i < 16; i++) out[i * T + THREAD] = AS_U32(c[i]);                                               \
+    }
+WIDE_PRODUCT(mma_wide_fp8, a[0], a[1], b[0], b[1], c)
+WIDE_PRODUCT(mma_mxfp8, a[0], a[1], b[0], b[1], c, scale_a, scale_b)
+WIDE_PRODUCT(mma_mxfp4, a[0], b[0], c, scale_a, scale_b)
+WIDE_PRODUCT(mma_mxfp4_mxfp8, a[0], b[0], b[1], c, scale_a, scale_b)
+#endif

@@ -108,10 +108,14 @@ def test_every_word_has_a_test() -> None:
     header = (ROOT / "include/tessera/isa/cdna.h").read_text()
     words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", header, re.M))
     helpers = {"AS_F32", "AS_U32", "make_buffer", "as_half4", "as_short4", "bf16_round"}
+    helpers |= {"as_long", "as_i32x8"}
     helpers |= {"one_after_the_other"}  # it changes nothing but the order of instructions
     helpers |= {"any_f32x16"}  # what it gives is not to be looked at
     tested = set(
-        re.findall(r"(?:WORD\(word_|OF_FLOAT\(|OF_TWO_FLOATS\(|PRODUCT\()(\w+)\)", SOURCE.read_text())
+        re.findall(
+            r"(?:WORD\(word_|OF_FLOAT\(|OF_TWO_FLOATS\(|OF_TWO_WORDS\(|PRODUCT\()(\w+)[,)]",
+            SOURCE.read_text(),
+        )
     )
     assert words - helpers == tested - {"component", "name", "##name"}
 
@@ -138,9 +142,10 @@ def test_buffers(run: Run, size: int) -> None:
     loaded = run("buffer_load_16", data, 4 * T).reshape(T, 4)
     place = THREADS[:, None] + np.arange(4)
     assert (loaded == np.where(place < whole, data[4 + np.minimum(place, T + 3)], 0)).all()
-    for name, each in (("buffer_store_8", 2), ("buffer_store_4", 1)):
-        stored = run(name, data, 2 * T)
-        index = np.arange(2 * T)
+    assert (run("buffer_load_4", data) == np.where(whole > THREADS, data[4 : 4 + T], 0)).all()
+    for name, each in (("buffer_store_16", 4), ("buffer_store_8", 2), ("buffer_store_4", 1)):
+        stored = run(name, data, 4 * T)
+        index = np.arange(4 * T)
         assert (stored == np.where((index < whole) & (index < each * T), index // each + 1, 0xCDCDCDCD)).all()
 
 
@@ -152,6 +157,7 @@ def test_narrow_buffers(run: Run, size: int) -> None:
     halves = data[4:].view(np.uint16)
     offset = 2 * THREADS
     assert (run("buffer_load_2", data) == np.where(offset + 2 <= size, halves[THREADS], 0)).all()
+    assert (run("buffer_load_1", data) == np.where(size > THREADS, data[4:].view(np.uint8)[:T], 0)).all()
     place = THREADS[:, None] + np.arange(2)
     pairs = run("buffer_load_8", data, 2 * T).reshape(T, 2)
     assert (pairs == np.where(4 * place + 4 <= size, data[4 + place], 0)).all()
@@ -222,6 +228,7 @@ def test_halves(run: Run) -> None:
     a, b = IN[:T], IN[T : 2 * T]
     assert (run("low_halves", IN) == (a & 0xFFFF | b << 16)).all()
     assert (run("high_halves", IN) == (a >> 16 | b & 0xFFFF0000)).all()
+    assert (run("multiply_high", IN) == (a.astype(np.uint64) * b >> np.uint64(32)).astype(np.uint32)).all()
     assert (run("component", IN) == b).all()
     x = floats(0.0, -0.0, np.inf, -np.inf, 65520.0, 1.00390625, 1.01171875, 2.0**-25, 3e38)
     with np.errstate(over="ignore"):
@@ -281,18 +288,20 @@ def test_what_stays_in_place(run: Run) -> None:
     assert (run("here", IN) == IN[:T]).all()
 
 
-@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+@pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])
 def test_products(run: Run, kind: str) -> None:
     """c + a b, exactly: small integers, so that every order of summing gives the same."""
     rng = np.random.default_rng(11)
-    a, b = rng.integers(-8, 9, (32, 16)), rng.integers(-8, 9, (16, 32))
+    each = 4 if kind == "fp32" else 8  # elements of a lane
+    a, b = rng.integers(-8, 9, (32, 2 * each)), rng.integers(-8, 9, (2 * each, 32))
     c = rng.integers(-100, 101, (32, 32))
     lane = THREADS % 64
-    elements = lane[:, None] // 32 * 8 + np.arange(8)
+    elements = lane[:, None] // 32 * each + np.arange(each)
 
     def pack(x: Words) -> Words:
-        half = x.astype(np.float16).view(np.uint16) if kind == "fp16" else bf16(x.astype(np.float32))
-        return np.ascontiguousarray(half).view(np.uint32).T  # [4][T]
+        of_kind = {"fp32": lambda: x.astype(np.float32), "fp16": lambda: x.astype(np.float16)}
+        number = of_kind.get(kind, lambda: bf16(x.astype(np.float32)))()
+        return np.ascontiguousarray(number).view(np.uint32).T  # [4][T]
 
     element = np.arange(16)
     row = 8 * (element // 4) + 4 * (lane[:, None] // 32) + element % 4

@@ -1,0 +1,138 @@
+# SPDX-License-Identifier: MIT
+"""The words of the CDNA vocabulary for numbers of 8 and 4 bits, as test_cdna_words.py has the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from test_cdna_words import IN, THREADS, Run, T, Words, arch_of, bits, numbers, run
+
+__all__ = ["run"]  # the fixture
+
+LANE = THREADS % 64
+
+
+def e4m3(flavour: str) -> Words:
+    """The numbers of all bytes."""
+    byte = np.arange(256)
+    exponent, mantissa, sign = byte >> 3 & 15, byte & 7, np.where(byte < 128, 1.0, -1.0)
+    bias = 7 if flavour == "ocp" else 8
+    x = np.where(exponent > 0, (8 + mantissa) * 2.0 ** (exponent - bias - 3), mantissa * 2.0 ** (-bias - 2))
+    x = x * sign
+    x[[0x7F, 0xFF] if flavour == "ocp" else [0x80]] = np.nan
+    return x
+
+
+FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
+
+
+def flavour_of(run: Run) -> str:
+    """That of the target's fp8; gfx90a has none."""
+    return {"gfx942": "fnuz", "gfx950": "ocp"}.get(arch_of(run), "")
+
+
+def test_bytes_and_nibbles(run: Run) -> None:
+    """Bytes and halves of bytes of two words in turns."""
+    a, b = (IN[n * T : (n + 1) * T].view(np.uint8).reshape(T, 4) for n in range(2))
+    pairs = np.stack([a, b], axis=2).reshape(T, 8)
+    assert (run("low_bytes", IN).view(np.uint8).reshape(T, 4) == pairs[:, :4]).all()
+    assert (run("high_bytes", IN).view(np.uint8).reshape(T, 4) == pairs[:, 4:]).all()
+    assert (run("even_nibbles", IN).view(np.uint8).reshape(T, 4) == (a & 15 | b << 4)).all()
+    assert (run("odd_nibbles", IN).view(np.uint8).reshape(T, 4) == (a >> 4 | b & 0xF0)).all()
+
+
+def test_rounding_to_fp8(run: Run) -> None:
+    """To nearest even; too large becomes NaN, after saturate() the greatest number; NaN and infinity NaN."""
+    if not (flavour := flavour_of(run)):
+        return
+    table = e4m3(flavour)
+    finite = np.flatnonzero(~np.isnan(table))
+    most = np.nanmax(table)
+    rng = np.random.default_rng(13)
+    x = (rng.standard_normal(4 * T) * 2.0 ** rng.integers(-12, 8, 4 * T)).clip(-most, most).astype(np.float32)
+    middle = np.unique(table[finite])
+    x[: len(middle) - 1] = (middle[1:] + middle[:-1]) / 2  # halves, exactly
+    x[-5:] = np.nan, np.inf, 2 * most, -2 * most, 0.0
+    distance = np.abs(x[:, None].astype(np.float64) - table[finite])
+    with np.errstate(invalid="ignore"):
+        nearest = finite[np.argmin(distance + 1e-12 * (finite & 1), axis=1)]
+    for word, too_large in (("pack_fp8", np.nan), ("saturate", most)):
+        want = table[nearest].copy()
+        want[-5:] = np.nan, np.nan, too_large, -too_large, 0.0
+        got = table[run(word, bits(x)).view(np.uint8).reshape(T, 4).T.ravel()]
+        assert ((got == want) | (np.isnan(got) & np.isnan(want))).all(), word
+
+
+def test_halves_of_a_wave_change_places(run: Run) -> None:
+    """The upper half of the first word and the lower half of the second."""
+    if arch_of(run) != "gfx950":
+        return
+    a, b = IN[:T], IN[T : 2 * T]
+    want = np.concatenate([np.where(LANE < 32, a, b[THREADS ^ 32]), np.where(LANE < 32, a[THREADS ^ 32], b)])
+    assert (run("swap_halves", IN, 2 * T) == want).all()
+
+
+def codes(x: Words, table: Words) -> Words:
+    """The codes of numbers that a table of all codes has."""
+    order = np.argsort(table)  # NaN last
+    return order[np.searchsorted(table, x, sorter=order)].astype(np.uint8)
+
+
+ELEMENT = np.arange(16)
+ROW, COLUMN = 8 * (ELEMENT // 4) + 4 * (LANE[:, None] // 32) + ELEMENT % 4, (LANE % 32)[:, None]  # of c
+
+
+def lanes_of(x: Words, each: int) -> Words:
+    """[32][2 * each], of which a lane has `each` of a row."""
+    return x[COLUMN, LANE[:, None] // 32 * each + np.arange(each)]
+
+
+def as_words(codes_of_lanes: Words, width: int) -> Words:
+    """[8][T], the low element first."""
+    if width == 4:
+        codes_of_lanes = codes_of_lanes[:, ::2] | codes_of_lanes[:, 1::2] << 4
+    words = np.ascontiguousarray(codes_of_lanes).view(np.uint32).T
+    return np.concatenate([words, np.zeros((8 - len(words), T), np.uint32)])
+
+
+def test_products_of_fp8(run: Run) -> None:
+    """c + a b, exactly: small integers."""
+    if not (flavour := flavour_of(run)):
+        return
+    table, rng = e4m3(flavour), np.random.default_rng(17)
+    a, b = rng.integers(-8, 9, (32, 32)), rng.integers(-8, 9, (32, 32))  # b: [column][k]
+    c = rng.integers(-100, 101, (32, 32))
+    sums = bits(c[ROW, COLUMN].astype(np.float32)).T
+    words = [as_words(lanes_of(codes(x, table), 16), 8)[:4] for x in (a, b)]
+    got = numbers(run("mma_fp8", np.concatenate([*words, sums]), 16 * T)).reshape(16, T).T
+    assert (got == (a @ b.T + c)[ROW, COLUMN]).all()
+
+
+@pytest.mark.parametrize(
+    ("word", "widths"),
+    [("mma_wide_fp8", (8, 8)), ("mma_mxfp8", (8, 8)), ("mma_mxfp4", (4, 4)), ("mma_mxfp4_mxfp8", (4, 8))],
+)
+def test_wide_products(run: Run, word: str, widths: tuple[int, int]) -> None:
+    """The same, each lane's part times its power of two; one scale of a and one of b are NaN."""
+    if arch_of(run) != "gfx950":
+        return
+    rng = np.random.default_rng(19)
+    tables = [e4m3("ocp") if width == 8 else FP4[:15] for width in widths]  # a zero of each sign
+    small = [np.unique(table[np.abs(table) <= 8]) for table in tables]
+    a, b = (rng.choice(numbers_, (32, 64)) for numbers_ in small)
+    a, b = np.round(2 * a) / 2, np.round(2 * b) / 2
+    c = rng.integers(-100, 101, (32, 32))
+    scale_a, scale_b = (rng.integers(124, 131, (32, 2)) for _ in range(2))
+    scale_a[5, 1] = scale_b[9, 0] = 255
+    words = [
+        as_words(lanes_of(codes(x, table), 32), width) for x, table, width in zip((a, b), tables, widths)
+    ]
+    sums = bits(c[ROW, COLUMN].astype(np.float32)).T
+    scales = [x[LANE % 32, LANE // 32] | IN[:T] << 8 for x in (scale_a, scale_b)]  # byte 0 alone counts
+    got = numbers(run(word, np.concatenate([*words, sums, scales]).astype(np.uint32), 16 * T))
+    if word != "mma_wide_fp8":
+        a = a * np.where(scale_a < 255, 2.0 ** (scale_a - 127), np.nan).repeat(32, axis=1)
+        b = b * np.where(scale_b < 255, 2.0 ** (scale_b - 127), np.nan).repeat(32, axis=1)
+    want = (a @ b.T + c)[ROW, COLUMN]
+    assert np.isnan(want).any() == (word != "mma_wide_fp8")
+    assert np.array_equal(got.reshape(16, T).T, want.astype(np.float32), equal_nan=True)
