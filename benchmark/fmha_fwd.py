@@ -3,8 +3,9 @@
 
 Each round times the probe and every rival once, in turns, so that whatever else the machine does meets all of
 them; medians of the rounds count, and a ratio is the median of the rounds' ratios. Appends a line of JSON for
-each shape and rival to benchmark/results/fmha_fwd.jsonl, and prints a table. Needs a build with
--DTESSERA_BUILD_BENCHMARKS=ON.
+each shape and rival to benchmark/results/fmha_fwd.jsonl, and prints a table, each line with what is asked of
+it (bars.py), and at the end what was missed. The suite "features" is of masks, biases, dropout and small
+types beside the plain call, and of AVX2. Needs a build with -DTESSERA_BUILD_BENCHMARKS=ON.
 
 Rivals run in processes of their own: in this Python, in environments that benchmark/rivals.sh makes in the
 build directory, or in --env NAME=PYTHON.
@@ -18,20 +19,34 @@ import json
 import os
 import platform
 import shlex
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from bars import Judgement, judge, judge_feature
 from rival import PREPARE
-from shapes import SUITES, Figures, Shape, median_probe, median_ratio
+from shapes import (
+    AVX2,
+    AVX2_SHARE,
+    PLAIN,
+    SUITES,
+    Feature,
+    Figures,
+    Shape,
+    features,
+    median_probe,
+    median_ratio,
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 TIMED_MS = 100.0  # of a rival in a round: calls are repeated until about then
@@ -46,8 +61,9 @@ class Tessera:
 
     name = "tessera"
 
-    def __init__(self, build: Path) -> None:
+    def __init__(self, build: Path, extra: str = "") -> None:
         self.program = build / "bin/tile_example_fmha_fwd"
+        self.extra = extra.split()
         self.words: list[str] = []
 
     def _run(self, *options: str) -> dict[str, Any]:
@@ -58,11 +74,16 @@ class Tessera:
             result: dict[str, Any] = json.loads(file.read_text())
         return result
 
+    def _replaces(self, word: str) -> bool:
+        """Whether an extra word is of the same argument."""
+        return any(extra.split("=", 1)[0] == word.split("=", 1)[0] for extra in self.extra)
+
     def prepare(self, shape: Shape, prec: str, threads: int) -> str:
         """Verifies a few rows; returns the instance."""
         s = shape
         self.words = [f"-b={s.b}", f"-h={s.h}", f"-h_k={s.h_k}", f"-s={s.s_q}", f"-s_k={s.s_k}", f"-d={s.d}"]
         self.words += [f"-prec={prec}", f"-threads={threads}", *(["-mask=t"] if s.causal else [])]
+        self.words = ["-device=cpu", *(word for word in self.words if not self._replaces(word)), *self.extra]
         return str(self._run("-v=1", "-warmup=0", "-repeat=1")["kernel"])
 
     def time(self, count: int) -> float:
@@ -156,24 +177,60 @@ class Bench:
     def measure(self, shape: Shape, prec: str, threads: int) -> list[dict[str, Any]]:
         """A record for every rival."""
         entries = self.entries(shape, prec, threads)
+        common = {**asdict(shape), "prec": prec, **self.rounds_of(entries, threads)}
+        for rival in self.rivals:
+            rival.close()
+        ours = tuple(entries[0].milliseconds)
+        records = [{**common, **figures_of(entry, shape, ours, common)} for entry in entries]
+        records[0]["bars"] = [asdict(j) | {"met": j.met} for j in judge(shape, records)]
+        return records
+
+    def rounds_of(self, entries: list[Entry], threads: int) -> dict[str, Any]:
+        """Times the entries in turns, beside the probe; returns what their records share."""
         probes = []
         for _ in range(self.options.rounds):
             probes.append(self.probe(threads))
             for entry in entries:
                 entry.milliseconds.append(entry.rival.time(entry.count))
-        for rival in self.rivals:
-            rival.close()
-        common = {
-            **asdict(shape),
-            "prec": prec,
+        return {
             "threads": threads,
             "rounds": self.options.rounds,
             "probe": median_probe(probes),
             "processor": processor(),
             "command": shlex.join(["python", "benchmark/fmha_fwd.py", *sys.argv[1:]]),
         }
-        ours = tuple(entries[0].milliseconds)
-        return [{**common, **figures_of(entry, shape, ours, common)} for entry in entries]
+
+    def measure_feature(self, feature: Feature, threads: int) -> list[dict[str, Any]]:
+        """A record of a feature, timed beside the plain call."""
+        entries = []
+        for prec, words in ((feature.beside, ""), (feature.prec, feature.words)):
+            tessera = Tessera(self.options.build, words)
+            entry = Entry(tessera, tessera.prepare(PLAIN, prec, threads))
+            entry.count = max(1, min(100, round(TIMED_MS / max(tessera.time(1), 1e-3))))
+            entries.append(entry)
+        common = self.rounds_of(entries, threads)
+        plain, ours = (tuple(entry.milliseconds) for entry in entries)
+        bar = judge_feature(feature, feature.work * median_ratio(plain, ours))
+        record = {
+            "feature": feature.name,
+            "prec": feature.prec,
+            **common,
+            "what": entries[1].what,
+            "ms": statistics.median(ours),
+            "plain_ms": statistics.median(plain),
+            "bars": [asdict(bar) | {"met": bar.met}],
+        }
+        return [record]
+
+    def measure_avx2(self, threads: int) -> list[dict[str, Any]]:
+        """A record of the instances for AVX2."""
+        tessera = Tessera(self.options.build, AVX2)
+        entry = Entry(tessera, tessera.prepare(PLAIN, "fp32", threads))
+        common = self.rounds_of([entry], threads)
+        figures = Figures(PLAIN, "fp32", tuple(entry.milliseconds))
+        bar = Judgement("share of the limit", figures.gflops / common["probe"]["fma_avx2"], AVX2_SHARE)
+        record = {"feature": "AVX2", "prec": "fp32", **common, "what": entry.what, "ms": figures.median}
+        return [{**record, "bars": [asdict(bar) | {"met": bar.met}]}]
 
 
 def figures_of(entry: Entry, shape: Shape, ours: tuple[float, ...], common: dict[str, Any]) -> dict[str, Any]:
@@ -242,7 +299,24 @@ def row(records: list[dict[str, Any]]) -> str:
     others = ", ".join(f"{r['rival']} {r['ms']:.2f} ms ({r['ratio']:.2f}x)" for r in records[1:])
     head = f"{ours['prec']} {shape}, {ours['threads']} threads"
     limit = f"{100 * ours['share']:.0f} % of the limit"
-    return f"{head}: {ours['ms']:.2f} ms, {rate}, {limit}; {others or 'no rival'}"
+    return f"{head}: {ours['ms']:.2f} ms, {rate}, {limit}; {others or 'no rival'}{bars_of(ours)}"
+
+
+def bars_of(record: dict[str, Any]) -> str:
+    """What was asked of a record, for the end of its line."""
+    judgements = [Judgement(bar["what"], bar["value"], bar["least"]) for bar in record["bars"]]
+    return " [" + "; ".join(map(str, judgements)) + "]" if judgements else ""
+
+
+def summary(lines: list[tuple[str, dict[str, Any]]]) -> str:
+    """How many bars were met, and each that was not."""
+    bars = [(name, bar) for name, record in lines for bar in record["bars"]]
+    missed = [
+        f"  {name}: {Judgement(bar['what'], bar['value'], bar['least'])}"
+        for name, bar in bars
+        if not bar["met"]
+    ]
+    return "\n".join([f"{len(bars) - len(missed)} of {len(bars)} bars met", *missed])
 
 
 def main() -> int:
@@ -251,7 +325,8 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--build", type=Path, default=os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
-    parser.add_argument("--suites", default="table,short,decode", help=f"of {', '.join(SUITES)}")
+    suites = f"of {', '.join(SUITES)}, features"
+    parser.add_argument("--suites", default="table,short,decode,features", help=suites)
     parser.add_argument("--prec", default="fp32,bf16,fp16")
     parser.add_argument("--threads", default=str(len(os.sched_getaffinity(0))), help="such as 1,2")
     parser.add_argument("--rivals", default=",".join(PREPARE))
@@ -266,21 +341,36 @@ def main() -> int:
                 f"{program} does not exist: build with -DTESSERA_BUILD_BENCHMARKS=ON, or give --build"
             )
 
-    cases = [
-        (shape, prec, int(threads))
-        for threads in options.threads.split(",")
-        for suite in options.suites.split(",")
+    suites = options.suites.split(",")
+    threads = [int(word) for word in options.threads.split(",")]
+    cases: list[tuple[str, Callable[[], list[dict[str, Any]]]]] = [
+        (f"{prec} {shape}, {n} threads", partial(bench.measure, shape, prec, n))
+        for n in threads
+        for suite in suites
+        if suite != "features"
         for prec in options.prec.split(",")
         for shape in SUITES[suite]
     ]
+    for n in threads if "features" in suites else []:
+        cases += [
+            (f"{f.prec} {f.name}, {n} threads", partial(bench.measure_feature, f, n)) for f in features()
+        ]
+        cases.append((f"AVX2, {n} threads", partial(bench.measure_avx2, n)))
     options.output.parent.mkdir(parents=True, exist_ok=True)
+    lines = []
     with options.output.open("a") as output, progress(len(cases)) as step:
-        for shape, prec, threads in cases:
-            step(f"{prec} {shape}, {threads} threads")
-            records = bench.measure(shape, prec, threads)
+        for name, measure in cases:
+            step(name)
+            records = measure()
             output.writelines(json.dumps(record) + "\n" for record in records)
             output.flush()
-            print(row(records), flush=True)
+            first = records[0]
+            lines.append((name, first))
+            print(
+                f"{name}: {first['ms']:.2f} ms{bars_of(first)}" if "feature" in first else row(records),
+                flush=True,
+            )
+    print(summary(lines))
     return 0
 
 

@@ -64,6 +64,21 @@ def scaling(axes: Any, records: list[Record]) -> None:
     axes.legend(fontsize=7)
 
 
+def threads_scaling(axes: Any, records: list[Record]) -> None:
+    """GFLOP/s over the number of threads, of the longest shape of the suite."""
+    shape = SUITES["scaling"][-1]
+    records = [r for r in records if shape_of(r) == shape]
+    for rival, prec in dict.fromkeys((r["rival"], r["prec"]) for r in records):
+        points = sorted(
+            (r["threads"], r["gflops"]) for r in records if (r["rival"], r["prec"]) == (rival, prec)
+        )
+        axes.plot(*zip(*points, strict=True), marker="o", label=f"{rival} {prec}")
+    axes.set_xticks(sorted({r["threads"] for r in records}))
+    axes.set_xlabel(f"threads ({shape})")
+    axes.set_ylabel("GFLOP/s")
+    axes.legend(fontsize=7)
+
+
 def main() -> int:
     """Writes the pictures of the greatest number of threads."""
     try:
@@ -75,9 +90,9 @@ def main() -> int:
         print("plots.py needs matplotlib: pip install matplotlib", file=sys.stderr)
         return 1
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "benchmark/results/fmha_fwd.jsonl"
-    records = read(path)
-    threads = max(r["threads"] for r in records)
-    records = [r for r in records if r["threads"] == threads]
+    everything = read(path)
+    threads = max(r["threads"] for r in everything)
+    records = [r for r in everything if r["threads"] == threads]
     drawings: dict[str, tuple[str, Callable[[Any], None]]] = {
         "share": (
             f"share of the CPU's limit measured beside it, {threads} threads",
@@ -88,9 +103,10 @@ def main() -> int:
             lambda axes: bars(axes, records, lambda r: r["ratio"], ("table", "short", "decode")),
         ),
         "scaling": (f"rate over the length, {threads} threads", lambda axes: scaling(axes, records)),
+        "threads": ("rate over threads", lambda axes: threads_scaling(axes, everything)),
     }
-    if not any(shape_of(r) == SUITES["scaling"][0] for r in records):
-        del drawings["scaling"]  # not measured
+    if not any(shape_of(r) == SUITES["scaling"][-1] for r in records):
+        del drawings["scaling"], drawings["threads"]  # not measured
     for name, (title, draw) in drawings.items():
         figure, axes = pyplot.subplots(figsize=(11, 6))
         draw(axes)

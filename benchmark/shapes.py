@@ -71,6 +71,50 @@ SUITES: dict[str, tuple[Shape, ...]] = {
 }
 
 
+def window_share(s: int, window: int) -> float:
+    """Of the s * s pairs, those where a query sees itself and the `window` keys before it."""
+    return sum(min(i, window) + 1 for i in range(s)) / s**2
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A call that is timed beside the plain one: what Tessera alone is asked for."""
+
+    name: str
+    prec: str
+    beside: str  # type of the plain call
+    words: str  # for tile_example_fmha_fwd
+    least: float  # of the plain call's rate
+    work: float = 1.0  # over that of the plain call, PLAIN
+
+
+PLAIN = square(1, 4, 4, 2048, 128)
+RAGGED = (100, 700, 1500, 333, 64, 2048, 900, 1)
+RAGGED_WORK = sum(s * s for s in RAGGED) / PLAIN.s_q**2
+
+
+def features() -> list[Feature]:
+    """Additions to a plain call of a type, and types beside bf16."""
+    ragged = ",".join(map(str, RAGGED))
+    found = []
+    for prec in ("fp32", "bf16"):
+        found += [
+            Feature("soft cap", prec, prec, "-logits_soft_cap=30", 0.9),
+            Feature("bias", prec, prec, "-bias=e", 0.9),
+            Feature("alibi", prec, prec, "-bias=a", 0.9),
+            Feature("lse", prec, prec, "-lse=1", 0.9),
+            Feature("window", prec, prec, "-mask=b:1023,0", 0.9, window_share(PLAIN.s_q, 1023)),
+            Feature("group", prec, prec, f"-mode=1 -b={len(RAGGED)} -s={ragged}", 0.9, RAGGED_WORK),
+            Feature("dropout", prec, prec, "-p_drop=0.2", 0.75),
+        ]
+    scales = {"fp8": "pt", "fp8bf16": "pt", "mxfp8": "mx", "mxfp4": "mx"}
+    return found + [Feature(prec, prec, "bf16", f"-qscale={s}", 1.0) for prec, s in scales.items()]
+
+
+AVX2 = "-device=cpu:x86-64-v3"
+AVX2_SHARE = 0.80  # of the peak of AVX2, in fp32
+
+
 def peak_name(prec: str, probe: dict[str, float]) -> str:
     """Which figure of the probe is the limit of products in a type: fp16 is computed in fp32."""
     if prec == "bf16" and "dot_bf16" in probe:

@@ -11,7 +11,20 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmark"))
 
-from shapes import SUITES, Figures, Shape, median_probe, median_ratio, peak_name, square  # noqa: E402
+from bars import CAUSAL, SHARES, Judgement, judge, judge_feature, least_share  # noqa: E402
+from shapes import (  # noqa: E402
+    PLAIN,
+    RAGGED,
+    SUITES,
+    Figures,
+    Shape,
+    features,
+    median_probe,
+    median_ratio,
+    peak_name,
+    square,
+    window_share,
+)
 
 PROBE = {"threads": 2, "fma_avx512": 500.0, "fma_avx2": 250.0, "dot_bf16": 1000.0, "read": 40.0}
 
@@ -70,3 +83,41 @@ def test_suites_hold_shapes_that_there_are() -> None:
         assert len(set(shapes)) == len(shapes)
         assert all(shape.h % shape.h_k == 0 for shape in shapes)
     assert {str(shape) for shape in SUITES["decode"]} >= {"b8 h32/8 s1x4096 d128"}
+
+
+def test_bars_of_shapes() -> None:
+    """By type and head dim, less under a mask, and of memory for decoding."""
+    assert least_share(square(1, 8, 8, 1024, 128), "fp32") == 0.88
+    assert least_share(square(1, 8, 8, 1024, 128, causal=True), "fp32") == pytest.approx(0.80)
+    assert least_share(square(1, 8, 8, 2048, 256, causal=True), "bf16") == pytest.approx(0.82 - CAUSAL)
+    assert least_share(square(1, 8, 8, 512, 128), "bf16") is None  # too short
+    assert least_share(square(4, 8, 8, 4096, 32), "bf16") is None  # of no head dim that is listed
+    assert least_share(Shape(8, 32, 8, 1, 4096, 128), "fp16") == 0.90
+    assert {(shape.d in SHARES["fp32"]) for shape in SUITES["table"]} == {True}
+
+
+def test_judgements() -> None:
+    """The best rival counts; decoding is judged by memory alone; outside the table ahead is enough."""
+    shape = SUITES["table"][0]
+    ours = {"prec": "fp16", "share": 0.85, "ratio": 1.0}
+    rivals = [{"ratio": 2.0}, {"ratio": 1.25}]
+    assert judge(shape, [ours, *rivals]) == [
+        Judgement("share of the limit", 0.85, 0.80),
+        Judgement("times the best rival", 1.25, 1.3),
+    ]
+    assert [j.met for j in judge(shape, [ours, *rivals])] == [True, False]
+    assert judge(square(4, 8, 8, 512, 32), [ours, *rivals]) == [Judgement("times the best rival", 1.25, 1.0)]
+    assert judge(SUITES["decode"][0], [ours, *rivals]) == [Judgement("share of the limit", 0.85, 0.90)]
+    assert Judgement("", 1.0, 1.0).met
+
+
+def test_work_of_features() -> None:
+    """Windows and lengths leave a share of the plain call's pairs."""
+    assert window_share(4, 0) == 4 / 16
+    assert window_share(4, 1) == (1 + 2 + 2 + 2) / 16
+    assert window_share(4, 99) == (1 + 2 + 3 + 4) / 16
+    of = {(f.name, f.prec): f for f in features()}
+    assert of["group", "fp32"].work == pytest.approx(sum(s * s for s in RAGGED) / PLAIN.s_q**2)
+    assert of["bias", "bf16"].work == 1 and of["bias", "bf16"].beside == "bf16"
+    assert {f.prec for f in features() if f.least == 1.0} == {"fp8", "fp8bf16", "mxfp8", "mxfp4"}
+    assert judge_feature(of["dropout", "bf16"], 0.76).met and not judge_feature(of["bias", "bf16"], 0.76).met
