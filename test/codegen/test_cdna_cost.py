@@ -96,6 +96,29 @@ def test_shadowing_agrees_with_a_search_through_sizes(tmp_path: Path) -> None:
     assert {(True, True), (False, True), (True, False), (False, False)} <= found
 
 
+@pytest.mark.parametrize(
+    ("queries", "heads", "window", "bm0"),
+    [
+        (1024, 8, None, 32),  # 64 tiles of 128 would leave 240 units idle
+        (8192, 16 * 16, None, 128),
+        (8192, 16 * 16, -1, 128),
+        (1024, 56, None, 64),  # 448 tiles of 128 are two rounds of units, 896 of 64 fill them three at a time
+        (1, 8, None, 32),
+        (64, 1024, None, 64),
+        (16384, 8, 64, 64),  # 128 keys are seen, not 192
+    ],
+)
+def test_tiles_of_d128_on_mi300x(queries: int, heads: int, window: int | None, bm0: int) -> None:
+    rows = [
+        instance
+        for instance in read_instances(FWD, ROOT / "instances", ("gfx942",))
+        if instance.name.startswith("fmha_fwd_d128_bf16_") and instance.tile.pipeline == "qr"
+    ]
+    call = Call(queries, heads, max(queries, 1024), 304, window)
+    times = {instance.tile.bm0: time(instance, call) for instance in rows}
+    assert min(times, key=lambda size: times[size]) == bm0, times
+
+
 @pytest.mark.parametrize("name", ["gfx90a", "gfx942", "gfx950"])
 def test_every_row_is_the_best_for_some_size(name: str) -> None:
     page = TARGETS[name]

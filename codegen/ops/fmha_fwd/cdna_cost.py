@@ -19,9 +19,9 @@ SCORE_OPERATIONS = 9
 # Bytes a cycle that a unit gets of LDS, and of L2, which has 2 KB for the 32 to 38 units of a die (CDNA 3
 # white paper).
 LDS_BYTES, FETCH_BYTES = 128, 64
-# Cycles of a block in which a wave waits whatever it is given: barriers, exchange between lanes, the first
-# reads of LDS behind a barrier. Estimated.
-WAIT_CYCLES = 600
+# Cycles of a block in which a wave waits: for exchange between lanes and the first reads of LDS behind a
+# barrier, and at barriers for each wave of its workgroup. Estimated.
+WAIT_CYCLES, BARRIER_CYCLES = 200, 100
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,6 @@ def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
     own = simds * target.simds / min(tile.rm0, target.simds)  # a wave has but one SIMD
     return BlockCost(
         workgroups(tile, target),
-        alone_cycles=own + lds + WAIT_CYCLES,
+        alone_cycles=own + lds + WAIT_CYCLES + BARRIER_CYCLES * tile.rm0,
         busy_cycles=max(simds, lds, read / FETCH_BYTES),
     )
