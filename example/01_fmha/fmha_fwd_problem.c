@@ -172,7 +172,7 @@ void fmha_fwd_set_pointers(const fmha_fwd_problem *p, void *at(const fmha_fwd_pr
 static fmha_fwd_outcome find_instance(fmha_fwd_problem *p, fmha_fwd_result *result) {
     const char *const name = p->options.instance;
     const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
-    if (!*name) return FMHA_FWD_OK;
+    if (!name || !*name) return FMHA_FWD_OK;
     for (uint32_t i = 0; i < table->row_count; i++)
         if (strcmp(name, table->rows[i].name) == 0) p->args.instance = &table->rows[i];
     if (p->args.instance) return FMHA_FWD_OK;
