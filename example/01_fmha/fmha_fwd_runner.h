@@ -34,7 +34,7 @@ typedef struct fmha_fwd_options {
     int32_t drop_prefs;
     int32_t init_sink;
     int32_t warmup, repeat;
-    const char *device, *instance; // an instance's short name; "": that of least estimated cost
+    const char *device, *instance; // an instance's short name; NULL: that of least estimated cost
     int32_t threads; // of the reference; 0: tessera_num_threads()
 
     // Lists of b values, or NULL. The first four take the place of the numbers of the same name.
