@@ -147,7 +147,7 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
     selections = []
     for op, pattern in zip(ops, split_filter(options.filter, ops)):
         instances = read_instances(op, folder, targets, options.rounding)
-        refuse_targets_without(op, folder, options.targets or "")
+        refuse_targets_without(op, folder, options.targets or "", instances)
         check(op, instances)
         if listed:
             instances = show.listed_instances(options.from_file, listed, op, instances)

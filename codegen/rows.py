@@ -58,12 +58,13 @@ def read_instances(
     return [instance for name in targets for instance in by_target[name]]
 
 
-def refuse_targets_without(op: Operation, folder: Path, words: str) -> None:
-    """Refuses those targets of a comma list that are named, not meant by a family, and have no row."""
-    rows = read_toml(folder / f"{op.name}.toml").get("tile", [])
-    have = {name for row in rows for name in _row_targets(row)}
+def refuse_targets_without(op: Operation, folder: Path, words: str, instances: list[Instance]) -> None:
+    """Refuses those targets of a comma list that are named, not meant by a family, and have no instance."""
+    served = {instance.target.name for instance in instances}
     for word in words.split(","):
-        if word in TARGETS and word not in have:
+        if word in TARGETS and word not in served:
+            rows = read_toml(folder / f"{op.name}.toml").get("tile", [])
+            have = {name for row in rows for name in _row_targets(row)}
             there = there_is(name for name in TARGETS if name in have)
             raise Refused(f"target '{word}' has no instances of {op.name} yet; {there}")
 

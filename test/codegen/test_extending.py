@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 import subprocess
@@ -12,6 +13,9 @@ from pathlib import Path
 import pytest
 from conftest import ROOT
 
+from codegen.ops.fmha_fwd.cdna import CdnaTile
+from codegen.ops.fmha_fwd.cpu import CpuTile
+
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
 BLOCK = re.compile(r"^```(\w+)(?: (new|append)=(\S+))?\n(.*?)^```$", re.M | re.S)
@@ -19,6 +23,13 @@ BLOCK = re.compile(r"^```(\w+)(?: (new|append)=(\S+))?\n(.*?)^```$", re.M | re.S
 
 def test_the_page_has_its_sections() -> None:
     assert list(SECTIONS) == ["An instance", "A receipt", "A target", "A data type", "An operation"]
+
+
+def test_every_field_of_a_row_has_its_line() -> None:
+    listed = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", SECTIONS["An instance"], re.M)
+    records = [CpuTile, CdnaTile]
+    fields = {"targets"} | {field.name for record in records for field in dataclasses.fields(record)}
+    assert {name for cell in listed for name in re.findall(r"\w+", cell)} == fields
 
 
 @pytest.mark.skipif(not shutil.which("cc") or not shutil.which("git"), reason="needs cc and git")
