@@ -117,6 +117,8 @@ WORD(word_here) {
     out[THREAD] = (uint32_t)x;
 }
 
+WORD(word_here_f32) { out[THREAD] = AS_U32(here_f32(AS_F32(in[THREAD]))); }
+
 WORD(word_uniform_here) { out[THREAD] = (uint32_t)uniform_here(uniform((int)in[THREAD])); }
 
 LDS uint32_t area[4 * T];

@@ -26,6 +26,7 @@
 #define SHARED __attribute__((address_space(3)))   // LDS
 #define CONSTANT __attribute__((address_space(4))) // memory that no kernel writes: read by scalar loads
 
+typedef float f32x2 __attribute__((ext_vector_type(2)));
 typedef float f32x4 __attribute__((ext_vector_type(4)));
 typedef float f32x16 __attribute__((ext_vector_type(16)));
 typedef uint32_t u32x2 __attribute__((ext_vector_type(2)));
@@ -87,6 +88,10 @@ INLINE int here(int x) {
 
 INLINE int uniform_here(int x) { // for x that is the same in all lanes
     __asm__ volatile("" : "+s"(x));
+    return x;
+}
+INLINE float here_f32(float x) {
+    __asm__ volatile("" : "+v"(x));
     return x;
 }
 
