@@ -7,19 +7,20 @@ import re
 from pathlib import Path
 
 from codegen.ops import parse_apis
-from codegen.ops.fmha_fwd.traits import DTYPES
+from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, hdim_word
 from codegen.receipts import read_receipts
 from codegen.rows import read_instances
-from codegen.targets import TARGETS
+from codegen.space import Box, Region, region_meet, region_minus, union
+from codegen.targets import TARGETS, CdnaTarget
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
 
 
-def table(heading: str) -> list[list[str]]:
-    """The cells of the first table under a heading, without its head."""
+def table(heading: str, number: int = 0) -> list[list[str]]:
+    """The cells of a table under a heading, without its head."""
     section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
-    rows = [line for line in section.splitlines() if line.startswith("|")]
+    rows = re.findall(r"(?:^\|.*\n)+", section + "\n", re.M)[number].splitlines()
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
 
 
@@ -44,6 +45,37 @@ def test_targets() -> None:
     cells = {words(row[0])[0]: row[1] for row in table("Targets")}
     listed = {name: list(DTYPES) if cell == "all" else words(cell) for name, cell in cells.items()}
     assert listed == {name: [dtype for dtype in DTYPES if dtype in served[name]] for name in TARGETS}
+
+
+def test_gpus() -> None:
+    """All that the table of GPUs says is served there by some instance, and nothing else."""
+    (op,) = parse_apis("fwd", "generic")
+    instances = [
+        instance
+        for instance in read_instances(op, ROOT / "instances", tuple(TARGETS))
+        if isinstance(instance.target, CdnaTarget)
+    ]
+    said: dict[tuple[str, str], Region] = {}
+    multiples: dict[str, int] = {}
+    for dtypes, targets, multiple, layouts in table("What is supported", 1):
+        pairs = [pair for pair in HDIMS if all(hdim <= 256 and hdim % int(multiple) == 0 for hdim in pair)]
+        hdims = "|".join(hdim_word(*pair) for pair in pairs)
+        limits = {"`r`": ["vlayout=r"], "`r`, in batch mode `c`": ["vlayout=r", "vlayout=c mode=batch"]}[
+            layouts
+        ]
+        for dtype in words(dtypes):
+            multiples[dtype] = int(multiple)
+            boxes = [box for limit in limits for box in op.space.where(f"dtype={dtype} hdim={hdims} {limit}")]
+            for target in words(targets):
+                said[target, dtype] = region_meet(op.everything, union(boxes))
+    served: dict[tuple[str, str], list[Box]] = {}
+    for instance in instances:
+        (dtype,) = instance.tile.dtypes
+        served.setdefault((instance.target.name, dtype), []).extend(instance.region)
+        assert instance.tile.hdim_multiple == multiples[dtype]
+    assert said.keys() == served.keys()
+    for key, boxes in served.items():
+        assert not region_minus(said[key], boxes) and not region_minus(boxes, said[key]), key
 
 
 def test_pins() -> None:
