@@ -200,6 +200,13 @@ WORD(word_saturate) { // the same
 #endif
 
 #ifdef __gfx950__
+WORD(word_settled) { // words t, T + t, ...
+    f32x16 x;
+    for (int i = 0; i < 16; i++) x[i] = AS_F32(in[i * T + THREAD]);
+    x = settled(x);
+    for (int i = 0; i < 16; i++) out[i * T + THREAD] = AS_U32(x[i]);
+}
+
 WORD(word_swap_halves) {
     const u32x2 x = swap_halves(in[THREAD], in[T + THREAD]);
     out[THREAD] = x.x;

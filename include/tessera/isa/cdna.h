@@ -315,6 +315,14 @@ INLINE f32x16 mma_wide_fp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c) {
     return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a0, a1), as_i32x8(b0, b1), c, 0, 0, 0, 0, 0, 0);
 }
 
+// A product that took 16 passes, as wide ones of fp8 do, may be read 20 wait states later. LLVM looks back for 19 (22:
+// GCNHazardRecognizer.cpp, checkMAIVALUHazards) and adds none where there happen to be as many: this is one more, since
+// it does not count those of inline assembly.
+INLINE f32x16 settled(f32x16 x) {
+    __asm__ volatile("s_nop 0" : "+v"(x));
+    return x;
+}
+
 // Wide, of OCP's fp8 and fp4 (low nibble first), each lane's part times 2^(scale - 127), where the scale is a word's
 // byte 0; 255 is NaN.
 enum { MX_FP8 = 0, MX_FP4 = 4 }; // CDNA 4 ISA, "V_MFMA_SCALE_F32_32X32X64_F8F6F4": CBSZ, BLGP
