@@ -80,16 +80,17 @@ static void use_qkvo(fmha_fwd_problem *p) {
     tessera_fmha_fwd_args *a = &p->args;
     int32_t in = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype, p->fp8));
     int32_t out = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype, p->fp8));
+    int32_t multiple = o->pad_columns ? 512 / in : in < 8 ? 2 : 1; // mxfp4 strides are even
     use_tokens(p, BUFFER_Q, o->iperm, o->h, p->shape_seqlen_q, o->d, in, &a->batch_stride_q, &a->nhead_stride_q,
                &a->stride_q);
     use_tokens(p, BUFFER_K, o->iperm, o->h_k, p->shape_seqlen_k, o->d, in, &a->batch_stride_k, &a->nhead_stride_k,
                &a->stride_k);
-    // In column-major order a row is a column of the head. mxfp4 strides are even.
+    // In column-major order a row is a column of the head.
     if (p->traits.is_v_rowmajor)
         use_tokens(p, BUFFER_V, o->iperm, o->h_k, p->shape_seqlen_k, o->d_v, in, &a->batch_stride_v, &a->nhead_stride_v,
                    &a->stride_v);
     else
-        use_tokens(p, BUFFER_V, o->iperm, o->h_k, o->d_v, p->shape_seqlen_k + (in < 8 ? p->shape_seqlen_k % 2 : 0), in,
+        use_tokens(p, BUFFER_V, o->iperm, o->h_k, o->d_v, ceil_div(p->shape_seqlen_k, multiple) * multiple, in,
                    &a->batch_stride_v, &a->nhead_stride_v, &a->stride_v);
     use_tokens(p, BUFFER_O, o->operm, o->h, p->shape_seqlen_q, o->d_v, out, &a->batch_stride_o, &a->nhead_stride_o,
                &a->stride_o);

@@ -35,7 +35,7 @@ typedef struct fmha_fwd_options {
     int32_t init_sink;
     int32_t warmup, repeat;
     const char *device, *instance; // an instance's short name; NULL: that of least estimated cost
-    int32_t threads; // of the reference; 0: tessera_num_threads()
+    int32_t threads;               // of the reference; 0: tessera_num_threads()
 
     // Lists of b values, or NULL. The first four take the place of the numbers of the same name.
     const int32_t *s_list, *s_k_list, *s_qpad_list, *s_kpad_list;
@@ -48,6 +48,7 @@ typedef struct fmha_fwd_options {
     int32_t block_scale_size_q;  // -qscale=bs: tokens of a block; 0: 128
     int32_t block_scale_size_kv; // the same for k and v
     int32_t odd_descales;        // 1: descales are also 0, negative, tiny and huge
+    int32_t pad_columns;         // 1: -vlayout=c: a row of v takes a multiple of 64 bytes
     double time_limit_s;         // timing stops after this; 0: warmup and repeat are met
     double rtol, atol, lse_atol; // < 0: as README.md says
 } fmha_fwd_options;

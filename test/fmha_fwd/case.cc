@@ -33,7 +33,8 @@ Case::Case(const std::string &text) : words{"tile_example_fmha_fwd", "-v=3", "-w
                   {"misalign", &fmha_fwd_options::misalign},
                   {"block_q", &fmha_fwd_options::block_scale_size_q},
                   {"block_kv", &fmha_fwd_options::block_scale_size_kv},
-                  {"odd_descales", &fmha_fwd_options::odd_descales}};
+                  {"odd_descales", &fmha_fwd_options::odd_descales},
+                  {"pad_columns", &fmha_fwd_options::pad_columns}};
     for (auto &one : beyond) one.value = take(words, one.name, 0);
 
     std::vector<char *> argv;

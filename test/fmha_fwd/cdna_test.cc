@@ -29,7 +29,7 @@ const Axis padded_hdims{"-d=8", "-d=24 -d_v=40", "-d=40 -d_v=72", "-d=120 -d_v=1
                         "-d=248 -d_v=200", "-d=16 -d_v=256", "-d=4", "-d=100 -d_v=60", "-d=12 -d_v=252", "-d=112 -d_v=48", "-d=160 -d_v=224"};
 const Axis usual_hdims{"-d=64", "-d=128"};
 const Axis lengths{"-s=256 -s_k=256", "-s=100 -s_k=300", "-s=300 -s_k=40", "-s=1 -s_k=700"};
-const Axis vlayouts{"-vlayout=r", "-vlayout=c"};
+const Axis vlayouts{"-vlayout=r", "-vlayout=c -pad_columns=1"}; // rows of v must begin at multiples of 16 bytes
 const Axis biases{"-bias=n", "-bias=e:1", "-bias=a:1", "-logits_soft_cap=5"};
 
 // clang-format on
