@@ -61,6 +61,7 @@ class CdnaTarget(Target):
     clock_mhz: int  # peak
     bandwidth_gbs: int  # of memory, peak: 10^9 bytes a second
     lds_bytes: int  # of a CU, all of which one workgroup may have
+    lds_banks: int  # of 4 bytes
     lds_granule: int  # bytes that a workgroup's share is rounded up to
     lds_load_bytes: int  # most that a lane loads from memory straight to LDS at once
     l2_bytes: int  # of a die
@@ -188,6 +189,7 @@ TARGETS: dict[str, Target] = {
             clock_mhz=1700,
             bandwidth_gbs=1638,
             lds_bytes=64 * KIB,
+            lds_banks=32,
             lds_granule=512,
             lds_load_bytes=4,
             l2_bytes=8 * MIB,
@@ -214,6 +216,7 @@ TARGETS: dict[str, Target] = {
             clock_mhz=2100,
             bandwidth_gbs=5300,
             lds_bytes=64 * KIB,
+            lds_banks=32,
             lds_granule=512,
             lds_load_bytes=4,
             l2_bytes=4 * MIB,
@@ -241,6 +244,7 @@ TARGETS: dict[str, Target] = {
             clock_mhz=2400,
             bandwidth_gbs=8000,
             lds_bytes=160 * KIB,
+            lds_banks=64,
             lds_granule=1280,
             lds_load_bytes=16,
             l2_bytes=4 * MIB,

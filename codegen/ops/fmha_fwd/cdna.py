@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cdna_cost import softmax_cycles
+from codegen.ops.fmha_fwd.cdna_pipelines import PIPELINES, Needs
 from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import CdnaTarget
 
@@ -199,28 +200,37 @@ class CdnaTile:
         return ALIGNMENT
 
     @property
+    def pipeline_needs(self) -> Needs:
+        """What the pipeline takes."""
+        return PIPELINES[self.pipeline](self)
+
+    @property
     def lds_bytes(self) -> int:
-        """A tile of k and one of v. Rows of k have an odd number of chunks or a power of 2."""
-        chunks = self.dq // self.chunk
-        spare = 0 if chunks.bit_count() == 1 else (chunks + 1) % 2
-        moved = -(-self.bn0 * chunks // self.threads) * self.threads  # there is room for all
-        k, v = ALIGNMENT * -(-moved // chunks) * (chunks + spare), self.bk1 * self.dv * self.bits // 8
-        scales = self.bn0 * (self.dq + self.dv) // SCALE_BLOCK if self.mx else 0
-        return k + v + scales
+        """Of a workgroup."""
+        return self.pipeline_needs.lds_bytes
 
     @property
     def registers(self) -> int:
-        """What a lane holds through the main loop: q, o, scores, and the next tile's k and v."""
-        rows = self.bm0 // self.rm0
-        q, o, scores = rows * self.dq * self.bits // 32, rows * self.dv, rows * self.bn0
-        copies = (
-            -(-self.bn0 * self.dq // self.chunk // self.threads),
-            self._loads_v,
-        )
-        return (q + o + scores) // 64 + 4 * (copies[0] + copies[1])
+        """That a lane holds through the main loop."""
+        return self.pipeline_needs.registers
 
     @property
-    def _loads_v(self) -> int:
+    def operand_registers(self) -> int:
+        """Of a lane: q and o."""
+        return self.wm0 * (self.dq * self.bits // 32 + self.dv) // 64
+
+    @property
+    def score_registers(self) -> int:
+        """Of a lane: the scores of a tile."""
+        return self.wm0 * self.bn0 // 64
+
+    @property
+    def scale_bytes(self) -> int:
+        """Of a tile of k and one of v."""
+        return self.bn0 * (self.dq + self.dv) // SCALE_BLOCK if self.mx else 0
+
+    @property
+    def loads_v(self) -> int:
         """Accesses of v of a thread and tile: row-major those of four keys together."""
         together = 4 if self.v_layout == "r" else 1
         return together * -(-self.bn0 * self.dv // (together * self.chunk) // self.threads)
@@ -298,7 +308,13 @@ class CdnaTile:
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
         if self.parts > 1 and (self.wm0, self.wn0, self.mma_k) not in shapes:
             return f"wk0 = {self.mma_k} is more than two accesses = {2 * self.chunk}, and no MFMA by itself"
-        return self._uneven() or self._too_large(target)
+        return self._uneven() or self._not_written_for() or self._too_large(target)
+
+    def _not_written_for(self) -> str:
+        """What the pipeline does not do."""
+        if self.pipeline not in PIPELINES:
+            return f"pipeline '{self.pipeline}' is none of {', '.join(PIPELINES)}"
+        return self.pipeline_needs.complaint
 
     def _uneven(self) -> str:
         """What does not divide evenly."""
@@ -337,7 +353,7 @@ class CdnaTile:
         room = target.registers // self.occupancy
         if self.registers > room:
             return (
-                f"q, o, scores and the next tile take {self.registers} registers of a lane; with "
+                f"{self.pipeline_needs.held} take {self.registers} registers of a lane; with "
                 f"occupancy = {self.occupancy} there are {room} on {target.name}"
             )
         return ""

@@ -58,9 +58,10 @@ def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
     simds = products / (target.macs[tile.compute] * tile.efficiency) + softmax_cycles(tile, target)
     read = tile.bn0 * (tile.dq + tile.dv) * tile.bits / 8  # k and v: written once, read by each wave
     lds = (1 + tile.rm0) * read / LDS_BYTES
+    waits = WAIT_CYCLES + BARRIER_CYCLES * tile.rm0
     own = simds * target.simds / min(tile.rm0, target.simds)  # a wave has but one SIMD
     return BlockCost(
         workgroups(tile, target),
-        alone_cycles=own + lds + WAIT_CYCLES + BARRIER_CYCLES * tile.rm0,
+        alone_cycles=max(own, lds) + waits / 2 if tile.pipeline_needs.ahead else own + lds + waits,
         busy_cycles=max(simds, lds, read / FETCH_BYTES),
     )

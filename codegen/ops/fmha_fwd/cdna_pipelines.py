@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: MIT
+"""What the pipelines of fmha_fwd on CDNA take of a compute unit, and which tiles they are written for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from codegen.ops.fmha_fwd.cdna import CdnaTile
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a tile takes."""
+
+    lds_bytes: int
+    registers: int  # that a lane holds through the main loop
+    held: str  # in them
+    ahead: bool = (
+        False  # whether a workgroup that is alone reads LDS while it computes, and has one barrier, not two
+    )
+    complaint: str = ""  # why the pipeline is not written for the tile
+
+
+def staged(tile: CdnaTile) -> Needs:
+    """Pipeline qr: a tile of k and one of v; those of the next are in registers."""
+    chunks = tile.dq // tile.chunk
+    spare = 0 if chunks.bit_count() == 1 else (chunks + 1) % 2  # rows of k are odd or a power of 2
+    moved = -(-tile.bn0 * chunks // tile.threads) * tile.threads  # there is room for all
+    k, v = tile.alignment * -(-moved // chunks) * (chunks + spare), tile.bk1 * tile.dv * tile.bits // 8
+    loads = -(-tile.bn0 * tile.dq // tile.chunk // tile.threads) + tile.loads_v
+    registers = tile.operand_registers + tile.score_registers + 4 * loads
+    return Needs(k + v + tile.scale_bytes, registers, "q, o, scores and the next tile")
+
+
+def direct(tile: CdnaTile) -> Needs:
+    """Pipeline qr_async: two tiles of k and of v; scores of two tiles, and a share of v on its way."""
+    complaint = ""
+    if tile.bits != 16 or tile.v_layout != "r":
+        complaint = (
+            f"pipeline 'qr_async' is for fp16 and bf16 and row-major v, not {tile.compute}, {tile.v_layout}"
+        )
+    elif tile.rm0.bit_count() != 1:
+        complaint = f"rm0 = {tile.rm0} is no power of 2, by which pipeline 'qr_async' shares out loads"
+    lds = 2 * tile.bn0 * (tile.dq + tile.dv) * tile.bits // 8
+    columns = max(2, 1 << (tile.bn0 * tile.dv // (4 * tile.threads) - 1).bit_length())
+    registers = tile.operand_registers + 2 * tile.score_registers + min(2 * columns, 16)
+    return Needs(lds, registers, "q, o, scores of two tiles and v on its way", True, complaint)
+
+
+PIPELINES = {"qr": staged, "qr_async": direct}
