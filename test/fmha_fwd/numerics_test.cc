@@ -168,6 +168,37 @@ TEST(Numerics, HiddenMemoryDoesNotLeak) {
     for (const std::string &kind : simulated_kinds(precs, layouts)) expect_no_leak(kind);
 }
 
+// Nor are the scales there, where the byte 255 is NaN.
+void expect_no_leak_of_scales(const std::string &kind) {
+    for (int32_t visible : {1, 31, 64, 101}) {
+        const std::string arguments =
+            kind + " -b=1 -h=2 -s=20 -s_k=160 -lse=1 -init=nf -kv_eff_lens=" + std::to_string(visible);
+        SCOPED_TRACE(command(arguments));
+        Problem p(arguments);
+        const tessera_fmha_fwd_args &a = *p.args;
+        auto *const k = static_cast<uint8_t *>(const_cast<void *>(a.k_descale_ptr));
+        auto *const v = static_cast<uint8_t *>(const_cast<void *>(a.v_descale_ptr));
+        for (int32_t h = 0; h < a.nhead_k; h++) {
+            for (int32_t j = visible; j < a.seqlen_k; j++)
+                for (int32_t n = 0; n < (a.hdim_q + 31) / 32; n++)
+                    k[h * a.nhead_stride_k_descale + j * a.stride_k_descale + n] = 255;
+            for (int32_t d = 0; d < a.hdim_v; d++)
+                for (int32_t n = (visible + 31) / 32; n < (a.seqlen_k + 31) / 32; n++)
+                    v[h * a.nhead_stride_v_descale + d * a.stride_v_descale + n] = 255;
+        }
+        p.launch();
+        p.expect_rows_match();
+    }
+}
+
+TEST(Numerics, HiddenScalesDoNotLeak) {
+    const std::vector<std::string> precs{"mxfp8 -qscale=mx", "mxfp4 -qscale=mx"};
+    const std::vector<std::string> layouts{"-d=64 -vlayout=r", "-d=64 -vlayout=c"};
+    for (const std::string &kind : kinds(precs))
+        for (const std::string &layout : layouts) expect_no_leak_of_scales(kind + " " + layout);
+    for (const std::string &kind : simulated_kinds(precs, layouts)) expect_no_leak_of_scales(kind);
+}
+
 // A NaN in one row of q makes that row's o and lse NaN, and no other's.
 TEST(Numerics, NanStaysInItsRow) {
     for (const std::string &kind : kinds({"fp32", "bf16"}))
