@@ -212,12 +212,20 @@ def test_what_there_is(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", DTYPES)
+def test_large_16_bit_tiles_have_both_pipelines(target: str) -> None:
+    wanted = kinds(("fp16", "bf16"), ("64", "96x128", "128", "192x128", "192", "256"))
+    assert wanted <= selected(target, "--where", "pipeline=qr_async")
+    assert wanted <= selected(target, "--where", "pipeline=qr")
+
+
+@pytest.mark.parametrize("target", DTYPES)
 def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
     rows = json.loads(run("--targets", target, "--table", "--format", "json", "-r", "ci").out)
     assert len(rows) <= len(HDIMS) + 3
     smallest = selected(target, "-r", "ci")
     assert {hdim for hdim, _ in smallest} == set(HDIMS)
     assert {dtype for _, dtype in smallest} == set(DTYPES[target])
+    assert {row["pipeline"] for row in rows} == {"qr", "qr_async"}
 
 
 # A selection, and what it leaves of (data types, head dims) on gfx942.
