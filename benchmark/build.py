@@ -40,11 +40,11 @@ RECEIPTS = ("all", "ci", "0", "2", "3", "4", "100", "200", "600", "700", "800", 
 BARS = {
     "median_s": 0.5,
     "max_s": 2.0,
-    "memory_mb": 150.0,
+    "memory_mib": 150.0,
     "processor_s": 1.5 * 3600,
     "pack_mb": 40.0,
 }
-MB = 1e6
+MB, MIB = 1e6, 2**20
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ def summary(compilers: list[Run]) -> dict[str, Any]:
         "median_s": round(statistics.median(seconds), 3),
         "max_s": round(max(seconds), 3),
         "median_wall_s": round(statistics.median(compiler.wall for compiler in compilers), 3),
-        "memory_mb": round(max(compiler.memory for compiler in compilers) / MB, 1),
+        "memory_mib": round(max(compiler.memory for compiler in compilers) / MIB, 1),
     }
 
 

@@ -37,9 +37,9 @@ def test_of_a_code_object_the_compiler_is_told_apart(tmp_path: Path) -> None:
 
 
 def test_bars() -> None:
-    compilers = [Run(1.0, 0.2, 50_000_000), Run(2.0, 0.4, 60_000_000), Run(9.0, 3.0, 70_000_000)]
+    compilers = [Run(1.0, 0.2, 50 << 20), Run(2.0, 0.4, 60 << 20), Run(9.0, 3.0, 70 << 20)]
     figures = {**summary(compilers), "processor_s": 3.6, "pack_mb": 0.1}
-    assert (figures["instances"], figures["median_s"], figures["max_s"], figures["memory_mb"]) == (
+    assert (figures["instances"], figures["median_s"], figures["max_s"], figures["memory_mib"]) == (
         3,
         0.4,
         3.0,
