@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: MIT
+"""What pipelines of fmha_fwd take of a CDNA compute unit, and which tiles they refuse."""
+
+from __future__ import annotations
+
+import pytest
+from test_cdna_computes import tile
+
+from codegen.ops.fmha_fwd.cdna import CdnaTile
+from codegen.ops.fmha_fwd.cdna_cost import block_cost
+from codegen.targets import TARGETS, CdnaTarget
+
+
+def direct(compute: str = "bf16", **fields: object) -> CdnaTile:
+    said: dict[str, object] = {"pipeline": "qr_async", "bm0": 256, "rm0": 8, "occupancy": 2}
+    return tile(compute, **{**said, **fields})
+
+
+def page(name: str) -> CdnaTarget:
+    target = TARGETS[name]
+    assert isinstance(target, CdnaTarget)
+    return target
+
+
+@pytest.mark.parametrize(("bn0", "hdim_q", "hdim_v"), [(64, 128, 128), (32, 192, 128), (64, 64, 64)])
+def test_two_tiles_are_in_lds(bn0: int, hdim_q: int, hdim_v: int) -> None:
+    one = direct(bn0=bn0, hdim_q=hdim_q, hdim_v=hdim_v)
+    assert one.lds_bytes == 2 * bn0 * (hdim_q + hdim_v) * 2
+    # q as it is in memory, o and two tiles' scores as fp32, for 32 queries in 64 lanes
+    assert one.registers - (32 * (hdim_q // 2 + hdim_v + 2 * bn0)) // 64 in range(4, 17)
+
+
+def test_it_waits_less_than_qr() -> None:
+    """With the same tile and efficiency it has one barrier for two, and reads LDS while it computes."""
+    for name in ("gfx90a", "gfx942", "gfx950"):
+        same = {"bm0": 128, "rm0": 4, "hdim_q": 64, "hdim_v": 64}
+        one, other = (block_cost(made, page(name)) for made in (direct(**same), tile("bf16", **same)))
+        assert one.alone_cycles < other.alone_cycles and one.busy_cycles == other.busy_cycles
+
+
+@pytest.mark.parametrize(
+    ("target", "one", "says"),
+    [
+        ("gfx942", direct(), ""),
+        ("gfx90a", direct("fp16"), ""),
+        ("gfx942", direct("fp8", o="bf16"), "for fp16 and bf16 and row-major v, not fp8"),
+        ("gfx942", direct(v_layout="c"), "row-major v, not bf16, c"),
+        ("gfx942", direct(rm0=6, bm0=192), "rm0 = 6 is no power of 2"),
+        ("gfx942", direct(hdim_q=192), "k and v take 81920 bytes of LDS, gfx942 has 65536"),
+        ("gfx950", direct(hdim_q=192), ""),
+        ("gfx950", direct(hdim_q=256, hdim_v=256), "scores of two tiles and v on its way take"),
+        ("gfx942", direct(pipeline="qs"), "pipeline 'qs' is none of qr, qr_async"),
+    ],
+)
+def test_what_is_refused(target: str, one: CdnaTile, says: str) -> None:
+    complaint = one.complaint(page(target))
+    assert says in complaint and bool(says) == bool(complaint), complaint
