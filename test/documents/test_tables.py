@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from codegen.ops import parse_apis
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, hdim_word
 from codegen.receipts import read_receipts
 from codegen.rows import read_instances
-from codegen.space import Box, Region, region_meet, region_minus, union
+from codegen.space import Box, region_meet, region_minus
 from codegen.targets import TARGETS, CdnaTarget
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,25 +56,29 @@ def test_gpus() -> None:
         for instance in read_instances(op, ROOT / "instances", tuple(TARGETS))
         if isinstance(instance.target, CdnaTarget)
     ]
-    said: dict[tuple[str, str], Region] = {}
-    multiples: dict[str, int] = {}
+    layouts_of = {
+        "`r`": ["vlayout=r"],
+        "in batch mode `c`": ["vlayout=c mode=batch"],
+        "`r`, in batch mode `c`": ["vlayout=r", "vlayout=c mode=batch"],
+    }
+    said: dict[tuple[str, str], list[Box]] = {}
+    multiples: dict[tuple[str, str], int] = {}
     for dtypes, targets, multiple, layouts in table("What is supported", 1):
         pairs = [pair for pair in HDIMS if all(hdim <= 256 and hdim % int(multiple) == 0 for hdim in pair)]
         hdims = "|".join(hdim_word(*pair) for pair in pairs)
-        limits = {"`r`": ["vlayout=r"], "`r`, in batch mode `c`": ["vlayout=r", "vlayout=c mode=batch"]}[
-            layouts
-        ]
-        for dtype in words(dtypes):
-            multiples[dtype] = int(multiple)
-            boxes = [box for limit in limits for box in op.space.where(f"dtype={dtype} hdim={hdims} {limit}")]
+        for dtype, limit in itertools.product(words(dtypes), layouts_of[layouts]):
+            multiples[dtype, limit[len("vlayout=")]] = int(multiple)
             for target in words(targets):
-                said[target, dtype] = region_meet(op.everything, union(boxes))
+                boxes = op.space.where(f"dtype={dtype} hdim={hdims} {limit}")
+                said.setdefault((target, dtype), []).extend(region_meet(op.everything, boxes))
     served: dict[tuple[str, str], list[Box]] = {}
+    least: dict[tuple[str, str], int] = {}
     for instance in instances:
         (dtype,) = instance.tile.dtypes
         served.setdefault((instance.target.name, dtype), []).extend(instance.region)
-        assert instance.tile.hdim_multiple == multiples[dtype]
-    assert said.keys() == served.keys()
+        layout = (dtype, instance.tile.v_layout)
+        least[layout] = min(least.get(layout, 256), instance.tile.hdim_multiple)
+    assert said.keys() == served.keys() and multiples == least
     for key, boxes in served.items():
         assert not region_minus(said[key], boxes) and not region_minus(boxes, said[key]), key
 

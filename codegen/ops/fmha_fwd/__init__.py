@@ -120,6 +120,8 @@ class FmhaFwd(Operation):
         Rounds repeat with the workgroups of both.
         """
         a, b = one.tile, other.tile
+        if a.alignment > b.alignment or a.hdim_multiple > b.hdim_multiple:
+            return False  # there are calls that only the other takes
         first, second = self.block_cost(one), self.block_cost(other)
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         return all(

@@ -18,7 +18,8 @@ from codegen.ops.fmha_fwd.cdna_pipelines import PIPELINES, Needs
 from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import CdnaTarget
 
-ALIGNMENT = 16  # bytes of an access: every row begins at a multiple of them
+ALIGNMENT = 16  # bytes that a thread moves at a time, and that LDS is laid out by
+HDIM_MULTIPLE = 8  # head dims are multiples of it
 
 
 @dataclass(frozen=True)
@@ -95,12 +96,13 @@ class CdnaTile:
     wk0: int = 0  # and what it sums over; 0: an access of each half of a wave
     rounding: str = ""  # of p to bf16; "": the best that takes few instructions on the target
     o: str = ""  # the type that o is stored in; "": that of q, k and v
+    access: int = ALIGNMENT  # bytes of a load, which rows begin at multiples of; 4: loads word by word
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     name_tokens: ClassVar[dict[str, str]] = {
         "epilogue": "e", "wm0": "wm", "wn0": "wn", "wk0": "wk", "occupancy": "o",
-        "rounding": "",
+        "rounding": "", "access": "a",
     }  # fmt: skip
 
     @property
@@ -151,7 +153,7 @@ class CdnaTile:
     @property
     def hdim_multiple(self) -> int:
         """Head dims of a call are multiples of it."""
-        return max(self.chunk, 8)
+        return max(8 * self.access // self.bits, HDIM_MULTIPLE)
 
     def p_shift(self, target: CdnaTarget) -> int:
         """What p in [0, 1] is stored times 2 to the power of: as far as the type goes, fp32's aside."""
@@ -197,7 +199,7 @@ class CdnaTile:
     @property
     def alignment(self) -> int:
         """Bytes that every row of q, k, v and o begins at a multiple of."""
-        return ALIGNMENT
+        return self.access
 
     @property
     def pipeline_needs(self) -> Needs:
@@ -318,6 +320,8 @@ class CdnaTile:
 
     def _uneven(self) -> str:
         """What does not divide evenly."""
+        if self.access not in (4, ALIGNMENT) or (self.access == 4 and self.v_layout == "c"):
+            return f"access = {self.access} is neither {ALIGNMENT} nor, for row-major v, 4"
         if self.bm0 != self.rm0 * self.wm0:
             return f"bm0 = {self.bm0} is not rm0 x wm0 = {self.rm0 * self.wm0}: a wave has wm0 of the queries"
         for size, value, part, of in (
