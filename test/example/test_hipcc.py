@@ -72,16 +72,18 @@ def test_its_code_runs(hipcc_pack: tuple[Path, list[str]], traits: str) -> None:
         pytest.skip(f"{PROGRAM} is not built")
     path, names = hipcc_pack
     for name in names:
-        _, _, hdim, dtype = name.split("__")[0].split("_")
+        _, _, hdim, dtype, *others = name.split("__")[0].split("_")
         q, _, v = hdim[1:].partition("x")
         words = [
             "-b=1",
             "-h=2",
             "-s=130",
-            "-s_k=250",
+            "-s_k=248",
             f"-d={q}",
             f"-d_v={v or q}",
             f"-prec={dtype}",
+            f"-vlayout={'c' if 'vc' in others else 'r'}",
+            f"-instance={name}",
             "-kname=1",
         ]
         done = subprocess.run(
