@@ -147,9 +147,9 @@ struct Landed {
     Axis precs;
 };
 const Landed landed[] = {
-    {"gfx90a", {"fp16", "bf16"}},
-    {"gfx942", {"fp16", "bf16"}},
-    {"gfx950", {"fp16", "bf16"}},
+    {"gfx90a", {"fp32", "fp16", "bf16"}},
+    {"gfx942", {"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "fp8 -qscale=pt", "fp8bf16 -qscale=bs"}},
+    {"gfx950", precs},
 };
 // clang-format off
 const Axis traits{"-d=32", "-d=64", "-d=96 -d_v=128", "-d=192 -d_v=128", "-d=256", "-mode=1", "-mask=t", "-mask=b:9,9", "-bias=e", "-bias=a",
