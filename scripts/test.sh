@@ -179,6 +179,11 @@ ctest_in() {
 
 smoke() { "$build/bin/tile_example_fmha_fwd_smoke"; }
 
+smoke_simulated() {
+    [ -n "$all" ] || cannot "with --all alone; \"programs\" runs a pairwise cover of more"
+    "$build/bin/tile_example_fmha_fwd_smoke" -extra="-device=sim:$1"
+}
+
 # The same bytes from another directory.
 same_bytes() {
     configure "$build/test/again" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
@@ -248,6 +253,7 @@ stage "clang-format" c_format
 stage "python tests" python_tests
 stage "programs" ctest_in "$build"
 stage "CK's smoke matrix" smoke
+for arch in gfx90a gfx942 gfx950; do stage "CK's smoke matrix on $arch" smoke_simulated $arch; done
 stage "same bytes elsewhere" same_bytes
 stage "clang, warnings are errors" other_compiler
 stage "qemu: Nehalem" emulated Nehalem x86_64_v2
