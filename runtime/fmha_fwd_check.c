@@ -201,6 +201,7 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bo
     if (on_gpu) {
         const bool some = group && a->max_seqlen_q > 0;
         if (some) *out = (struct extents){1, 1, 1, 1, 1, 1};
+        if (some && t->has_dropout && a->s_randval && a->stride_randval == 0) out->columns = 0; // no sequence has keys
         return TESSERA_SUCCESS;
     }
 

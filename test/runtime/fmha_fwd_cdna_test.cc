@@ -487,6 +487,17 @@ TEST_F(Cdna, Refused) {
     }
 }
 
+// Where no sequence of a group has keys, rows of bytes of dropout are empty and may all begin at one place.
+TEST_F(Cdna, NoKeysToDrop) {
+    call.group();
+    call.traits.has_dropout = call.args.s_randval = 1;
+    call.args.stride_randval = call.args.nhead_stride_randval = 0;
+    EXPECT_EQ(check(), TESSERA_SUCCESS) << tessera_last_error();
+    call.args.stride_randval = 10;
+    EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "rand_val_ptr overlaps itself: nhead_stride_randval is 0 for 4 elements");
+}
+
 // Every pointer leads to memory that kills whoever touches it.
 TEST_F(Cdna, ReadsNoMemory) {
     const size_t bytes = 1 << 24;
