@@ -197,9 +197,11 @@ static void use_dropout(fmha_fwd_problem *p) {
         use(p, BUFFER_DROP_SEED, 1, 64);
         use(p, BUFFER_DROP_OFFSET, 1, 64);
     }
-    int64_t bytes = times4(p->shape_batch, o->h, p->shape_seqlen_q, p->max_seqlen_k);
+    // A GPU's rows are as long as the room, since the library does not read effective lengths there.
+    int64_t columns = o->mode ? p->max_seqlen_k : p->shape_seqlen_k;
+    int64_t bytes = times4(p->shape_batch, o->h, p->shape_seqlen_q, columns);
     if (o->p_drop == 0 || o->v == 0 || bytes < 0 || bytes > RANDVAL_LIMIT) return;
-    use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, p->max_seqlen_k, 8, &a->batch_stride_randval,
+    use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, columns, 8, &a->batch_stride_randval,
                &a->nhead_stride_randval, &a->stride_randval);
     a->s_randval = 1;
 }

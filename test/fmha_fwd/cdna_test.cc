@@ -94,7 +94,7 @@ std::vector<Suite> suites() {
          {perms, {"-lse=1 -init=nf"}, usual_hdims, {"-cu_seqlen=0", "-cu_seqlen=1"}}},
         {"CdnaEffectiveLengths",
          {kinds, {"-mode=0 -h=2 -h_k=1"}, effective_lengths, {"-mask=0", "-mask=t", "-mask=b", "-mask=t:20,10"}},
-         {perms, {"-lse=1 -init=nf"}, usual_hdims, {"-bias=n", "-bias=e", "-bias=a"}}},
+         {perms, {"-lse=1 -init=nf"}, usual_hdims, {"-bias=n", "-bias=e", "-bias=a"}, {"-p_drop=0", "-p_drop=0.2"}}},
         {"CdnaSkipShortQueries",
          {kinds,
           {"-mode=1 -min_seqlen_q=64", "-mode=1 -min_seqlen_q=1"},
