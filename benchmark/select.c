@@ -121,7 +121,8 @@ int main(void) {
         args[r].nhead_q = args[r].nhead_k * (1 + rand() % 4);
         args[r].seqlen_q = args[r].max_seqlen_q = 1 + rand() % 4096;
         args[r].seqlen_k = 1 + rand() % 4096;
-        facts[r] = (tessera_device_facts){sizeof facts[r], 1u << targets[rand() % (TARGETS - 1)], 304, 0, 0, 0};
+        facts[r] = (tessera_device_facts){
+            .struct_size = sizeof facts[r], .targets = 1u << targets[rand() % (TARGETS - 1)], .compute_units = 304};
     }
 
     double best = 1e9;

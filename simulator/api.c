@@ -98,6 +98,11 @@ static bool read_threads(tessera_sim *sim, const char *text) {
     return good;
 }
 
+static bool read_stats(tessera_sim *sim, const char *text) {
+    sim->stats_path = strdup(text);
+    return sim->stats_path != NULL;
+}
+
 static const struct {
     const char *name;
     bool (*read)(tessera_sim *sim, const char *text);
@@ -108,6 +113,7 @@ static const struct {
     {"TESSERA_SIM_LANDING", read_landing, "late, at-once and random"},
     {"TESSERA_SIM_THREADS", read_threads, "0 to 1024"},
     {"TESSERA_SIM_TRACE", read_trace, "a path"},
+    {"TESSERA_SIM_STATS", read_stats, "a path"},
 };
 
 static tessera_status read_environment(tessera_sim *sim) {
@@ -133,6 +139,7 @@ tessera_status tessera_sim_open(const char *arch, tessera_sim **out) {
     const tessera_status status = read_environment(sim);
     if (status != TESSERA_SUCCESS) {
         free(sim->trace_path);
+        free(sim->stats_path);
         free(sim);
         return status;
     }
@@ -148,6 +155,7 @@ void tessera_sim_close(tessera_sim *sim) {
     tessera_sim_set_trace(sim, NULL);
     tessera_sim_memory_close(&sim->memory);
     pthread_mutex_destroy(&sim->lock);
+    free(sim->stats_path);
     free(sim);
 }
 

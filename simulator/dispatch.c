@@ -337,6 +337,8 @@ tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tesser
         close_system(&launch);
     }
     pthread_mutex_destroy(&launch.lock);
-    if (stats) fill_stats(&launch, stats);
-    return status;
+    tessera_sim_launch_stats done;
+    fill_stats(&launch, &done);
+    if (stats) *stats = done;
+    return status == TESSERA_SUCCESS ? tessera_sim_write_stats(&launch, &done) : status;
 }

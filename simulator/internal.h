@@ -82,6 +82,7 @@ struct tessera_sim {
     char *trace_path;     // NULL: no trace
     FILE *trace;          // opened by the first launch
     uint32_t trace_count; // launches in it
+    char *stats_path;     // NULL: stats are not written
     struct sim_gws gws[SIM_GWS_RESOURCES];
 };
 
@@ -293,6 +294,8 @@ void tessera_sim_trouble(struct sim_wave *wave, tessera_sim_fault fault, int lan
                          ...) __attribute__((format(printf, 5, 6)));
 // Tells the caller of the launch's fault, and returns the status of the launch.
 tessera_status tessera_sim_report_trouble(struct sim_launch *launch);
+// Where the environment asks for it (stats.c).
+tessera_status tessera_sim_write_stats(const struct sim_launch *launch, const tessera_sim_launch_stats *stats);
 
 // Whether the kernel's module has atomics on global memory, so that its result may depend on the order of workgroups.
 bool tessera_sim_has_atomics(const tessera_sim_kernel *kernel);

@@ -26,7 +26,8 @@ TESSERA_API const char *tessera_sim_last_error(void);
 //
 // The environment, read here, gives what later calls and launches may change: TESSERA_SIM_SANITIZE (0 or 1),
 // TESSERA_SIM_ORDER (forward, backward, alternate, random or random:SEED), TESSERA_SIM_LANDING (late, at-once, random),
-// TESSERA_SIM_THREADS (a number) and TESSERA_SIM_TRACE (a path).
+// TESSERA_SIM_THREADS (a number) and TESSERA_SIM_TRACE (a path); and TESSERA_SIM_STATS, the path of a file that gets a
+// line of JSON with the stats of each launch.
 TESSERA_API tessera_status tessera_sim_open(const char *arch, tessera_sim **out);
 TESSERA_API void tessera_sim_close(tessera_sim *sim);
 TESSERA_API const char *tessera_sim_arch(const tessera_sim *sim);
