@@ -185,7 +185,8 @@ TESSERA_API tessera_status tessera_fmha_fwd_check_on(const tessera_device *devic
                                                      const tessera_fmha_fwd_traits *traits,
                                                      const tessera_fmha_fwd_args *args);
 
-// Chooses the instance of least estimated cost, or args->instance if that serves the call. Pure: reads only traits, the sizes in args and facts, does no I/O.
+// Chooses the instance of least estimated cost, or args->instance if that serves the call. Pure: reads only traits, the
+// sizes in args and facts, does no I/O.
 TESSERA_API tessera_status tessera_fmha_fwd_select(const tessera_device_facts *facts,
                                                    const tessera_fmha_fwd_traits *traits,
                                                    const tessera_fmha_fwd_args *args,

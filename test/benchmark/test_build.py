@@ -10,6 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmark"))
 
 import pytest  # noqa: E402
+
 from build import BARS, Run, build_one, count, is_compiler, missed, run, steps_of, summary  # noqa: E402
 
 
