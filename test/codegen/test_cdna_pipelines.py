@@ -30,6 +30,11 @@ def test_two_tiles_are_in_lds(bn0: int, hdim_q: int, hdim_v: int) -> None:
     assert one.registers - (32 * (hdim_q // 2 + hdim_v + 2 * bn0)) // 64 in range(4, 17)
 
 
+def test_lds_is_the_same_however_rows_are_loaded() -> None:
+    for compute in ("fp8", "mxfp8", "mxfp4"):
+        assert tile(compute, access=4).lds_bytes == tile(compute, access=16).lds_bytes
+
+
 def test_it_waits_less_than_qr() -> None:
     """With the same tile and efficiency it has one barrier for two, and reads LDS while it computes."""
     for name in ("gfx90a", "gfx942", "gfx950"):

@@ -28,7 +28,8 @@ def staged(tile: CdnaTile) -> Needs:
     chunks = tile.dq // tile.chunk
     spare = 0 if chunks.bit_count() == 1 else (chunks + 1) % 2  # rows of k are odd or a power of 2
     moved = -(-tile.bn0 * chunks // tile.threads) * tile.threads  # there is room for all
-    k, v = tile.alignment * -(-moved // chunks) * (chunks + spare), tile.bk1 * tile.dv * tile.bits // 8
+    columns = (chunks + spare) * tile.chunk  # of a row of k
+    k, v = -(-moved // chunks) * columns * tile.bits // 8, tile.bk1 * tile.dv * tile.bits // 8
     loads = -(-tile.bn0 * tile.dq // tile.chunk // tile.threads) + tile.loads_v
     registers = tile.operand_registers + tile.score_registers + 4 * loads
     return Needs(k + v + tile.scale_bytes, registers, "q, o, scores and the next tile")
