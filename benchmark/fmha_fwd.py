@@ -2,10 +2,12 @@
 """Times fmha_fwd on this CPU side by side with whichever rivals are installed, and with the CPU's own limits.
 
 Each round times the probe and every rival once, in turns, so that whatever else the machine does meets all of
-them; medians of the rounds count, and a ratio is the median of the rounds' ratios. Appends a line of JSON for
-each shape and rival to benchmark/results/fmha_fwd.jsonl, and prints a table, each line with what is asked of
-it (bars.py), and at the end what was missed. The suite "features" is of masks, biases, dropout and small
-types beside the plain call, and of AVX2. Needs a build with -DTESSERA_BUILD_BENCHMARKS=ON.
+them; medians of the rounds count, and ratios and shares are medians of the rounds' own. What limits a call
+follows from the instance that Tessera chose for it (shapes.py). Writes a line of JSON for each shape and
+rival to benchmark/results/fmha_fwd.jsonl, in place of what such a machine measured of the shape before, and
+prints a table, each line with what is asked of it (bars.py), and at the end what was missed. The suite
+"features" is of masks, biases, dropout and small types beside the plain call, and of AVX2. Needs a build
+with -DTESSERA_BUILD_BENCHMARKS=ON.
 
 Rivals run in processes of their own: in this Python, in environments that benchmark/rivals.sh makes in the
 build directory, or in --env NAME=PYTHON.
@@ -17,7 +19,6 @@ import argparse
 import importlib.util
 import json
 import os
-import platform
 import shlex
 import statistics
 import subprocess
@@ -34,6 +35,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 from bars import Judgement, judge, judge_feature
+from records import processor, replace, shape_of
 from rival import PREPARE
 from shapes import (
     AVX2,
@@ -44,6 +46,7 @@ from shapes import (
     Figures,
     Shape,
     features,
+    limit_of,
     median_probe,
     median_ratio,
 )
@@ -177,26 +180,44 @@ class Bench:
     def measure(self, shape: Shape, prec: str, threads: int) -> list[dict[str, Any]]:
         """A record for every rival."""
         entries = self.entries(shape, prec, threads)
-        common = {**asdict(shape), "prec": prec, **self.rounds_of(entries, threads)}
+        probes = self.rounds_of(entries, threads)
         for rival in self.rivals:
             rival.close()
-        ours = tuple(entries[0].milliseconds)
-        records = [{**common, **figures_of(entry, shape, ours, common)} for entry in entries]
+        ours = entries[0]
+        facts = {"instance": ours.what, "limit": limit_of(shape, ours.what)}
+        common = {**asdict(shape), "prec": prec, **self.common_of(probes, threads), **facts}
+        records = []
+        for entry in entries:
+            figures = Figures(shape, prec, tuple(entry.milliseconds))
+            record = {
+                "rival": entry.rival.name,
+                "what": entry.what,
+                "ms": figures.median,
+                "gflops": figures.gflops,
+                "gbytes": figures.gbytes,
+                "share": figures.share(probes, facts["limit"]),
+                "ratio": median_ratio(figures.milliseconds, tuple(ours.milliseconds)),
+            }
+            records.append({**common, **record})
         records[0]["bars"] = [asdict(j) | {"met": j.met} for j in judge(shape, records)]
         return records
 
-    def rounds_of(self, entries: list[Entry], threads: int) -> dict[str, Any]:
-        """Times the entries in turns, beside the probe; returns what their records share."""
+    def rounds_of(self, entries: list[Entry], threads: int) -> list[dict[str, float]]:
+        """Times the entries in turns; returns the rounds' probes."""
         probes = []
         for _ in range(self.options.rounds):
             probes.append(self.probe(threads))
             for entry in entries:
                 entry.milliseconds.append(entry.rival.time(entry.count))
+        return probes
+
+    def common_of(self, probes: list[dict[str, float]], threads: int) -> dict[str, Any]:
+        """What the records of a case share."""
         return {
             "threads": threads,
-            "rounds": self.options.rounds,
+            "rounds": len(probes),
             "probe": median_probe(probes),
-            "processor": processor(),
+            "processor": processor(Path("/proc/cpuinfo").read_text()),
             "command": shlex.join(["python", "benchmark/fmha_fwd.py", *sys.argv[1:]]),
         }
 
@@ -208,7 +229,7 @@ class Bench:
             entry = Entry(tessera, tessera.prepare(PLAIN, prec, threads))
             entry.count = max(1, min(100, round(TIMED_MS / max(tessera.time(1), 1e-3))))
             entries.append(entry)
-        common = self.rounds_of(entries, threads)
+        common = self.common_of(self.rounds_of(entries, threads), threads)
         plain, ours = (tuple(entry.milliseconds) for entry in entries)
         bar = judge_feature(feature, feature.work * median_ratio(plain, ours))
         record = {
@@ -226,25 +247,19 @@ class Bench:
         """A record of the instances for AVX2."""
         tessera = Tessera(self.options.build, AVX2)
         entry = Entry(tessera, tessera.prepare(PLAIN, "fp32", threads))
-        common = self.rounds_of([entry], threads)
+        probes = self.rounds_of([entry], threads)
         figures = Figures(PLAIN, "fp32", tuple(entry.milliseconds))
-        bar = Judgement("share of the limit", figures.gflops / common["probe"]["fma_avx2"], AVX2_SHARE)
-        record = {"feature": "AVX2", "prec": "fp32", **common, "what": entry.what, "ms": figures.median}
+        limit = limit_of(PLAIN, entry.what)
+        bar = Judgement("share of the limit", figures.share(probes, limit), AVX2_SHARE)
+        record = {
+            "feature": "AVX2",
+            "prec": "fp32",
+            **self.common_of(probes, threads),
+            "what": entry.what,
+            "limit": limit,
+            "ms": figures.median,
+        }
         return [{**record, "bars": [asdict(bar) | {"met": bar.met}]}]
-
-
-def figures_of(entry: Entry, shape: Shape, ours: tuple[float, ...], common: dict[str, Any]) -> dict[str, Any]:
-    """What was measured of a rival."""
-    figures = Figures(shape, common["prec"], tuple(entry.milliseconds))
-    return {
-        "rival": entry.rival.name,
-        "what": entry.what,
-        "ms": figures.median,
-        "gflops": figures.gflops,
-        "gbytes": figures.gbytes,
-        "share": figures.share(common["probe"]),
-        "ratio": median_ratio(figures.milliseconds, ours),
-    }
 
 
 def find_rivals(options: argparse.Namespace) -> dict[str, str]:
@@ -261,15 +276,6 @@ def find_rivals(options: argparse.Namespace) -> dict[str, str]:
         elif name:
             print(f"without {name}: not installed (benchmark/rivals.sh {name})", file=sys.stderr)
     return found
-
-
-def processor() -> str:
-    """What runs this."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), "unknown")
 
 
 @contextmanager
@@ -294,11 +300,11 @@ def progress(total: int) -> Iterator[Any]:
 def row(records: list[dict[str, Any]]) -> str:
     """A line of the table: ours, then each rival with its ratio."""
     ours = records[0]
-    shape = Shape(*(ours[name] for name in Shape.__dataclass_fields__))
+    shape = shape_of(ours)
     rate = f"{ours['gbytes']:.1f} GB/s" if shape.is_decode else f"{ours['gflops']:.0f} GFLOP/s"
     others = ", ".join(f"{r['rival']} {r['ms']:.2f} ms ({r['ratio']:.2f}x)" for r in records[1:])
     head = f"{ours['prec']} {shape}, {ours['threads']} threads"
-    limit = f"{100 * ours['share']:.0f} % of the limit"
+    limit = f"{100 * ours['share']:.0f} % of {ours['limit']}"
     return f"{head}: {ours['ms']:.2f} ms, {rate}, {limit}; {others or 'no rival'}{bars_of(ours)}"
 
 
@@ -358,12 +364,11 @@ def main() -> int:
         cases.append((f"AVX2, {n} threads", partial(bench.measure_avx2, n)))
     options.output.parent.mkdir(parents=True, exist_ok=True)
     lines = []
-    with options.output.open("a") as output, progress(len(cases)) as step:
+    with progress(len(cases)) as step:
         for name, measure in cases:
             step(name)
             records = measure()
-            output.writelines(json.dumps(record) + "\n" for record in records)
-            output.flush()
+            replace(options.output, records)
             first = records[0]
             lines.append((name, first))
             print(

@@ -3,36 +3,32 @@
 
     python benchmark/plots.py [benchmark/results/fmha_fwd.jsonl]
 
-The newest record of each shape, type, number of threads and rival counts.
+Pictures are of one machine each, and its name is in the names of their files; only those of the file's first
+machine go without.
 """
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from shapes import SUITES, Shape
+from records import Record, read, shape_of
+from shapes import SUITES
 
 ROOT = Path(__file__).resolve().parents[1]
-Record = dict[str, Any]
 
 
-def read(path: Path) -> list[Record]:
-    """The newest record of each measurement."""
-    newest: dict[tuple[Any, ...], Record] = {}
-    for line in path.read_text().splitlines():
-        record = json.loads(line)
-        if "rival" in record:
-            newest[shape_of(record), record["prec"], record["threads"], record["rival"]] = record
-    return list(newest.values())
-
-
-def shape_of(record: Record) -> Shape:
-    """The problem that was timed."""
-    return Shape(*(record[name] for name in Shape.__dataclass_fields__))
+def machines(records: list[Record]) -> dict[str, tuple[str, list[Record]]]:
+    """By processor: what is added to the names of its files, and its records."""
+    found: dict[str, tuple[str, list[Record]]] = {}
+    for record in records:
+        name = record["processor"]
+        words = re.findall(r"[a-z0-9]+", re.sub(r"\((r|tm)\)", "", name.lower()))
+        found.setdefault(name, ("_" + "_".join(words) if found else "", []))[1].append(record)
+    return found
 
 
 def bars(axes: Any, records: list[Record], value: Callable[[Record], float], suites: tuple[str, ...]) -> None:
@@ -80,22 +76,30 @@ def threads_scaling(axes: Any, records: list[Record]) -> None:
 
 
 def main() -> int:
-    """Writes the pictures of the greatest number of threads."""
+    """Writes the pictures of every machine."""
     try:
         import matplotlib
 
         matplotlib.use("Agg")
-        from matplotlib import pyplot
     except ImportError:
         print("plots.py needs matplotlib: pip install matplotlib", file=sys.stderr)
         return 1
     path = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "benchmark/results/fmha_fwd.jsonl"
-    everything = read(path)
+    records = [record for case in read(path).values() for record in case if "rival" in record]
+    for processor, (slug, measured) in machines(records).items():
+        draw_all(processor, measured, path.with_name(path.stem + slug))
+    return 0
+
+
+def draw_all(processor: str, everything: list[Record], path: Path) -> None:
+    """A machine's pictures, of the greatest number of threads; each name begins with that of the path."""
+    from matplotlib import pyplot
+
     threads = max(r["threads"] for r in everything)
     records = [r for r in everything if r["threads"] == threads]
     drawings: dict[str, tuple[str, Callable[[Any], None]]] = {
         "share": (
-            f"share of the CPU's limit measured beside it, {threads} threads",
+            f"share of the limit measured beside it, {threads} threads",
             lambda axes: bars(axes, records, lambda r: r["share"], ("table", "short", "decode")),
         ),
         "ratio": (
@@ -110,15 +114,14 @@ def main() -> int:
     for name, (title, draw) in drawings.items():
         figure, axes = pyplot.subplots(figsize=(11, 6))
         draw(axes)
-        axes.set_title(f"fmha_fwd: {title}")
+        axes.set_title(f"fmha_fwd on {processor}: {title}")
         axes.grid(axis="y", alpha=0.3)
         if name == "ratio":
             axes.set_yscale("log", base=2)
         figure.tight_layout()
         for kind in ("svg", "png"):
-            figure.savefig(path.with_name(f"{path.stem}_{name}.{kind}"), dpi=110)
+            figure.savefig(path.with_name(f"{path.name}_{name}.{kind}"), dpi=110)
         pyplot.close(figure)
-    return 0
 
 
 if __name__ == "__main__":

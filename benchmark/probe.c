@@ -9,6 +9,7 @@
 #define _GNU_SOURCE
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,7 +23,12 @@ int main(void) {
 }
 #else
 
+#include <cpuid.h>
 #include <immintrin.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #define UNROLL _Pragma("GCC unroll 24")
 enum { CHAINS = 24, STEPS = 1 << 14, PASSES = 12, MAX_THREADS = 1024 };
@@ -83,6 +89,50 @@ __attribute__((target("avx512f,avx512bf16"))) static double dot_bf16(struct work
     for (int i = 1; i < CHAINS; i++) sum[0] = _mm512_add_ps(sum[0], sum[i]);
     w->sink += _mm512_cvtss_f32(sum[0]);
     return 4.0 * 16 * CHAINS * STEPS;
+}
+
+// Four sums hide the latency of the one unit. Each pair of products shares an operand, as in the product of matrices.
+__attribute__((target("amx-tile,amx-bf16"))) static double tile_bf16(struct worker *w) {
+    const struct {
+        uint8_t palette, start_row, reserved[14];
+        uint16_t row_bytes[16];
+        uint8_t rows[16];
+    } shape = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
+    _Static_assert(sizeof shape == 64, "LDTILECFG reads 64 bytes");
+    uint16_t operand[16][32];
+    float sum[16][16];
+    for (int i = 0; i < 16 * 32; i++) operand[i / 32][i % 32] = 0x3e80; // 0.25
+    _tile_loadconfig(&shape);
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    _tile_loadd(4, operand, sizeof *operand);
+    _tile_loadd(5, operand, sizeof *operand);
+    _tile_loadd(6, operand, sizeof *operand);
+    _tile_loadd(7, operand, sizeof *operand);
+    for (int n = 0; n < STEPS; n++) {
+        _tile_dpbf16ps(0, 4, 6);
+        _tile_dpbf16ps(1, 5, 6);
+        _tile_dpbf16ps(2, 5, 7);
+        _tile_dpbf16ps(3, 4, 7);
+    }
+    _tile_stored(0, sum, sizeof *sum);
+    _tile_release();
+    w->sink += sum[0][0];
+    return 2.0 * 16 * 16 * 32 * 4 * STEPS;
+}
+
+// Whether the processor has them, and Linux gives this process the registers.
+static bool may_use_tiles(void) {
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 };
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && d & AMX_BF16 && d & AMX_TILE &&
+           syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    return false;
+#endif
 }
 
 // ---- reading
@@ -172,6 +222,7 @@ int main(int argc, char **argv) {
     if (__builtin_cpu_supports("avx512f")) printf(", \"fma_avx512\": %.1f", measure((int)threads, fma_avx512, NULL));
     if (__builtin_cpu_supports("fma")) printf(", \"fma_avx2\": %.1f", measure((int)threads, fma_avx2, NULL));
     if (__builtin_cpu_supports("avx512bf16")) printf(", \"dot_bf16\": %.1f", measure((int)threads, dot_bf16, NULL));
+    if (may_use_tiles()) printf(", \"tile_bf16\": %.1f", measure((int)threads, tile_bf16, NULL));
     printf(", \"read\": %.1f}\n", measure((int)threads, read_memory, memory));
     free(memory);
     return 0;

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from dataclasses import dataclass
 
@@ -115,11 +116,27 @@ AVX2 = "-device=cpu:x86-64-v3"
 AVX2_SHARE = 0.80  # of the peak of AVX2, in fp32
 
 
-def peak_name(prec: str, probe: dict[str, float]) -> str:
-    """Which figure of the probe is the limit of products in a type: fp16 is computed in fp32."""
-    if prec == "bf16" and "dot_bf16" in probe:
-        return "dot_bf16"
-    return "fma_avx512" if "fma_avx512" in probe else "fma_avx2"
+# Which figure of the probe is the limit of products, by the target in an instance's name.
+PRODUCTS = {
+    "x86_64_v3": "fma_avx2",
+    "x86_64_v4": "fma_avx512",
+    "x86_64_v4_bf16": "dot_bf16",
+    "x86_64_v4_amx": "tile_bf16",
+}
+
+
+def limit_of(shape: Shape, instance: str) -> str:
+    """Which figure of the probe is the limit of a call.
+
+    That of decoding is memory, else that of the products that the instance is made of. Products of sums of
+    several bf16 stand in for those of fp32, and are measured against these: they may pass 100 %.
+    """
+    if shape.is_decode:
+        return "read"
+    target = re.search(r"__(\w+?)_b\d+x", instance)
+    if target is None or target[1] not in PRODUCTS:
+        raise ValueError(f"the probe measures no limit of {instance}")
+    return "fma_avx512" if re.search(r"_cbf16x\d", instance) else PRODUCTS[target[1]]
 
 
 @dataclass(frozen=True)
@@ -145,11 +162,11 @@ class Figures:
         """K and V a second, at the median."""
         return self.shape.kv_bytes(self.prec) / self.median / 1e6
 
-    def share(self, probe: dict[str, float]) -> float:
-        """Of the limit that the probe measured in the same run: of memory for decoding, else of products."""
-        if self.shape.is_decode:
-            return self.gbytes / probe["read"]
-        return self.gflops / probe[peak_name(self.prec, probe)]
+    def share(self, probes: list[dict[str, float]], limit: str) -> float:
+        """Of a limit: the median over rounds, each of which has a probe of its own."""
+        work = self.shape.kv_bytes(self.prec) if limit == "read" else self.shape.flop
+        shares = (work / ms / 1e6 / probe[limit] for ms, probe in zip(self.milliseconds, probes, strict=True))
+        return statistics.median(shares)
 
 
 def median_probe(probes: list[dict[str, float]]) -> dict[str, float]:

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: MIT
-"""Whether fmha_fwd still runs at its speed on this CPU: at least half of the peak that a probe measures
-beside it.
+"""Whether fmha_fwd still runs at its speed on this CPU: at least a part of the peak that a probe measures
+beside it, of the products that the chosen instances are made of.
 
-The kernels reach 80 to 90 % of the peak. Whatever else a machine does can only lower a figure, so one good
-turn of many is enough, and where the probe itself does not come to rest nothing is judged (exit code 77).
+Whatever else a machine does can only lower a figure, so one good turn of many is enough, and where the probe
+or the calls do not come to rest nothing is judged (exit code 77).
 """
 
 from __future__ import annotations
@@ -16,28 +16,37 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parent))
 
 from fmha_fwd import Bench, Tessera
-from shapes import Figures, square
+from shapes import Figures, limit_of, square
 
 SHAPE = square(1, 2, 2, 1024, 128)
-LEAST, STEADY = 0.5, 0.8
+# Of each limit. Kernels on vectors reach 80 to 90 %. Tile products are so fast that softmax and reading
+# operands take longer, and with them the share depends on the caches that neighbours leave to us, while the
+# limit is of registers alone: turns on a shared machine reach 12 to 28 %, and vectors in place of tiles 7 %.
+LEAST = {"fma_avx2": 0.5, "fma_avx512": 0.5, "dot_bf16": 0.5, "tile_bf16": 0.1}
+STEADY = 0.8
 SECONDS = 60.0
 
 
-def best_share(bench: Bench, prec: str) -> float | None:
-    """The best turn's share of the peak, tried until it is enough; None where the probe was too unsteady."""
+def is_steady(rates: list[float]) -> bool:
+    """Whether most turns are near the best."""
+    return sum(rate > STEADY * max(rates) for rate in rates) > len(rates) / 2
+
+
+def best_share(bench: Bench, prec: str) -> tuple[str, float | None]:
+    """The limit, and the best turn's share of it, tried until enough; None where turns vary too much."""
     tessera = Tessera(bench.options.build)
-    tessera.prepare(SHAPE, prec, 1)
-    probes, shares = [], []
+    limit = limit_of(SHAPE, tessera.prepare(SHAPE, prec, 1))
+    probes, rates, shares = [], [], []
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         probe = bench.probe(1)
-        share = Figures(SHAPE, prec, (tessera.time(3),)).share(probe)
-        probes.append(max(probe.get("fma_avx512", 0.0), probe["fma_avx2"]))
-        shares.append(share)
-        if share >= LEAST and len(shares) > 1:
-            return max(shares)
-    steady = [rate for rate in probes if rate > STEADY * max(probes)]
-    return max(shares) if len(steady) > len(probes) / 2 else None
+        figures = Figures(SHAPE, prec, (tessera.time(3),))
+        probes.append(probe[limit])
+        rates.append(figures.gflops)
+        shares.append(figures.share([probe], limit))
+        if shares[-1] >= LEAST[limit] and len(shares) > 1:
+            return limit, max(shares)
+    return limit, max(shares) if is_steady(probes) and is_steady(rates) else None
 
 
 def main() -> int:
@@ -49,14 +58,14 @@ def main() -> int:
     parser.set_defaults(rivals="", env=[])
     bench = Bench(parser.parse_args())
     worst = 0
-    for prec in ("fp32", "bf16"):
-        share = best_share(bench, prec)
+    for prec in ("fp32", "bf16", "fp16"):
+        limit, share = best_share(bench, prec)
         if share is None:
-            print(f"{prec}: the probe varies too much to tell")
+            print(f"{prec}: {limit} or the calls vary too much to tell")
             worst = worst or 77
         else:
-            print(f"{prec}: {100 * share:.0f} % of the peak, at least {100 * LEAST:.0f} is asked")
-            worst = 1 if share < LEAST else worst
+            print(f"{prec}: {100 * share:.0f} % of {limit}, at least {100 * LEAST[limit]:.0f} is asked")
+            worst = 1 if share < LEAST[limit] else worst
     return worst
 
 

@@ -8,25 +8,30 @@ from pathlib import Path
 
 import pytest
 
+from codegen.ops import operations
+from codegen.rows import read_instances
+from codegen.targets import TARGETS
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmark"))
 
 from bars import CAUSAL, SHARES, Judgement, judge, judge_feature, least_share  # noqa: E402
 from shapes import (  # noqa: E402
     PLAIN,
+    PRODUCTS,
     RAGGED,
     SUITES,
     Figures,
     Shape,
     features,
+    limit_of,
     median_probe,
     median_ratio,
-    peak_name,
     square,
     window_share,
 )
 
-PROBE = {"threads": 2, "fma_avx512": 500.0, "fma_avx2": 250.0, "dot_bf16": 1000.0, "read": 40.0}
+PROBE = {"threads": 2, "fma_avx512": 500.0, "dot_bf16": 1000.0, "read": 40.0}
 
 
 def test_flop_counts_both_products() -> None:
@@ -50,7 +55,8 @@ def test_medians_and_rates() -> None:
     figures = Figures(shape, "fp32", (2.0, 900.0, 1.0))
     assert figures.median == 2.0
     assert figures.gflops == pytest.approx(4 * 1000 * 1000 * 125 / 2e-3 / 1e9)
-    assert figures.share(PROBE) == pytest.approx(figures.gflops / 500)
+    assert figures.share([PROBE] * 3, "fma_avx512") == pytest.approx(figures.gflops / 500)
+    assert figures.share([PROBE] * 3, "dot_bf16") == pytest.approx(figures.gflops / 1000)
 
 
 def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
@@ -60,15 +66,48 @@ def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
         median_ratio((1.0, 2.0), (1.0,))
 
 
-def test_limits() -> None:
-    """bf16 has products of its own where the processor has them, fp16 is computed in fp32, decoding reads."""
-    assert peak_name("bf16", PROBE) == "dot_bf16"
-    assert peak_name("bf16", {"fma_avx2": 1.0}) == "fma_avx2"
-    assert peak_name("fp16", PROBE) == peak_name("fp32", PROBE) == "fma_avx512"
+def test_a_share_is_the_median_of_the_rounds_shares() -> None:
+    """Not of medians: a round in which the machine is slow is so for the probe beside it."""
+    shape = square(1, 1, 1, 1000, 250)  # 1 GFLOP
+    probes = [{"fma_avx512": rate} for rate in (1000.0, 500.0, 100.0)]
+    assert Figures(shape, "fp32", (2.0, 4.0, 5.0)).share(probes, "fma_avx512") == pytest.approx(0.5)
+    with pytest.raises(ValueError):
+        Figures(shape, "fp32", (2.0,)).share(probes, "fma_avx512")
+
+
+def test_the_limit_follows_from_the_instance() -> None:
+    """From its target, or the products that it stands in for; decoding reads, whatever computes."""
+    limits = {
+        "fmha_fwd__x86_64_v3_b384x128x16_w1_qr": "fma_avx2",
+        "fmha_fwd__x86_64_v4_b512x128x16_w1_qr": "fma_avx512",
+        "fmha_fwd_fp16_bf16__x86_64_v4_b512x128x16_w1_qr": "fma_avx512",
+        "fmha_fwd__x86_64_v4_bf16_b512x128x32_w1_qr_cbf16": "dot_bf16",
+        "fmha_fwd__x86_64_v4_amx_b512x256x32_w1_qr_tile": "tile_bf16",
+        "fmha_fwd_fp16__x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2": "fma_avx512",
+    }
+    assert {name: limit_of(PLAIN, name) for name in limits} == limits
+    for none in ("fmha_fwd__x86_64_v2_b256x128x16_w1_qr", "torch 2.0"):
+        with pytest.raises(ValueError, match=none):
+            limit_of(PLAIN, none)
     decode = Shape(1, 4, 1, 1, 10000, 100)
+    assert {limit_of(decode, name) for name in limits} == {"read"}
     figures = Figures(decode, "fp16", (0.1,))
     assert figures.gbytes == pytest.approx(2 * 10000 * 100 * 2 / 1e-4 / 1e9)
-    assert figures.share(PROBE) == pytest.approx(figures.gbytes / 40)
+    assert figures.share([PROBE], "read") == pytest.approx(figures.gbytes / 40)
+
+
+def test_every_instance_has_a_limit() -> None:
+    """As its row has it: names say all that the limit depends on."""
+    selected = [
+        instance
+        for instance in read_instances(operations()["fwd"], ROOT / "instances", tuple(TARGETS))
+        if instance.target.name.startswith("x86-64") and instance.target.name != "x86-64-v2"
+    ]
+    assert {instance.target.tag for instance in selected} == set(PRODUCTS)
+    for instance in selected:
+        emulated = instance.tile.compute not in ("f32", "bf16")
+        expected = "fma_avx512" if emulated else PRODUCTS[instance.target.tag]
+        assert limit_of(PLAIN, instance.name) == expected
 
 
 def test_probes_are_taken_figure_by_figure() -> None:
