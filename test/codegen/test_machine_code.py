@@ -192,9 +192,9 @@ def test_the_second_opinion_of_llvm(tmp_path: Path, arch: str) -> None:
         pytest.skip("no llvm-objdump")
     kernel = built(f"fmha_fwd_d32_fp16__{arch}_b128x128x32_w4_qr", tmp_path)
     command = [tool, "-d", f"--mcpu={arch}", str(tmp_path / f"{kernel.name}.co")]
-    text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
     lines = re.findall(r"^\t(\w+).*// ([0-9A-F]+):((?: [0-9A-F]{8})+)", text, re.M)
-    if not lines:
+    if not lines:  # LLVM 19 aborts on gfx950
         pytest.skip(f"{tool} knows no {arch}")
     first = int(lines[0][1], 16)
     said = {int(place, 16) - first: (name, 4 * len(words.split())) for name, place, words in lines}
