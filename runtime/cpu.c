@@ -7,6 +7,7 @@
 #include <unistd.h>
 #if defined(__linux__)
 #include <sched.h>
+#include <sys/syscall.h>
 #endif
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -28,13 +29,30 @@ static struct leaf cpuid(unsigned leaf, unsigned subleaf) {
     return r;
 }
 
-// Register state that the operating system saves: bit 1 SSE, 2 AVX, 5 to 7 AVX-512.
+// Register state that the operating system saves: bit 1 SSE, 2 AVX, 5 to 7 AVX-512, 17 and 18 AMX.
 static unsigned saved_state(struct leaf one) {
     if (!(one.c & BIT(27))) return 0; // OSXSAVE
     unsigned low, high;
     __asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
     return low;
 }
+
+// Linux keeps the 8 KiB of tile registers for processes that ask: from then on, of all threads. It refuses where a
+// thread's alternate signal stack has no room for them.
+static bool may_use_tiles(void) {
+#if defined(__linux__)
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) == 0;
+#else
+    return false;
+#endif
+}
+
+#ifdef TESSERA_EMULATE_TILES // a build for tests, see include/tessera/isa/cpu_amx.h
+enum { TILES_ARE_EMULATED = true };
+#else
+enum { TILES_ARE_EMULATED = false };
+#endif
 
 static bool all(unsigned value, unsigned bits) { return (value & bits) == bits; }
 
@@ -60,8 +78,13 @@ uint32_t tessera_cpu_targets(void) {
         return targets;
     targets |= BIT(TESSERA_TARGET_X86_64_V4);
 
-    if (seven.a >= 1 && all(cpuid(7, 1).a, BIT(5))) targets |= BIT(TESSERA_TARGET_X86_64_V4_BF16);
-    return targets;
+    if (seven.a < 1 || !all(cpuid(7, 1).a, BIT(5))) return targets;
+    targets |= BIT(TESSERA_TARGET_X86_64_V4_BF16);
+
+    // AMX-BF16, AMX-TILE
+    if (!TILES_ARE_EMULATED && (!all(seven.d, BIT(22) | BIT(24)) || !all(state, BIT(17) | BIT(18)) || !may_use_tiles()))
+        return targets;
+    return targets | BIT(TESSERA_TARGET_X86_64_V4_AMX);
 }
 
 // Caches from CPUID, where sysfs does not tell: leaf 4 (Intel) and 0x8000001D (AMD) have the same form.

@@ -34,6 +34,7 @@ static const char *const targets[TESSERA_TARGET_COUNT] = {
     [TESSERA_TARGET_GFX942] = "gfx942",
     [TESSERA_TARGET_GFX950] = "gfx950",
     [TESSERA_TARGET_SM_90A] = "sm_90a",
+    [TESSERA_TARGET_X86_64_V4_AMX] = "x86-64-v4-amx",
 };
 
 static tessera_status find(const char *what, const char *const *words, int count, const char *text, int *out) {

@@ -212,6 +212,17 @@ emulated() {
     case $line in *"__$2"*valid:y) ;; *) return 1 ;; esac
 }
 
+# The instances for AMX on a processor without: tiles in vectors, which takes AVX-512 with BF16.
+emulated_tiles() {
+    local directory=$build/test/tiles flag=-DTESSERA_EMULATE_TILES
+    grep -qw avx512_bf16 /proc/cpuinfo || cannot "this processor has no AVX-512 with BF16"
+    ! grep -q "No GoogleTest" "$build/log/configure.log" || cannot "no GoogleTest"
+    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=x86-64-v4-amx -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
+        -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
+    ninja -C "$directory" -j "$(jobs)" runtime_device_test fmha_fwd_{matrix,numerics}_test
+    ctest_in "$directory" -R 'runtime\.device_test|fmha_fwd\.(matrix|numerics)_test'
+}
+
 neon() {
     local directory=$build/test/aarch64 qemu word
     qemu=$(command -v qemu-aarch64 || command -v qemu-aarch64-static) || cannot "no qemu-aarch64; apt-get install qemu-user"
@@ -259,6 +270,7 @@ stage "clang, warnings are errors" other_compiler
 stage "qemu: Nehalem" emulated Nehalem x86_64_v2
 stage "qemu: Haswell" emulated Haswell x86_64_v3
 stage "qemu: NEON" neon
+stage "AMX in vectors" emulated_tiles
 stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
 stage "simulator, sanitizers" simulator_sanitized
 stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=bf16 -mode=1*'

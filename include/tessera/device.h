@@ -21,6 +21,7 @@ typedef enum tessera_target {
     TESSERA_TARGET_GFX942 = 7,
     TESSERA_TARGET_GFX950 = 8,
     TESSERA_TARGET_SM_90A = 9,
+    TESSERA_TARGET_X86_64_V4_AMX = 10,
     TESSERA_TARGET_COUNT
 } tessera_target;
 
@@ -40,7 +41,7 @@ typedef struct tessera_device_facts {
 typedef struct tessera_device tessera_device;
 
 // Opens a device by its name:
-//   cpu          this machine
+//   cpu          this machine; asks Linux for the registers of AMX where there are any, for the whole process
 //   cpu:TARGET   this machine with only that target's instances, such as "cpu:x86-64-v3"
 //   hip:N        AMD GPU number N, as the HIP runtime counts them
 //   sim:ARCH     a simulated AMD GPU, such as "sim:gfx942"; features as in "sim:gfx942:sramecc+:xnack-" are read over

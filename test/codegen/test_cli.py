@@ -96,7 +96,7 @@ def test_the_default_targets_are_those_of_this_machine() -> None:
     targets = {row["target"] for row in json.loads(run("--table", "--format", "json").out)}
     machine = platform.machine()
     if machine == "x86_64":
-        assert targets == {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"}
+        assert targets == {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-amx"}
     else:
         assert targets == ({"armv8-a"} if machine == "aarch64" else {"portable"})
     assert run("--table").out == run("--table", "--targets", "cpu").out

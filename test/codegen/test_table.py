@@ -147,8 +147,7 @@ def enumerators(header: str, prefix: str) -> list[str]:
 def test_targets_are_those_of_the_header() -> None:
     names = [target.tag.upper() for target in TARGETS.values()]
     enums = enumerators("device.h", "TESSERA_TARGET_")
-    assert [name for name in enums if name in names] == names
-    assert set(enums) - set(names) == {name.upper() for name in FUTURE}
+    assert set(enums) == set(names) | {name.upper() for name in FUTURE}
     for target in TARGETS.values():
         assert target.enum == f"TESSERA_TARGET_{target.tag.upper()}"
         assert (ROOT / "include" / "tessera" / "isa" / target.vocabulary).is_file()

@@ -21,7 +21,7 @@ Axis query_edges() {
 }
 
 Axis key_edges() {
-    Axis axis{"-s_k=0"};
+    Axis axis{"-s_k=0", "-s_k=15", "-s_k=16", "-s_k=31", "-s_k=32", "-s_k=33"};
     for (int n : edges(false, &tessera_fmha_fwd_tile::bn0)) axis.push_back("-s_k=" + std::to_string(n));
     return axis;
 }
@@ -104,9 +104,9 @@ std::vector<Suite> suites() {
          {kinds({"fp32", "bf16"}), query_edges(), ratios},
          {{"-d=32 -lse=1 -init=nf"}, {"-s_k=70", "-s_k=130 -mask=t", "-s_k=65 -mask=b"}}},
         {"LengthOfKey",
-         {kinds({"fp32", "bf16", "fp8bf16"}), modes, key_edges(),
+         {kinds({"fp32", "fp16", "bf16", "fp8bf16"}), modes, key_edges(),
           {"-s=1", "-s=70 -mask=t", "-s=33 -mask=b", "-s=200 -mask=b:20,5"}},
-         {{"-d=32 -b=2 -h=2 -lse=1 -init=nf"}, vlayouts}},
+         {{"-b=2 -h=2 -lse=1 -init=nf"}, {"-d=32", "-d=31 -d_v=33", "-d=65 -d_v=15"}, vlayouts}},
         {"GroupPadding",
          {floats,
           {"-mode=1 -h=9", "-mode=1 -h=9 -h_k=3", "-mode=1 -h=9 -h_k=1"},

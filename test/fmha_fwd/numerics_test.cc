@@ -89,6 +89,13 @@ void fill(Problem &p, char tensor, float value) {
     p.each(tensor, [=](int, int, int, int) { return value; });
 }
 
+// Scores that rise by `step` of log2 every 256 keys, twice or three times as much for some rows.
+void climb(Problem &p, float step) {
+    p.args->scale_s = 1;
+    p.each('q', [](int, int, int i, int) { return 1.f + i % 3; });
+    p.each('k', [=](int, int, int j, int) { return (j / 256 * step + j * 29 % 64 / 64.f) * 0.6931f / 32; });
+}
+
 const Hard hard[] = {
     {"AllEqual", "-s_k=257", [](Problem &p) { fill(p, 'q', 1), fill(p, 'k', 1), fill(p, 'v', 1); }},
     {"AllZero", "-s_k=257", [](Problem &p) { fill(p, 'q', 0), fill(p, 'k', 0), fill(p, 'v', 0); }},
@@ -103,6 +110,31 @@ const Hard hard[] = {
      [](Problem &p) { fill(p, 'q', 1), p.each('k', [](int, int, int j, int) { return j / 64.f; }); }},
     {"FallingMaximum", "-s_k=700",
      [](Problem &p) { fill(p, 'q', 1), p.each('k', [](int, int, int j, int) { return (700 - j) / 64.f; }); }},
+    {"CreepingMaximum", "-s_k=1500",
+     [](Problem &p) {
+         p.args->scale_s = 1;
+         p.each('q', [](int, int, int i, int) { return 1.f + i % 3; });
+         p.each('k', [](int, int, int j, int) { return j / 256.f * 3 * 0.6931f / 32; });
+     }},
+    {"StepsBelow256", "-s_k=1500", [](Problem &p) { climb(p, 7.9f); }}, // 2^8, at which references change
+    {"StepsAbove256", "-s_k=1500", [](Problem &p) { climb(p, 8.1f); }},
+    {"HugeScores", "-s_k=300",
+     [](Problem &p) {
+         for (char tensor : {'q', 'k'})
+             p.each(tensor, [&p, tensor](int b, int h, int j, int d) { return p.at(tensor, b, h, j, d) * 200; });
+         p.args->scale_s = 0x1p40f;
+     }},
+    {"GreatestOfFp16", "-s_k=300 -scale_s=0.125",
+     [](Problem &p) {
+         fill(p, 'q', 65504);
+         p.each('k', [&p](int b, int h, int j, int d) { return p.k(b, h, j, d) * 0x1p-16f; });
+         p.each('v', [](int, int, int j, int d) { return (j + d) % 3 ? 65504.f : -65504.f; });
+     }},
+    {"DenormalsOfFp16", "-s_k=300",
+     [](Problem &p) {
+         p.args->scale_s = 0x1p20f;
+         p.each('q', [](int, int, int i, int d) { return ((i * 5 + d * 3) % 200 - 100) * 0x1p-24f; });
+     }},
     {"TinyInputs", "-scale_s=1",
      [](Problem &p) { fill(p, 'q', 0x1p-9f), fill(p, 'k', 0x1p-9f), fill(p, 'v', 0x1p-9f); }},
     {"NegativeScale", "-scale_s=-0.3", [](Problem &) {}},
@@ -197,6 +229,38 @@ TEST(Numerics, HiddenScalesDoNotLeak) {
     for (const std::string &kind : kinds(precs))
         for (const std::string &layout : layouts) expect_no_leak_of_scales(kind + " " + layout);
     for (const std::string &kind : simulated_kinds(precs, layouts)) expect_no_leak_of_scales(kind);
+}
+
+// Denormals of fp16 in v, beyond the tolerances.
+TEST(Numerics, DenormalsReachTheOutput) {
+    for (const std::string &kind : kinds({"fp16"}))
+        for (int numerator : {1, 3, 500, 1023}) {
+            const std::string arguments = kind + " -b=1 -h=1 -d=40 -s=20 -s_k=100 -init=nf";
+            SCOPED_TRACE(command(arguments));
+            Problem p(arguments);
+            fill(p, 'v', static_cast<float>(numerator) * 0x1p-24f);
+            p.launch();
+            for (const fmha_fwd_row &row : p.rows())
+                for (int32_t d = 0; d < p.args->hdim_v; d++)
+                    ASSERT_NEAR(p.o(row, d) * 0x1p24, numerator, numerator * 0x1p-11);
+        }
+}
+
+// An element that is no number, beside numbers that are sums of fewer bf16 and of more.
+TEST(Numerics, InfinitiesAndNanAreThoseOfTheReference) {
+    for (const std::string &kind : kinds({"fp32", "fp16", "bf16"}))
+        for (const char *shape : {"-s=70 -s_k=200 -init=nf", "-s=70 -s_k=200 -init=ni", "-s=70 -s_k=2 -init=ni"})
+            for (char tensor : {'q', 'k', 'v'})
+                for (float poison : {infinity, -infinity, nan}) {
+                    const std::string arguments = kind + " -b=1 -h=2 -d=40 -lse=1 -scale_s=0.05 " + shape;
+                    SCOPED_TRACE(command(arguments) + ", " + tensor + " has " + std::to_string(poison));
+                    Problem p(arguments);
+                    p.each(tensor, [&](int b, int h, int token, int d) {
+                        return h == 1 && token == 1 && d == 9 ? poison : p.at(tensor, b, h, token, d);
+                    });
+                    p.launch();
+                    p.expect_rows_match();
+                }
 }
 
 // A NaN in one row of q makes that row's o and lse NaN, and no other's.

@@ -17,6 +17,9 @@
 #include VOCABULARY
 
 #include "tessera/isa/cpu_common.h"
+#ifdef TESSERA_ISA_CPU_AMX_H
+#include <sys/syscall.h>
+#endif
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -719,7 +722,9 @@ static void check_bound(const char *word, vf (*vector)(vf), double (*exact)(doub
 }
 
 static vf exp2_of(vf x) { return v_exp2(x); }
+#ifdef __AVX512BF16__
 static vf exp2_short_of(vf x) { return v_exp2_short(x); }
+#endif
 static vf tanh_of(vf x) { return v_tanh(x); }
 
 static void check_point(const char *word, vf (*vector)(vf), float x, float least, float greatest) {
@@ -735,8 +740,10 @@ static void test_exp2(void) {
     check_bound("v_exp2", v_exp2, exp2, -1.5, 1.5, 0x1p-19, true, 1.7e-7);
     check_bound("v_exp2", v_exp2, exp2, -125.49, 126.0, 0x1.01p-12, true, 1.7e-7);
     check_point("v_exp2", exp2_of, 0.0f, 1.0f, 1.0f);
+#ifdef __AVX512BF16__
     check_bound("v_exp2_short", v_exp2_short, exp2, -1.5, 1.5, 0x1p-19, true, 7.5e-5);
     check_bound("v_exp2_short", v_exp2_short, exp2, -125.49, 126.0, 0x1.01p-12, true, 7.5e-5);
+#endif
 }
 
 static void test_tanh(void) {
@@ -748,16 +755,22 @@ static void test_math_limits(void) {
     static const float tiny[] = {-INFINITY, -FLT_MAX, -1e30f, -1000.0f, -160.5f, -160.0f, -151.0f};
     for (int i = 0; i < COUNT(tiny); i++) {
         check_point("v_exp2", exp2_of, tiny[i], 0.0f, 0.0f);
+#ifdef __AVX512BF16__
         check_point("v_exp2_short", exp2_short_of, tiny[i], 0.0f, 0.0f);
+#endif
     }
     for (float x = -150.75f; x < -125.5f; x += 0.25f) { // 0 or the number
         check_point("v_exp2", exp2_of, x, 0.0f, exp2f(x) * 1.001f + 0x1p-149f);
+#ifdef __AVX512BF16__
         check_point("v_exp2_short", exp2_short_of, x, 0.0f, exp2f(x) * 1.001f + 0x1p-149f);
+#endif
     }
     static const uint32_t nans[] = {0x7fc00000, 0xffc00000, 0x7f800001, 0xffffffff, 0x7fc12345};
     for (int i = 0; i < COUNT(nans); i++) {
         check_point("v_exp2", exp2_of, as_float(nans[i]), NAN, NAN);
+#ifdef __AVX512BF16__
         check_point("v_exp2_short", exp2_short_of, as_float(nans[i]), NAN, NAN);
+#endif
         check_point("v_tanh", tanh_of, as_float(nans[i]), NAN, NAN);
     }
     static const float large[] = {20.0f, 50.0f, 1e10f, FLT_MAX, INFINITY};
@@ -951,6 +964,244 @@ static void test_dot2(void) {
 }
 #endif
 
+// ---- upper halves, and tiles ---------------------------------------------------------------------------------------
+
+#ifdef TESSERA_ISA_CPU_AMX_H
+static void check_upper(const lanes in[2]) {
+    const vf low = v_load(in[0].f), high = v_load(in[1].f);
+    const lanes upper = of_f(v_upper(low)), across = of_i(v_upper_lanes(low, high)), row = of_i(v_upper_row(low, high));
+    lanes want_upper, want_across, want_row;
+    for (int l = 0; l < LANES; l++) {
+        const uint32_t *from = l < LANES / 2 ? &in[0].u[2 * l] : &in[1].u[2 * l - LANES];
+        want_upper.u[l] = in[0].u[l] & 0xffff0000;
+        want_across.u[l] = (in[1].u[l] & 0xffff0000) | in[0].u[l] >> 16;
+        want_row.u[l] = (from[1] & 0xffff0000) | from[0] >> 16;
+    }
+    check("v_upper", same_bits, &upper, &want_upper, 2, in);
+    check("v_upper_lanes", same_bits, &across, &want_across, 2, in);
+    check("v_upper_row", same_bits, &row, &want_row, 2, in);
+}
+
+static void test_upper(void) {
+    for (int i = 0; i < COUNT(edges); i++)
+        for (int j = 0; j < COUNT(edges); j++) check_upper((lanes[2]){edge(i, 1), edge(j, 3)});
+    for (int n = 0; n < 10000; n++) {
+        lanes in[2];
+        for (int l = 0; l < LANES; l++)
+            for (int i = 0; i < 2; i++) in[i].u[l] = random_bits();
+        check_upper(in);
+    }
+}
+
+// Each bf16 that is not negative, the midpoint above it, and the numbers about that.
+static void test_round_half_up(void) {
+    for (uint32_t code = 0; code <= 0x7f80; code++) {
+        lanes in, want;
+        for (uint32_t l = 0; l < LANES; l++) {
+            const uint32_t below[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, random_bits() & 0xffff, 0x8000};
+            in.u[l] = code == 0x7f80 ? 0x7f800000 : code << 16 | below[l % 8];
+            want.u[l] = code << 16;
+            const double value = as_float(code << 16), next = code < 0x7f7f ? as_float((code + 1) << 16) : 0x1p128;
+            if (code < 0x7f80 && next - in.f[l] <= in.f[l] - value) want.u[l] += 0x10000;
+        }
+        const lanes got = of_f(v_upper(v_round_half_up(v_load(in.f))));
+        check("v_round_half_up", same_bits, &got, &want, 1, &in);
+    }
+    const lanes nan = of_f(v_upper(v_round_half_up(v_set1(NAN)))), want = of_f(v_set1(NAN));
+    check("v_round_half_up of NaN", same_float, &nan, &want, 0, NULL);
+}
+
+typedef lanes tile[TILE];
+
+// Tile registers are numbers that the compiler has to know.
+#define EACH_TILE(word) word(0) word(1) word(2) word(3) word(4) word(5) word(6) word(7)
+
+static void load_tile(int t, const void *p, int64_t stride) {
+    t_see_stores();
+    switch (t) {
+#define LOAD(number)                                                                                                   \
+    case number:                                                                                                       \
+        t_load(number, p, stride);                                                                                     \
+        break;
+        EACH_TILE(LOAD)
+    }
+}
+
+static void store_tile(int t, void *p, int64_t stride) {
+    switch (t) {
+#define STORE(number)                                                                                                  \
+    case number:                                                                                                       \
+        t_store(number, p, stride);                                                                                    \
+        break;
+        EACH_TILE(STORE)
+    }
+}
+
+static void zero_tile(int t) {
+    switch (t) {
+#define ZERO(number)                                                                                                   \
+    case number:                                                                                                       \
+        t_zero(number);                                                                                                \
+        break;
+        EACH_TILE(ZERO)
+    }
+}
+
+static void check_tile(const char *word, int t, const tile want) {
+    tile got;
+    store_tile(t, got, TILE);
+    for (int r = 0; r < TILE; r++) check(word, same_bits, &got[r], &want[r], 0, NULL);
+}
+
+// Bits of any kind go in and out, with rows that lie apart, and nothing between these is touched.
+static void test_tile_memory(void) {
+    static const int strides[] = {TILE, TILE + 1, 3 * TILE};
+    static const tile zero;
+    t_start();
+    for (int t = 0; t < TILES; t++) check_tile("t_start", t, zero);
+    for (int s = 0; s < COUNT(strides); s++)
+        for (int where = 0; where < 3; where++) {
+            const size_t step = 4 * (size_t)strides[s], bytes = (TILE - 1) * step + sizeof(lanes);
+            uint8_t *p = place(where, bytes);
+            tile in[TILES];
+            for (int t = 0; t < TILES; t++) {
+                fill_page();
+                for (int r = 0; r < TILE; r++) memcpy(&in[t][r], p + (size_t)r * step, sizeof(lanes));
+                load_tile(t, p, strides[s]);
+            }
+            for (int t = 0; t < TILES; t++) { // each is still what was loaded
+                check_tile("t_load", t, in[t]);
+                fill_page();
+                memcpy(before, page, page_bytes);
+                for (int r = 0; r < TILE; r++) memcpy(before + (p - page) + (size_t)r * step, &in[t][r], sizeof(lanes));
+                store_tile(t, p, strides[s]);
+                if (memcmp(page, before, page_bytes) && complain())
+                    printf("%s: t_store of tile %d, stride %d, is not the tile alone\n", test, t, strides[s]);
+            }
+            for (int t = 0; t < TILES; t++) {
+                zero_tile(t);
+                check_tile("t_zero", t, zero);
+                if (t + 1 < TILES) check_tile("t_zero of another", t + 1, in[t + 1]);
+            }
+            load_tile(where, in[0], TILE);
+            t_end();
+            t_start();
+            check_tile("t_start", where, zero);
+        }
+    t_end();
+}
+
+// c += a b
+static void tile_product(tile c, const tile a, const tile b) {
+    t_start();
+    t_see_stores();
+    t_load(3, c->f, TILE);
+    t_load(5, a->f, TILE);
+    t_load(7, b->f, TILE);
+    t_dot2(3, 5, 7);
+    t_store(3, c->f, TILE);
+    t_end();
+}
+
+// Sums of 33 numbers, each rounded at most once a step.
+static void test_tile_products(void) {
+    for (int n = 0; n < 200; n++) {
+        tile a, b, c, got;
+        for (int r = 0; r < TILE; r++)
+            for (int l = 0; l < LANES; l++) {
+                c[r].f[l] = (float)(int32_t)random_bits() * 0x1p-29f;
+                a[r].u[l] = (random_bits() & 0x87ff87ffu) + 0x3b803b80u; // exponents -8 .. 7, all signs and mantissas
+                b[r].u[l] = (random_bits() & 0x87ff87ffu) + 0x3b803b80u;
+            }
+        memcpy(got, c, sizeof got);
+        tile_product(got, a, b);
+        for (int r = 0; r < TILE; r++) {
+            lanes want;
+            for (int l = 0; l < LANES; l++) {
+                double sum = c[r].f[l], size = fabs(sum);
+                for (int w = 0; w < TILE; w++)
+                    for (int half = 16; half >= 0; half -= 16) {
+                        const double x = as_float(a[r].u[w] << half & 0xffff0000);
+                        const double product = x * as_float(b[w].u[l] << half & 0xffff0000);
+                        sum += product;
+                        size += fabs(product);
+                    }
+                want.f[l] = fabs(got[r].f[l] - sum) <= 33 * 0x1p-24 * size ? got[r].f[l] : (float)sum;
+            }
+            check("t_dot2", same_float, &got[r], &want, 0, NULL);
+        }
+    }
+}
+
+// Sums of small integers are exact in any order: each product is at its place, and is the only one there.
+static void test_tile_places(void) {
+    for (int half = 0; half <= 16; half += 16)
+        for (int w = 0; w < TILE; w++) {
+            tile a = {0}, b = {0}, c, want;
+            for (int r = 0; r < TILE; r++) {
+                a[r].u[w] = as_bits((float)(r + 1)) >> 16 << half;
+                for (int l = 0; l < LANES; l++) {
+                    b[w].u[l] = as_bits((float)(l - 7)) >> 16 << half;
+                    c[r].f[l] = (float)(r * LANES + l);
+                    want[r].f[l] = c[r].f[l] + (float)((r + 1) * (l - 7));
+                }
+            }
+            tile_product(c, a, b);
+            for (int r = 0; r < TILE; r++) check("t_dot2", same_bits, &c[r], &want[r], 0, NULL);
+        }
+}
+
+// A pair times a pair onto c, in row 3 and lane 5; other rows and lanes have nothing of it.
+static void test_tile_limits(void) {
+    static const struct {
+        uint32_t a, b; // low halves first
+        float c, want;
+    } limits[] = {
+        {0x0000007f, 0x00007f00, 1, 1},                             // denormals are 0,
+        {0x00007f00, 0x0000007f, 0, 0},                             // of either factor
+        {0x007f0000, 0x7f000000, 2, 2},                             // and half
+        {0x00000000, 0x00000000, 0x1p-130f, 0},                     // so is c,
+        {0x00001f80, 0x00002000, 0, 0},                             // so are products: 2^-64 * 2^-63,
+        {0x1f801f80, 0x20002000, 0, 0},                             // two as well
+        {0x00002000, 0x00002000, 0, 0x1p-126f},                     // the least normal number stays
+        {0x00007f00, 0x00007f00, 0, INFINITY},                      // 2^127 * 2^127
+        {0x00007f80, 0x00003f80, 1, INFINITY},                      // infinity
+        {0x00007f80, 0x00000000, 1, NAN},                           // times 0,
+        {0x00007f80, 0x0000007f, 1, NAN},                           // and times a denormal
+        {0x7f80ff80, 0x3f803f80, 1, NAN},                           // less infinity
+        {0x00003f80, 0x00003f80, -INFINITY, -INFINITY},             // of c
+        {0x00007fc0, 0x00003f80, 1, NAN},                           // NaN
+        {0x00000000, 0x00000000, NAN, NAN},                         // of c
+        {0x00003f80, 0x00003f80, 0x1p24f, 0x1p24f},                 // halves to even, down
+        {0x00003f80, 0x00003f80, 0x1.000002p24f, 0x1.000004p24f},   // and up
+        {0x0000bf80, 0x00003f80, -0x1.000002p24f, -0x1.000004p24f}, // of either sign
+    };
+    enum { ROW = 3, LANE = 5, WORD = 9 };
+    for (int n = 0; n < COUNT(limits); n++) {
+        tile a = {0}, b = {0}, c = {0}, want = {0};
+        a[ROW].u[WORD] = limits[n].a;
+        b[WORD].u[LANE] = limits[n].b;
+        c[ROW].f[LANE] = limits[n].c;
+        want[ROW].f[LANE] = limits[n].want;
+        for (int l = 0; l < TILE; l++) { // an infinity or NaN by zeros: NaN
+            const bool bad_a = isnan(0 * as_float(limits[n].a << 16)) || isnan(0 * as_float(limits[n].a & 0xffff0000));
+            if (l != LANE && bad_a) want[ROW].f[l] = NAN;
+        }
+        tile_product(c, a, b);
+        for (int r = 0; r < TILE; r++) check("t_dot2", same_float, &c[r], &want[r], 0, NULL);
+    }
+}
+
+static const char *tiles_missing(void) { // NULL: they may be used from here on
+#ifdef TESSERA_EMULATE_TILES
+    return NULL;
+#else
+    enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
+    return syscall(SYS_arch_prctl, ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA) ? "AMX" : NULL;
+#endif
+}
+#endif
+
 // ---- all of it -----------------------------------------------------------------------------------------------------
 
 static const char *missing(void) { // instructions that this CPU lacks, or NULL
@@ -964,6 +1215,9 @@ static const char *missing(void) { // instructions that this CPU lacks, or NULL
           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
           __builtin_cpu_supports("avx512vl")))
         return "AVX-512";
+#if defined(TESSERA_ISA_CPU_AMX_H)
+    return tiles_missing();
+#endif
 #elif defined(__AVX2__)
     if (!(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma"))) return "AVX2";
 #elif defined(__SSE4_2__)
@@ -1007,6 +1261,14 @@ static const struct {
     {"codes of pairs", test_pair_codes},
     {"v_scale_pairs", test_scale_pairs},
     {"v_dot2", test_dot2},
+#endif
+#ifdef TESSERA_ISA_CPU_AMX_H
+    {"upper halves", test_upper},
+    {"v_round_half_up", test_round_half_up},
+    {"memory of tiles", test_tile_memory},
+    {"t_dot2", test_tile_products},
+    {"places of t_dot2", test_tile_places},
+    {"limits of t_dot2", test_tile_limits},
 #endif
 };
 

@@ -20,9 +20,11 @@ from codegen.spec import ROOT
 from codegen.targets import TARGETS
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
-PRODUCT = re.compile(r"vfn?madd|vdpbf16ps|mulps")  # of a register tile; mulps where there is no FMA
+PRODUCT = re.compile(r"vfn?madd|(v|t)dpbf16ps|mulps")  # of a register tile; mulps where there is no FMA
+TERMS = {"bf16": {"scores": 1, "accumulate": 1}, "bf16x2": {"scores": 4, "accumulate": 3}}  # of tile products
 AVX = re.compile(r"^v(?!err|erw)\w")
 AVX512 = re.compile(r"%zmm|%k[0-7]|%[xy]mm(1[6-9]|2\d|3[01])")
+AMX = re.compile(r"%tmm|tilecfg|tilerelease")
 
 pytestmark = pytest.mark.skipif(
     platform.machine() not in ("x86_64", "AMD64") or not COMPILERS or not shutil.which("objdump"),
@@ -102,14 +104,15 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
     folder = tmp_path_factory.mktemp("emitted")
     generate = (sys.executable, ROOT / "generate.py", "--targets", "x86-64")
     table = json.loads(output(*generate, "--table", "--format", "json"))
-    rows = list({(row["target"], row["pipeline"]): row for row in table}.values())
-    assert {row["target"] for row in rows} >= {"x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16"}
+    rows = list({(row["target"], row["pipeline"], row["compute"]): row for row in table}.values())
+    names = "x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4-bf16 x86-64-v4-amx"
+    assert {row["target"] for row in rows} >= set(names.split())
     output(*generate, "-o", folder)
     with ThreadPoolExecutor(2) as pool:
         jobs = [
             pool.submit(compile_one, compiler, row, folder)
             for compiler, row in itertools.product(COMPILERS, rows)
-            if row["pipeline"] == "qr"
+            if row["pipeline"] != "decode"
             or compiler == COMPILERS[0]  # one compiler will do where loops are not read
         ]
         return [job.result() for job in jobs]
@@ -119,21 +122,24 @@ def test_register_tiles_stay_in_registers(objects: list[Object]) -> None:
     """The innermost loops of both products, which hold the whole register tile, leave the stack alone."""
     seen = 0
     for one in objects:
-        if one.row["pipeline"] != "qr":
+        if one.row["pipeline"] == "decode":
             continue
         mr, nv = int(one.row["mr"]), int(one.row["nv"])
         for product, vectors in itertools.product(("scores", "accumulate"), range(1, nv + 1)):
+            count = mr * vectors
+            if one.row["pipeline"] == "qr_tile":  # mr is two tiles
+                count = 2 * vectors * TERMS[one.row["compute"]][product]
             function = one.functions[f"{product}_{vectors}"]
             loops = [
                 loop
                 for loop in function.innermost_loops()
-                if sum(bool(PRODUCT.match(line.text)) for line in loop) >= mr * vectors
+                if sum(bool(PRODUCT.match(line.text)) for line in loop) >= count
             ]
-            assert loops, f"{one.path.name}: {function.name} has no loop of {mr * vectors} products"
+            assert loops, f"{one.path.name}: {function.name} has no loop of {count} products"
             stack = [line.text for loop in loops for line in loop if function.is_stack(line)]
             assert not stack, f"{one.path.name}: {function.name} spills: {stack}"
             seen += 1
-    assert seen >= 2 * 4 * len(COMPILERS)
+    assert seen >= 2 * 6 * len(COMPILERS)
 
 
 def test_only_entries_are_visible(objects: list[Object]) -> None:
@@ -145,9 +151,14 @@ def test_only_entries_are_visible(objects: list[Object]) -> None:
 
 
 def test_instructions_are_those_of_the_target(objects: list[Object]) -> None:
-    """No AVX for x86-64-v2, no AVX-512 for x86-64-v3, and what each target is for is used."""
-    forbidden = {"x86-64-v2": AVX, "x86-64-v3": AVX512}
-    expected = {"x86-64-v3": "vfmadd", "x86-64-v4": "%zmm", "x86-64-v4-bf16": "vdpbf16ps"}
+    """No AVX for x86-64-v2, no AVX-512 for x86-64-v3, no AMX but for one, and what each is for is used."""
+    forbidden = {"x86-64-v2": AVX, "x86-64-v3": AVX512, "x86-64-v4": AMX, "x86-64-v4-bf16": AMX}
+    expected = {
+        "x86-64-v3": "vfmadd",
+        "x86-64-v4": "%zmm",
+        "x86-64-v4-bf16": "vdpbf16ps",
+        "x86-64-v4-amx": "tdpbf16ps",
+    }
     for one in objects:
         target = one.row["target"]
         texts = [line.text for function in one.functions.values() for line in function.lines]

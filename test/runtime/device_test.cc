@@ -2,6 +2,7 @@
 #include "tessera/device.h"
 
 #include <gtest/gtest.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -152,6 +153,14 @@ bool has(const std::string &flags, std::initializer_list<const char *> words) {
     return true;
 }
 
+#ifdef TESSERA_EMULATE_TILES
+bool may_use_tiles(const std::string &) { return true; }
+#else
+bool may_use_tiles(const std::string &flags) { // ARCH_REQ_XCOMP_PERM of the tiles' data
+    return has(flags, {"amx_tile", "amx_bf16"}) && syscall(SYS_arch_prctl, 0x1023, 18) == 0;
+}
+#endif
+
 TEST(CpuTargets, AgreeWithTheKernel) {
     const std::string flags = first_flags();
     // Emulators run on the flags of their host.
@@ -159,11 +168,13 @@ TEST(CpuTargets, AgreeWithTheKernel) {
     const bool v2 = has(flags, {"pni", "ssse3", "cx16", "sse4_1", "sse4_2", "popcnt", "lahf_lm"});
     const bool v3 = v2 && has(flags, {"fma", "movbe", "avx", "f16c", "bmi1", "avx2", "bmi2", "abm"});
     const bool v4 = v3 && has(flags, {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"});
+    const bool bf16 = v4 && has(flags, {"avx512_bf16"});
     const uint32_t targets = tessera_cpu_targets();
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V2 & 1, v2);
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V3 & 1, v3);
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4 & 1, v4);
-    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_BF16 & 1, v4 && has(flags, {"avx512_bf16"}));
+    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_BF16 & 1, bf16);
+    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_AMX & 1, bf16 && may_use_tiles(flags));
     EXPECT_EQ(targets >> TESSERA_TARGET_ARMV8_A & 1, 0u);
 }
 #endif

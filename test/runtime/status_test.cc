@@ -147,7 +147,7 @@ TEST(Kinds, Words) {
     expect_words<tessera_bias>({"no", "bias", "alibi"}, tessera_bias_from_string, tessera_bias_string);
     expect_words<tessera_qscale>({"no", "pt", "bs", "kvbs", "mx"}, tessera_qscale_from_string, tessera_qscale_string);
     expect_words<tessera_target>({"portable", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "armv8-a",
-                                  "gfx90a", "gfx942", "gfx950", "sm_90a"},
+                                  "gfx90a", "gfx942", "gfx950", "sm_90a", "x86-64-v4-amx"},
                                  tessera_target_from_string, tessera_target_string);
 }
 

@@ -13,6 +13,9 @@ from typing import ClassVar
 from codegen.ops.fmha_fwd.traits import DTYPES, FP8, MX
 from codegen.targets import CpuTarget
 
+# Products of planes, the smallest first. Neighbours share an operand, which stays in its registers.
+Terms = tuple[tuple[int, int], ...]
+
 
 @dataclass(frozen=True)
 class Compute:
@@ -22,6 +25,9 @@ class Compute:
     bk0: int  # elements along the reduced dimension that are packed together
     wk: int  # multiply-adds of one lane of one instruction
     numerics: str  # docs/vocabulary.md has the errors of each word
+    planes: int = 1  # numbers of that type that make up one
+    score_terms: Terms = ((0, 0),)  # products of planes of k and q that a score is the sum of
+    output_terms: Terms = ((0, 0),)  # and of v and p for o
 
 
 COMPUTES = {
@@ -35,8 +41,18 @@ COMPUTES = {
         ("bf16", *FP8, *MX),
         bk0=32,
         wk=2,
-        numerics="bf16 products (scores rounded to nearest even) and fp32 sums, exp2 within 7.5e-5, "
+        numerics="bf16 products (p rounded to nearest) and fp32 sums, exp2 within 7.5e-5, "
         "soft cap by tanh within 3.9e-7",
+    ),
+    "bf16x2": Compute(
+        ("fp16",),
+        bk0=32,
+        wk=2,
+        numerics="numbers as sums of two bf16: q, k, v exact, p within 2^-15, p v within 2^-14; fp32 sums, "
+        "exp2 within 1.7e-7, soft cap by tanh within 3.9e-7",
+        planes=2,
+        score_terms=((1, 1), (0, 1), (0, 0), (1, 0)),
+        output_terms=((0, 1), (0, 0), (1, 0)),
     ),
 }
 
@@ -74,6 +90,21 @@ class CpuTile:
     def dtypes(self) -> tuple[str, ...]:
         """Storage types whose values the compute type holds."""
         return COMPUTES[self.compute].dtypes
+
+    @property
+    def planes(self) -> int:
+        """How many numbers of the type of products make up one."""
+        return COMPUTES[self.compute].planes
+
+    @property
+    def score_terms(self) -> Terms:
+        """Products of planes of k and q."""
+        return COMPUTES[self.compute].score_terms
+
+    @property
+    def output_terms(self) -> Terms:
+        """Products of planes of v and p."""
+        return COMPUTES[self.compute].output_terms
 
     def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""
@@ -117,8 +148,13 @@ class CpuTile:
         rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
             return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
+        if self.pipeline == "qr_tile":
+            if not target.tiles:
+                return f"pipeline 'qr_tile' is made of tile registers, {target.name} has none"
+            if self.mr != 2 * target.lanes or self.nv > 2:
+                return f"qr_tile has mr = {2 * target.lanes}, nv = 1 or 2: 4 tiles of sums, 4 of operands"
         registers = self.mr * self.nv + self.nv + 1
-        if registers > target.registers:
+        if self.pipeline != "qr_tile" and registers > target.registers:
             return f"mr x nv + nv + 1 = {registers} vector registers, {target.name} has {target.registers}"
         strip_bytes = 4 * self.bn0 * rows
         if strip_bytes > target.l1_bytes:

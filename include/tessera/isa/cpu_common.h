@@ -24,16 +24,6 @@ INLINE vf v_exp2(vf x) {
     return v_scale2(p, n);
 }
 
-// The same within 7.5e-5: enough for a result that is rounded to bf16.
-INLINE vf v_exp2_short(vf x) {
-    x = v_max(v_set1(-160.0f), x);
-    vf n = v_round(x), r = v_sub(x, n);
-    vf p = v_fma(v_set1(0x1.c3f75cp-5f), r, v_set1(0x1.f0de1ap-3f));
-    p = v_fma(p, r, v_set1(0x1.62f31ap-1f));
-    p = v_fma(p, r, v_set1(0x1.fff692p-1f));
-    return v_scale2(p, n);
-}
-
 // tanh x = x P(x^2) / Q(x^2) with degrees 4 / 4, fitted for least greatest relative error on [-9, 9]; beyond, its value
 // at +-9. Relative error 3.9e-7.
 INLINE vf v_tanh(vf x) {
