@@ -67,6 +67,21 @@ def write(folder: Path, text: str) -> tuple[str, ...]:
             'bm0 = 128\nserves = "dtype=fp16 qscale=mx"',
             "leaves nothing that compute = 'f32' can",
         ),
+        (
+            '["x86-64-v4"]\npipeline = "qr"',
+            '["x86-64-v4-amx"]\npipeline = "qr"\ncompute = "bf16x2"',
+            "which only pipeline 'qr_tile' makes",
+        ),
+        (
+            '["x86-64-v4"]\npipeline = "qr"',
+            '["x86-64-v4-bf16"]\npipeline = "qr_tile"\nepilogue = "store"\ncompute = "bf16"\nmr = 32\nnv = 2',
+            "is made of tile registers, x86-64-v4-bf16 has none",
+        ),
+        (
+            '["x86-64-v4"]\npipeline = "qr"',
+            '["x86-64-v4-amx"]\npipeline = "qr_tile"\nepilogue = "store"\ncompute = "bf16"\nmr = 16\nnv = 2',
+            "qr_tile has mr = 32, nv = 1 or 2",
+        ),
     ],
 )
 def test_a_wrong_row_is_refused(folder: Path, old: str, new: str, says: str) -> None:

@@ -148,6 +148,8 @@ class CpuTile:
         rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
             return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
+        if self.planes > 1 and self.pipeline != "qr_tile":
+            return f"compute '{self.compute}' is sums of bf16, which only pipeline 'qr_tile' makes"
         if self.pipeline == "qr_tile":
             if not target.tiles:
                 return f"pipeline 'qr_tile' is made of tile registers, {target.name} has none"
