@@ -156,14 +156,16 @@ c_format() {
     clang-format --dry-run -Werror "$build"/generated/*.[ch] --style="file:$root/.clang-format"
 }
 
-# A run for each folder: files of the same name may stand in several.
+# A run for each folder: files of the same name may stand in several. As many at once as there are processors, each one's
+# output in one piece.
 python_tests() {
     cd "$root"
-    local folder status=0
-    for folder in $(find test -name 'test_*.py' -exec dirname {} + | sort -u); do
-        pytest "$folder" -o "cache_dir=$build/cache/pytest" --junit-xml="$xml/pytest-${folder//\//-}.xml" || status=1
-    done
-    return $status
+    export xml build
+    find test -name 'test_*.py' -exec dirname {} + | sort -u | xargs -P "$(jobs)" -I{} bash -c '
+        name=${1//\//-} status=0
+        pytest "$1" -o "cache_dir=$build/cache/pytest-$name" --junit-xml="$xml/pytest-$name.xml" >"$xml/$name.log" 2>&1 || status=1
+        cat "$xml/$name.log"
+        exit $status' -- {}
 }
 
 # ctest_in DIRECTORY OPTION...
@@ -184,18 +186,21 @@ smoke_simulated() {
     "$build/bin/tile_example_fmha_fwd_smoke" -extra="-device=sim:$1"
 }
 
-# The same bytes from another directory.
+# The same bytes from two directories.
 same_bytes() {
-    configure "$build/test/again" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
-    ninja -C "$build/test/again" -j "$(jobs)"
+    local directory
+    for directory in "$build"/test/{one,other}; do
+        configure "$directory" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
+        ninja -C "$directory" -j "$(jobs)"
+    done
     local file
-    for file in libtessera.so libtessera.a packs/fmha_fwd_gfx{90a,942,950}.pack; do cmp "$build/$file" "$build/test/again/$file"; done
+    for file in libtessera.so libtessera.a packs/fmha_fwd_gfx{90a,942,950}.pack; do cmp "$build"/test/{one,other}/"$file"; done
 }
 
 other_compiler() {
     case $("$c_compiler" --version) in *clang*) cannot "the build itself is clang's" ;; esac
     command -v clang >/dev/null || cannot "no clang"
-    cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DTESSERA_TARGETS=cpu,cdna -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
+    cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_RECEIPT=ci -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
     ninja -C "$build/test/clang" -j "$(jobs)"
     "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *'
 }
