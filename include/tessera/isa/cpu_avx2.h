@@ -51,7 +51,7 @@ INLINE vf v_max(vf a, vf b) { return _mm256_max_ps(a, b); }
 INLINE vf v_min(vf a, vf b) { return _mm256_min_ps(a, b); }
 INLINE vf v_abs(vf a) { return _mm256_andnot_ps(_mm256_set1_ps(-0.0f), a); }
 INLINE vf v_round(vf a) { return _mm256_round_ps(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
-INLINE vf v_scale2(vf a, vf n) { // 0, not a denormal, where n < -125
+INLINE vf v_scale2(vf a, vf n) {
     __m256i shifted = _mm256_add_epi32(_mm256_castps_si256(a), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23));
     return _mm256_and_ps(_mm256_castsi256_ps(shifted), _mm256_cmp_ps(n, _mm256_set1_ps(-125.0f), _CMP_NLT_UQ));
 }

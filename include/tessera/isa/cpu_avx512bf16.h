@@ -54,14 +54,14 @@ INLINE vi v_bf16_of_e2m1(vi codes) {
 }
 
 // 2^x as v_exp2() of cpu_common.h, within 7.5e-5: enough for a result that is rounded to bf16. Here 2^(x - floor x) is
-// a polynomial of degree 3 on [0, 1), fitted for least greatest relative error. Of -inf the first is 0, and scaling by
-// 2^floor(x) makes 0 of it.
+// a polynomial of degree 3 on [0, 1), fitted for least greatest relative error.
 INLINE vf v_exp2_short(vf x) {
     vf r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     vf p = v_fma(v_set1(0x1.3f96a4p-4f), r, v_set1(0x1.cefc4cp-3f));
     p = v_fma(p, r, v_set1(0x1.64444cp-1f));
     p = v_fma(p, r, v_set1(0x1.fff632p-1f));
-    return _mm512_scalef_ps(p, x);
+    const __mmask16 normal = _mm512_cmp_ps_mask(x, _mm512_set1_ps(-126.0f), _CMP_NLT_UQ);
+    return _mm512_maskz_scalef_ps(normal, p, x);
 }
 
 // Both halves of word i times scale[i], a power of 2.

@@ -11,8 +11,8 @@
 
 #define ALIGN64(bytes) (((size_t)(bytes) + 63) & ~(size_t)63)
 
-// 2^x for x <= 126; 0 for x <= -151, and from -125.5 down 0 or 2^x. NaN stays NaN. Relative error 1.7e-7, and 2^0 is 1:
-// 2^r by a polynomial of degree 5 on [-1/2, 1/2], fitted for least greatest relative error.
+// 2^x for x <= 126; 0 for x < -126, and from -125.5 down 0 or 2^x: never a denormal. NaN stays NaN. Relative error
+// 1.7e-7, and 2^0 is 1: 2^r by a polynomial of degree 5 on [-1/2, 1/2], fitted for least greatest relative error.
 INLINE vf v_exp2(vf x) {
     x = v_max(v_set1(-160.0f), x);
     vf n = v_round(x), r = v_sub(x, n);

@@ -48,7 +48,7 @@ INLINE vf v_max(vf a, vf b) { return vbslq_f32(vcgtq_f32(a, b), a, b); } // not 
 INLINE vf v_min(vf a, vf b) { return vbslq_f32(vcltq_f32(a, b), a, b); }
 INLINE vf v_abs(vf a) { return vabsq_f32(a); }
 INLINE vf v_round(vf a) { return vrndnq_f32(a); }
-INLINE vf v_scale2(vf a, vf n) { // 0, not a denormal, where n < -125
+INLINE vf v_scale2(vf a, vf n) {
     int32x4_t shifted = vaddq_s32(vreinterpretq_s32_f32(a), vshlq_n_s32(vcvtq_s32_f32(n), 23));
     return vreinterpretq_f32_u32(vbicq_u32(vreinterpretq_u32_s32(shifted), vcltq_f32(n, vdupq_n_f32(-125.0f))));
 }

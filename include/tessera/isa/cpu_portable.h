@@ -74,7 +74,7 @@ INLINE vf v_round(vf a) { // for |a| < 2^22: the sum's last bit is worth 1
     const vf magic = v_set1(0x1.8p23f);
     return (a + magic) - magic;
 }
-INLINE vf v_scale2(vf a, vf n) {               // 0, not a denormal, where n < -125
+INLINE vf v_scale2(vf a, vf n) {
     vi exponent = (vi)(n + v_set1(0x1.8p23f)); // its low bits are those of n
     vi shifted = v_add_i((vi)a, v_shl_i(exponent, 23));
     return v_choose(n >= v_set1(-125.0f), (vf)shifted, a * v_set1(0.0f));
