@@ -118,6 +118,8 @@ const Hard hard[] = {
      }},
     {"StepsBelow256", "-s_k=1500", [](Problem &p) { climb(p, 7.9f); }}, // 2^8, at which references change
     {"StepsAbove256", "-s_k=1500", [](Problem &p) { climb(p, 8.1f); }},
+    {"StepsOf40", "-s_k=1500", [](Problem &p) { climb(p, 40.f); }},   // in fp32, sums forget what was before
+    {"StepsOf150", "-s_k=1500", [](Problem &p) { climb(p, 150.f); }}, // 2^150 is beyond it
     {"HugeScores", "-s_k=300",
      [](Problem &p) {
          for (char tensor : {'q', 'k'})
