@@ -111,7 +111,6 @@ static lanes edge(int i, int step) {
 static float add(float a, float b) { return a + b; }
 static float sub(float a, float b) { return a - b; }
 static float mul(float a, float b) { return a * b; }
-static float divide(float a, float b) { return a / b; }
 static float max(float a, float b) { return a > b ? a : b; } // b where either is NaN
 static float min(float a, float b) { return a < b ? a : b; }
 
@@ -120,8 +119,11 @@ static void test_float_words(void) {
         const char *word;
         vf (*vector)(vf, vf);
         float (*scalar)(float, float);
-    } words[] = {{"v_add", v_add, add},    {"v_sub", v_sub, sub}, {"v_mul", v_mul, mul},
-                 {"v_div", v_div, divide}, {"v_max", v_max, max}, {"v_min", v_min, min}};
+    } words[] = {{"v_add", v_add, add},
+                 {"v_sub", v_sub, sub},
+                 {"v_mul", v_mul, mul},
+                 {"v_max", v_max, max},
+                 {"v_min", v_min, min}};
     for (int w = 0; w < COUNT(words); w++)
         for (int i = 0; i < COUNT(edges); i++)
             for (int j = 0; j < COUNT(edges); j++) {
@@ -143,6 +145,31 @@ static void check_fma(const char *word, vf result, const lanes in[3]) {
         if (!same_float(got.u[l], want.u[l])) want.f[l] = product + in[2].f[l];
     }
     check(word, same_float, &got, &want, 3, in);
+}
+
+// Magnitudes from 2^-60 to 2^60 of either sign, within 2^-23; NaN for NaN.
+static void test_quotient(void) {
+    uint32_t random = 1;
+    for (int i = 0; i < 1 << 18; i++) {
+        lanes in[2];
+        for (int x = 0; x < 2; x++)
+            for (int l = 0; l < LANES; l++) {
+                random = random * 1664525u + 1013904223u;
+                in[x].f[l] = ldexpf(1.0f + (float)(random >> 9) * 0x1p-23f, (int)(random % 120) - 60);
+                in[x].u[l] ^= random << 23 & 0x80000000u;
+            }
+        const lanes got = of_f(v_quotient(v_load(in[0].f), v_load(in[1].f)));
+        lanes want;
+        for (int l = 0; l < LANES; l++) {
+            const double exact = (double)in[0].f[l] / in[1].f[l];
+            want.f[l] = fabs(got.f[l] / exact - 1.0) <= 0x1p-23 ? got.f[l] : (float)exact;
+        }
+        check("v_quotient", same_bits, &got, &want, 2, in);
+    }
+    const lanes want = of_f(v_set1(NAN)), first = of_f(v_quotient(v_set1(NAN), v_set1(1.0f))),
+                second = of_f(v_quotient(v_set1(1.0f), v_set1(NAN)));
+    check("v_quotient of NaN", same_float, &first, &want, 0, NULL);
+    check("v_quotient by NaN", same_float, &second, &want, 0, NULL);
 }
 
 static void test_fma(void) {
@@ -1231,6 +1258,7 @@ static const struct {
     void (*run)(void);
 } tests[] = {
     {"float words", test_float_words},
+    {"v_quotient", test_quotient},
     {"multiply-add", test_fma},
     {"unary words", test_unary_words},
     {"limits of v_round", test_round_limits},

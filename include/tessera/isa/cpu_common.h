@@ -37,7 +37,7 @@ INLINE vf v_tanh(vf x) {
     q = v_fma(q, u, v_set1(0x1.a7f7f2p-6f));
     q = v_fma(q, u, v_set1(0x1.de5ad8p-2f));
     q = v_fma(q, u, v_set1(1.0f));
-    return v_div(v_mul(x, p), q);
+    return v_quotient(v_mul(x, p), q);
 }
 
 // bfloat16

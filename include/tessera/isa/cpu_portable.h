@@ -40,7 +40,7 @@ INLINE vf v_set1(float x) { return (vf){x, x, x, x}; }
 INLINE vf v_add(vf a, vf b) { return a + b; }
 INLINE vf v_sub(vf a, vf b) { return a - b; }
 INLINE vf v_mul(vf a, vf b) { return a * b; }
-INLINE vf v_div(vf a, vf b) { return a / b; }
+INLINE vf v_quotient(vf a, vf b) { return a / b; }
 INLINE vf v_fma(vf a, vf b, vf c) { return a * b + c; }
 
 // integers
