@@ -157,6 +157,8 @@ def test_work_of_features() -> None:
     assert window_share(4, 99) == (1 + 2 + 3 + 4) / 16
     of = {(f.name, f.prec): f for f in features()}
     assert of["group", "fp32"].work == pytest.approx(sum(s * s for s in RAGGED) / PLAIN.s_q**2)
+    group = dict(word.split("=", 1) for word in of["group", "fp32"].words.split())
+    assert group["-s"] == group["-s_k"] == ",".join(map(str, RAGGED))  # the plain call's -s_k does not stay
     assert of["bias", "bf16"].work == 1 and of["bias", "bf16"].beside == "bf16"
     assert {f.prec for f in features() if f.least == 1.0} == {"fp8", "fp8bf16", "mxfp8", "mxfp4"}
     assert judge_feature(of["dropout", "bf16"], 0.76).met and not judge_feature(of["bias", "bf16"], 0.76).met
