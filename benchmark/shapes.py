@@ -97,6 +97,7 @@ RAGGED_WORK = sum(s * s for s in RAGGED) / PLAIN.s_q**2
 def features() -> list[Feature]:
     """Additions to a plain call of a type, and types beside bf16."""
     ragged = ",".join(map(str, RAGGED))
+    group = f"-mode=1 -b={len(RAGGED)} -s={ragged} -s_k={ragged}"
     found = []
     for prec in ("fp32", "bf16"):
         found += [
@@ -105,7 +106,7 @@ def features() -> list[Feature]:
             Feature("alibi", prec, prec, "-bias=a", 0.9),
             Feature("lse", prec, prec, "-lse=1", 0.9),
             Feature("window", prec, prec, "-mask=b:1023,0", 0.9, window_share(PLAIN.s_q, 1023)),
-            Feature("group", prec, prec, f"-mode=1 -b={len(RAGGED)} -s={ragged} -s_k={ragged}", 0.9, RAGGED_WORK),
+            Feature("group", prec, prec, group, 0.9, RAGGED_WORK),
             Feature("dropout", prec, prec, "-p_drop=0.2", 0.75),
         ]
     scales = {"fp8": "pt", "fp8bf16": "pt", "mxfp8": "mx", "mxfp4": "mx"}
