@@ -996,14 +996,18 @@ static void test_dot2(void) {
 static void check_upper(const lanes in[2]) {
     const vf low = v_load(in[0].f), high = v_load(in[1].f);
     const lanes upper = of_f(v_upper(low)), across = of_i(v_upper_lanes(low, high)), row = of_i(v_upper_row(low, high));
-    lanes want_upper, want_across, want_row;
+    const lanes low_half = of_f(v_low_half(v_as_i(low))), high_half = of_f(v_high_half(v_as_i(low)));
+    lanes want_upper, want_across, want_row, want_low;
     for (int l = 0; l < LANES; l++) {
         const uint32_t *from = l < LANES / 2 ? &in[0].u[2 * l] : &in[1].u[2 * l - LANES];
         want_upper.u[l] = in[0].u[l] & 0xffff0000;
+        want_low.u[l] = in[0].u[l] << 16;
         want_across.u[l] = (in[1].u[l] & 0xffff0000) | in[0].u[l] >> 16;
         want_row.u[l] = (from[1] & 0xffff0000) | from[0] >> 16;
     }
     check("v_upper", same_bits, &upper, &want_upper, 2, in);
+    check("v_high_half", same_bits, &high_half, &want_upper, 2, in);
+    check("v_low_half", same_bits, &low_half, &want_low, 2, in);
     check("v_upper_lanes", same_bits, &across, &want_across, 2, in);
     check("v_upper_row", same_bits, &row, &want_row, 2, in);
 }
@@ -1019,22 +1023,25 @@ static void test_upper(void) {
     }
 }
 
-// Each bf16 that is not negative, the midpoint above it, and the numbers about that.
-static void test_round_half_up(void) {
+// Each bf16, the midpoint beyond it, and the numbers about that.
+static void test_round_half_away(void) {
     for (uint32_t code = 0; code <= 0x7f80; code++) {
         lanes in, want;
         for (uint32_t l = 0; l < LANES; l++) {
+            const uint32_t sign = l < LANES / 2 ? 0 : 0x80000000u;
             const uint32_t below[] = {0, 1, 0x7fff, 0x8000, 0x8001, 0xffff, random_bits() & 0xffff, 0x8000};
             in.u[l] = code == 0x7f80 ? 0x7f800000 : code << 16 | below[l % 8];
             want.u[l] = code << 16;
             const double value = as_float(code << 16), next = code < 0x7f7f ? as_float((code + 1) << 16) : 0x1p128;
             if (code < 0x7f80 && next - in.f[l] <= in.f[l] - value) want.u[l] += 0x10000;
+            in.u[l] |= sign;
+            want.u[l] |= sign;
         }
-        const lanes got = of_f(v_upper(v_round_half_up(v_load(in.f))));
-        check("v_round_half_up", same_bits, &got, &want, 1, &in);
+        const lanes got = of_f(v_upper(v_round_half_away(v_load(in.f))));
+        check("v_round_half_away", same_bits, &got, &want, 1, &in);
     }
-    const lanes nan = of_f(v_upper(v_round_half_up(v_set1(NAN)))), want = of_f(v_set1(NAN));
-    check("v_round_half_up of NaN", same_float, &nan, &want, 0, NULL);
+    const lanes nan = of_f(v_upper(v_round_half_away(v_set1(NAN)))), want = of_f(v_set1(NAN));
+    check("v_round_half_away of NaN", same_float, &nan, &want, 0, NULL);
 }
 
 typedef lanes tile[TILE];
@@ -1291,7 +1298,7 @@ static const struct {
 #endif
 #ifdef TESSERA_ISA_CPU_AMX_H
     {"upper halves", test_upper},
-    {"v_round_half_up", test_round_half_up},
+    {"v_round_half_away", test_round_half_away},
     {"memory of tiles", test_tile_memory},
     {"t_dot2", test_tile_products},
     {"places of t_dot2", test_tile_places},

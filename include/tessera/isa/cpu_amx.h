@@ -12,8 +12,12 @@ enum { TILE = 16, TILES = 8 };
 // x cut off to bf16, towards 0.
 INLINE vf v_upper(vf x) { return v_as_f(v_and_i(v_as_i(x), v_set1_i((int32_t)0xffff0000))); }
 
-// From there v_upper() rounds to the nearest bf16, of two up. Not for negative numbers.
-INLINE vf v_round_half_up(vf x) { return v_as_f(v_add_i(v_as_i(x), v_set1_i(0x8000))); }
+// From there v_upper() rounds to the nearest bf16, of two away from 0.
+INLINE vf v_round_half_away(vf x) { return v_as_f(v_add_i(v_as_i(x), v_set1_i(0x8000))); }
+
+// The bf16 in the low half of each word, and that in its high half.
+INLINE vf v_low_half(vi words) { return v_as_f(v_shl_i(words, 16)); }
+INLINE vf v_high_half(vi words) { return v_upper(v_as_f(words)); }
 
 // Word i: the upper half of low[i] in its low half, that of high[i] in its high half.
 INLINE vi v_upper_lanes(vf low, vf high) {
