@@ -179,7 +179,7 @@ TARGETS: dict[str, Target] = {
             tiles=8,
             cflags=("-march=x86-64-v4", "-mavx512bf16", "-mamx-tile", "-mamx-bf16"),
             zig_cflags=("-mcpu=x86_64_v4+avx512bf16+amx_tile+amx_bf16",),
-            macs={"bf16": 512.0, "bf16x2": 512.0 / 3},
+            macs={"f32": 32.0, "bf16": 512.0, "bf16x2": 512.0 / 3},
             l1_bytes=48 * KIB,
             l2_bytes=2048 * KIB,
             source="Sapphire Rapids: TDPBF16PS does 8,192 multiply-adds in 16 cycles; 2 MiB of L2. bf16x2 "

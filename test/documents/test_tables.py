@@ -42,7 +42,8 @@ def test_targets() -> None:
     (op,) = parse_apis("fwd", "simplified")
     served: dict[str, set[str]] = {name: set() for name in TARGETS}
     for instance in read_instances(op, ROOT / "instances", tuple(TARGETS)):
-        served[instance.target.name].update(instance.tile.dtypes)
+        for box in instance.region:
+            served[instance.target.name].update(op.space.values(box, "dtype"))
     cells = {words(row[0])[0]: row[1] for row in table("Targets")}
     listed = {name: list(DTYPES) if cell == "all" else words(cell) for name, cell in cells.items()}
     assert listed == {name: [dtype for dtype in DTYPES if dtype in served[name]] for name in TARGETS}
