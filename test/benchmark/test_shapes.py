@@ -79,8 +79,8 @@ def test_the_limit_follows_from_the_instance() -> None:
     """From its target, or the products that it stands in for; decoding reads, whatever computes."""
     limits = {
         "fmha_fwd__x86_64_v3_b384x128x16_w1_qr": "fma_avx2",
-        "fmha_fwd__x86_64_v4_b512x128x16_w1_qr": "fma_avx512",
-        "fmha_fwd_fp16_bf16__x86_64_v4_b512x128x16_w1_qr": "fma_avx512",
+        "fmha_fwd__x86_64_v4_b528x128x16_w1_qr": "fma_avx512",
+        "fmha_fwd_fp16_bf16__x86_64_v4_b528x128x16_w1_qr": "fma_avx512",
         "fmha_fwd__x86_64_v4_bf16_b512x128x32_w1_qr_cbf16": "dot_bf16",
         "fmha_fwd__x86_64_v4_amx_b512x256x32_w1_qr_tile": "tile_bf16",
         "fmha_fwd_fp16__x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2": "fma_avx512",

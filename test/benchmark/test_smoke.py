@@ -20,7 +20,7 @@ from shapes import PRODUCTS  # noqa: E402
 
 GFLOP = smoke.SHAPE.flop / 1e9
 AMX = "fmha_fwd__x86_64_v4_amx_b512x256x32_w1_qr_tile"
-V4 = "fmha_fwd__x86_64_v4_b512x128x16_w1_qr"
+V4 = "fmha_fwd__x86_64_v4_b528x128x16_w1_qr"
 
 
 def judge(

@@ -25,7 +25,7 @@ CK_NAME = re.compile(
     r"_(ndropout|dropout)_(nskip|skip)_(nqscale|pertensor|blockscale|mx)_ntrload_(nsink|sink)"
 )
 ONE_SHAPE = (
-    "bm0=512 dtype=fp32 hdim=64 mode=batch vlayout=r lse=no skip=no sink=no dropout=no bias=no logits=no"
+    "bm0=528 dtype=fp32 hdim=64 mode=batch vlayout=r lse=no skip=no sink=no dropout=no bias=no logits=no"
 )
 A_CORNER = "dtype=fp8bf16|mxfp4 pad=npad|psskddv vlayout=r lse=no skip=no sink=no dropout=no"
 
@@ -79,11 +79,11 @@ def test_ck_names_of_one_instance_are_unique_and_counted() -> None:
 def test_a_known_ck_name() -> None:
     """Every trait in its place, as CK's factory would print it."""
     where = (
-        "target=x86-64-v4 pipeline=qr bm0=512 hdim=192x128 dtype=fp16 mode=group pad=pssk vlayout=r logits=no"
+        "target=x86-64-v4 pipeline=qr bm0=528 hdim=192x128 dtype=fp16 mode=group pad=pssk vlayout=r logits=no"
         " bias=alibi mask=mask lse=yes dropout=no skip=no sink=no"
     )
     assert run_all("--expand", "--where", where).lines == [
-        "fmha_fwd_d192_fp16_group_b512x128x16x128x128x192_r1x1x1_r1x1x1_w32x8x1_w32x8x1_qr_vr_pssk_nlogits_alibi_mask"
+        "fmha_fwd_d192_fp16_group_b528x128x16x128x128x192_r1x1x1_r1x1x1_w48x8x1_w48x8x1_qr_vr_pssk_nlogits_alibi_mask"
         "_lse_ndropout_nskip_nqscale_ntrload_nsink"
     ]
 

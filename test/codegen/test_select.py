@@ -52,7 +52,7 @@ def by_sets(pattern: str, where: str = SMALL) -> dict[str, int]:
 
 pieces = st.sampled_from(
     (
-        "* * * _ ? fmha_fwd_d64_ d192 _fp16_ _fp8_ batch _group_ _b512x * x128x _qr_ _vr_ _npad _pssk "
+        "* * * _ ? fmha_fwd_d64_ d192 _fp16_ _fp8_ batch _group_ _b528x * x128x _qr_ _vr_ _npad _pssk "
         "nlogits _nbias_ bias _alibi _nmask _mask_ _nlse _dropout ndropout nskip pertensor _n[bm]* [!_] "
         "ntrload _nsink sink x86_64_v4 __ v[34]"
     ).split()
@@ -218,7 +218,7 @@ def expected(receipt: str, name: str) -> bool:
 )
 def test_receipts_of_ck(number: str) -> None:
     """Counted with one instance's names, all of them but for the pads, which no receipt looks at."""
-    where = "target=x86-64-v4 bm0=512 pad=psskddv dropout=no|yes hdim=48|128|192x128"
+    where = "target=x86-64-v4 bm0=528 pad=psskddv dropout=no|yes hdim=48|128|192x128"
     names = [name for name in run_all("--expand", "--where", where).lines if expected(number, name)]
     assert run_all("--expand", "-r", number, "--where", where).lines == names
     assert names

@@ -180,6 +180,8 @@ static void test_fma(void) {
                 const vf a = v_load(in[0].f), b = v_load(in[1].f), c = v_load(in[2].f);
                 check_fma("v_fma", v_fma(a, b, c), in);
                 check_fma("v_mac", v_mac(c, a, b), in);
+                const lanes word[3] = {of_f(v_set1(in[0].f[0])), in[1], in[2]};
+                check_fma("v_mac_word", v_mac_word(c, in[0].f, b), word);
             }
 }
 

@@ -134,5 +134,6 @@ INLINE vf v_sums(vf x[LANES]) {
 // products: acc + a * b with a one fp32 word of memory for all lanes
 INLINE vf v_word(const void *p) { return _mm256_broadcast_ss((const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return _mm256_fmadd_ps(a, b, acc); }
+INLINE vf v_mac_word(vf acc, const float *p, vf b) { return v_mac(acc, v_word(p), b); }
 
 #endif

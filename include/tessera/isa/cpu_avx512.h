@@ -130,5 +130,9 @@ INLINE vf v_sums(vf x[LANES]) {
 // products: acc + a * b with a one fp32 word of memory for all lanes
 INLINE vf v_word(const void *p) { return _mm512_set1_ps(*(const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return _mm512_fmadd_ps(a, b, acc); }
+INLINE vf v_mac_word(vf acc, const float *p, vf b) { // of intrinsics, words used twice would become registers
+    __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(b), "m"(*p));
+    return acc;
+}
 
 #endif

@@ -98,5 +98,6 @@ INLINE vf v_sums(vf x[LANES]) { return vpaddq_f32(vpaddq_f32(x[0], x[1]), vpaddq
 // products: acc + a * b with a one fp32 word of memory for all lanes
 INLINE vf v_word(const void *p) { return vld1q_dup_f32((const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return vfmaq_f32(acc, a, b); }
+INLINE vf v_mac_word(vf acc, const float *p, vf b) { return v_mac(acc, v_word(p), b); }
 
 #endif

@@ -128,5 +128,6 @@ INLINE vf v_word(const void *p) {
     return v_set1(x);
 }
 INLINE vf v_mac(vf acc, vf a, vf b) { return acc + a * b; }
+INLINE vf v_mac_word(vf acc, const float *p, vf b) { return v_mac(acc, v_word(p), b); }
 
 #endif
