@@ -21,7 +21,7 @@ from codegen.targets import TARGETS
 
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
 PRODUCT = re.compile(r"vfn?madd|(v|t)dpbf16ps|mulps")  # of a register tile; mulps where there is no FMA
-TERMS = {"bf16": {"scores": 1, "accumulate": 1}, "bf16x2": {"scores": 4, "accumulate": 3}}  # of tile products
+TERMS = {"bf16": {"scores": 1, "accumulate": 1}, "bf16x2": {"scores": 3, "accumulate": 3}}  # of tile products
 AVX = re.compile(r"^v(?!err|erw)\w")
 AVX512 = re.compile(r"%zmm|%k[0-7]|%[xy]mm(1[6-9]|2\d|3[01])")
 AMX = re.compile(r"%tmm|tilecfg|tilerelease")
@@ -161,7 +161,10 @@ def test_instructions_are_those_of_the_target(objects: list[Object]) -> None:
     }
     for one in objects:
         target = one.row["target"]
+        purpose = expected.get(target, "mulps")
+        if target == "x86-64-v4-amx" and one.row["pipeline"] == "decode":
+            purpose = "vfmadd"  # rather than vdpbf16ps
         texts = [line.text for function in one.functions.values() for line in function.lines]
         beyond = [text for text in texts if target in forbidden and forbidden[target].search(text)]
         assert not beyond, f"{one.path.name}: {beyond}"
-        assert any(expected.get(target, "mulps") in text for text in texts), one.path.name
+        assert any(purpose in text for text in texts), one.path.name
