@@ -149,14 +149,12 @@ static void check_fma(const char *word, vf result, const lanes in[3]) {
 
 // Magnitudes from 2^-60 to 2^60 of either sign, within 2^-23; NaN for NaN.
 static void test_quotient(void) {
-    uint32_t random = 1;
     for (int i = 0; i < 1 << 18; i++) {
         lanes in[2];
         for (int x = 0; x < 2; x++)
             for (int l = 0; l < LANES; l++) {
-                random = random * 1664525u + 1013904223u;
-                in[x].f[l] = ldexpf(1.0f + (float)(random >> 9) * 0x1p-23f, (int)(random % 120) - 60);
-                in[x].u[l] ^= random << 23 & 0x80000000u;
+                in[x].f[l] = ldexpf(1.0f + (float)(random_bits() >> 9) * 0x1p-23f, (int)(random_bits() % 120) - 60);
+                in[x].u[l] |= random_bits() & 0x80000000u;
             }
         const lanes got = of_f(v_quotient(v_load(in[0].f), v_load(in[1].f)));
         lanes want;
