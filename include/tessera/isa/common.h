@@ -7,7 +7,8 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline, unused))
-#define RARE __attribute__((noinline, cold, unused)) // a function kept out of the way of what calls it
+#define APART __attribute__((noinline, unused)) // a function that takes no registers from what calls it
+#define RARE APART __attribute__((cold))        // the same, kept out of the way
 #ifdef __clang__
 #define UNROLL _Pragma("unroll")
 #define UNROLL_TWICE _Pragma("unroll 2")
