@@ -10,15 +10,25 @@ machine go without.
 from __future__ import annotations
 
 import re
+import statistics
 import sys
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from records import Record, read, shape_of
-from shapes import SUITES
+from shapes import SUITES, limit_of
 
 ROOT = Path(__file__).resolve().parents[1]
+PRECS = ("fp32", "bf16", "fp16")
+CASES = (
+    "table",
+    "short",
+    "decode",
+)  # the suites whose shapes are compared; "scaling" has a picture of its own
+
+Drawings = dict[str, Callable[[Any], None]]  # by name
 
 
 def machines(records: list[Record]) -> dict[str, tuple[str, list[Record]]]:
@@ -31,11 +41,11 @@ def machines(records: list[Record]) -> dict[str, tuple[str, list[Record]]]:
     return found
 
 
-def bars(axes: Any, records: list[Record], value: Callable[[Record], float], suites: tuple[str, ...]) -> None:
+def bars(axes: Any, records: list[Record], value: str) -> None:
     """A group of bars for each shape and type, a bar for each rival."""
-    shapes = [shape for suite in suites for shape in SUITES[suite]]
-    groups = [(shape, prec) for prec in ("fp32", "bf16", "fp16") for shape in shapes]
-    of = {(shape_of(r), r["prec"], r["rival"]): value(r) for r in records}
+    shapes = [shape for suite in CASES for shape in SUITES[suite]]
+    groups = [(shape, prec) for prec in PRECS for shape in shapes]
+    of = {(shape_of(r), r["prec"], r["rival"]): r[value] for r in records}
     groups = [group for group in groups if any((*group, r["rival"]) in of for r in records)]
     rivals = list(dict.fromkeys(r["rival"] for r in records))
     for n, rival in enumerate(rivals):
@@ -44,35 +54,56 @@ def bars(axes: Any, records: list[Record], value: Callable[[Record], float], sui
         axes.bar(places, heights, 0.8 / len(rivals), label=rival, align="edge")
     axes.set_xticks([g + 0.4 for g in range(len(groups))], [f"{prec} {shape}" for shape, prec in groups])
     axes.tick_params("x", rotation=90, labelsize=7)
-    axes.legend(fontsize=7)
+    if value == "ratio":
+        axes.set_yscale("log", base=2)
+
+
+def roofs(records: list[Record]) -> dict[str, float]:
+    """GFLOP/s (reading: GB/s) of each limit that Tessera's calls have met: medians of what was probed."""
+    found: dict[str, list[float]] = {"read": []}
+    for r in records:
+        found["read"].append(r["probe"]["read"])
+        if r["rival"] == "tessera" and (limit := limit_of(shape_of(r), r["what"])) != "read":
+            found.setdefault(limit, []).append(r["probe"][limit])
+    return {limit: statistics.median(values) for limit, values in found.items()}
+
+
+def roofline(axes: Any, records: list[Record]) -> None:
+    """GFLOP/s over FLOP for a byte of the tensors, under what reading and products allow."""
+    shapes = {shape for suite in CASES for shape in SUITES[suite]}
+    records = [r for r in records if shape_of(r) in shapes]
+    tops = roofs(records)
+    read = tops.pop("read")
+    for rival in dict.fromkeys(r["rival"] for r in records):
+        points = [(shape_of(r).intensity(r["prec"]), r["gflops"]) for r in records if r["rival"] == rival]
+        axes.plot(*zip(*points, strict=True), "o", markersize=4, label=rival)
+    for limit, top in tops.items():
+        axes.plot([0.5, top / read, 4096], [0.5 * read, top, top], "k-", linewidth=0.8)
+        axes.annotate(limit, (4096, top), fontsize=7, ha="right", va="bottom")
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log", base=2)
+    axes.set_xlabel("FLOP for a byte of Q, K, V and O")
 
 
 def scaling(axes: Any, records: list[Record]) -> None:
     """GFLOP/s over the length."""
-    shapes = SUITES["scaling"]
-    for rival, prec in dict.fromkeys((r["rival"], r["prec"]) for r in records):
-        points = {shape_of(r): r["gflops"] for r in records if (r["rival"], r["prec"]) == (rival, prec)}
-        there = [shape for shape in shapes if shape in points]
-        axes.plot([s.s_q for s in there], [points[s] for s in there], marker="o", label=f"{rival} {prec}")
+    for rival in dict.fromkeys(r["rival"] for r in records):
+        points = {shape_of(r): r["gflops"] for r in records if r["rival"] == rival}
+        there = [shape for shape in SUITES["scaling"] if shape in points]
+        axes.plot([s.s_q for s in there], [points[s] for s in there], marker="o", label=rival)
     axes.set_xscale("log", base=2)
     axes.set_xlabel("length (8 heads, d 128)")
-    axes.set_ylabel("GFLOP/s")
-    axes.legend(fontsize=7)
 
 
 def threads_scaling(axes: Any, records: list[Record]) -> None:
     """GFLOP/s over the number of threads, of the longest shape of the suite."""
     shape = SUITES["scaling"][-1]
     records = [r for r in records if shape_of(r) == shape]
-    for rival, prec in dict.fromkeys((r["rival"], r["prec"]) for r in records):
-        points = sorted(
-            (r["threads"], r["gflops"]) for r in records if (r["rival"], r["prec"]) == (rival, prec)
-        )
-        axes.plot(*zip(*points, strict=True), marker="o", label=f"{rival} {prec}")
+    for rival in dict.fromkeys(r["rival"] for r in records):
+        points = sorted((r["threads"], r["gflops"]) for r in records if r["rival"] == rival)
+        axes.plot(*zip(*points, strict=True), marker="o", label=rival)
     axes.set_xticks(sorted({r["threads"] for r in records}))
     axes.set_xlabel(f"threads ({shape})")
-    axes.set_ylabel("GFLOP/s")
-    axes.legend(fontsize=7)
 
 
 def main() -> int:
@@ -93,35 +124,46 @@ def main() -> int:
 
 def draw_all(processor: str, everything: list[Record], path: Path) -> None:
     """A machine's pictures, of the greatest number of threads; each name begins with that of the path."""
-    from matplotlib import pyplot
-
     threads = max(r["threads"] for r in everything)
     records = [r for r in everything if r["threads"] == threads]
-    drawings: dict[str, tuple[str, Callable[[Any], None]]] = {
-        "share": (
-            f"share of the limit measured beside it, {threads} threads",
-            lambda axes: bars(axes, records, lambda r: r["share"], ("table", "short", "decode")),
-        ),
-        "ratio": (
-            f"time over Tessera's, {threads} threads",
-            lambda axes: bars(axes, records, lambda r: r["ratio"], ("table", "short", "decode")),
-        ),
-        "scaling": (f"rate over the length, {threads} threads", lambda axes: scaling(axes, records)),
-        "threads": ("rate over threads", lambda axes: threads_scaling(axes, everything)),
-    }
-    if not any(shape_of(r) == SUITES["scaling"][-1] for r in records):
-        del drawings["scaling"], drawings["threads"]  # not measured
-    for name, (title, draw) in drawings.items():
-        figure, axes = pyplot.subplots(figsize=(11, 6))
-        draw(axes)
-        axes.set_title(f"fmha_fwd on {processor}: {title}")
+
+    def save(name: str, title: str, drawings: Drawings) -> None:
+        draw(path.with_name(f"{path.name}_{name}"), f"fmha_fwd on {processor}: {title}", drawings)
+
+    save("share", f"share of the limit measured beside it, {threads} threads", one(bars, records, "share"))
+    save("ratio", f"time over Tessera's, {threads} threads", one(bars, records, "ratio"))
+    save("roofline", f"GFLOP/s, {threads} threads", by_type(roofline, records))
+    if any(shape_of(r) == SUITES["scaling"][-1] for r in records):  # else not measured
+        save("scaling", f"GFLOP/s over the length, {threads} threads", by_type(scaling, records))
+        save("threads", "GFLOP/s over threads", by_type(threads_scaling, everything))
+
+
+def one(picture: Callable[..., None], *arguments: Any) -> Drawings:
+    """A picture of all types in one."""
+    return {"": lambda axes: picture(axes, *arguments)}
+
+
+def by_type(picture: Callable[..., None], records: list[Record]) -> Drawings:
+    """A picture of each type."""
+    types = [prec for prec in PRECS if any(r["prec"] == prec for r in records)]
+    return {prec: partial(picture, records=[r for r in records if r["prec"] == prec]) for prec in types}
+
+
+def draw(path: Path, title: str, drawings: Drawings) -> None:
+    """Writes pictures, side by side, to an SVG and a PNG."""
+    from matplotlib import pyplot
+
+    figure, row = pyplot.subplots(1, len(drawings), figsize=(11, 6), squeeze=False)
+    for axes, (name, picture) in zip(row[0], drawings.items(), strict=True):
+        picture(axes)
+        axes.set_title(name)
         axes.grid(axis="y", alpha=0.3)
-        if name == "ratio":
-            axes.set_yscale("log", base=2)
-        figure.tight_layout()
-        for kind in ("svg", "png"):
-            figure.savefig(path.with_name(f"{path.name}_{name}.{kind}"), dpi=110)
-        pyplot.close(figure)
+        axes.legend(fontsize=7)
+    figure.suptitle(title)
+    figure.tight_layout()
+    for kind in ("svg", "png"):
+        figure.savefig(path.with_name(f"{path.name}.{kind}"), dpi=110)
+    pyplot.close(figure)
 
 
 if __name__ == "__main__":

@@ -35,6 +35,11 @@ class Shape:
         """Of K and V, which decoding reads once."""
         return 2.0 * self.b * self.h_k * self.s_k * self.d * ELEMENT_BYTES[prec]
 
+    def intensity(self, prec: str) -> float:
+        """FLOP for a byte, where Q, K, V and O each come or go once."""
+        qo_bytes = 2.0 * self.b * self.h * self.s_q * self.d * ELEMENT_BYTES[prec]
+        return self.flop / (self.kv_bytes(prec) + qo_bytes)
+
     @property
     def is_decode(self) -> bool:
         """One query: limited by reading K and V."""

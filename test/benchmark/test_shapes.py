@@ -49,6 +49,14 @@ def test_bytes_are_those_of_k_and_v() -> None:
     assert shape.kv_bytes("bf16") == shape.kv_bytes("fp16") == shape.kv_bytes("fp32") / 2
 
 
+def test_intensity_counts_each_tensor_once() -> None:
+    """FLOP over the bytes of Q, K, V and O."""
+    shape = Shape(2, 4, 1, 100, 200, 64)
+    elements = 2 * (4 * 100 + 200 + 200 + 4 * 100) * 64
+    assert shape.intensity("bf16") == pytest.approx(shape.flop / (2 * elements))
+    assert shape.intensity("fp32") == pytest.approx(shape.flop / (4 * elements))
+
+
 def test_medians_and_rates() -> None:
     """An outlier of a round changes nothing."""
     shape = square(1, 1, 1, 1000, 125)
