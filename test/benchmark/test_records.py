@@ -10,7 +10,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmark"))
 
-from plots import machines  # noqa: E402
+from plots import machines, roofs  # noqa: E402
 from records import case_of, processor, read, replace  # noqa: E402
 
 CASE: dict[str, Any] = {
@@ -71,3 +71,13 @@ def test_pictures_are_of_one_machine() -> None:
         "AMD EPYC": ("", [records[0], records[2]]),
         XEON: ("_intel_xeon_processor_amx", [records[1]]),
     }
+
+
+def test_roofs_are_of_the_limits_that_calls_have_met() -> None:
+    """The median of what was probed beside them; reading is always one."""
+    probes = [{"read": read, "fma_avx512": 10 * read, "tile_bf16": 99.0} for read in (10.0, 12.0, 30.0)]
+    qr = CASE | {"what": "fmha_fwd__x86_64_v4_b528x128x16_w1_qr"}
+    torch = CASE | {"rival": "torch", "what": "2.9.0", "probe": probes[1]}
+    assert roofs([*(qr | {"probe": probe} for probe in probes), torch]) == {"read": 12.0, "fma_avx512": 120.0}
+    decode = qr | {"s_q": 1, "probe": probes[0]}
+    assert roofs([decode]) == {"read": 10.0}
