@@ -10,7 +10,6 @@ machine go without.
 from __future__ import annotations
 
 import re
-import statistics
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -18,15 +17,12 @@ from pathlib import Path
 from typing import Any
 
 from records import Record, read, shape_of
-from shapes import SUITES, limit_of
+from shapes import SUITES, limit_of, median_probe
 
 ROOT = Path(__file__).resolve().parents[1]
 PRECS = ("fp32", "bf16", "fp16")
-CASES = (
-    "table",
-    "short",
-    "decode",
-)  # the suites whose shapes are compared; "scaling" has a picture of its own
+# The suites whose shapes are compared; "scaling" has pictures of its own.
+CASES = ("table", "short", "decode")
 
 Drawings = dict[str, Callable[[Any], None]]  # by name
 
@@ -60,12 +56,10 @@ def bars(axes: Any, records: list[Record], value: str) -> None:
 
 def roofs(records: list[Record]) -> dict[str, float]:
     """GFLOP/s (reading: GB/s) of each limit that Tessera's calls have met: medians of what was probed."""
-    found: dict[str, list[float]] = {"read": []}
-    for r in records:
-        found["read"].append(r["probe"]["read"])
-        if r["rival"] == "tessera" and (limit := limit_of(shape_of(r), r["what"])) != "read":
-            found.setdefault(limit, []).append(r["probe"][limit])
-    return {limit: statistics.median(values) for limit, values in found.items()}
+    ours = [r for r in records if r["rival"] == "tessera"]
+    probe = median_probe([r["probe"] for r in ours])
+    met = {"read", *(limit_of(shape_of(r), r["what"]) for r in ours)}
+    return {limit: probe[limit] for limit in sorted(met)}
 
 
 def roofline(axes: Any, records: list[Record]) -> None:
