@@ -33,17 +33,23 @@ done
 prepare_tools build
 choose_compiler
 
-# The target that this processor runs best. Its instances are enough for one problem.
+# native_target [CPUINFO]: the targets that have the instances for fp16 that are best on this processor, which is enough
+# for one problem. x86-64-v4-bf16 has none; a system may refuse AMX's registers to a process, hence x86-64-v4 beside it.
 native_target() {
-    local flags
-    flags=" $(sed -n '/^flags/{s/.*://p;q}' /proc/cpuinfo) "
-    case $(uname -m)$flags in
-        x86_64*" avx512bw "*" avx512vl "*) echo x86-64-v4 ;;
-        x86_64*" fma "*" avx2 "*) echo x86-64-v3 ;;
-        x86_64*" sse4_2 "*) echo x86-64-v2 ;;
-        aarch64*) echo armv8-a ;;
-        *) echo portable ;;
-    esac
+    local facts targets needs need
+    facts=" $(uname -m) $(sed -n '/^flags/{s/.*://p;q}' "${1:-/proc/cpuinfo}") "
+    while read -r targets needs; do
+        for need in $needs; do [[ $facts == *" $need "* ]] || continue 2; done
+        echo "$targets"
+        return
+    done <<'TABLE'
+x86-64-v4-amx,x86-64-v4 x86_64 avx512bw avx512vl avx512_bf16 amx_bf16 amx_tile
+x86-64-v4 x86_64 avx512bw avx512vl
+x86-64-v3 x86_64 fma avx2
+x86-64-v2 x86_64 sse4_2
+armv8-a aarch64
+portable
+TABLE
 }
 
 program=$build/bin/tile_example_fmha_fwd
