@@ -61,9 +61,11 @@ function(tessera_add_code_object file target)
         set(compiled "${made}.s")
         set(assemble COMMAND ${tessera_device_assemble} -mcpu=${target} "${made}.s" -o "${made}.o")
     endif()
+    # Not -MF, which clang's driver has for the host's part of a HIP file alone since LLVM 21 (llvm-project#125646).
+    set(depend -MD -Xclang -dependency-file -Xclang "${made}.d")
     add_custom_command(
         OUTPUT "${made}.co"
-        COMMAND ${tessera_device_compile} ${ARGN} -MD -MF "${made}.d" -MT "${made}.co" "${source}" -o "${compiled}"
+        COMMAND ${tessera_device_compile} ${ARGN} ${depend} -MQ "${made}.co" "${source}" -o "${compiled}"
         ${assemble}
         COMMAND ${tessera_device_link} "${made}.o" -o "${made}.linked"
         COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources

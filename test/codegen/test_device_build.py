@@ -33,6 +33,15 @@ def make(build: Path, target: str = "tessera_packs") -> subprocess.CompletedProc
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
+def assert_nothing_is_left(build: Path) -> None:
+    """What was made is not made again: its list of dependencies begins with its name, quoted. Where blanks are not,
+    CMake before 4 reads several names."""
+    assert "Code object" not in make(build).stdout
+    for made in (build / "device").rglob("*.co"):
+        quoted = str(made).replace(" ", "\\ ")
+        assert made.with_suffix(".d").read_text().startswith(f"{quoted}:")
+
+
 def one_line(text: str) -> str:
     return " ".join(text.split())
 
@@ -67,6 +76,7 @@ def test_packs_are_the_same_in_every_directory(tree: Path, tmp_path: Path) -> No
             assert configured.returncode == 0, configured.stderr
             made = make(build)
             assert made.returncode == 0, made.stdout + made.stderr
+            assert_nothing_is_left(build)
             builds.append(build)
     assert len({pack_of(build) for build in builds}) == 1
     op, target, entries = read(pack_of(builds[0]))
@@ -84,13 +94,13 @@ def test_another_clang_makes_them_as_hip(tree: Path, tmp_path: Path) -> None:
     lld = tmp_path / "ld.lld"
     lld.write_text(f'#!/bin/sh\nexec "{ziglang() / "zig"}" ld.lld "$@"\n')
     lld.chmod(0o755)
-    for source, build in ((ROOT, tmp_path / "one"), (tree, tmp_path / "another")):
+    for source, build in ((ROOT, tmp_path / "one"), (tree, tmp_path / "another one")):
         configured = configure(source, build, f"-DTESSERA_CLANG={clang}", f"-DTESSERA_LLD={lld}")
         assert configured.returncode == 0, configured.stderr
         made = make(build)
         assert made.returncode == 0, made.stdout + made.stderr
-    assert pack_of(tmp_path / "one") == pack_of(tmp_path / "another")
-    assert "Code object" not in make(tmp_path / "one").stdout
+        assert_nothing_is_left(build)
+    assert pack_of(tmp_path / "one") == pack_of(tmp_path / "another one")
     assert len(read(pack_of(tmp_path / "one"))[2]) == len(names())
 
 
