@@ -34,8 +34,8 @@ def make(build: Path, target: str = "tessera_packs") -> subprocess.CompletedProc
 
 
 def assert_nothing_is_left(build: Path) -> None:
-    """What was made is not made again: its list of dependencies begins with its name, quoted. Where blanks are not,
-    CMake before 4 reads several names."""
+    """What was made is not made again: its list of dependencies begins with its name, quoted. CMake
+    before 4 reads several names where blanks are not."""
     assert "Code object" not in make(build).stdout
     for made in (build / "device").rglob("*.co"):
         quoted = str(made).replace(" ", "\\ ")
