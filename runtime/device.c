@@ -67,10 +67,8 @@ static tessera_status open_named(const char *name, tessera_device *device) {
     if (strncmp(name, "cpu:", 4) == 0) return open_cpu(name + 4, device);
     if (strncmp(name, "hip:", 4) == 0) return open_hip(name, device);
     if (strncmp(name, "sim:", 4) == 0) return tessera_gpu_open_sim(name + 4, &device->gpu, &device->facts);
-    if (strncmp(name, "cuda:", 5) == 0)
-        return tessera_fail(TESSERA_ERROR_DEVICE, "device \"%s\": this library has no instances for NVIDIA GPUs", name);
     return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT,
-                        "device \"%s\" is unknown: auto, cpu, cpu:TARGET, hip:N, sim:ARCH, cuda:N", name);
+                        "device \"%s\" is unknown: auto, cpu, cpu:TARGET, hip:N or sim:ARCH", name);
 }
 
 tessera_status tessera_device_open(const char *name, tessera_device **out) {

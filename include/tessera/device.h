@@ -46,8 +46,8 @@ typedef struct tessera_device tessera_device;
 //   hip:N        AMD GPU number N, as the HIP runtime counts them
 //   sim:ARCH     a simulated AMD GPU, such as "sim:gfx942"; features as in "sim:gfx942:sramecc+:xnack-" are read over
 //   auto         the first GPU that has instances in this library, else the CPU
-// ("cuda:N" has no instances yet.) The handle may be used by any number of threads at once. A GPU's code is loaded into
-// it when first used, and no call may be under way when it is closed.
+// The handle may be used by any number of threads at once. A GPU's code is loaded into it when first used, and no call
+// may be under way when it is closed.
 TESSERA_API tessera_status tessera_device_open(const char *name, tessera_device **out);
 TESSERA_API void tessera_device_close(tessera_device *device); // NULL is allowed
 TESSERA_API const char *tessera_device_name(const tessera_device *device);
