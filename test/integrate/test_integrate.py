@@ -63,15 +63,40 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return moved
 
 
-def assert_right(output: str) -> None:
-    assert output.rstrip().endswith("right"), output
+# The build's instances for GPUs run in its simulator.
+SOURCES = BUILD / "generated/fmha_fwd_sources.txt"
+ARCH = "gfx942"
+simulated = pytest.mark.skipif(
+    not (
+        SOURCES.exists() and f"\t{ARCH}\t" in SOURCES.read_text() and (BUILD / "libtessera_sim.so").exists()
+    ),
+    reason=f"no instances for {ARCH} or no simulator in {BUILD}",
+)
 
 
-def test_find_package(project: Path, prefix: Path) -> None:
+def assert_right(output: str, device: str = "cpu") -> None:
+    assert f" on {device} runs " in output and output.rstrip().endswith("right"), output
+
+
+@pytest.fixture(scope="module")
+def found(project: Path, prefix: Path) -> Path:
+    """The program that find_package() gave the shared library."""
     folder = project / "find_package"
     run("cmake", "-B", "build", f"-DCMAKE_PREFIX_PATH={prefix}", *same_tools(), cwd=folder)
     run("cmake", "--build", "build", cwd=folder)
-    assert_right(run(folder / "build/integrate", cwd=folder))
+    return folder / "build/integrate"
+
+
+def test_find_package(found: Path) -> None:
+    assert_right(run(found, cwd=found.parent))
+
+
+@simulated
+def test_on_a_gpu(found: Path, prefix: Path) -> None:
+    """As on a machine that has one: "auto" takes it, and it reads no memory of the host's."""
+    (hip,) = prefix.rglob("libamdhip64.so.7")
+    machine = {"TESSERA_HIP_LIBRARY": str(hip), "TESSERA_SIM_DEVICES": ARCH}
+    assert_right(run(found, cwd=found.parent, **machine), "hip:0")
 
 
 def test_find_package_static(project: Path, prefix: Path) -> None:
@@ -89,7 +114,8 @@ def test_find_package_static(project: Path, prefix: Path) -> None:
 
 def test_add_subdirectory(project: Path) -> None:
     folder = project / "add_subdirectory"
-    run("cmake", "-B", "build", f"-DTESSERA_SOURCE_DIR={ROOT}", *same_tools(), cwd=folder)
+    options = [f"-DTESSERA_SOURCE_DIR={ROOT}", "-DTESSERA_TARGETS=portable", *same_tools()]
+    run("cmake", "-B", "build", *options, cwd=folder)
     targets = run("ninja", "-C", "build", "-t", "targets", "all", cwd=folder)
     assert "tile_example" not in targets and "gtest" not in targets
     cache = (folder / "build/CMakeCache.txt").read_text()
