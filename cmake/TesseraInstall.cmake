@@ -1,8 +1,17 @@
 # SPDX-License-Identifier: MIT
-# What find_package(tessera) and pkg-config need.
+# What find_package(tessera) and pkg-config need, and the licence. Programs and the simulator add themselves.
 include(CMakePackageConfigHelpers)
 
+# The loader looks for the simulator beside the shared library; a program with the library inside is told where that is.
+if(TESSERA_BUILD_SIMULATOR)
+    target_link_options(tessera_static INTERFACE
+        "$<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>")
+    set(pc_simulator " -Wl,-rpath,\${libdir}")
+endif()
+
 install(TARGETS tessera tessera_static EXPORT tesseraTargets)
+install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY.md"
+    DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
     FILES_MATCHING PATTERN "*.h" PATTERN isa EXCLUDE)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")

@@ -66,16 +66,19 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # The build's instances for GPUs run in its simulator.
 SOURCES = BUILD / "generated/fmha_fwd_sources.txt"
 ARCH = "gfx942"
-simulated = pytest.mark.skipif(
-    not (
-        SOURCES.exists() and f"\t{ARCH}\t" in SOURCES.read_text() and (BUILD / "libtessera_sim.so").exists()
-    ),
-    reason=f"no instances for {ARCH} or no simulator in {BUILD}",
+SIMULATED = (
+    SOURCES.exists() and f"\t{ARCH}\t" in SOURCES.read_text() and (BUILD / "libtessera_sim.so").exists()
 )
 
 
 def assert_right(output: str, device: str = "cpu") -> None:
     assert f" on {device} runs " in output and output.rstrip().endswith("right"), output
+
+
+def assert_finds_the_simulator(program: Path) -> None:
+    """That of the installation, without a word about where it is."""
+    if SIMULATED:
+        assert_right(run(program, f"sim:{ARCH}", cwd=program.parent), f"sim:{ARCH}")
 
 
 @pytest.fixture(scope="module")
@@ -91,12 +94,22 @@ def test_find_package(found: Path) -> None:
     assert_right(run(found, cwd=found.parent))
 
 
-@simulated
+@pytest.mark.skipif(not SIMULATED, reason=f"no instances for {ARCH} or no simulator in {BUILD}")
 def test_on_a_gpu(found: Path, prefix: Path) -> None:
     """As on a machine that has one: "auto" takes it, and it reads no memory of the host's."""
     (hip,) = prefix.rglob("libamdhip64.so.7")
     machine = {"TESSERA_HIP_LIBRARY": str(hip), "TESSERA_SIM_DEVICES": ARCH}
     assert_right(run(found, cwd=found.parent, **machine), "hip:0")
+
+
+def test_programs_and_licence(prefix: Path) -> None:
+    programs = [prefix / "bin/tile_example_fmha_fwd", prefix / "bin/tile_example_fmha_fwd_smoke"]
+    if not (BUILD / "bin" / programs[0].name).exists():
+        pytest.skip(f"no programs in {BUILD}")
+    run(programs[0], "-b=1", "-h=1", "-s=64", "-d=32", cwd=prefix)
+    run(programs[1], "-filter=*-s=3 *", cwd=prefix)
+    assert (prefix / "share/doc/tessera/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
+    assert (prefix / "share/doc/tessera/THIRD_PARTY.md").exists()
 
 
 def test_find_package_static(project: Path, prefix: Path) -> None:
@@ -110,6 +123,7 @@ def test_find_package_static(project: Path, prefix: Path) -> None:
     finally:
         lists.write_text(text)
     assert_right(run(folder / "static/integrate", cwd=folder))
+    assert_finds_the_simulator(folder / "static/integrate")
 
 
 def test_add_subdirectory(project: Path) -> None:
@@ -132,8 +146,11 @@ def test_pkg_config(project: Path, prefix: Path) -> None:
     prefix.rename(moved)  # make and the shell of pkg-config's users cannot take spaces
     try:
         path = str(moved / pc.parent.relative_to(prefix))
-        run("make", f"CC={cache_entry('CMAKE_C_COMPILER')}", cwd=folder, PKG_CONFIG_PATH=path)
+        make = ["make", f"CC={cache_entry('CMAKE_C_COMPILER')}", "integrate", "integrate_static"]
+        run(*make, cwd=folder, PKG_CONFIG_PATH=path)
         assert_right(run(folder / "integrate", cwd=folder, LD_LIBRARY_PATH=str(Path(path).parent)))
+        assert_right(run(folder / "integrate_static", cwd=folder))
+        assert_finds_the_simulator(folder / "integrate_static")
     finally:
         moved.rename(prefix)
 
