@@ -48,7 +48,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     what.add_argument(
         "--targets",
         metavar="LIST",
-        help="comma list of targets, families; default: this machine's CPU, with -d or -r CK's gfx9",
+        help="comma list of targets, families; default: this machine's CPU; "
+        f"with -d or -r {','.join(CK_DEFAULT)}, as in CK; with --render or --from all",
     )
     what.add_argument(
         "-r", "--receipt", metavar="NAME|NUMBER", help="a selection of instances/receipts.toml; default all"

@@ -90,6 +90,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
         "--report"
     ).split():
         assert option in text
+    assert "with -d or -r gfx9,gfx950, as in CK" in " ".join(text.split())
 
 
 def test_the_default_targets_are_those_of_this_machine() -> None:
