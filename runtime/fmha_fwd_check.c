@@ -98,7 +98,9 @@ static tessera_status check_numbers(const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool block = t->qscale_type == TESSERA_QSCALE_BLOCK;
-    GUARD(isfinite(a->scale_s), "scale_s is %g: a finite number", (double)a->scale_s);
+    // Half of the exponents of fp32 is for the scale, the other half for q k.
+    GUARD(fabsf(a->scale_s) <= 0x1p64f, "scale_s is %g: -2^64 to 2^64 (1.8e+19), or scores overflow fp32",
+          (double)a->scale_s);
     GUARD(!t->has_logits_soft_cap || (a->logits_soft_cap > 0 && isfinite(a->logits_soft_cap)),
           "logits_soft_cap is %g: a finite number above 0", (double)a->logits_soft_cap);
     GUARD(!t->has_sink || a->sink_size >= 0, "sink_size is %d: 0 or more", a->sink_size);

@@ -56,8 +56,8 @@ static const float log2e = 1.44269504088896341f;
 static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const tessera_mask mask = call->traits.mask_type;
-    // Neither 0 nor infinite; scores of at most 3e38 times the least are all the same, as they are times 0.
-    const float scale_log2 = fmaxf(fminf(fabsf(a->scale_s) * log2e, FLT_MAX), FLT_MIN);
+    // Not 0: scores of at most 3e38 times the least are all the same, as they are times 0.
+    const float scale_log2 = fmaxf(fabsf(a->scale_s) * log2e, FLT_MIN);
     out->scale_log2 = copysignf(scale_log2, a->scale_s);
     if (a->scale_s < 0 || call->traits.has_logits_soft_cap || call->traits.bias_type != TESSERA_BIAS_NONE ||
         call->traits.qscale_type == TESSERA_QSCALE_BLOCK)

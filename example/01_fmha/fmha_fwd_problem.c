@@ -90,7 +90,6 @@ static fmha_fwd_outcome check_numbers(fmha_fwd_problem *p, fmha_fwd_result *resu
         return FMHA_FWD_WRONG("-p_drop=%g: at least 0 and less than 1", (double)o->p_drop);
     if (!(o->logits_soft_cap >= 0))
         return FMHA_FWD_WRONG("-logits_soft_cap=%g: 0 (none) or more", (double)o->logits_soft_cap);
-    if (!(o->scale_s - o->scale_s == 0)) return FMHA_FWD_WRONG("-scale_s=%g: a finite number", (double)o->scale_s);
     if (o->warmup < 0) return FMHA_FWD_WRONG("-warmup=%d: 0 or more", o->warmup);
     if (o->repeat < 1) return FMHA_FWD_WRONG("-repeat=%d: at least 1", o->repeat);
     return check_scales(p, result);

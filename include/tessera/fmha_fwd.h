@@ -11,7 +11,8 @@
 //   lse[b,h,i] = ln( sum_j exp s[i,j]  (+ exp sink[h]  with sink_ptr) )
 //   o[b,i,h,:] = sum_j keep[i,j] / (1 - p_drop) * exp(s[i,j] - lse[b,h,i]) * vd * v[b,j,g,:]
 //
-// A row that sees no key gives o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32.
+// A row that sees no key gives o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32, and scores are fp32: the
+// row of one beyond 2.3e38 (FLT_MAX / log2 e), which takes |q k| of 2^63 or more, may be NaN.
 //
 // Bytes of fp8, fp8bf16 and fp8fp32 are E4M3 in the format that tessera_device_fp8_format() names: OCP's on CPUs and
 // gfx950, FNUZ on gfx942, whose numbers are half as large for the same byte.
@@ -120,7 +121,7 @@ typedef struct tessera_fmha_fwd_args {
     int32_t hdim_q, hdim_v;   // those of the traits
     int32_t nhead_q, nhead_k; // nhead_q is a multiple of nhead_k
 
-    float scale_s;         // any finite number; 1/sqrt(hdim_q) is usual
+    float scale_s;         // -2^64 to 2^64; 1/sqrt(hdim_q) is usual
     float logits_soft_cap; // > 0 with has_logits_soft_cap
 
     int64_t stride_q, stride_k, stride_v, stride_bias, stride_randval, stride_o;

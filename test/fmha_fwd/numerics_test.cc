@@ -140,6 +140,8 @@ const Hard hard[] = {
     {"TinyInputs", "-scale_s=1",
      [](Problem &p) { fill(p, 'q', 0x1p-9f), fill(p, 'k', 0x1p-9f), fill(p, 'v', 0x1p-9f); }},
     {"NegativeScale", "-scale_s=-0.3", [](Problem &) {}},
+    {"GreatestScale", "-scale_s=18446744073709551616 -s_k=130", [](Problem &) {}},
+    {"LeastScale", "-scale_s=-18446744073709551616 -s_k=130", [](Problem &) {}},
     {"ZeroScale", "-s_k=130", [](Problem &p) { p.args->scale_s = 0; }},
     {"TinySoftCap", "-logits_soft_cap=0.01 -s_k=130", [](Problem &) {}},
     {"HugeSoftCap", "-logits_soft_cap=10000 -s_k=130", [](Problem &) {}},

@@ -124,6 +124,8 @@ const Guard guards[] = {
     // numbers
     {"ScaleNan", nothing, [](Call &c) { c.args.scale_s = NAN; }, "scale_s is nan"},
     {"ScaleInfinite", nothing, [](Call &c) { c.args.scale_s = -INFINITY; }, "scale_s is -inf"},
+    {"ScaleTooGreat", nothing, [](Call &c) { c.args.scale_s = 1e38f; }, "scale_s is 1e+38: -2^64 to 2^64"},
+    {"ScaleTooSmall", nothing, [](Call &c) { c.args.scale_s = -0x1.000002p64f; }, "scale_s is -1.84"},
     {"SoftCapZero", [](Call &c) { c.traits.has_logits_soft_cap = 1; }, [](Call &c) { c.args.logits_soft_cap = 0; },
      "logits_soft_cap is 0"},
     {"SoftCapInfinite", [](Call &c) { c.traits.has_logits_soft_cap = 1; },
