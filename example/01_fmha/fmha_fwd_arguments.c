@@ -82,7 +82,8 @@ static const argument table[] = {
      "gpu or cpu; every device is timed by the CPU's clock, GPUs over all runs at once"},
     {"rotary_dim", FIXED, OWN(rotary_dim), -1, "0", "rotary embedding: not in this operation"},
     {"rotary_interleaved", FIXED, OWN(rotary_interleaved), -1, "1", "its form: not in this operation"},
-    {"num_splits", FIXED, OWN(num_splits), -1, "1", "splits of the keys: chosen by the library here"},
+    {"num_splits", INTEGER, OWN(num_splits), -1, "1",
+     "splits of the keys: 0 (CK's heuristic) or 1; the library chooses them either way"},
     {"page_block_size", FIXED, OWN(page_block_size), -1, "0", "paged KV cache: not in this operation"},
     {"cache_batch_idx", FIXED, OWN(cache_batch_idx), -1, "0", "indexed KV cache: not in this operation"},
     {"pack_gqa", FIXED, OWN(pack_gqa), -1, "1", "fold the heads that share a key head into one tile: always so here"},
@@ -274,6 +275,9 @@ int fmha_fwd_read_arguments(int argc, char *const *argv, fmha_fwd_arguments *out
         if (read_argument(&r, argv[n])) return -1;
     if (out->help) return 0;
     if (out->kname < 0 || out->kname > 2) return fail(&r, "-kname=%d: 0, 1 or 2", out->kname);
+    if (out->num_splits < 0 || out->num_splits > 1)
+        return fail(&r, "-num_splits=%d: 0 (a heuristic's) or 1; the library chooses the splits of the keys",
+                    out->num_splits);
     if (strcmp(out->timer, "gpu") != 0 && strcmp(out->timer, "cpu") != 0)
         return fail(&r, "-timer=%s: gpu or cpu", out->timer);
     if (out->options.threads < 0) return fail(&r, "-threads=%d: 0 or more", out->options.threads);
@@ -300,6 +304,6 @@ void fmha_fwd_print_help(FILE *file) {
         fprintf(file, " (default: %s)\n", *table[n].value ? table[n].value : "none");
     }
     fputs("Exit codes: 0 all is well, 1 wrong arguments, 2 no kernel serves the problem, 3 wrong result, 4 device "
-          "error.\n",
+          "error, or the output cannot be written.\n",
           file);
 }

@@ -17,9 +17,10 @@ typedef struct fmha_fwd_arguments {
     int32_t kname; // 1: short name, 2: CK's name
     int32_t json, explain;
     const char *jsonfile, *timer;
-    const char *pack; // NULL: none
+    const char *pack;   // NULL: none
+    int32_t num_splits; // 0 or 1, which mean the same here
     // CK's arguments of other operations: only their defaults are accepted.
-    int32_t s_knew, rotary_dim, rotary_interleaved, num_splits, page_block_size, cache_batch_idx, pack_gqa;
+    int32_t s_knew, rotary_dim, rotary_interleaved, page_block_size, cache_batch_idx, pack_gqa;
 
     int32_t warmup_given, repeat_given;
     int32_t *lists[FMHA_FWD_LISTS], list_sizes[FMHA_FWD_LISTS];

@@ -147,6 +147,17 @@ int fmha_fwd_read_bias(const char *text, fmha_fwd_bias *out);
 int fmha_fwd_read_qscale(const char *text, tessera_qscale *out);
 int fmha_fwd_read_init(const char *text, fmha_fwd_init *out);
 
+// Shows on stderr how far work of `total` steps is, if that is a terminal and the work takes a while.
+typedef struct fmha_fwd_progress {
+    const char *what;
+    int64_t total, done;
+    double due; // when it is shown next
+    int shown;
+} fmha_fwd_progress;
+fmha_fwd_progress fmha_fwd_progress_begin(const char *what, int64_t total);
+void fmha_fwd_progress_step(fmha_fwd_progress *progress);
+void fmha_fwd_progress_end(const fmha_fwd_progress *progress);
+
 // Sets outcome and message; returns the outcome.
 __attribute__((format(printf, 3, 4))) fmha_fwd_outcome fmha_fwd_fail(fmha_fwd_result *result, fmha_fwd_outcome outcome,
                                                                      const char *format, ...);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CK's line and CK's JSON.
+// CK's line and CK's JSON, and whether the line arrived.
 #include "fmha_fwd_problem.h"
 
 #include <errno.h>
@@ -135,6 +135,13 @@ static void put_result(FILE *file, const fmha_fwd_result *r) {
     else
         fprintf(file, "  \"perf\": {\"time\": %.9g, \"tflops\": %.9g, \"gb/s\": %.9g}\n", r->time_ms, r->tflops,
                 r->gbps);
+}
+
+int fmha_fwd_exit_code(const char *program, int outcome) {
+    errno = 0;
+    if (fflush(stdout) == 0 && !ferror(stdout)) return outcome;
+    fprintf(stderr, "%s: standard output cannot be written: %s\n", program, strerror(errno ? errno : EIO));
+    return outcome ? outcome : FMHA_FWD_DEVICE_ERROR;
 }
 
 int fmha_fwd_write_json(const fmha_fwd_problem *p, const fmha_fwd_result *result, const char *path) {

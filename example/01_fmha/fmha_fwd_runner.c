@@ -137,6 +137,7 @@ typedef struct check {
     fmha_fwd_tolerance tolerance;
     pthread_mutex_t lock;
     double worst; // the row that the message is about
+    fmha_fwd_progress progress;
 } check;
 
 static fmha_fwd_tolerance tolerance_of(const fmha_fwd_problem *p) {
@@ -182,6 +183,7 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
     pthread_mutex_lock(&c->lock);
     fmha_fwd_result *r = c->result;
     r->rows_checked++;
+    fmha_fwd_progress_step(&c->progress);
     if (error > r->max_error) r->max_error = error;
     if (ratio > r->max_error_ratio) r->max_error_ratio = ratio;
     if (lse_error > r->max_lse_error) r->max_lse_error = lse_error;
@@ -325,12 +327,16 @@ fmha_fwd_outcome fmha_fwd_verify(fmha_fwd_problem *p, fmha_fwd_result *result) {
         free(list.rows);
         return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the list of rows to verify");
     }
-    check check = {.problem = p, .result = result, .tolerance = tolerance_of(p)};
+    check check = {.problem = p,
+                   .result = result,
+                   .tolerance = tolerance_of(p),
+                   .progress = fmha_fwd_progress_begin("rows verified", list.count)};
     int threads = p->options.threads > 0 ? p->options.threads : tessera_num_threads();
     pthread_mutex_init(&check.lock, NULL);
     int failed = check_guards(p, result) == FMHA_FWD_OK && check_untouched(p, result) == FMHA_FWD_OK &&
                  fmha_fwd_reference(&p->traits, &p->args, p->fp8, list.rows, list.count, threads, check_row, &check);
     pthread_mutex_destroy(&check.lock);
+    fmha_fwd_progress_end(&check.progress);
     free(list.rows);
     if (failed) return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the reference");
     result->verification = result->outcome == FMHA_FWD_OK ? FMHA_FWD_VALID : FMHA_FWD_INVALID;

@@ -62,7 +62,7 @@ typedef enum fmha_fwd_outcome {
     FMHA_FWD_WRONG_ARGUMENT = 1, // message names argument, value and what is accepted
     FMHA_FWD_NO_INSTANCE = 2,
     FMHA_FWD_WRONG_RESULT = 3, // also: a guard zone, an input or a row that must be left alone was written
-    FMHA_FWD_DEVICE_ERROR = 4
+    FMHA_FWD_DEVICE_ERROR = 4  // also: no memory, or stdout cannot be written
 } fmha_fwd_outcome;
 
 typedef enum fmha_fwd_verification {
@@ -106,6 +106,9 @@ const tessera_device *fmha_fwd_problem_device(const fmha_fwd_problem *problem);
 
 // CK's line up to the kernel's name: "[fp16|batch|bhsd] b:2, h:8/8, ... , v:r", without a newline.
 void fmha_fwd_print_problem(const fmha_fwd_problem *problem, FILE *file);
+
+// The exit code of a program that is done: `outcome`, unless that is 0 and what it printed did not arrive.
+int fmha_fwd_exit_code(const char *program, int outcome);
 
 // CK's fields and ours. Returns 0, or -1 with errno set.
 int fmha_fwd_write_json(const fmha_fwd_problem *problem, const fmha_fwd_result *result, const char *path);

@@ -193,7 +193,7 @@ static const char *value_of(const char *argument, const char *name) {
     return strncmp(argument, name, length) == 0 ? argument + length : NULL;
 }
 
-int main(int argc, char **argv) {
+static int run_all(int argc, char **argv) {
     smoke s = {.filter = "*", .count = -1, .extra = ""};
     for (int n = 1; n < argc; n++) {
         const char *value;
@@ -231,3 +231,5 @@ int main(int argc, char **argv) {
     if (s.failed) return FMHA_FWD_WRONG_RESULT;
     return s.not_served && !s.passed ? FMHA_FWD_NO_INSTANCE : FMHA_FWD_OK;
 }
+
+int main(int argc, char **argv) { return fmha_fwd_exit_code("tile_example_fmha_fwd_smoke", run_all(argc, argv)); }

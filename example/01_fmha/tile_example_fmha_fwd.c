@@ -69,7 +69,7 @@ static fmha_fwd_outcome run(fmha_fwd_problem *problem, const fmha_fwd_arguments 
     return result->outcome;
 }
 
-int main(int argc, char **argv) {
+static int run_command(int argc, char **argv) {
     fmha_fwd_arguments arguments;
     char message[512];
     if (fmha_fwd_read_arguments(argc, argv, &arguments, message, sizeof message) != 0) {
@@ -102,3 +102,5 @@ int main(int argc, char **argv) {
     fmha_fwd_free_arguments(&arguments);
     return code;
 }
+
+int main(int argc, char **argv) { return fmha_fwd_exit_code("tile_example_fmha_fwd", run_command(argc, argv)); }

@@ -336,7 +336,8 @@ WRONG = [
     (["-s_knew=16"], ["-s_knew=16", "only 0"]),
     (["-rotary_dim=16"], ["-rotary_dim=16", "only 0"]),
     (["-rotary_interleaved=0"], ["-rotary_interleaved=0", "only 1"]),
-    (["-num_splits=2"], ["-num_splits=2", "only 1"]),
+    (["-num_splits=2"], ["-num_splits=2", "0", "or 1"]),
+    (["-num_splits=-1"], ["-num_splits=-1", "0", "or 1"]),
     (["-page_block_size=128"], ["-page_block_size=128", "only 0"]),
     (["-cache_batch_idx=1"], ["-cache_batch_idx=1", "only 0"]),
     # sizes
@@ -364,12 +365,66 @@ def test_wrong_arguments_each_have_their_own_line() -> None:
     assert len(lines) == len(WRONG)
 
 
+@pytest.mark.parametrize("arguments", [["-s=10"], ["--help"], ["-s=10", "-explain=1"]], ids=" ".join)
+def test_output_that_does_not_arrive(arguments: list[str]) -> None:
+    for program, words in ((PROGRAM, arguments), (SMOKE, ["-list"])):
+        with Path("/dev/full").open("w") as full:
+            done = subprocess.run(
+                [program, *words], check=False, stdout=full, stderr=subprocess.PIPE, text=True
+            )
+        assert done.returncode == 4
+        assert done.stderr == f"{program.name}: standard output cannot be written: No space left on device\n"
+
+
+def test_a_failure_counts_for_more_than_the_output() -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run([PROGRAM, "-s=0"], check=False, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1 and "-s=0" in done.stderr
+
+
+def on_terminal(*arguments: str, kind: str = "xterm") -> str:
+    """What the program writes to a terminal."""
+    ours, its = os.openpty()
+    with subprocess.Popen(
+        [PROGRAM, *arguments], stdout=its, stderr=its, env={**os.environ, "TERM": kind}
+    ) as done:
+        os.close(its)
+        written = b""
+        try:
+            while piece := os.read(ours, 4096):
+                written += piece
+        except OSError:  # the program has closed its end
+            pass
+    os.close(ours)
+    assert done.returncode == 0
+    return written.decode()
+
+
+def test_progress_of_a_long_verification() -> None:
+    """On the line below, and gone when it is done."""
+    for heads in (2**n for n in range(10)):  # until it takes long enough to be shown
+        words = [*SMALL[3:], "-s=1024", "-b=1", f"-h={heads}", "-threads=1"]
+        text = on_terminal(*words)
+        if "verified" in text:
+            break
+        assert "\x1b" not in text
+    steps = re.findall(rf"\x1b7\r\nrows verified: (\d+) of {1024 * heads}\x1b\[K\x1b8", text)
+    assert steps == sorted(steps, key=int) and int(steps[0]) >= 1
+    assert text.endswith("\x1b7\r\n\x1b[K\x1b8, valid:y\r\n")
+    assert "\x1b" not in on_terminal(*words, kind="dumb")
+
+
+@pytest.mark.parametrize("splits", [0, 1])
+def test_number_of_splits(splits: int) -> None:
+    """0 asks CK for a heuristic; the library has its own, whatever is asked for."""
+    line_of(f"-num_splits={splits}")
+
+
 def test_cache_arguments_at_their_defaults() -> None:
     line_of(
         "-s_knew=0",
         "-rotary_dim=0",
         "-rotary_interleaved=1",
-        "-num_splits=1",
         "-page_block_size=0",
         "-cache_batch_idx=0",
     )
