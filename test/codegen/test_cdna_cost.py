@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shutil
 from pathlib import Path
@@ -20,6 +21,7 @@ from codegen.targets import TARGETS, CdnaTarget
 
 FWD = operations()["fwd"]
 assert isinstance(FWD, FmhaFwd)
+block_cost = functools.lru_cache(maxsize=None)(FWD.block_cost)
 
 
 class Call(NamedTuple):
@@ -35,7 +37,7 @@ class Call(NamedTuple):
 def time(instance: Instance, call: Call) -> float:
     """The formulas of runtime/fmha_fwd_cost_cdna.c."""
     queries, heads, keys, units, window = call
-    cost = FWD.block_cost(instance)
+    cost = block_cost(instance)
     tile = instance.tile
     tasks = -(-queries // tile.bm0) * heads
     if window == -1:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import csv
 import shutil
 import subprocess
 import sys
@@ -11,14 +12,11 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, run
 from device import ziglang
+from sampling import sample_each
 from test_pack import read
 
 pytestmark = pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
-# The smallest receipt that has every template, type and head dim.
-OPTIONS = (
-    "-DGPU_TARGETS=gfx942", "-DTESSERA_RECEIPT=ci", "-DTESSERA_EMBED_PACKS=OFF",
-    f"-DTESSERA_PYTHON={sys.executable}",
-)  # fmt: skip
+OPTIONS = ("-DGPU_TARGETS=gfx942", "-DTESSERA_EMBED_PACKS=OFF", f"-DTESSERA_PYTHON={sys.executable}")
 LESS = ("-DTESSERA_BUILD_EXAMPLES=OFF", "-DTESSERA_BUILD_SIMULATOR=OFF")
 GENERATORS = [name for name, tool in (("Ninja", "ninja"), ("Unix Makefiles", "make")) if shutil.which(tool)]
 
@@ -50,9 +48,21 @@ def pack_of(build: Path, target: str = "gfx942") -> bytes:
     return (build / "packs" / f"fmha_fwd_{target}.pack").read_bytes()
 
 
-def names(target: str = "gfx942") -> list[str]:
-    lines = run("--targets", target, "--table", "-r", "ci").lines[1:]
-    return [line.split()[0] for line in lines]
+class Few:
+    """An instance of each pipeline and target, out of the receipt that has every type and head dim."""
+
+    def __init__(self, folder: Path, targets: str = "gfx942") -> None:
+        table = run("--targets", targets, "--table", "-r", "ci", "--format", "csv").lines
+        rows = sample_each(csv.DictReader(table), lambda row: (row["target"], row["pipeline"]))
+        self.names = [row["name"] for row in rows]
+        listed = folder / "instances.csv"
+        listed.write_text("\n".join(line for line in table if line.split(",")[0] in ("name", *self.names)))
+        self.option = f"-DTESSERA_INSTANCES={listed}"
+
+
+@pytest.fixture
+def few(tmp_path: Path) -> Few:
+    return Few(tmp_path)
 
 
 @pytest.fixture
@@ -64,7 +74,7 @@ def tree(checkout: Path) -> Path:
     return checkout
 
 
-def test_packs_are_the_same_in_every_directory(tree: Path, tmp_path: Path) -> None:
+def test_packs_are_the_same_in_every_directory(tree: Path, few: Few, tmp_path: Path) -> None:
     ziglang()
     builds = []
     for generator in GENERATORS:
@@ -72,7 +82,7 @@ def test_packs_are_the_same_in_every_directory(tree: Path, tmp_path: Path) -> No
             (ROOT, tmp_path / generator),
             (tree, tmp_path / f"{generator} again" / "and deeper"),
         ):
-            configured = configure(source, build, "-G", generator)
+            configured = configure(source, build, few.option, "-G", generator)
             assert configured.returncode == 0, configured.stderr
             made = make(build)
             assert made.returncode == 0, made.stdout + made.stderr
@@ -82,12 +92,12 @@ def test_packs_are_the_same_in_every_directory(tree: Path, tmp_path: Path) -> No
     op, target, entries = read(pack_of(builds[0]))
     assert (op, target) == ("fmha_fwd", "gfx942")
     assert [symbol for symbol, _, _ in entries] == sorted(
-        f"tessera_k_{name.replace('__', '_')}" for name in names()
+        f"tessera_k_{name.replace('__', '_')}" for name in few.names
     )
     assert all(content.startswith(b"\x7fELF") for _, _, content in entries)
 
 
-def test_another_clang_makes_them_as_hip(tree: Path, tmp_path: Path) -> None:
+def test_another_clang_makes_them_as_hip(tree: Path, few: Few, tmp_path: Path) -> None:
     clang = next(filter(None, (shutil.which(f"clang-{version}") for version in range(17, 30))), None)
     if clang is None:
         pytest.skip("no clang of 17 to 29")
@@ -95,32 +105,32 @@ def test_another_clang_makes_them_as_hip(tree: Path, tmp_path: Path) -> None:
     lld.write_text(f'#!/bin/sh\nexec "{ziglang() / "zig"}" ld.lld "$@"\n')
     lld.chmod(0o755)
     for source, build in ((ROOT, tmp_path / "one"), (tree, tmp_path / "another one")):
-        configured = configure(source, build, f"-DTESSERA_CLANG={clang}", f"-DTESSERA_LLD={lld}")
+        configured = configure(source, build, few.option, f"-DTESSERA_CLANG={clang}", f"-DTESSERA_LLD={lld}")
         assert configured.returncode == 0, configured.stderr
         made = make(build)
         assert made.returncode == 0, made.stdout + made.stderr
         assert_nothing_is_left(build)
     assert pack_of(tmp_path / "one") == pack_of(tmp_path / "another one")
-    assert len(read(pack_of(tmp_path / "one"))[2]) == len(names())
+    assert len(read(pack_of(tmp_path / "one"))[2]) == len(few.names)
 
 
 def test_packs_are_in_the_library_or_beside_it(tmp_path: Path) -> None:
     """Those of all targets of a build."""
     ziglang()
     targets = ("gfx90a", "gfx942")
+    few = Few(tmp_path, ",".join(targets))
+    build = tmp_path / "build"
     libraries = []
     for embed in ("ON", "OFF"):
-        build = tmp_path / embed
-        options = (f"-DGPU_TARGETS={';'.join(targets)}", f"-DTESSERA_EMBED_PACKS={embed}")
+        options = (few.option, f"-DGPU_TARGETS={';'.join(targets)}", f"-DTESSERA_EMBED_PACKS={embed}")
         assert configure(ROOT, build, *options).returncode == 0
         made = make(build, "all")
         assert made.returncode == 0, made.stdout + made.stderr
         libraries.append((build / "libtessera.so").read_bytes())
     for target in targets:
-        assert pack_of(tmp_path / "ON", target) == pack_of(tmp_path / "OFF", target)
-        assert [pack_of(tmp_path / "OFF", target) in library for library in libraries] == [True, False]
-        for name in names(target):
-            assert all(name.encode() in library for library in libraries)  # the table
+        assert [pack_of(build, target) in library for library in libraries] == [True, False]
+    for name in few.names:
+        assert all(name.encode() in library for library in libraries)  # the table
     prefix = tmp_path / "prefix"
     subprocess.run(["cmake", "--install", build, "--prefix", prefix], capture_output=True, check=True)
     installed = sorted(prefix.rglob("*.pack"))
@@ -129,9 +139,9 @@ def test_packs_are_in_the_library_or_beside_it(tmp_path: Path) -> None:
     ]
 
 
-def test_a_changed_header_makes_them_anew(tree: Path, tmp_path: Path) -> None:
+def test_a_changed_header_makes_them_anew(tree: Path, few: Few, tmp_path: Path) -> None:
     ziglang()
-    assert configure(tree, tmp_path / "build").returncode == 0
+    assert configure(tree, tmp_path / "build", few.option).returncode == 0
     assert make(tmp_path / "build").returncode == 0
     before = pack_of(tmp_path / "build")
     assert "Code object" not in make(tmp_path / "build").stdout
@@ -146,28 +156,28 @@ def test_a_changed_header_makes_them_anew(tree: Path, tmp_path: Path) -> None:
     assert pack_of(tmp_path / "build") == before
 
 
-def test_an_instance_that_spills_fails_the_build_by_its_name(tree: Path, tmp_path: Path) -> None:
+def test_an_instance_that_spills_fails_the_build_by_its_name(tree: Path, few: Few, tmp_path: Path) -> None:
     ziglang()
     template = tree / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
     text = template.read_text().replace(
-        "WAVES_PER_SIMD(${t.occupancy})", "__attribute__((amdgpu_num_vgpr(96)))"
+        "WAVES_PER_SIMD(${t.occupancy})", "__attribute__((amdgpu_num_vgpr(32)))"
     )
     assert text != template.read_text()
     template.write_text(text)
-    assert configure(tree, tmp_path / "build").returncode == 0
+    assert configure(tree, tmp_path / "build", few.option).returncode == 0
     for _ in range(2):  # and again when it is tried again
         made = make(tmp_path / "build")
         assert made.returncode != 0
         said = made.stdout + made.stderr
-        assert " spills " in said and any(name in said for name in names())
+        assert " spills " in said and any(name in said for name in few.names)
     assert not (tmp_path / "build" / "packs" / "fmha_fwd_gfx942.pack").exists()
 
 
-def test_a_warning_fails_the_build(tree: Path, tmp_path: Path) -> None:
+def test_a_warning_fails_the_build(tree: Path, few: Few, tmp_path: Path) -> None:
     ziglang()
     template = tree / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
     template.write_text(template.read_text() + "static int nobody_calls_this(void) { return 1; }\n")
-    assert configure(tree, tmp_path / "build").returncode == 0
+    assert configure(tree, tmp_path / "build", few.option).returncode == 0
     made = make(tmp_path / "build")
     assert made.returncode != 0 and "nobody_calls_this" in made.stdout + made.stderr
 

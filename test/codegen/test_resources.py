@@ -12,9 +12,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import sampling
 from conftest import refused, run
 from device import compile_object
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codegen import Refused
@@ -171,6 +172,7 @@ def encode(value: object) -> bytes:
     return b"\xdf" + len(value).to_bytes(4, "big") + pairs
 
 
+@settings(max_examples=500 if sampling.ALL else 30)
 @given(VALUES)
 def test_messagepack_of_long_forms(value: object) -> None:
     assert unpack(encode(value)) == value
