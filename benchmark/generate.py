@@ -116,9 +116,8 @@ def counts() -> dict[str, Any]:
         ]
         command += ["--targets", "portable,x86-64,aarch64"]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        found[receipt] = {
-            key: int(value) for key, value in json.loads(done.stdout)[0].items() if key != "api"
-        }
+        (found[receipt],) = json.loads(done.stdout)
+        del found[receipt]["api"]
     return found
 
 

@@ -109,12 +109,13 @@ def _resources(name: str, code: CodeObject, target: str) -> Resources:
     )
 
 
-def report(folder: Path) -> tuple[list[dict[str, str]], list[str]]:
+def report(folder: Path) -> tuple[list[dict[str, object]], list[str]]:
     """A row for each code object (*.co) in a folder and below it, and what is to be said beside them."""
-    rows, notes = [], list(_differences(folder))
+    rows: list[dict[str, object]] = []
+    notes = list(_differences(folder))
     for file in sorted(folder.rglob("*.co"), key=lambda file: (file.parent, file.name)):
         kernel = read_resources(file)
-        row = {
+        row: dict[str, object] = {
             "name": kernel.name,
             "target": kernel.target.name,
             "vgprs": kernel.vgprs,
@@ -132,8 +133,8 @@ def report(folder: Path) -> tuple[list[dict[str, str]], list[str]]:
         if loop is None:
             notes.append(f"{kernel.name} has no loop with MFMA")
         for field in fields(Counts):
-            row[f"loop_{field.name}"] = "-" if loop is None else getattr(loop, field.name)
-        rows.append({key: str(value) for key, value in row.items()})
+            row[f"loop_{field.name}"] = None if loop is None else getattr(loop, field.name)
+        rows.append(row)
     if not rows:
         raise Refused(f"there is no code object (*.co) in {folder}; a build leaves them in device/")
     return rows, notes

@@ -14,7 +14,7 @@ from codegen import Refused, one_of
 from codegen.glob import Glob
 from codegen.receipts import Receipt, cover
 from codegen.space import Box, Clause, Region, bits, parse_clauses, region_meet, region_size
-from codegen.spec import Instance, Operation
+from codegen.spec import Instance, Operation, cell
 
 
 class NameFilter:
@@ -237,11 +237,11 @@ def _keep(selection: Selection, clause: Clause) -> None:
         raise one_of("field", clause.field, [*selection.op.space.fields, *fields])
     kept = []
     for match in selection.matches:
-        if (fields[clause.field](match.instance) in clause.words) != clause.negated:
+        if (cell(fields[clause.field](match.instance)) in clause.words) != clause.negated:
             kept.append(match)
         else:
             selection.refused.append((match.instance, f"clause '{clause.text}'"))
-    values = dict.fromkeys(fields[clause.field](match.instance) for match in selection.matches)
+    values = dict.fromkeys(cell(fields[clause.field](match.instance)) for match in selection.matches)
     _replace(
         selection, kept, f"clause '{clause.text}' leaves no instance; {clause.field} is: {', '.join(values)}"
     )

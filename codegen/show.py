@@ -13,18 +13,18 @@ from codegen import Refused
 from codegen.render import instance_words
 from codegen.select import Selection
 from codegen.space import region_size
-from codegen.spec import Instance, Operation
+from codegen.spec import Instance, Operation, cell
 
 FORMATS = ("text", "json", "csv")
-Row = dict[str, str]
+Row = dict[str, object]  # None: it has no such thing
 
 
 def print_rows(rows: list[Row], form: str) -> str:
-    """Rows as a table. No cell is empty or holds a blank, so that each form can be read back."""
+    """Rows as a table. As text no cell is empty or holds a blank, so that each form can be read back."""
     if form == "json":
         return json.dumps(rows, indent=1) + "\n"
     header = list(rows[0]) if rows else []
-    lines = [header, *(list(row.values()) for row in rows)]
+    lines = [header, *(list(map(cell, row.values())) for row in rows)]
     if form == "csv":
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(lines)
@@ -35,7 +35,7 @@ def print_rows(rows: list[Row], form: str) -> str:
     )
 
 
-def parse_rows(path: Path) -> list[Row]:
+def parse_rows(path: Path) -> list[dict[str, str]]:
     """Instances that print_rows printed, in any of its forms."""
     rows = _parse_table(path)
     if not rows:
@@ -45,11 +45,11 @@ def parse_rows(path: Path) -> list[Row]:
     return rows
 
 
-def _parse_table(path: Path) -> list[Row]:
+def _parse_table(path: Path) -> list[dict[str, str]]:
     try:
         text = path.read_text(encoding="utf-8")
         if text.lstrip().startswith("["):
-            return [{str(key): str(value) for key, value in row.items()} for row in json.loads(text)]
+            return [{str(key): cell(value) for key, value in row.items()} for row in json.loads(text)]
     except OSError as error:
         raise Refused(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, AttributeError):
@@ -67,11 +67,11 @@ def _parse_table(path: Path) -> list[Row]:
 
 def instance_row(instance: Instance) -> Row:
     """An instance in the table."""
-    row = {"name": instance.name, "api": instance.op.api}
+    row: Row = {"name": instance.name, "api": instance.op.api}
     row |= {field: value(instance) for field, value in instance.op.instance_fields.items()}
-    row["macs_per_cycle"] = f"{instance.macs_per_cycle:.3f}"
-    row["tile_cycles"] = f"{instance.tile_cycles:.1f}"
-    row["ck_names"] = str(instance.combinations)
+    row["macs_per_cycle"] = round(instance.macs_per_cycle, 3)
+    row["tile_cycles"] = round(instance.tile_cycles, 1)
+    row["ck_names"] = instance.combinations
     row["traits"] = instance.op.traits_words(instance.region)
     return row
 
@@ -80,13 +80,15 @@ def count_row(selection: Selection) -> Row:
     """A selection in numbers."""
     return {
         "api": selection.op.api,
-        "instances": str(len(selection.matches)),
-        "ck_names": str(sum(match.instance.combinations for match in selection.matches)),
-        "ck_names_asked_for": str(sum(match.matched for match in selection.matches)),
+        "instances": len(selection.matches),
+        "ck_names": sum(match.instance.combinations for match in selection.matches),
+        "ck_names_asked_for": sum(match.matched for match in selection.matches),
     }
 
 
-def listed_instances(path: Path, rows: list[Row], op: Operation, instances: list[Instance]) -> list[Instance]:
+def listed_instances(
+    path: Path, rows: list[dict[str, str]], op: Operation, instances: list[Instance]
+) -> list[Instance]:
     """The instances of a printed table; refused where a row would now be printed differently."""
     known = {instance.name: instance for instance in instances}
     listed = []
@@ -98,9 +100,10 @@ def listed_instances(path: Path, rows: list[Row], op: Operation, instances: list
             name = row.get("name", "")
             raise Refused(f"{path}: row {number}: there is no instance '{name}' for the targets asked for")
         for field, value in instance_row(instance).items():
-            if row.get(field) != value:
+            now = cell(value)
+            if row.get(field) != now:
                 raise Refused(
-                    f"{path}: row {number}: {field} is '{row.get(field)}', but {instance.name} has '{value}'"
+                    f"{path}: row {number}: {field} is '{row.get(field)}', but {instance.name} has '{now}'"
                 )
         listed.append(instance)
     return listed

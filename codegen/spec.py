@@ -163,8 +163,14 @@ class Slices:
     rows: dict[tuple[str, str, int], list[int]]
 
 
-def _tile_field(name: str, instance: Instance) -> str:
-    return str(getattr(instance.tile, name, "")) or "-"
+def _tile_field(name: str, instance: Instance) -> object:
+    value = getattr(instance.tile, name, None)
+    return None if value == "" else value
+
+
+def cell(value: object) -> str:
+    """A value where all is text: in a table, and in a clause of --where."""
+    return "-" if value is None else str(value)
 
 
 class Operation(ABC):
@@ -239,9 +245,9 @@ class Operation(ABC):
         return ",".join(held) or "all"
 
     @cached_property
-    def instance_fields(self) -> dict[str, Callable[[Instance], str]]:
+    def instance_fields(self) -> dict[str, Callable[[Instance], object]]:
         """What --where may name beside traits, and --table prints."""
-        fields: dict[str, Callable[[Instance], str]] = {"target": lambda instance: instance.target.name}
+        fields: dict[str, Callable[[Instance], object]] = {"target": lambda instance: instance.target.name}
         for tile in self.tiles.values():
             for field in dataclasses.fields(tile):
                 if field.name not in ("why", "serves"):

@@ -17,6 +17,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import sample
 
+from codegen.spec import cell
+
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
@@ -126,10 +128,16 @@ def test_targets_are_listed_in_one_order_and_once() -> None:
 
 def test_table_forms_say_the_same() -> None:
     text, as_json, as_csv = (run_all("--table", "--format", form).out for form in ("text", "json", "csv"))
-    rows = json.loads(as_json)
+    typed = json.loads(as_json)
+    rows = [{field: cell(value) for field, value in row.items()} for row in typed]
     assert list(csv.DictReader(io.StringIO(as_csv))) == rows
     header, *lines = text.splitlines()
     assert [dict(zip(header.split(), line.split())) for line in lines] == rows
+    words = set("name api target pipeline epilogue compute rounding o v_layout traits".split())
+    for row in typed:
+        assert {field for field, value in row.items() if isinstance(value, str)} <= words
+        numbers = {field for field, value in row.items() if type(value) in (int, float)}
+        assert numbers.isdisjoint(words) and {"bm0", "efficiency", "macs_per_cycle", "ck_names"} <= numbers
 
 
 @pytest.mark.parametrize("form", ["text", "json", "csv"])
