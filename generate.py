@@ -5,12 +5,13 @@
 from __future__ import annotations
 
 import argparse
+import errno
 import os
 import sys
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
-from typing import NoReturn
+from typing import NoReturn, TextIO
 
 from codegen import Refused, emit, one_of, resources, show
 from codegen.check import check, check_renders
@@ -31,6 +32,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         raise Refused(f"{message}; --help lists the options")
+
+    def print_help(self, file: object = None) -> None:
+        put(self.format_help())
+
+
+def path(text: str) -> Path:
+    """The name of a file or folder. Path alone takes no name for the folder that is worked in."""
+    if not text:
+        raise argparse.ArgumentTypeError("the name is empty")
+    return Path(text)
 
 
 def parse(arguments: list[str]) -> argparse.Namespace:
@@ -68,7 +79,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--where", default="", metavar="CLAUSES", help='such as "hdim_q=128 dtype=fp16|bf16 mask!=no"'
     )
     what.add_argument(
-        "--from", dest="from_file", type=Path, metavar="FILE", help="only the instances that --table printed"
+        "--from", dest="from_file", type=path, metavar="FILE", help="only the instances that --table printed"
     )
     what.add_argument(
         "-m", "--mask", default="simplified", help="masks in CK's names: simplified (default) or generic"
@@ -80,12 +91,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         help="how GPU kernels round p to bf16: rtne, rtna (halves up) or rtz; default: what is cheap there",
     )
     what.add_argument(
-        "--instances", type=Path, metavar="DIR", help="rows and receipts; default: instances/ beside this"
+        "--instances", type=path, metavar="DIR", help="rows and receipts; default: instances/ beside this"
     )
     how = parser.add_argument_group("what is done with it (one of these; -l wins over -o)")
-    how.add_argument("-o", "--output_dir", type=Path, metavar="DIR", help="write the files")
+    how.add_argument("-o", "--output_dir", type=path, metavar="DIR", help="write the files")
     how.add_argument(
-        "-l", "--list_blobs", type=Path, metavar="FILE", help="list absolute paths of sources in a file"
+        "-l", "--list_blobs", type=path, metavar="FILE", help="list absolute paths of sources in a file"
     )
     how.add_argument("--table", action="store_true", help="print the instances")
     how.add_argument("--count", action="store_true", help="print how many instances and CK names there are")
@@ -95,11 +106,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     )
     how.add_argument("--render", metavar="NAME", help="print one instance's source")
     how.add_argument(
-        "--diff", type=Path, metavar="DIR", help="render all and print what would change there; exit 1 if so"
+        "--diff", type=path, metavar="DIR", help="render all and print what would change there; exit 1 if so"
     )
     how.add_argument(
         "--report",
-        type=Path,
+        type=path,
         metavar="DIR",
         help="print what the GPU kernels take that a build made in DIR, and a round of their main loops",
     )
@@ -173,10 +184,7 @@ def list_all(selections: list[Selection], options: argparse.Namespace) -> None:
     files = [folder / file for selection in selections for file in emit.compiled_files(selection)]
     for selection in selections:
         check_renders(selection.instances)
-    try:
-        options.list_blobs.write_text("".join(f"{file}\n" for file in files), encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"cannot write {options.list_blobs}: {error.strerror}") from None
+    emit.write(options.list_blobs, "".join(f"{file}\n" for file in files).encode(), options.list_blobs)
     for selection in selections:
         say(selection.summary())
 
@@ -203,7 +211,7 @@ def run(options: argparse.Namespace) -> int:
     elif action == "list_blobs":
         list_all(selections, options)
     elif action == "render":
-        sys.stdout.write(render_one(selections, options.render))
+        put(render_one(selections, options.render))
     elif action == "diff":
         return print_all(line for selection in selections for line in emit.diff(selection, options.diff))
     elif action == "explain":
@@ -214,21 +222,19 @@ def run(options: argparse.Namespace) -> int:
         if action == "expand":
             print_all(f"{name}\n" for selection in selections for name in selection.ck_names())
         elif action == "count":
-            sys.stdout.write(
-                show.print_rows([show.count_row(selection) for selection in selections], options.format)
-            )
+            put(show.print_rows([show.count_row(selection) for selection in selections], options.format))
         else:
             rows = [
                 show.instance_row(instance) for selection in selections for instance in selection.instances
             ]
-            sys.stdout.write(show.print_rows(rows, options.format))
+            put(show.print_rows(rows, options.format))
     return 0
 
 
 def print_report(folder: Path, form: str) -> int:
     """What the kernels of a build take, and on stderr what is odd about it."""
     rows, notes = resources.report(folder)
-    sys.stdout.write(show.print_rows(rows, form))
+    put(show.print_rows(rows, form))
     for note in notes:
         say(f"generate.py: note: {note}")
     return 0
@@ -238,14 +244,30 @@ def print_all(lines: Iterable[str]) -> int:
     """Prints lines as they come; 1 if there were any."""
     some = False
     for line in lines:
-        sys.stdout.write(line)
+        put(line)
         some = True
     return int(some)
 
 
+def put(text: str) -> None:
+    """Output."""
+    if sys.stdout is None:  # it was closed by the caller
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    sys.stdout.write(text)
+
+
 def say(line: str) -> None:
     """One line beside the output."""
-    print(line, file=sys.stderr)
+    try:
+        print(line, file=sys.stderr, flush=True)
+    except OSError:
+        drop(sys.stderr)
+
+
+def drop(stream: TextIO) -> None:
+    """Forgets what a stream could not write: Python would try again in the end."""
+    if stream is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def progress(done: int, total: int) -> None:
@@ -262,15 +284,23 @@ def progress(done: int, total: int) -> None:
 def main(arguments: list[str]) -> int:
     """The exit code of a command line."""
     try:
-        code = run(parse(arguments))
-        sys.stdout.flush()
+        try:
+            code = run(parse(arguments))
+        except SystemExit:  # after --help
+            code = 0
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except Refused as refused:
         say(f"generate.py: {refused}")
         return 1
     except BrokenPipeError:  # the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        drop(sys.stdout)
         return 0
+    except OSError as error:
+        drop(sys.stdout)
+        say(f"generate.py: cannot write {error.filename or 'the output'}: {error.strerror}")
+        return 1
     except KeyboardInterrupt:
         return 130
 

@@ -3,11 +3,13 @@
 
 Each api has its own manifest: a line for each file it wrote, with a key of all that the file was made from
 and a digest of its bytes. A file whose key and digest still hold is neither rendered nor touched; only files
-that the manifest lists are ever removed; nothing is written before everything has been rendered.
+that the manifest lists are ever removed; nothing is written before everything has been rendered, in a hidden
+folder there. A call that was killed leaves that folder to the next one, which removes it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import multiprocessing
@@ -25,7 +27,17 @@ from codegen.render import TEMPLATES, dispatch_sources, instance_source
 from codegen.select import Selection
 from codegen.spec import ROOT, Instance, Operation
 
+try:
+    import fcntl
+except ImportError:  # not on Windows, where hidden folders of killed calls stay
+    fcntl = None  # type: ignore[assignment]
+
 Progress = Callable[[int, int], None]  # files done, files in all
+# The folders of a checkout: nothing is generated into them.
+SOURCE_FOLDERS = frozenset(
+    ".ci .git benchmark cmake codegen docs example include instances runtime scripts simulator templates "
+    "test".split()
+)
 
 
 def digest(*parts: bytes) -> str:
@@ -62,12 +74,8 @@ MANIFEST_LINE = re.compile(r"([0-9a-f]{32}|-) ([0-9a-f]{32}|-) (\w[\w.-]*)")
 
 def read_manifest(path: Path) -> dict[str, Entry]:
     """What an earlier call wrote."""
-    try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except FileNotFoundError:
-        return {}
     entries = {}
-    for line in lines:
+    for line in (_read(path) or b"").decode(errors="replace").splitlines():
         parts = MANIFEST_LINE.fullmatch(line)
         if not parts:
             raise Refused(
@@ -82,17 +90,16 @@ def _read(path: Path) -> bytes | None:
         return path.read_bytes()
     except FileNotFoundError:
         return None
+    except OSError as error:
+        raise Refused(f"cannot read {path}: {error.strerror}") from None
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Replaces a file at once."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+def write(path: Path, content: bytes, named: Path) -> None:
+    """Writes a file. Where a disk is full the system does not say which one it was."""
     try:
-        temporary.write_bytes(content)
-        temporary.replace(path)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
+        path.write_bytes(content)
+    except OSError as error:
+        raise Refused(f"cannot write {named}: {error.strerror}") from None
 
 
 Source = tuple[str, str, Callable[[], str]]  # file, key of all that it is made from, how to render it
@@ -121,18 +128,20 @@ class Plan:
     """What one api's part of a call will do to a folder. Renders into a hidden folder; commit() moves it."""
 
     def __init__(self, op: Operation, instances: list[Instance], folder: Path, progress: Progress) -> None:
+        _refuse_folder(folder)
+        _remove_left(folder)
         self.folder = folder
         self.manifest = manifest_path(folder, op.api)
         self.before = read_manifest(self.manifest)
         self.after: dict[str, Entry] = {}
         self.pending: list[str] = []
-        self.staging: Path | None = None
+        self.staging: Staging | None = None
         todo = self._stale(sources(op, instances))
         self.gone = [file for file in self.before if file not in self.after]
-        if todo:
-            self.staging = Path(tempfile.mkdtemp(prefix=f".tessera-{op.api}-", dir=_existing(folder)))
+        if todo or self.gone:
+            self.staging = Staging(folder, op.api)
             try:
-                self._render(todo, self.staging, progress)
+                self._render(todo, self.staging.path, progress)
             except BaseException:
                 self.drop()
                 raise
@@ -158,25 +167,95 @@ class Plan:
 
     def commit(self) -> str:
         """Does it, and says what was done."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        if self.pending or self.gone:
-            # Until all is done the manifest lists old and new: a call that is cut short leaves no strays.
-            unfinished = dict.fromkeys((*self.before, *self.pending), Entry("-", "-"))
-            _write(self.manifest, _manifest(unfinished))
-        for file in self.pending:
-            assert self.staging
-            (self.staging / file).replace(self.folder / file)
-        for file in self.gone:
-            (self.folder / file).unlink(missing_ok=True)
-        if self.after != self.before or self.pending or self.gone:
-            _write(self.manifest, _manifest(self.after))
+        if self.staging:
+            if self.pending or self.gone:
+                # Until all is done the manifest lists old and new: a call that is cut short leaves no strays.
+                unfinished = dict.fromkeys((*self.before, *self.pending), Entry("-", "-"))
+                self.staging.replace(self.manifest, _manifest(unfinished))
+            for file in self.pending:
+                (self.staging.path / file).replace(self.folder / file)
+            for file in self.gone:
+                (self.folder / file).unlink(missing_ok=True)
+            self.staging.replace(self.manifest, _manifest(self.after))
         kept = len(self.after) - len(self.pending)
         return f"{len(self.pending)} files written, {kept} kept, {len(self.gone)} removed"
 
     def drop(self) -> None:
         """Removes what was rendered and not moved."""
         if self.staging:
-            shutil.rmtree(self.staging, ignore_errors=True)
+            self.staging.remove()
+
+
+STAGING = re.compile(r"\.tessera-\w+-\w{8}")
+
+
+class Staging:
+    """A hidden folder in the one that is written: the same file system, so moving is renaming.
+
+    Its process holds a lock of it. It is made under a lock of the folder around it, so that one that can be
+    locked under that lock is nobody's.
+    """
+
+    def __init__(self, folder: Path, api: str) -> None:
+        self.made = [place for place in (folder, *folder.parents) if not place.exists()]
+        folder.mkdir(parents=True, exist_ok=True)
+        around = _lock(folder)
+        try:
+            self.path = Path(tempfile.mkdtemp(prefix=f".tessera-{api}-", dir=folder))
+            self.lock = _lock(self.path)
+        except OSError:
+            self._remove_made()
+            raise
+        finally:
+            _unlock(around)
+
+    def replace(self, path: Path, content: bytes) -> None:
+        """Replaces a file at once."""
+        write(self.path / path.name, content, path)
+        (self.path / path.name).replace(path)
+
+    def remove(self) -> None:
+        """Removes it with what is left in it, and the folder around it if that is new and empty."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        _unlock(self.lock)
+        self._remove_made()
+
+    def _remove_made(self) -> None:
+        with contextlib.suppress(OSError):
+            for place in self.made:
+                place.rmdir()
+
+
+def _remove_left(folder: Path) -> None:
+    """Removes what calls that were killed have left in a folder."""
+    if not folder.is_dir():
+        return
+    around = _lock(folder)
+    for path in folder.iterdir():
+        if STAGING.fullmatch(path.name) and path.is_dir():
+            lock = _lock(path, wait=False)
+            if lock is not None:
+                shutil.rmtree(path, ignore_errors=True)
+                _unlock(lock)
+    _unlock(around)
+
+
+def _lock(folder: Path, *, wait: bool = True) -> int | None:
+    """Locks a folder until its process ends, if not before; None where that cannot be."""
+    if fcntl is None:
+        return None
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
+    except OSError:
+        os.close(handle)
+        return None
+    return handle
+
+
+def _unlock(lock: int | None) -> None:
+    if lock is not None:
+        os.close(lock)
 
 
 WORKERS_FROM = 400  # files from which starting further processes pays
@@ -209,15 +288,18 @@ def _stage(file: str, have: str, source: Callable[[], str], staging: Path) -> st
     new = digest(content)
     if new == have:
         return ""
-    (staging / file).write_bytes(content)
+    write(staging / file, content, staging.parent / file)
     return new
 
 
-def _existing(folder: Path) -> Path:
-    """A folder, or the nearest one above it that exists: the same file system, so moving is renaming."""
-    while not folder.exists():
-        folder = folder.parent
-    return folder
+def _refuse_folder(folder: Path) -> None:
+    """Refuses to write into what is no folder, and where the sources are."""
+    there = next(place for place in (folder, *folder.parents, Path(".")) if place.exists())
+    if not there.is_dir():
+        raise Refused(f"cannot write into {folder}: {there} is no folder")
+    real = Path(os.path.realpath(folder))
+    if real == ROOT or (real.is_relative_to(ROOT) and real.relative_to(ROOT).parts[0] in SOURCE_FOLDERS):
+        raise Refused(f"cannot write into {folder}: the generator's sources are there; give another folder")
 
 
 def emit(plans: Sequence[Callable[[], Plan]]) -> list[str]:

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from conftest import ROOT, contents, refused, run, run_in, times
 
+from codegen.emit import SOURCE_FOLDERS
+
 DISPATCH = {"fmha_fwd_table.c", "tessera_fmha_fwd_table.h", "fmha_fwd_sources.txt", ".tessera-fwd.manifest"}
 
 
@@ -168,9 +170,97 @@ def test_a_manifest_that_is_not_ours_is_refused(tmp_path: Path, line: str) -> No
 
 def test_unwritable_places(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert "cannot write" in refused("--targets", "x86-64", "-o", tmp_path / "file")
+    for folder in (tmp_path / "file", tmp_path / "file" / "deep"):
+        said = f"cannot write into {folder}: {tmp_path / 'file'} is no folder"
+        assert refused("--targets", "x86-64", "-o", folder) == said
     assert "cannot write" in refused("--targets", "x86-64", "-l", tmp_path / "no" / "list")
     assert "cannot read" in refused("--targets", "x86-64", "--count", "--instances", tmp_path)
+
+
+def test_sources_are_not_written_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "link").symlink_to(ROOT)
+    monkeypatch.chdir(ROOT)
+    for folder in (
+        ".",
+        ROOT,
+        "codegen",
+        ROOT / "test" / "new",
+        tmp_path / "link" / "include",
+        "docs/../docs",
+    ):
+        assert "the generator's sources are there" in refused("--targets", "x86-64", "-o", folder)
+    for option in ("-o", "-l", "--diff", "--report", "--instances", "--from"):
+        assert refused(option, "").endswith("the name is empty; --help lists the options")
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="no repository")
+def test_every_folder_of_sources_is_known() -> None:
+    listed = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    assert {line.split("/")[0] for line in listed.splitlines() if "/" in line} | {".git"} == SOURCE_FOLDERS
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+@pytest.mark.parametrize("action", ["--table", "--help", "--render fmha_fwd__portable_b16x32x16_w1_decode"])
+def test_output_that_is_lost_is_an_error(action: str) -> None:
+    command = f"{sys.executable} {ROOT / 'generate.py'} {action}"
+    for where, why in ((">/dev/full", "No space left on device"), (">&-", "Bad file descriptor")):
+        done = subprocess.run(
+            f"{command} {where}", shell=True, stderr=subprocess.PIPE, text=True, check=False
+        )
+        *notes, said = done.stderr.splitlines()
+        assert (done.returncode, said) == (1, f"generate.py: cannot write the output: {why}")
+        assert all(note.startswith("fwd: ") for note in notes)
+    assert subprocess.run(f"{command} 2>/dev/full >/dev/null", shell=True, check=False).returncode == 0
+
+
+def test_a_full_disk_is_named(tmp_path: Path) -> None:
+    """A limit of files' sizes fails as a full disk does, without the name of the file."""
+    out = tmp_path / "out"
+    call = [sys.executable, str(ROOT / "generate.py"), "--targets", "portable", "-o", str(out)]
+    done = subprocess.run(
+        ["bash", "-c", 'ulimit -f 8 && exec "$@"', "-", *call], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert re.fullmatch(rf"generate\.py: cannot write {out}/[\w.]+: File too large\n", done.stderr)
+    assert not out.exists()
+
+
+# A call that stops while it renders, says so, and waits.
+STOPS = """
+import sys, time, generate, codegen.emit
+def stop(*_):
+    print("rendering", flush=True)
+    time.sleep(60)
+codegen.emit._stage = stop
+generate.main(sys.argv[1:])
+"""
+
+
+def test_a_killed_call_leaves_nothing_to_the_next_but_one(tmp_path: Path) -> None:
+    def hidden() -> set[str]:
+        return {path.name for path in tmp_path.iterdir() if path.is_dir()}
+
+    def stopped() -> subprocess.Popen[bytes]:
+        call = [sys.executable, "-c", STOPS, "--targets", "x86-64", "-o", str(tmp_path)]
+        process = subprocess.Popen(call, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        assert process.stdout and process.stdout.readline() == b"rendering\n"
+        return process
+
+    (tmp_path / ".tessera-fwd-backup").mkdir()  # somebody's own
+    living = stopped()
+    theirs = hidden()
+    assert len(theirs) == 2
+    killed = stopped()
+    assert len(hidden()) == 3
+    killed.kill()
+    killed.communicate()
+    emit(tmp_path)
+    assert hidden() == theirs
+    living.kill()
+    living.communicate()
+    assert "0 files written" in emit(tmp_path)
+    assert hidden() == {".tessera-fwd-backup"}
+    assert set(contents(tmp_path / ".tessera-fwd-backup")) == set()
 
 
 # --- AITER calls the generator several times, for several apis, into one directory. The second is made up.
