@@ -29,4 +29,7 @@ tessera_status tessera_gpu_load(const tessera_device *device, const struct tesse
 tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
                                   const uint32_t grid[3], const void *argument, size_t bytes, void *stream);
 
+// Waits for what the stream holds. Not *waited, and no error: the stream captures, or the driver lacks the function.
+tessera_status tessera_gpu_wait(const tessera_device *device, void *stream, bool *waited);
+
 #endif

@@ -48,6 +48,7 @@ static tessera_status fill(struct tessera_driver *d, const char *name, void *lib
     REQUIRED(hipGetErrorString);
     OPTIONAL(hipGetDevicePropertiesR0600);
     if (!function) REQUIRED(hipGetDeviceProperties);
+    OPTIONAL(hipStreamSynchronize);
     OPTIONAL(tessera_hip_listen);
 #undef REQUIRED
 #undef OPTIONAL

@@ -33,6 +33,7 @@
 // Values of the HIP runtime that have been the same from ROCm 5 to 7 (hip_runtime_api.h).
 enum {
     HIP_ERROR_NO_DEVICE = 100,
+    HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
     HIP_ERROR_STREAM_CAPTURE_IMPLICIT = 906, // asked of the default stream while another one captures
     HIP_ATTRIBUTE_L2_BYTES = 19,
     HIP_ATTRIBUTE_COMPUTE_UNITS = 63,
@@ -50,6 +51,7 @@ struct tessera_driver {
     // Fills in a hipDeviceProp_t: since ROCm 6 by the first and longer; before by the second.
     int (*hipGetDevicePropertiesR0600)(void *properties, int device);
     int (*hipGetDeviceProperties)(void *properties, int device);
+    int (*hipStreamSynchronize)(void *stream); // NULL: a host's table without it; only TESSERA_VERBOSE calls it
     // The simulator's alone: lines that say more than its errors' names go to `listener`.
     void (*tessera_hip_listen)(void (*listener)(const char *line));
 

@@ -3,6 +3,7 @@
 #include "device.h"
 #include "fmha_fwd_internal.h"
 #include "guard.h"
+#include "verbose.h"
 
 // Validates what needs no memory, and chooses the instance.
 static tessera_status choose(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
@@ -43,17 +44,25 @@ static size_t workspace_of(const tessera_device *device, const tessera_fmha_fwd_
     return tessera_fmha_fwd_is_gpu(instance) ? 0 : tessera_fmha_fwd_cpu_workspace(instance, call, units, threads);
 }
 
+tessera_status tessera_fmha_fwd_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                                       const struct tessera_fmha_fwd_call *call, int threads, void *stream) {
+    if (device->gpu) return tessera_fmha_fwd_cdna_launch(device, instance, call, stream);
+    tessera_fmha_fwd_cpu_launch(instance, call, tessera_device_get_facts(device)->compute_units, threads);
+    return TESSERA_SUCCESS;
+}
+
 tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
                                 const tessera_fmha_fwd_args *args, void *stream) {
     struct tessera_fmha_fwd_call call;
     const tessera_fmha_fwd_instance *instance;
-    const int threads = tessera_num_threads();
-    TRY(choose(device, traits, args, &call, &instance));
+    const int threads = tessera_num_threads(), verbose = tessera_verbose();
+    const tessera_status chosen = choose(device, traits, args, &call, &instance);
+    if (verbose > 1 && (chosen == TESSERA_SUCCESS || chosen == TESSERA_ERROR_NO_INSTANCE))
+        tessera_fmha_fwd_tell_reasons(device, traits, args);
+    TRY(chosen);
     TRY(check(device, instance, &call, workspace_of(device, instance, &call, threads), stream));
     tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->name);
-    if (device->gpu) return tessera_fmha_fwd_cdna_launch(device, instance, &call, stream);
-    tessera_fmha_fwd_cpu_launch(instance, &call, tessera_device_get_facts(device)->compute_units, threads);
-    return TESSERA_SUCCESS;
+    return (verbose ? tessera_fmha_fwd_launch_told : tessera_fmha_fwd_launch)(device, instance, &call, threads, stream);
 }
 
 tessera_status tessera_fmha_fwd_check_on(const tessera_device *device, const tessera_fmha_fwd_traits *traits,

@@ -71,6 +71,21 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
     return parts > 1 ? parts : 1;
 }
 
+// ---- launching (fmha_fwd.c)
+
+// Runs a call that was checked, on at most `threads` threads of the CPU.
+tessera_status tessera_fmha_fwd_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                                       const struct tessera_fmha_fwd_call *call, int threads, void *stream);
+
+// ---- for TESSERA_VERBOSE (fmha_fwd_verbose.c)
+
+// The same, and a line about it; on a GPU the call is waited for, unless the stream captures.
+tessera_status tessera_fmha_fwd_launch_told(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
+                                            const struct tessera_fmha_fwd_call *call, int threads, void *stream);
+// Why that instance was chosen, or none, of a call whose traits and sizes are right.
+void tessera_fmha_fwd_tell_reasons(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
+                                   const tessera_fmha_fwd_args *args);
+
 // ---- launching on a GPU (fmha_fwd_launch_cdna.c)
 
 static inline bool tessera_fmha_fwd_is_gpu(const tessera_fmha_fwd_instance *instance) { return instance->symbol; }

@@ -90,7 +90,7 @@ void tessera_gpu_unload_all(struct tessera_gpu *gpu) {
 
 // ---- launching
 
-static tessera_status refuse_in_capture(const struct tessera_gpu *gpu, const char *symbol, void *stream) {
+static tessera_status is_capturing(const struct tessera_gpu *gpu, void *stream, bool *out) {
     int previous, capturing = 0;
     TRY(tessera_gpu_enter(gpu, &previous));
     int error = gpu->driver->hipStreamIsCapturing(stream, &capturing);
@@ -99,7 +99,13 @@ static tessera_status refuse_in_capture(const struct tessera_gpu *gpu, const cha
         capturing = 1;
         error = 0;
     }
-    TRY(tessera_gpu_leave(gpu, previous, "hipStreamIsCapturing", error));
+    *out = capturing;
+    return tessera_gpu_leave(gpu, previous, "hipStreamIsCapturing", error);
+}
+
+static tessera_status refuse_in_capture(const struct tessera_gpu *gpu, const char *symbol, void *stream) {
+    bool capturing;
+    TRY(is_capturing(gpu, stream, &capturing));
     if (!capturing) return TESSERA_SUCCESS;
     return tessera_fail(TESSERA_ERROR_NOT_PREPARED,
                         "%s: the stream captures, and %s is not loaded: prepare the call or preload the device before",
@@ -122,4 +128,24 @@ tessera_status tessera_gpu_launch(const tessera_device *device, const struct tes
     return tessera_gpu_leave(gpu, previous, "hipModuleLaunchKernel",
                              gpu->driver->hipModuleLaunchKernel(function->function, grid[0], grid[1], grid[2],
                                                                 kernel->threads, 1, 1, 0, stream, NULL, extra));
+}
+
+// ---- waiting
+
+tessera_status tessera_gpu_wait(const tessera_device *device, void *stream, bool *waited) {
+    const struct tessera_gpu *const gpu = device->gpu;
+    const struct tessera_driver *const d = gpu->driver;
+    int previous;
+    bool capturing = true;
+    *waited = false;
+    if (d->hipStreamSynchronize) TRY(is_capturing(gpu, stream, &capturing));
+    if (capturing) return TESSERA_SUCCESS;
+    TRY(tessera_gpu_enter(gpu, &previous));
+    int error = d->hipStreamSynchronize(stream);
+    *waited = error != HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED; // which it may be because of another stream
+    if (!*waited) {
+        d->hipGetLastError();
+        error = 0;
+    }
+    return tessera_gpu_leave(gpu, previous, "hipStreamSynchronize", error);
 }

@@ -5,6 +5,7 @@
 
 #include "callback.h"
 #include "internal.h"
+#include "verbose.h"
 
 #ifndef TESSERA_VERSION
 #error "the build passes -DTESSERA_VERSION=\"major.minor.patch\""
@@ -80,5 +81,6 @@ tessera_status tessera_fail(tessera_status status, const char *format, ...) {
         if (!line[i]) break;
     }
     log_line(TESSERA_LOG_ERROR, line);
+    if (tessera_verbose()) tessera_verbose_line("error %s", line);
     return status;
 }

@@ -38,10 +38,15 @@ typedef enum tessera_log_level {
 
 typedef void (*tessera_log_fn)(void *user, tessera_log_level level, const char *line);
 
-// The library prints nothing. Lines of `level` and below go to `fn`, called from any thread, and must not call the
-// library; NULL (the default) drops them. At INFO every launch logs the name of the instance that it chose, and GPUs
-// their driver and what they load.
+// The library prints nothing unless the environment asks it to. Lines of `level` and below go to `fn`, called from any
+// thread, and must not call the library; NULL (the default) drops them. At INFO every launch logs the name of the
+// instance that it chose, and GPUs their driver and what they load.
 TESSERA_API void tessera_set_log(tessera_log_fn fn, void *user, tessera_log_level level);
+
+// For who runs a program that cannot be changed, whatever its log: TESSERA_VERBOSE=1 in the environment prints a line
+// for every call that ran, with its device, instance, sizes and time, and one for every error; 2 also why instances
+// were chosen. They go to stderr, or to the end of the file that TESSERA_VERBOSE_FILE names. Both are read once. Calls
+// on GPUs are waited for then, unless their stream captures a graph: see docs/devices.md.
 
 // "major.minor.patch" of the library that is linked.
 TESSERA_API const char *tessera_version(void);

@@ -168,3 +168,10 @@ def test_auto_is_the_first_gpu_that_has_instances(tmp_path: Path, devices: str, 
     assert done.returncode == 0, done.stderr
     assert json.loads(path.read_text())["device"] == device
     assert done.stderr == ""
+
+
+def test_verbose_calls_are_timed() -> None:
+    done = run(*SMALL, SIM, "-v=0", TESSERA_VERBOSE="1")
+    assert re.fullmatch(
+        r"tessera: fmha_fwd sim:gfx942 \S+ -prec=fp16 -mode=0 .* \d+\.\d{3} ms\n", done.stderr
+    )

@@ -132,6 +132,10 @@ int hipStreamIsCapturing(void *stream, int *status) {
     *status = stream && stream == fake->capturing;
     return 0;
 }
+int hipStreamSynchronize(void *stream) {
+    CALL(hipStreamSynchronize);
+    return stream && stream == fake->capturing ? fake->last_error = 900 : 0;
+}
 int hipGetLastError() {
     const std::lock_guard<std::mutex> lock(fake->mutex);
     fake->calls["hipGetLastError"]++;
@@ -177,6 +181,7 @@ std::vector<tessera_driver_entry> FakeHip::entries() const {
                                              ENTRY(hipGetLastError),
                                              ENTRY(hipGetErrorName),
                                              ENTRY(hipStreamIsCapturing),
+                                             ENTRY(hipStreamSynchronize),
                                              ENTRY(hipGetErrorString),
                                              ENTRY(hipGetDeviceProperties)};
     if (with_r0600) all.push_back(ENTRY(hipGetDevicePropertiesR0600));
