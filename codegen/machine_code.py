@@ -8,6 +8,7 @@ simulator/instructions/, and nowhere else.
 from __future__ import annotations
 
 import functools
+import itertools
 import operator
 import struct
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ NAMED = ("sop1", "sopk", "sopp", "vop1", "vop2", "vop3p", "mai")  # formats whos
 LITERAL, SDWA, DPP = 255, 249, 250  # codes of a source that a word follows
 LD_SCALE = 0x2C  # opcode of the first half of a scaled MFMA
 ACCVGPR_MOVES = ("v_accvgpr_read_b32", "v_accvgpr_write_b32", "v_accvgpr_mov_b32")
+MOST_UNDER_WAY = 63  # operations on memory, as far as a wait counts
 ENDS = ("s_endpgm", "s_endpgm_saved", "s_endpgm_ordered_ps_done", "s_setpc_b64", "s_rfe_b64")
 
 
@@ -35,6 +37,8 @@ class Instruction:
     format: str
     name: str  # "" where no one asks
     branch: int | None = None  # where it may jump to
+    to_lds: bool = False  # a load from memory to LDS
+    under_way: int | None = None  # of a wait: so many operations on memory may still be
 
     @property
     def is_last(self) -> bool:
@@ -146,6 +150,8 @@ def _instruction(code: bytes, place: int, arch: str) -> Instruction:
     format_, opcode, more = _scalar(word) if word >> 31 else _short(word)
     name, takes_word = _name(arch, format_, opcode, place)
     size = 8 if more or takes_word else 4
+    if name == "s_waitcnt":
+        return Instruction(place, size, format_, name, under_way=_bits(word, 14, 2) << 4 | _bits(word, 0, 4))
     if not name.startswith(("s_branch", "s_cbranch")) or format_ != "sopp":
         return Instruction(place, size, format_, name)
     (words,) = struct.unpack_from("<h", code, place)
@@ -158,7 +164,7 @@ def _long(code: bytes, place: int, arch: str) -> Instruction:
     if format_ is None:
         raise Refused(f"has an unknown instruction at {place:#x}")
     if format_ != "vop3" or _bits(word, 23, 9) != 0x1A7:
-        return Instruction(place, 8, format_, "")
+        return Instruction(place, 8, format_, "", to_lds=format_ == "mubuf" and _bits(word, 16, 1) == 1)
     opcode = _bits(word, 16, 7)
     if arch == "gfx950" and opcode == LD_SCALE:
         (word,) = struct.unpack_from("<8xI4x", code, place)
@@ -222,39 +228,89 @@ class Flow:
                             waiting.extend(self.before[member])
         return found
 
-    def plain_round(self, header: int, body: set[int]) -> Counts:
+    def plain_round(self, header: int, body: set[int]) -> Round:
         """Of the ways round a loop that meet most MFMA, the one of fewest instructions.
 
         It is what a call executes that asks for nothing that stands behind a branch.
         """
-        best: dict[int, Counts] = {}
+        best: dict[int, Round] = {}
         for block in sorted(body):
             ways = [best[before] for before in self.before[block] if before in best and before < block]
-            mine = _sum(self.blocks[block])
-            if block == header:
-                best[block] = mine
-            elif ways:
-                best[block] = max(ways, key=_rank) + mine
-        latches = (block for block in best if header in self.after[block])
-        return max((best[block] for block in latches), key=_rank)
+            way = Round((), Counts()) if block == header else max(ways, key=_rank, default=None)
+            if way:
+                best[block] = Round((*way.blocks, block), way.counts + _sum(self.blocks[block]))
+        return max((best[block] for block in best if header in self.after[block]), key=_rank)
+
+    def main_loop(self) -> tuple[set[int], Round] | None:
+        """The innermost loop of most MFMA, and a plain round; None if there is no MFMA in a loop."""
+        loops = self.loops()
+        rounds = {header: self.plain_round(header, body) for header, body in loops.items()}
+        with_mfma = [header for header in loops if rounds[header].counts.mfma]
+        innermost = [
+            header
+            for header in with_mfma
+            if not any(other != header and other in loops[header] for other in with_mfma)
+        ]
+        main = max(innermost, key=lambda header: _rank(rounds[header]), default=None)
+        return None if main is None else (loops[main], rounds[main])
+
+
+@dataclass(frozen=True)
+class Round:
+    """A way round a loop."""
+
+    blocks: tuple[int, ...]
+    counts: Counts
 
 
 def main_loop(code: list[Instruction]) -> Counts | None:
-    """One round of the innermost loop of most MFMA; None if there is no MFMA in a loop."""
+    """What a plain round of the main loop counts, if there is a loop with MFMA."""
+    found = Flow(code).main_loop()
+    return None if found is None else found[1].counts
+
+
+def early_waits(code: list[Instruction]) -> list[Instruction]:
+    """Waits in steps of the main loop for loads that only the next step needs.
+
+    A step ends in a wait with a barrier behind it, and only there is it waited for what every step loads:
+    to LDS, and in plain rounds. A wait before that leaves as many operations under way as were issued in the
+    step, unless the way to it has other ones, such as loads of a bias.
+    """
     flow = Flow(code)
-    loops = flow.loops()
-    rounds = {header: flow.plain_round(header, body) for header, body in loops.items()}
-    with_mfma = [header for header in loops if rounds[header].mfma]
-    innermost = [
-        rounds[header]
-        for header in with_mfma
-        if not any(other != header and other in loops[header] for other in with_mfma)
-    ]
-    return max(innermost, key=_rank, default=None)
+    found = flow.main_loop()
+    if found is None:
+        return []
+    body, round_ = found
+    early: set[Instruction] = set()
+    issued = dict.fromkeys(body, -1)  # up to the block, on ways without other operations; -1: there are none
+    changed = {min(body)}
+    issued[min(body)] = 0
+    while changed:
+        block = changed.pop()
+        count = _issued_behind(flow.blocks[block], issued[block], block in round_.blocks, early)
+        for next_ in body.intersection(flow.after[block]):
+            if count > issued[next_]:
+                issued[next_] = count
+                changed.add(next_)
+    return sorted(early, key=lambda instruction: instruction.place)
 
 
-def _rank(counts: Counts) -> tuple[int, int]:
-    return counts.mfma, -counts.total
+def _issued_behind(block: list[Instruction], issued: int, plain: bool, early: set[Instruction]) -> int:
+    """How many operations were issued behind a block; adds its early waits."""
+    for instruction, next_ in itertools.zip_longest(block, block[1:]):
+        if instruction.under_way is not None:
+            if next_ is not None and next_.name == "s_barrier":
+                issued = 0
+            elif instruction.under_way < issued:
+                early.add(instruction)
+                issued = instruction.under_way
+        elif instruction.counts.memory and issued >= 0:
+            issued = min(issued + 1, MOST_UNDER_WAY) if plain or instruction.to_lds else -1
+    return issued
+
+
+def _rank(round_: Round) -> tuple[int, int]:
+    return round_.counts.mfma, -round_.counts.total
 
 
 def _sum(block: list[Instruction]) -> Counts:

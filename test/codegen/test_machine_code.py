@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 from conftest import run
 from device import compile_object
+from sampling import sample
 
 from codegen import Refused
-from codegen.machine_code import Counts, instructions, main_loop
+from codegen.machine_code import Counts, early_waits, instructions, main_loop
 from codegen.resources import Resources, read_resources
 
 # Words of gfx942. Branches: opcode; the label follows.
@@ -29,12 +30,14 @@ WORDS = {
     "v_mfma": (0xD3CC0000, 0x04020100),
     "ds_read": (0xD86C0000, 0),
     "buffer_load": (0xE0500000, 0),
+    "buffer_load_lds": (0xE0510000, 0),
+    "s_barrier": (0xBF8A0000,),
 }
 BRANCHES = {"s_branch": 0xBF820000, "s_cbranch": 0xBF840000}
 
 
 def assemble(text: str) -> bytes:
-    """Words above, one a line; `name:` is a label."""
+    """Words above, one a line; `name:` is a label, `s_waitcnt n` leaves n operations on memory under way."""
     places, lines, size = {}, [], 0
     for line in text.split("\n"):
         word = line.strip()
@@ -47,7 +50,9 @@ def assemble(text: str) -> bytes:
     for place, line in lines:
         name, _, label = line.partition(" ")
         words = WORDS.get(name)
-        if words is None:
+        if name == "s_waitcnt":
+            words = (0xBF8C0F70 | int(label) & 15 | int(label) >> 4 << 14,)
+        elif words is None:
             words = (BRANCHES[name] | ((places[label] - place - 4) // 4 & 0xFFFF),)
         code += struct.pack(f"<{len(words)}I", *words)
     return bytes(code)
@@ -61,8 +66,9 @@ def test_kinds() -> None:
     code = assemble("\n".join(WORDS))
     found = instructions(code, "gfx942")
     assert [i.size for i in found] == [4 * len(words) for words in WORDS.values()]
+    assert [name for name, i in zip(WORDS, found, strict=True) if i.to_lds] == ["buffer_load_lds"]
     total = sum((i.counts for i in found), Counts())
-    assert total == Counts(mfma=1, valu=3, accvgpr=1, scalar=4, lds=1, memory=1) and total.total == 10
+    assert total == Counts(mfma=1, valu=3, accvgpr=1, scalar=5, lds=1, memory=2) and total.total == 12
     assert main_loop(found[:2] + found[1:2]) is None
 
 
@@ -144,6 +150,74 @@ def test_a_loop_that_ends_in_two_places() -> None:
     ) == Counts(mfma=2, scalar=2)
 
 
+# ---- waits before the end of a step
+
+
+def early(text: str) -> list[int | None]:
+    """What the early waits of a loop leave under way."""
+    return [i.under_way for i in early_waits(instructions(assemble(text), "gfx942"))]
+
+
+STEP = """
+    tile:
+        s_waitcnt 0
+        s_barrier
+        buffer_load
+        s_cbranch last
+        buffer_load_lds
+    last:
+        s_cbranch plain
+        s_waitcnt {other}
+        v_mov
+    plain:
+        s_waitcnt {middle}
+        v_mfma
+        s_cbranch tile
+        s_endpgm
+"""
+
+
+def test_waits_for_the_next_tile() -> None:
+    assert early(STEP.format(other=2, middle=2)) == early(STEP.format(other=63, middle=17)) == []
+    assert early(STEP.format(other=2, middle=1)) == [1]
+    assert early(STEP.format(other=0, middle=0)) == [0, 0]
+    assert early(STEP.format(other=1, middle=0).replace("s_cbranch last", "s_nop")) == [1, 0]
+
+
+def test_a_wait_for_something_else_is_not_early() -> None:
+    """Whatever the way to it has loaded that others do not, until the step ends."""
+    step = STEP.format(other=0, middle=63).replace("v_mov", "s_nop")
+    assert early(step) == [0]
+    bias = step.replace("s_waitcnt 0\n        s_nop", "buffer_load\n        s_waitcnt 0\n        s_waitcnt 0")
+    assert bias != step and early(bias) == []
+    assert early(bias.replace("s_waitcnt 63", "s_waitcnt 1")) == [1]  # of those that come the other way
+
+
+def test_registers_loaded_in_a_branch_are_waited_for_behind_it() -> None:
+    """As they are where a compiler lets both ways meet: the loads to LDS pay for it."""
+    text = """
+    tile:
+        s_waitcnt 0
+        s_barrier
+        buffer_load_lds
+        buffer_load_lds
+        s_cbranch seen
+        buffer_load
+    seen:
+        s_waitcnt 0
+        v_mfma
+        s_cbranch tile
+        s_endpgm
+    """
+    assert early(text) == [0]
+
+
+def test_a_wait_without_a_barrier_is_no_end() -> None:
+    text = STEP.format(other=63, middle=63)
+    assert early(text.replace("s_barrier", "s_nop")) == [0]
+    assert early("s_waitcnt 0\ns_endpgm") == []
+
+
 @pytest.mark.parametrize(
     ("code", "says"),
     [
@@ -183,24 +257,51 @@ def test_the_main_loop_of_an_instance(tmp_path: Path, arch: str, k: int) -> None
     assert loop.total * 4 < len(kernel.code)
 
 
+def async_names(receipt: str) -> list[str]:
+    rows = run("--targets", "cdna", "--table", "-r", receipt, "--where", "pipeline=qr_async").lines[1:]
+    return [row.split()[0] for row in rows]
+
+
+@pytest.fixture(scope="module")
+def async_kernels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Of each target a code object of pipeline qr_async: those of the smallest receipt."""
+    folder = tmp_path_factory.mktemp("async")
+    kernels = [built(name, folder) for name in async_names("ci")]
+    return {kernel.target.name: folder / f"{kernel.name}.co" for kernel in kernels}
+
+
+def test_no_tile_is_waited_for_within_a_step(async_kernels: dict[str, Path], tmp_path: Path) -> None:
+    """Pipeline qr_async loads tiles while it computes with others."""
+    assert async_kernels.keys() == {"gfx90a", "gfx942", "gfx950"}
+    kernels = [read_resources(file) for file in async_kernels.values()]
+    kernels += [built(name, tmp_path) for name in sample(async_names("all"), 1)]
+    for kernel in kernels:
+        code = instructions(kernel.code, kernel.target.name)
+        assert sum(i.to_lds for i in code) > sum(i.name == "s_barrier" for i in code) > 2
+        assert [(hex(i.place), i.under_way) for i in early_waits(code)] == [], kernel.name
+
+
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
-def test_the_second_opinion_of_llvm(tmp_path: Path, arch: str) -> None:
+def test_the_second_opinion_of_llvm(async_kernels: dict[str, Path], arch: str) -> None:
     """Of every instruction of an emitted kernel."""
     tools = [shutil.which(f"llvm-objdump{version}") for version in ("-22", "-21", "-20", "-19", "")]
     tool = next((tool for tool in tools if tool), None)
     if tool is None:
         pytest.skip("no llvm-objdump")
-    kernel = built(f"fmha_fwd_d32_fp16__{arch}_b128x128x32_w4_qr", tmp_path)
-    command = [tool, "-d", f"--mcpu={arch}", str(tmp_path / f"{kernel.name}.co")]
+    command = [tool, "-d", f"--mcpu={arch}", str(async_kernels[arch])]
     text = subprocess.run(command, capture_output=True, text=True, check=False).stdout
-    lines = re.findall(r"^\t(\w+).*// ([0-9A-F]+):((?: [0-9A-F]{8})+)", text, re.M)
+    lines = re.findall(r"^\t(\w+)(.*)// ([0-9A-F]+):((?: [0-9A-F]{8})+)", text, re.M)
     if not lines:  # LLVM 19 aborts on gfx950
         pytest.skip(f"{tool} knows no {arch}")
-    first = int(lines[0][1], 16)
-    said = {int(place, 16) - first: (name, 4 * len(words.split())) for name, place, words in lines}
-    for found in instructions(kernel.code, arch):
-        name, size = said[found.place]
-        assert found.size == size, name
+    first = int(lines[0][2], 16)
+    said = {int(line[2], 16) - first: line for line in lines}
+    for found in instructions(read_resources(async_kernels[arch]).code, arch):
+        name, operands, _, words = said[found.place]
+        assert found.size == 4 * len(words.split()), name
+        assert found.to_lds == operands.rstrip().endswith(" lds")
+        if name == "s_waitcnt":
+            waits = re.findall(r"vmcnt\((\d+)\)", operands)
+            assert found.under_way == int(waits[0] if waits else 63)
         assert found.name in ("", re.sub("_(e32|e64|sdwa|dpp)$", "", name))
         assert (found.format == "mai") == name.startswith("v_mfma")
         assert (found.counts.valu > 0) == (name.startswith("v_") and found.format != "mai")
