@@ -71,8 +71,9 @@ typedef struct tessera_fmha_fwd_traits {
 // views, broadcast inputs (stride 0) and padding all work. Of an output, each stride must span all elements along the
 // axes of smaller strides; o, lse and rand_val must overlap neither one another nor any input. The innermost dimension
 // is contiguous. Pointers are borrowed until the stream has passed the call. Alignment: that of the element; GPU
-// instances may need more of q, k, v, o, as tessera_fmha_fwd_explain() says. Fields that the traits do not ask for are
-// ignored.
+// instances may need more of q, k, v, o, as tessera_fmha_fwd_explain() says. GPU instances take strides from row to row
+// (stride_*) of less than 8 MB, and with blocks of fewer than 256 rows more: 2 GiB over the block's. Fields that the
+// traits do not ask for are ignored.
 //
 //   tensor      indexed by                                        innermost
 //   q, o        batch_stride, nhead_stride (h), stride (i)        hdim_q, hdim_v

@@ -12,6 +12,7 @@ from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, hdim_word
 from codegen.receipts import read_receipts
 from codegen.rows import read_instances
 from codegen.space import Box, region_meet, region_minus
+from codegen.spec import Instance, Operation
 from codegen.targets import TARGETS, CdnaTarget
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -49,14 +50,15 @@ def test_targets() -> None:
     assert listed == {name: [dtype for dtype in DTYPES if dtype in served[name]] for name in TARGETS}
 
 
+def gpu_instances(op: Operation) -> list[Instance]:
+    instances = read_instances(op, ROOT / "instances", tuple(TARGETS))
+    return [instance for instance in instances if isinstance(instance.target, CdnaTarget)]
+
+
 def test_gpus() -> None:
     """All that the table of GPUs says is served there by some instance, and nothing else."""
     (op,) = parse_apis("fwd", "generic")
-    instances = [
-        instance
-        for instance in read_instances(op, ROOT / "instances", tuple(TARGETS))
-        if isinstance(instance.target, CdnaTarget)
-    ]
+    instances = gpu_instances(op)
     layouts_of = {
         "`r`": ["vlayout=r"],
         "in batch mode `c`": ["vlayout=c mode=batch"],
@@ -82,6 +84,17 @@ def test_gpus() -> None:
     assert said.keys() == served.keys() and multiples == least
     for key, boxes in served.items():
         assert not region_minus(said[key], boxes) and not region_minus(boxes, said[key]), key
+
+
+def test_row_strides() -> None:
+    """Any GPU instance takes a stride of less than 8 MB: rows of its blocks are 31-bit offsets."""
+    (op,) = parse_apis("fwd", "generic")
+    tiles = [instance.tile for instance in gpu_instances(op)]
+    rows = max(max(tile.bm0, tile.bn0) for tile in tiles)
+    assert rows == 256  # and that is the greatest hdim_v
+    assert (2**31 - 1) // rows - 4 > 8_000_000
+    for document in ("README.md", "docs/devices.md", "include/tessera/fmha_fwd.h"):
+        assert "less than 8 MB" in (ROOT / document).read_text().replace("Less", "less"), document
 
 
 def test_pins() -> None:
