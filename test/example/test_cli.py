@@ -253,6 +253,11 @@ def test_drawn_lengths() -> None:
     assert lengths_of(same, "q_logical") == lengths_of(same, "k_logical")
 
 
+def test_what_overflows_the_output_is_infinite() -> None:
+    """Inputs of the whole range of fp16, which dropout makes greater."""
+    assert ", valid:y" in line_of("-init=3", "-p_drop=0.5")
+
+
 def test_any_seed() -> None:
     """-seed=0 draws others every time, and they are still right."""
     lines = {line_of("-mode=1", "-b=8", "-seed=0")[:200] for _ in range(3)}

@@ -115,9 +115,9 @@ typedef struct fmha_fwd_tolerance {
 } fmha_fwd_tolerance;
 fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_dtype dtype, int on_gpu);
 
-// Compares n elements of the output's type with the reference (saturated first where the type is). Returns the greatest
-// error over bound, <= 1 when valid, infinity where one is NaN; *max_error takes the greatest error unless it is
-// greater already.
+// Compares n elements of the output's type with the reference (saturated, or infinite, where the type makes it so).
+// Returns the greatest error over bound, <= 1 when valid, infinity where one is NaN; *max_error takes the greatest
+// error unless it is greater already.
 double fmha_fwd_compare_row(fmha_fwd_element output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
                             const fmha_fwd_tolerance *tolerance, double *max_error);
 double fmha_fwd_compare_lse(float got, const fmha_fwd_reference_row *want, const fmha_fwd_tolerance *tolerance,
