@@ -42,10 +42,10 @@ static void add_problem(const struct tessera_fmha_fwd_call *call, struct tessera
 
 void tessera_fmha_fwd_tell_reasons(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
                                    const tessera_fmha_fwd_args *args) {
-    const size_t size = tessera_fmha_fwd_explain(&device->facts, traits, args, NULL, 0);
+    const size_t size = tessera_fmha_fwd_explain(&device->facts, traits, args, TESSERA_EXPLAIN_REASONS, NULL, 0);
     char *const text = malloc(size), *rest = text;
     if (!text) return;
-    tessera_fmha_fwd_explain(&device->facts, traits, args, text, size);
+    tessera_fmha_fwd_explain(&device->facts, traits, args, TESSERA_EXPLAIN_REASONS, text, size);
     for (const char *line; (line = strtok_r(rest, "\n", &rest));) tessera_verbose_line("why %s", line);
     free(text);
 }

@@ -66,10 +66,10 @@ static int explain(const tessera_device *device, const tessera_fmha_fwd_traits *
     TRY(tessera_fmha_fwd_select(facts, traits, args, &instance));
     printf("tessera %s on %s runs %s\n", tessera_version(), tessera_device_name(device),
            tessera_fmha_fwd_instance_name(instance));
-    const size_t size = tessera_fmha_fwd_explain(facts, traits, args, NULL, 0);
+    const size_t size = tessera_fmha_fwd_explain(facts, traits, args, TESSERA_EXPLAIN_REASONS, NULL, 0);
     char *text = malloc(size);
     if (!text) return EXIT_FAILURE;
-    tessera_fmha_fwd_explain(facts, traits, args, text, size);
+    tessera_fmha_fwd_explain(facts, traits, args, TESSERA_EXPLAIN_REASONS, text, size);
     printf("%s", text);
     free(text);
     return EXIT_SUCCESS;

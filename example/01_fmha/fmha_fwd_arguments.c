@@ -104,8 +104,9 @@ static const argument table[] = {
      "the kernel to take, by its short name; without it that of least estimated cost"},
     {"pack", TEXT, OWN(pack), -1, "", "a file of code objects for tessera_load_pack()"},
     {"threads", INTEGER, OPTION(threads), -1, "0", "CPU threads; 0: affinity, quota and TESSERA_NUM_THREADS decide"},
-    {"explain", FLAG, OWN(explain), -1, "0",
-     "1: first list every kernel with its cost, or the reason why it cannot serve"},
+    {"explain", INTEGER, OWN(explain), -1, "0",
+     "1: first list the kernels that can serve with their costs, the chosen one behind a *, and count for each reason\n"
+     "those that cannot; 2: and name each of these with all of its reasons"},
 };
 enum { ARGUMENTS = sizeof table / sizeof *table };
 
@@ -275,6 +276,7 @@ int fmha_fwd_read_arguments(int argc, char *const *argv, fmha_fwd_arguments *out
         if (read_argument(&r, argv[n])) return -1;
     if (out->help) return 0;
     if (out->kname < 0 || out->kname > 2) return fail(&r, "-kname=%d: 0, 1 or 2", out->kname);
+    if (out->explain < 0 || out->explain > 2) return fail(&r, "-explain=%d: 0, 1 or 2", out->explain);
     if (out->num_splits < 0 || out->num_splits > 1)
         return fail(&r, "-num_splits=%d: 0 (a heuristic's) or 1; the library chooses the splits of the keys",
                     out->num_splits);

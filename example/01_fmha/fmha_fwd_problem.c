@@ -175,7 +175,7 @@ static fmha_fwd_outcome find_instance(fmha_fwd_problem *p, fmha_fwd_result *resu
     for (uint32_t i = 0; i < table->row_count; i++)
         if (strcmp(name, table->rows[i].name) == 0) p->args.instance = &table->rows[i];
     if (p->args.instance) return FMHA_FWD_OK;
-    return fmha_fwd_fail(result, FMHA_FWD_NO_INSTANCE, "-instance=%s: there is none; -explain=1 lists all", name);
+    return fmha_fwd_fail(result, FMHA_FWD_NO_INSTANCE, "-instance=%s: there is none; -explain=2 lists all", name);
 }
 
 static fmha_fwd_outcome build(fmha_fwd_problem *p, fmha_fwd_result *result) {

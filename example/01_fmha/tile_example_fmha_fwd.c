@@ -29,14 +29,14 @@ static int cannot_write(const char *path) {
     return complain(FMHA_FWD_WRONG_ARGUMENT, message);
 }
 
-static void explain(fmha_fwd_problem *problem) {
+static void explain(fmha_fwd_problem *problem, tessera_explain how) {
     const tessera_device_facts *facts = tessera_device_get_facts(fmha_fwd_problem_device(problem));
     const tessera_fmha_fwd_traits *traits = fmha_fwd_problem_traits(problem);
     const tessera_fmha_fwd_args *args = fmha_fwd_problem_args(problem);
-    size_t size = tessera_fmha_fwd_explain(facts, traits, args, NULL, 0);
+    size_t size = tessera_fmha_fwd_explain(facts, traits, args, how, NULL, 0);
     char *text = malloc(size);
     if (!text) return;
-    tessera_fmha_fwd_explain(facts, traits, args, text, size);
+    tessera_fmha_fwd_explain(facts, traits, args, how, text, size);
     fputs(text, stdout);
     free(text);
 }
@@ -92,7 +92,7 @@ static int run_command(int argc, char **argv) {
     } else if (arguments.json && !can_write(arguments.jsonfile)) {
         code = cannot_write(arguments.jsonfile);
     } else {
-        if (arguments.explain) explain(problem);
+        if (arguments.explain) explain(problem, (tessera_explain)arguments.explain);
         code = (int)run(problem, &arguments, &result);
         if (code != FMHA_FWD_OK) complain(result.outcome, result.message);
         if (arguments.json && fmha_fwd_write_json(problem, &result, arguments.jsonfile) != 0)

@@ -68,7 +68,8 @@ TESSERA_API tessera_status tessera_fmha_fwd_table_select(const tessera_fmha_fwd_
 TESSERA_API size_t tessera_fmha_fwd_table_explain(const tessera_fmha_fwd_table *table,
                                                   const tessera_device_facts *facts,
                                                   const tessera_fmha_fwd_traits *traits,
-                                                  const tessera_fmha_fwd_args *args, char *text, size_t size);
+                                                  const tessera_fmha_fwd_args *args, tessera_explain how, char *text,
+                                                  size_t size);
 
 // The table that this library was generated with.
 TESSERA_API const tessera_fmha_fwd_table *tessera_fmha_fwd_get_table(void);

@@ -194,10 +194,14 @@ TESSERA_API tessera_status tessera_fmha_fwd_select(const tessera_device_facts *f
                                                    const tessera_fmha_fwd_args *args,
                                                    const tessera_fmha_fwd_instance **out);
 
-// Lists every instance of the table with its cost, or the field that kept it out, one line each, best first. Writes at
-// most `size` bytes including the final NUL and returns the bytes that the whole text needs (as snprintf does, plus 1).
+// Lists the instances that serve the call with their costs, best first, the chosen one behind a `*`, and why the others
+// do not: a line a reason with a count, or a line an instance with all of its reasons. Where none serves, what would
+// have to change. Writes at most `size` bytes including the final NUL and returns the bytes that the whole text needs
+// (as snprintf does, plus 1).
+typedef enum tessera_explain { TESSERA_EXPLAIN_REASONS = 1, TESSERA_EXPLAIN_INSTANCES = 2 } tessera_explain;
 TESSERA_API size_t tessera_fmha_fwd_explain(const tessera_device_facts *facts, const tessera_fmha_fwd_traits *traits,
-                                            const tessera_fmha_fwd_args *args, char *text, size_t size);
+                                            const tessera_fmha_fwd_args *args, tessera_explain how, char *text,
+                                            size_t size);
 
 // The short name of an instance, and CK's name of the combination of traits and tile that this call takes. The second
 // writes as tessera_fmha_fwd_explain does.

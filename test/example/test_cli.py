@@ -332,6 +332,7 @@ WRONG = [
     (["-warmup=-1"], ["-warmup=-1"]),
     (["-timer=sundial"], ["-timer=sundial", "gpu or cpu"]),
     (["-kname=3"], ["-kname=3", "0, 1 or 2"]),
+    (["-explain=3"], ["-explain=3", "0, 1 or 2"]),
     (["-threads=-1"], ["-threads=-1"]),
     (["-device=tpu"], ["-device", "tpu", "cpu"]),
     (["-device=cuda:0"], ["-device", "cuda:0", "hip:N"]),
@@ -612,7 +613,19 @@ def test_explain_lists_kernels_before_the_line() -> None:
     lines = done.stdout.splitlines()
     assert len(lines) > 1
     chosen = re.search(r"fmha_fwd\w*__\w+", lines[-1])
-    assert chosen and lines[0].split()[0] == chosen[0] and "cost" in lines[0]
+    assert chosen and lines[0].startswith(f"* {chosen[0]} ") and " cost " in lines[0]
+
+
+def test_levels_of_explanation() -> None:
+    """A line a reason, or a line a kernel: each is counted once, or named once."""
+    brief, full = (run(*SMALL, f"-explain={level}").stdout.splitlines()[:-1] for level in (1, 2))
+    candidates = [line for line in brief if " cost " in line]
+    assert [line[:2] for line in candidates] == ["* "] + ["  "] * (len(candidates) - 1)
+    counts = [int(line.split()[1]) for line in brief if line.startswith("- ")]
+    assert len(brief) == len(candidates) + len(counts) and len(full) == len(candidates) + sum(counts)
+    others = [line.split()[1] for line in full if line.startswith("- ")]
+    assert len(set(others)) == len(others) == sum(counts)
+    assert all("  no: " in line for line in full[len(candidates) :])
 
 
 def test_results_do_not_depend_on_threads(tmp_path: Path) -> None:
@@ -621,7 +634,7 @@ def test_results_do_not_depend_on_threads(tmp_path: Path) -> None:
 
 
 def test_device_narrows_the_choice() -> None:
-    targets = re.findall(r"^fmha_fwd\w*__(\w+?)_b\d", run(*SMALL, "-explain=1").stdout, re.M)
+    targets = re.findall(r"^[* -] fmha_fwd\w*__(\w+?)_b\d", run(*SMALL, "-explain=2").stdout, re.M)
     names = {"x86_64_v2": "x86-64-v2", "x86_64_v3": "x86-64-v3", "armv8_a": "armv8-a", "portable": "portable"}
     tried = 0
     for target in sorted(set(targets) & set(names)):

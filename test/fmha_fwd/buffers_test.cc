@@ -104,7 +104,8 @@ TEST(Buffers, CallsLeaveTraitsAndArgsAlone) {
     EXPECT_EQ(tessera_fmha_fwd_workspace_size(p.device, p.traits, p.args, &bytes), TESSERA_SUCCESS);
     EXPECT_EQ(tessera_fmha_fwd_select(tessera_device_get_facts(p.device), p.traits, p.args, &instance),
               TESSERA_SUCCESS);
-    tessera_fmha_fwd_explain(tessera_device_get_facts(p.device), p.traits, p.args, text, sizeof text);
+    tessera_fmha_fwd_explain(tessera_device_get_facts(p.device), p.traits, p.args, TESSERA_EXPLAIN_REASONS, text,
+                             sizeof text);
     tessera_fmha_fwd_ck_name(instance, p.traits, p.args, text, sizeof text);
     EXPECT_EQ(tessera_fmha_fwd(p.device, p.traits, p.args, nullptr), TESSERA_SUCCESS);
     EXPECT_EQ(std::memcmp(&traits, p.traits, sizeof traits), 0);

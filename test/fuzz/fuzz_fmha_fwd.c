@@ -606,7 +606,9 @@ static void iterate(void) {
     const tessera_status sized = tessera_fmha_fwd_workspace_size(device, &call.traits, &call.args, &bytes);
     const tessera_status selected =
         tessera_fmha_fwd_select(tessera_device_get_facts(device), &call.traits, &call.args, &instance);
-    tessera_fmha_fwd_explain(tessera_device_get_facts(device), &call.traits, &call.args, text, below(sizeof text + 1));
+    tessera_fmha_fwd_explain(tessera_device_get_facts(device), &call.traits, &call.args,
+                             chance(2) ? TESSERA_EXPLAIN_REASONS : TESSERA_EXPLAIN_INSTANCES, text,
+                             below(sizeof text + 1));
     if (selected == TESSERA_SUCCESS)
         tessera_fmha_fwd_ck_name(instance, &call.traits, &call.args, text, below(sizeof text + 1));
     counts.calls++;

@@ -52,7 +52,7 @@ SENSIBLE = {
     "init_sink": "0 1",
     "device": "cpu auto cpu:x86-64-v2 cpu:portable",
     "threads": "0 1 3",
-    "explain": "0 1",
+    "explain": "0 1 2",
     "v": "0 1 2 3",
 }
 NONSENSE = (

@@ -32,11 +32,13 @@ class Select : public ::testing::Test {
         return tessera_fmha_fwd_instance_name(instance);
     }
 
-    std::string explained(const Table &table) {
-        const size_t bytes = tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, nullptr, 0);
+    std::string explained(const Table &table, tessera_explain how = TESSERA_EXPLAIN_INSTANCES) {
+        const auto explain = [&](char *text, size_t size) {
+            return tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, how, text, size);
+        };
+        const size_t bytes = explain(nullptr, 0);
         std::string text(bytes, '?');
-        EXPECT_EQ(tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, text.data(), bytes),
-                  bytes);
+        EXPECT_EQ(explain(text.data(), bytes), bytes);
         EXPECT_EQ(text.back(), '\0');
         text.pop_back();
         EXPECT_EQ(text.find('\0'), std::string::npos);
@@ -85,7 +87,7 @@ TEST_F(Select, EachTraitIsHeld) {
         const Table table({make_instance("narrow", TESSERA_TARGET_X86_64_V3, &served, 64, 64, 20),
                            make_instance("wide", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1)});
         EXPECT_EQ(chosen(table), "wide") << why;
-        EXPECT_NE(explained(table).find(std::string("narrow  no: ") + why + "\n"), std::string::npos)
+        EXPECT_NE(explained(table).find(std::string("- narrow  no: ") + why + "\n"), std::string::npos)
             << why << "\n"
             << explained(table);
     }
@@ -102,7 +104,7 @@ TEST_F(Select, AnyOfItsProducts) {
     EXPECT_EQ(chosen(table), "two");
     call.traits.hdim_q = call.args.hdim_q = 9; // each trait by itself is served, together they are not
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is two, kept out by "
-                             "data_type fp32 (serves fp16)");
+                             "data_type fp32 (serves fp16): change data_type to fp16");
     call.traits.data_type = TESSERA_FP16;
     EXPECT_EQ(chosen(table), "two");
 }
@@ -115,11 +117,83 @@ TEST_F(Select, NamesTheNearestInstance) {
                        make_instance("elsewhere", TESSERA_TARGET_GFX942, &all, 64, 64),
                        make_instance("near", TESSERA_TARGET_PORTABLE, &near, 64, 64)});
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is near, kept out by "
-                             "has_sink 0 (serves 1)");
-    EXPECT_EQ(explained(table), "far        no: data_type fp32 (serves fp16); has_lse 0 (serves 1); has_dropout 0 "
-                                "(serves 1)\n"
-                                "elsewhere  no: target gfx942 (not this device's)\n"
-                                "near       no: has_sink 0 (serves 1)\n");
+                             "has_sink 0 (serves 1): change has_sink to 1; as it is it runs on gfx942");
+    EXPECT_EQ("TESSERA_ERROR_NO_INSTANCE: " + explained(table),
+              chosen(table) + "\n"
+                              "- far        no: data_type fp32 (serves fp16); has_lse 0 (serves 1); has_dropout 0 "
+                              "(serves 1)\n"
+                              "- elsewhere  no: target gfx942 (not this device's)\n"
+                              "- near       no: has_sink 0 (serves 1)\n");
+}
+
+TEST_F(Select, TheNearestIsOfTheDataType) {
+    tessera_fmha_fwd_served wrong_type = all, two_away = all;
+    wrong_type.data_type = 1 << TESSERA_FP16;
+    two_away.v_rowmajor = 1;
+    two_away.hdim_q_multiple = 16;
+    const Table table({make_instance("wrong_type", TESSERA_TARGET_PORTABLE, &wrong_type, 64, 64),
+                       make_instance("two_away", TESSERA_TARGET_PORTABLE, &two_away, 64, 64)});
+    EXPECT_EQ(chosen(table),
+              "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is two_away, kept out by "
+              "is_v_rowmajor 1 (serves 0); hdim_q 8 (serves 1 to 512, multiples of 16): change "
+              "is_v_rowmajor to 0, hdim_q to 16 (filled up with zeros)");
+}
+
+TEST_F(Select, TheNearestIsThatOfTheNearestHeadDims) {
+    tessera_fmha_fwd_served narrow = all, wide = all;
+    narrow.hdim_q_multiple = narrow.hdim_v_multiple = wide.hdim_q_multiple = wide.hdim_v_multiple = 8;
+    narrow.hdim_q_max = narrow.hdim_v_max = 64;
+    wide.hdim_q_max = wide.hdim_v_max = 128;
+    const Table table({make_instance("narrow", TESSERA_TARGET_PORTABLE, &narrow, 64, 64),
+                       make_instance("wide", TESSERA_TARGET_PORTABLE, &wide, 64, 64)});
+    const auto nearest = [&](int hdim) {
+        call.traits.hdim_q = call.args.hdim_q = hdim;
+        const std::string text = chosen(table);
+        return text.substr(text.find("nearest is ") + 11);
+    };
+    EXPECT_EQ(nearest(60),
+              "narrow, kept out by hdim_q 60 (serves 1 to 64, multiples of 8): change hdim_q to 64 (filled "
+              "up with zeros)");
+    EXPECT_EQ(nearest(65), "wide, kept out by hdim_q 65 (serves 1 to 128, multiples of 8): change hdim_q to 72 (filled "
+                           "up with zeros)");
+    EXPECT_EQ(nearest(130), "wide, kept out by hdim_q 130 (serves 1 to 128, multiples of 8): change hdim_q to at most "
+                            "128");
+}
+
+TEST_F(Select, AllValuesThatWouldDo) {
+    tessera_fmha_fwd_served fp16 = all, two = all, both = all;
+    fp16.data_type = 1 << TESSERA_FP16;
+    two.data_type = 1 << TESSERA_BF16 | 1 << TESSERA_FP8;
+    both.data_type = 1 << TESSERA_MXFP8; // which something else keeps out as well
+    both.sink = 2;
+    const Table table({make_instance("fp16", TESSERA_TARGET_PORTABLE, &fp16, 64, 64),
+                       make_instance("two", TESSERA_TARGET_PORTABLE, &two, 64, 64),
+                       make_instance("both", TESSERA_TARGET_PORTABLE, &both, 64, 64)});
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is fp16, kept out by "
+                             "data_type fp32 (serves fp16): change data_type to fp16, bf16 or fp8");
+}
+
+TEST_F(Select, CountsTheReasons) {
+    tessera_fmha_fwd_served fp16 = all, bf16 = all, even = all;
+    fp16.data_type = 1 << TESSERA_FP16;
+    bf16.data_type = 1 << TESSERA_BF16;
+    bf16.sink = 2;
+    even.sink = 2;
+    even.hdim_q_multiple = 3;
+    const Table table({make_instance("slow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1),
+                       make_instance("fp16", TESSERA_TARGET_PORTABLE, &fp16, 64, 64),
+                       make_instance("gpu", TESSERA_TARGET_GFX942, &fp16, 64, 64),
+                       make_instance("amx", TESSERA_TARGET_X86_64_V4_AMX, &all, 64, 64),
+                       make_instance("even", TESSERA_TARGET_PORTABLE, &even, 64, 64),
+                       make_instance("bf16", TESSERA_TARGET_PORTABLE, &bf16, 64, 64),
+                       make_instance("fast", TESSERA_TARGET_PORTABLE, &all, 64, 64, 9)});
+    std::string text = explained(table, TESSERA_EXPLAIN_REASONS);
+    const size_t candidates = text.find('-');
+    EXPECT_EQ(text.substr(0, 13), "* fast  cost ") << text;
+    EXPECT_EQ(text.substr(text.find('\n'), 14), "\n  slow  cost ") << text;
+    EXPECT_EQ(text.substr(candidates), "- 1 kept out by has_sink 0 (it serves 1)\n"
+                                       "- 2 kept out by data_type fp32 (they serve fp16, bf16)\n"
+                                       "- 2 for other devices (gfx942, x86-64-v4-amx)\n");
 }
 
 TEST_F(Select, NamesTheFirstOfTheNearest) {
@@ -141,7 +215,7 @@ TEST_F(Select, OnlyForeignTargets) {
 TEST_F(Select, EmptyTable) {
     const Table table({});
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call: this build has none");
-    EXPECT_EQ(explained(table), "");
+    EXPECT_EQ(explained(table), "no instance serves this call: this build has none\n");
 }
 
 TEST_F(Select, FewRowsTakeTheSmallTile) {
@@ -167,7 +241,7 @@ TEST_F(Select, CostByHand) {
     const double block = 64 * 32 * (8 + 16) / 10.0 + 100;
     const auto expect_cost = [&](double cost) {
         char line[64];
-        snprintf(line, sizeof line, "one  cost %.4g cycles\n", cost);
+        snprintf(line, sizeof line, "* one  cost %.4g cycles\n", cost);
         EXPECT_EQ(explained(table), line);
     };
     call.args.batch = 2;
@@ -208,7 +282,7 @@ TEST_F(Select, ExplainsBestFirst) {
                        make_instance("fast", TESSERA_TARGET_X86_64_V3, &all, 64, 64, 9)});
     std::istringstream lines(explained(table));
     std::string line;
-    for (const char *start : {"fast   cost ", "slow   cost ", "other  no: data_type fp32 (serves fp16)"}) {
+    for (const char *start : {"* fast   cost ", "  slow   cost ", "- other  no: data_type fp32 (serves fp16)"}) {
         ASSERT_TRUE(std::getline(lines, line));
         EXPECT_EQ(line.rfind(start, 0), 0u) << line;
     }
@@ -220,7 +294,8 @@ TEST_F(Select, ExplainWritesNoMoreThanItsBuffer) {
     const std::string whole = explained(table);
     for (size_t size = 1; size <= whole.size() + 1; size++) {
         std::string text(size + 8, '#');
-        EXPECT_EQ(tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, text.data(), size),
+        EXPECT_EQ(tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args,
+                                                 TESSERA_EXPLAIN_INSTANCES, text.data(), size),
                   whole.size() + 1);
         EXPECT_EQ(text.substr(0, size - 1), whole.substr(0, size - 1));
         EXPECT_EQ(text.substr(size - 1), std::string(1, '\0') + "########");
@@ -278,6 +353,7 @@ TEST_F(Select, TheCallersInstanceIsTakenWhateverItCosts) {
     EXPECT_EQ(chosen(table), "fast");
     call.args.instance = &table.get()->rows[1];
     EXPECT_EQ(chosen(table), "slow");
+    EXPECT_NE(explained(table).find("\n* slow "), std::string::npos) << explained(table);
     call.args.instance = &table.get()->rows[2];
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: sink does not serve this call: has_sink 0 (serves 1)");
     call.args.instance = &table.get()->rows[3];
@@ -357,7 +433,7 @@ class GpuCost : public SelectOnGpu {
     void expect_cost(double cost) {
         const Table table({make_gpu_instance("gpu", &all, 128, 1000, 1500, 3)});
         char line[64];
-        snprintf(line, sizeof line, "gpu  cost %.4g cycles\n", cost);
+        snprintf(line, sizeof line, "* gpu  cost %.4g cycles\n", cost);
         EXPECT_EQ(explained(table), line);
     }
 };
@@ -449,13 +525,26 @@ TEST_F(SelectOnGpu, AlignmentOfWhatIsNeverStepped) {
     EXPECT_EQ(chosen(table), "aligned");
 }
 
+TEST_F(SelectOnGpu, SaysThatTheCpuServes) {
+    tessera_fmha_fwd_served row_major = all;
+    row_major.v_rowmajor = 2;
+    auto other = make_gpu_instance("other", &all, 128);
+    other.target = TESSERA_TARGET_GFX950;
+    const Table table({make_instance("portable", TESSERA_TARGET_PORTABLE, &all, 64, 64),
+                       make_instance("v3", TESSERA_TARGET_X86_64_V3, &all, 64, 64), other,
+                       make_gpu_instance("gpu", &row_major, 128)});
+    call.traits.is_v_rowmajor = 0;
+    EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is gpu, kept out by "
+                             "is_v_rowmajor 0 (serves 1): change is_v_rowmajor to 1; as it is it runs on cpu, gfx950");
+}
+
 TEST_F(SelectOnGpu, NoInstanceNamesTheAlignment) {
     auto aligned = make_gpu_instance("aligned", &all, 128);
     aligned.alignment = 16;
     const Table table({aligned});
     call.args.stride_k = 129;
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is aligned, kept out by "
-                             "stride_k 129 (serves multiples of 8)");
+                             "stride_k 129 (serves multiples of 8): change stride_k to a multiple of 8");
 }
 
 TEST_F(Select, EveryHdimFindsItsSlice) {
