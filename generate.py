@@ -21,7 +21,7 @@ from codegen.receipts import DEFAULT, find_receipt, read_receipts
 from codegen.render import instance_source
 from codegen.rows import read_instances, refuse_targets_without
 from codegen.select import Request, Selection, select, split_filter
-from codegen.spec import ROOT
+from codegen.spec import ROOT, SUFFIXES
 from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
 
 ACTIONS = ("table", "count", "expand", "explain", "render", "diff", "report", "list_blobs", "output_dir")
@@ -98,6 +98,13 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     how.add_argument(
         "-l", "--list_blobs", type=path, metavar="FILE", help="list absolute paths of sources in a file"
     )
+    how.add_argument(
+        "--suffix",
+        default=SUFFIXES[0],
+        metavar="SUFFIX",
+        help=f"of the sources that -o writes and -l lists, which are both C and C++: {', '.join(SUFFIXES)}; "
+        f"default: {SUFFIXES[0]}",
+    )
     how.add_argument("--table", action="store_true", help="print the instances")
     how.add_argument("--count", action="store_true", help="print how many instances and CK names there are")
     how.add_argument("--expand", action="store_true", help="print the CK names asked for, one a line")
@@ -151,7 +158,11 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
         apis = ",".join(dict.fromkeys(row["api"] for row in listed)) or "fwd"
     if options.rounding not in ("", *ROUNDINGS):
         raise one_of("rounding", options.rounding, ROUNDINGS)
+    if options.suffix not in SUFFIXES:
+        raise one_of("suffix", options.suffix, SUFFIXES)
     ops = parse_apis(apis, options.mask)
+    for op in ops:
+        op.suffix = options.suffix
     targets = choose_targets(options)
     folder = options.instances or ROOT / "instances"
     receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT)

@@ -23,7 +23,7 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from codegen import Refused
-from codegen.render import TEMPLATES, dispatch_sources, instance_source
+from codegen.render import HEADERS, TEMPLATES, dispatch_sources, instance_source
 from codegen.select import Selection
 from codegen.spec import ROOT, Instance, Operation
 
@@ -50,8 +50,8 @@ def digest(*parts: bytes) -> str:
 
 @lru_cache
 def generator_digest() -> str:
-    """A hash of this generator: its code and its templates."""
-    files = sorted([*(ROOT / "codegen").rglob("*.py"), *TEMPLATES.rglob("*.j2")])
+    """A hash of this generator: its code, its templates, the headers that it reads."""
+    files = sorted([*(ROOT / "codegen").rglob("*.py"), *TEMPLATES.rglob("*.j2"), *HEADERS.glob("*.h")])
     return digest(*(part for file in files for part in (file.name.encode(), file.read_bytes())))
 
 

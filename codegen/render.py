@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import jinja2
 
 TEMPLATES = ROOT / "templates"
+HEADERS = ROOT / "include" / "tessera"
 WIDTH = 120
 
 
@@ -121,6 +123,15 @@ def instance_words(instance: Instance) -> list[str]:
     ]
 
 
+@lru_cache
+def enumerators(header: str, count: str) -> list[str]:
+    """The values of the enumeration that ends with a count of them. C++ cannot name elements of an array."""
+    text = (HEADERS / header).read_text(encoding="utf-8")
+    body = re.search(rf"enum \w+ \{{([^}}]*)\b{count}\n", text)
+    assert body
+    return re.findall(r"(\w+) = \d+,", body[1])
+
+
 def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]:
     """The table's .c and .h and the list of sources, by the names of the files."""
     served: dict[str, int] = {}  # as text: equal sets are emitted once
@@ -135,12 +146,14 @@ def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]
     index = op.slices(instances)
     stretches: dict[tuple[int, ...], int] = {}
     order: list[int] = []
-    slices: dict[str, dict[str, list[tuple[int, int]]]] = {}
+    slices: dict[str, dict[str, list[tuple[int, int]]]] = {
+        target: {} for target in enumerators("device.h", "TESSERA_TARGET_COUNT")
+    }
     for (target, dtype, bucket), rows in index.rows.items():
         if tuple(rows) not in stretches:
             stretches[tuple(rows)] = len(order)
             order.extend(rows)
-        by_bucket = slices.setdefault(target, {}).setdefault(dtype, [(0, 0)] * len(index.buckets))
+        by_bucket = slices[target].setdefault(dtype, [(0, 0)] * len(index.buckets))
         by_bucket[bucket] = (stretches[tuple(rows)], len(rows))
     facts = {
         "op": op,
@@ -150,6 +163,7 @@ def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]
         "order": order,
         "size": index.size,
         "buckets": index.buckets,
+        "dtypes": enumerators("types.h", "TESSERA_DTYPE_COUNT"),
         "slices": slices,
         "combinations": sum(instance.combinations for instance in instances),
     }

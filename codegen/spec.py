@@ -17,6 +17,8 @@ from codegen.targets import Target
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME_LIMIT = 96
+# Of emitted sources, which are C11 and C++17: builds choose a compiler's language by it.
+SUFFIXES = (".c", ".cpp", ".cu", ".hip")
 
 
 def symbol_of(name: str) -> str:
@@ -97,7 +99,7 @@ class Instance:
     @property
     def file(self) -> str:
         """The emitted file."""
-        return f"{self.name}.c"
+        return f"{self.name}{self.op.suffix}"
 
     @property
     def template(self) -> str:
@@ -185,6 +187,7 @@ class Operation(ABC):
     rules: tuple[Rule, ...]
     tiles: ClassVar[dict[str, type[Any]]]  # for each kind of target a dataclass that is a Tile
     optdim_field: str | None  # what CK's --optdim restricts
+    suffix: str = SUFFIXES[0]  # of emitted sources
 
     @cached_property
     def everything(self) -> Region:
@@ -224,13 +227,15 @@ class Operation(ABC):
 
     def describe(self) -> str:
         """The operation's own part in the dispatch table, as text: what a hash is taken of."""
-        return f"{self.name} {[(axis.name, axis.values) for axis in self.space.axes]} {self.rules}"
+        return (
+            f"{self.name} {self.suffix} {[(axis.name, axis.values) for axis in self.space.axes]} {self.rules}"
+        )
 
     @property
     def dispatch_files(self) -> dict[str, str]:
         """The emitted files beside the instances, with their templates: C source, header, list of sources."""
         return {
-            f"{self.name}_table.c": "dispatch/table.c.j2",
+            f"{self.name}_table{self.suffix}": "dispatch/table.c.j2",
             f"tessera_{self.name}_table.h": "dispatch/table.h.j2",
             f"{self.name}_sources.txt": "dispatch/sources.txt.j2",
         }

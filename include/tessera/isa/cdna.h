@@ -14,7 +14,11 @@
 #define LDS __attribute__((shared)) static
 #else
 #define DEVICE
+#ifdef __cplusplus
+#define KERNEL extern "C" __attribute__((amdgpu_kernel))
+#else
 #define KERNEL __attribute__((amdgpu_kernel))
+#endif
 #define LDS __attribute__((address_space(3), loader_uninitialized)) static
 #endif
 #define INLINE static inline DEVICE __attribute__((always_inline, unused))

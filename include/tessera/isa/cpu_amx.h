@@ -45,7 +45,7 @@ INLINE void t_start(void) {
         uint16_t row_bytes[16];
         uint8_t rows[16];
     } shape = {1, 0, {0}, {64, 64, 64, 64, 64, 64, 64, 64}, {16, 16, 16, 16, 16, 16, 16, 16}};
-    _Static_assert(sizeof shape == 64, "LDTILECFG reads 64 bytes");
+    static_assert(sizeof shape == 64, "LDTILECFG reads 64 bytes");
     _tile_loadconfig(&shape);
 }
 INLINE void t_end(void) { _tile_release(); }
@@ -57,7 +57,7 @@ INLINE void t_end(void) { _tile_release(); }
 
 #else // the same in vectors, for tests on processors without AMX: a whole build with -DTESSERA_EMULATE_TILES
 
-static _Thread_local vf t_register[TILES][TILE];
+static __thread vf t_register[TILES][TILE];
 
 INLINE void t_start(void) { memset(t_register, 0, sizeof t_register); }
 INLINE void t_end(void) {}

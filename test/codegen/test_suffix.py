@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""--suffix: emitted sources are C++ too, for builds that take nothing else."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, contents, refused, run, run_all
+from device import ziglang
+from sampling import sample
+
+from codegen.spec import SUFFIXES
+
+COMPILERS = [name for name in ("g++", "clang++") if shutil.which(name)]
+FLAGS = ("-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{ROOT / 'include'}")
+DOCUMENTED = (ROOT / "docs" / "from-ck.md").read_text()
+
+
+def read_sources(folder: Path) -> list[list[str]]:
+    lines = (folder / "fmha_fwd_sources.txt").read_text().splitlines()
+    return [line.split("\t") for line in lines if not line.startswith("#")]
+
+
+def compile_all(jobs: list[list[object]]) -> None:
+    for job in jobs:
+        done = subprocess.run(list(map(str, job)), capture_output=True, text=True, check=False)
+        assert done.returncode == 0, f"{shlex.join(map(str, job))}\n{done.stderr}"
+
+
+@pytest.fixture(scope="module")
+def emitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("emitted")
+    assert run_all("-o", folder, "--suffix", ".cpp").code == 0
+    return folder
+
+
+@pytest.mark.skipif(not COMPILERS, reason="no C++ compiler")
+def test_host_sources_are_cplusplus(emitted: Path) -> None:
+    rows = [row for row in read_sources(emitted) if row[1] == "host" or row[2].startswith(("x86", "port"))]
+    *kernels, table = rows
+    jobs = [(compiler, kernel) for compiler in COMPILERS for kernel in sample(kernels, 3)]
+    jobs += [(compiler, table) for compiler in COMPILERS]
+    flags = ("-x", "c++", *FLAGS, f"-I{emitted}", "-fsyntax-only")
+    compile_all([[compiler, *row[3].split(), *flags, emitted / row[0]] for compiler, row in jobs])
+
+
+def test_kernels_for_gpus_are_cplusplus(emitted: Path, tmp_path: Path) -> None:
+    """They keep the names that the library looks for."""
+    zig = ziglang()
+    rows = read_sources(emitted)
+    gpu = [zig / "zig", "clang", "-nostdinc", "-isystem", zig / "lib" / "include", "-x", "c++"]
+    gpu += ["--target=amdgcn-amd-amdhsa", "-nogpulib", "-ffreestanding", "-emit-llvm"]
+    gpu += ["-Xclang", "-disable-llvm-passes"]
+    for name, _, _, flags, _, _ in sample([row for row in rows if row[1] == "cdna"], 4):
+        out = tmp_path / "kernel.ll"
+        compile_all([[*gpu, *FLAGS, *flags.split(), "-S", emitted / name, "-o", out]])
+        assert f"amdgpu_kernel void @tessera_k_{Path(name).stem.replace('__', '_')}(" in out.read_text()
+
+
+def test_files_change_their_names_alone(tmp_path: Path) -> None:
+    arguments = ("--targets", "portable,gfx942", "-r", "ci", "-o", tmp_path)
+    made = {}
+    for suffix in SUFFIXES:
+        assert run(*arguments, "--suffix", suffix).code == 0
+        made[suffix] = contents(tmp_path)
+        listed = {row[0] for row in read_sources(tmp_path)}
+        assert listed == {name for name in made[suffix] if name.endswith(suffix)}
+        assert len(made[suffix]) == len(listed) + 3
+        for name in listed:
+            assert made[suffix][name] == made[".c"][str(Path(name).with_suffix(".c"))]
+    assert run(*arguments).code == 0
+    assert contents(tmp_path) == made[".c"]
+    blobs = tmp_path / "blobs"
+    assert run("--targets", "portable", "-l", blobs, "--suffix", ".cu").code == 0
+    assert {Path(line).suffix for line in blobs.read_text().splitlines()} == {".cu"}
+    assert "unknown suffix 'cpp'; there is: .c, .cpp," in refused("--count", "--suffix", "cpp")
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+def test_the_recipe_of_aiter(tmp_path: Path) -> None:
+    """What aiter/jit/core.py does with the commands of aiter/ops/mha.py: it runs them for one folder,
+    whatever they return, and compiles the .cpp and .cu files in it. Here one instance, to be fast."""
+    commands = [line for line in DOCUMENTED.splitlines() if line.startswith("generate.py ")]
+    assert len(commands) == 2
+    blob = tmp_path / "blob"
+    blob.mkdir()
+    codes = []
+    for command in commands:
+        fewer = command.replace("--targets cpu", "--targets portable --where pipeline=decode")
+        codes.append(os.system(f"{sys.executable} {ROOT}/{fewer.format(blob)} 2>/dev/null"))
+    assert codes[0] == 0 and codes[1] != 0  # an api that is not served yet: the first one's files stay
+    found = sorted(path for path in blob.rglob("*") if path.suffix in (".cpp", ".cu"))
+    assert [path.name for path in found][1:] == ["fmha_fwd_table.cpp"] and len(found) == 2
+    library = tmp_path / "fmha.so"
+    flags = (*FLAGS, f"-I{blob}", "-O0", "-shared", "-fPIC", "-lm")
+    compile_all([["g++", *found, *flags, "-o", library]])
+    loaded = ctypes.CDLL(str(library))
+    assert loaded.tessera_fmha_fwd_get_table and loaded[f"tessera_k_{found[0].stem.replace('__', '_')}"]
