@@ -54,7 +54,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "-a",
         "--api",
         metavar="API",
-        help="comma list of apis, such as fwd (the default)",
+        help="comma list of apis; default: fwd, with --from those of the file",
     )
     what.add_argument(
         "--targets",
@@ -63,20 +63,26 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         f"with -d or -r {','.join(CK_DEFAULT)}, as in CK; with --render or --from all",
     )
     what.add_argument(
-        "-r", "--receipt", metavar="NAME|NUMBER", help="a selection of instances/receipts.toml; default all"
+        "-r",
+        "--receipt",
+        metavar="NAME|NUMBER",
+        help=f"a selection of instances/receipts.toml; default: {DEFAULT}, which is everything",
     )
     what.add_argument(
         "-f",
         "--filter",
         default="",
         metavar="PATTERN",
-        help='shell pattern on short or CK names; for each api, parted by commas; " " is none',
+        help='shell pattern on short or CK names; for each api, parted by commas; default: *; " " is none',
     )
     what.add_argument(
         "--optdim", default="-1", metavar="LIST", help="comma list of hdim_q; -1 (the default) is all"
     )
     what.add_argument(
-        "--where", default="", metavar="CLAUSES", help='such as "hdim_q=128 dtype=fp16|bf16 mask!=no"'
+        "--where",
+        default="",
+        metavar="CLAUSES",
+        help='such as "hdim_q=128 dtype=fp16|bf16 mask!=no"; default: no condition',
     )
     what.add_argument(
         "--from", dest="from_file", type=path, metavar="FILE", help="only the instances that --table printed"
@@ -96,7 +102,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     how = parser.add_argument_group("what is done with it (one of these; -l wins over -o)")
     how.add_argument("-o", "--output_dir", type=path, metavar="DIR", help="write the files")
     how.add_argument(
-        "-l", "--list_blobs", type=path, metavar="FILE", help="list absolute paths of sources in a file"
+        "-l",
+        "--list_blobs",
+        type=path,
+        metavar="FILE",
+        help="list in a file where -o would write sources; without -o beside the list",
     )
     how.add_argument(
         "--suffix",

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import platform
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sampling import sample
 
-from codegen.spec import cell
+from codegen.receipts import DEFAULT
+from codegen.spec import SUFFIXES, cell
+from codegen.targets import CK_DEFAULT
 
 
 @pytest.mark.parametrize(
@@ -88,9 +91,12 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     for option in (
         "-d --direction -a --api --targets -o --output_dir -l --list_blobs -f --filter -m --mask -r "
         "--receipt --optdim --table --format --count --expand --where --from --render --explain --diff "
-        "--report"
+        "--report --suffix --rounding --instances"
     ).split():
         assert option in text
+    said = " ".join(text.split())
+    for default in ("fwd", ",".join(CK_DEFAULT), DEFAULT, SUFFIXES[0]):
+        assert re.search(rf"(default:|-d or -r) {re.escape(default)}\b", said), default
     assert "with -d or -r gfx9,gfx950, as in CK" in " ".join(text.split())
 
 
