@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: MIT
-// gfx950's matrix instructions on 8, 6 and 4 bits, with and without a scale for the 32 values of a lane.
+// gfx950's matrix instructions on 8, 6 and 4 bits, with and without a scale for each 32 in k.
 //
-// A lane's values are neighbours in k, as those of the other matrix instructions. Sums go over k in its order, from C
-// on; a product with its scales is exact, and each addition rounds to a float.
+// Of a row (of B: a column) each group of as many lanes as there are rows holds 32 values: of 4 and 6 bits neighbours
+// in k, of 8 bits two runs of 16, the second behind the first runs of all groups. Blocks of 32 in k have a scale, that
+// of block n comes from lane group n whichever lanes hold its values. test_values_matrix.py names the sources.
+//
+// Sums go over k in its order, from C on; a product with its scales is exact, and each addition rounds to a float.
 #include "semantics.h"
 #include "vector.h"
 
-enum { EACH = 32, SCALED = 1 << 8, SIZE = 0xff }; // detail: rows of D, and whether there are scales
+enum { EACH = 32, RUN = 16, DEEPEST = 128, ROWS = 32 }; // EACH: values of a lane, and of a scale
+enum { SCALED = 1 << 8, SIZE = 0xff };                  // detail: rows of D, and whether there are scales
 
 // cbsz and blgp say the formats of A and B.
 static struct sim_small_format read_format(unsigned code) {
@@ -24,15 +28,20 @@ static struct sim_small_format read_format(unsigned code) {
     }
 }
 
-struct values {
-    double of[EACH][SIM_LANES];
-    double scale[SIM_LANES]; // a power of two, or NaN
+struct matrix {
+    double of[DEEPEST][ROWS]; // k, row: with their scales, which are powers of two
 };
 
+// Where value e of a lane lies in k.
+static unsigned place_in_k(unsigned bits, unsigned groups, unsigned group, unsigned e) {
+    return bits == 8 ? e / RUN * RUN * groups + RUN * group + e % RUN : EACH * group + e;
+}
+
 static bool read_values(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot, unsigned format_code,
-                        struct values *to) {
+                        struct matrix *to) {
     const struct sim_small_format format = read_format(format_code);
     const unsigned bits = 1u + format.exponent_bits + format.mantissa_bits;
+    const unsigned size = code->detail & SIZE, groups = SIM_LANES / size;
     const struct sim_operand *operand = &code->inst.op[slot];
     const sim_vgpr *registers = tessera_sim_registers(wave, operand, EACH * bits / 32);
     if (!registers) return false;
@@ -40,48 +49,47 @@ static bool read_values(struct sim_wave *wave, const struct sim_code *code, enum
     for (uint32_t n = 0; n < 1u << bits; n++) numbers[n] = sim_small_to_float(format, n);
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
         uint32_t words[EACH * 8 / 32 + 1] = {0};
-        for (unsigned k = 0; k < EACH * bits / 32; k++) words[k] = registers[k][lane];
+        for (unsigned w = 0; w < EACH * bits / 32; w++) words[w] = registers[w][lane];
         for (unsigned e = 0; e < EACH; e++) {
             const unsigned at = e * bits;
             const uint64_t two = words[at / 32] | (uint64_t)words[at / 32 + 1] << 32;
-            to->of[e][lane] = numbers[two >> at % 32 & ((1u << bits) - 1)];
+            const double number = numbers[two >> at % 32 & ((1u << bits) - 1)];
+            to->of[place_in_k(bits, groups, lane / size, e)][lane % size] = number;
         }
     }
     return true;
 }
 
-// A scale is a byte of its operand: a power of two.
-static bool read_scales(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot, struct values *to) {
+// A scale is a byte of its operand: a power of two, or NaN. Exponents of two are within those of a double.
+static bool apply_scales(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot, struct matrix *to) {
     enum { BIAS = 127, NOT_A_NUMBER = 255 };
+    if (!(code->detail & SCALED)) return true;
     const struct sim_operand *operand = &code->inst.op[slot];
     uint32_t space[SIM_LANES];
-    const uint32_t *words = NULL;
-    if (code->detail & SCALED && !(words = tessera_sim_read_vector(wave, operand, 0, space))) return false;
-    const unsigned shift = 8 * (operand->op_sel + 2u * operand->op_sel_hi);
+    const uint32_t *words = tessera_sim_read_vector(wave, operand, 0, space);
+    if (!words) return false;
+    const unsigned size = code->detail & SIZE, shift = 8 * (operand->op_sel + 2u * operand->op_sel_hi);
     for (unsigned lane = 0; lane < SIM_LANES; lane++) {
-        const uint32_t byte = words ? words[lane] >> shift & 0xff : BIAS;
-        to->scale[lane] = byte == NOT_A_NUMBER ? NAN : sim_power_of_two((int)byte - BIAS);
+        const unsigned first = lane / size * EACH, byte = words[lane] >> shift & 0xff;
+        const double scale = byte == NOT_A_NUMBER ? NAN : sim_power_of_two((int)byte - BIAS);
+        for (unsigned k = first; k < first + EACH; k++) to->of[k][lane % size] *= scale;
     }
     return true;
 }
 
-// Adds the products of lane `row` of A and `size` lanes of B. Exponents of two scales are within those of a double.
-static void add_products(const struct values *a, unsigned row, const struct values *b, unsigned first, unsigned size,
-                         float *sums) {
-    double scale[SIM_LANES];
-    for (unsigned n = 0; n < size; n++) scale[n] = a->scale[row] * b->scale[first + n];
-    for (unsigned e = 0; e < EACH; e++)
-        for (unsigned n = 0; n < size; n++)
-            sums[n] = (float)((double)sums[n] + a->of[e][row] * b->of[e][first + n] * scale[n]);
+// Adds the products of row `row` of A and the `size` columns of B.
+static void add_products(const struct matrix *a, unsigned row, const struct matrix *b, unsigned size, float *sums) {
+    for (unsigned k = 0; k < EACH * SIM_LANES / size; k++)
+        for (unsigned n = 0; n < size; n++) sums[n] = (float)((double)sums[n] + a->of[k][row] * b->of[k][n]);
 }
 
 static void mfma(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
     const unsigned size = code->detail & SIZE, groups = SIM_LANES / size, registers = size * size / SIM_LANES;
-    struct values a, b;
+    struct matrix a, b;
     uint32_t space[SIM_LANES], result[16][SIM_LANES];
     if (!read_values(wave, code, SIM_SRC0, inst->cbsz, &a) || !read_values(wave, code, SIM_SRC1, inst->blgp, &b) ||
-        !read_scales(wave, code, SIM_SCALE0, &a) || !read_scales(wave, code, SIM_SCALE1, &b))
+        !apply_scales(wave, code, SIM_SCALE0, &a) || !apply_scales(wave, code, SIM_SCALE1, &b))
         return;
     sim_vgpr *to = tessera_sim_registers(wave, &inst->op[SIM_DST], registers);
     for (unsigned r = 0; r < registers; r++) {
@@ -91,7 +99,7 @@ static void mfma(struct sim_wave *wave, const struct sim_code *code) {
         memcpy(sums, c, sizeof sums);
         for (unsigned lane = 0; lane < SIM_LANES; lane += size) {
             const unsigned row = r / 4 * 4 * groups + lane / size * 4 + r % 4;
-            for (unsigned g = 0; g < groups; g++) add_products(&a, row + size * g, &b, size * g, size, sums + lane);
+            add_products(&a, row, &b, size, sums + lane);
         }
         memcpy(result[r], sums, sizeof sums);
     }

@@ -124,7 +124,7 @@ def test_column_major_v() -> None:
         (
             "gfx950",
             tile("mxfp8", bn0=128, wk0=128),
-            "wk0 = 128: two lanes bring what has one scale each, which is 64",
+            "wk0 = 128: a product takes two scales, of 32 elements each",
         ),
         (
             "gfx950",

@@ -235,6 +235,77 @@ TEST(Numerics, HiddenScalesDoNotLeak) {
     for (const std::string &kind : simulated_kinds(precs, layouts)) expect_no_leak_of_scales(kind);
 }
 
+// Writes the E8M0 bytes of head 0: powers of two by row (of v: by column of o) and block of 32.
+void each_scale(const Problem &p, char tensor, const std::function<int(int row, int block)> &power) {
+    const tessera_fmha_fwd_args &a = *p.args;
+    const bool q = tensor == 'q', v = tensor == 'v';
+    const void *const base = q ? a.q_descale_ptr : v ? a.v_descale_ptr : a.k_descale_ptr;
+    const int64_t stride = q ? a.stride_q_descale : v ? a.stride_v_descale : a.stride_k_descale;
+    for (int32_t row = 0; row < (q ? a.seqlen_q : v ? a.hdim_v : a.seqlen_k); row++)
+        for (int32_t block = 0; block < ((v ? a.seqlen_k : a.hdim_q) + 31) / 32; block++)
+            static_cast<uint8_t *>(const_cast<void *>(base))[row * stride + block] =
+                static_cast<uint8_t>(127 + power(row, block));
+}
+
+// In runs of 16 along what a product sums over, which is what MFMA deals out to lanes, all but one are zeros: of v
+// another one for each column of o, of k for each key. Neighbouring blocks of 32 have other scales, so that o and the
+// scores tell which one a run got.
+constexpr int together = 16;
+
+void expect_v_scales_at_their_keys(const std::string &kind) {
+    SCOPED_TRACE(command(kind));
+    Problem p(kind);
+    const int length = p.args->seqlen_k, runs = (length + together - 1) / together;
+    const auto power = [](int d, int block) { return 2 * block - 6 + d % 2; };
+    p.each('q', [](int, int, int, int) { return 0.0f; });
+    p.each('v', [=](int, int, int j, int d) { return j / together == d % runs ? 1.0f : 0.0f; });
+    each_scale(p, 'v', power);
+    p.launch();
+    for (const fmha_fwd_row &row : p.rows())
+        for (int32_t d = 0; d < p.args->hdim_v; d++) {
+            const int run = d % runs, keys = std::min<int>(together, length - together * run);
+            const double want = std::ldexp(static_cast<double>(keys) / length, power(d, together * run / 32));
+            ASSERT_NEAR(p.o(row, d) / want, 1, 1e-5) << "query " << row.query << ", column " << d;
+        }
+}
+
+void expect_q_and_k_scales_at_their_columns(const std::string &kind) {
+    SCOPED_TRACE(command(kind));
+    Problem p(kind);
+    const int runs = p.args->hdim_q / together;
+    const auto power_q = [](int i, int block) { return -((i + block) % 2); };
+    const auto power_k = [=](int j, int block) { return -2 * ((j / runs + block) % 2); };
+    p.each('q', [](int, int, int, int) { return 1.0f; });
+    p.each('k', [=](int, int, int j, int d) { return d / together == j % runs ? 1.0f : 0.0f; });
+    each_scale(p, 'q', power_q);
+    each_scale(p, 'k', power_k);
+    p.launch();
+    for (const fmha_fwd_row &row : p.rows()) {
+        double sum = 0;
+        for (int j = 0; j < p.args->seqlen_k; j++) {
+            const int block = together * (j % runs) / 32;
+            sum += std::exp(p.args->scale_s * std::ldexp(together, power_q(row.query, block) + power_k(j, block)));
+        }
+        ASSERT_NEAR(p.lse(row), std::log(sum), 1e-4) << "query " << row.query;
+    }
+}
+
+TEST(Numerics, ScalesCoverTheir32) {
+    const std::vector<std::string> precs{"mxfp8 -qscale=mx", "mxfp4 -qscale=mx"};
+    std::vector<std::string> shapes;
+    for (const char *hdim : {"-d=48", "-d=64", "-d=128"})
+        for (const char *layout : {" -vlayout=r", " -vlayout=c -pad_columns=1"})
+            shapes.push_back(std::string(hdim) + layout);
+    std::vector<std::string> all = simulated_instances(precs, shapes);
+    for (const std::string &kind : kinds(precs))
+        for (const std::string &shape : shapes) all.push_back(kind + " " + shape);
+    for (const std::string &one : all) {
+        const std::string arguments = one + " -b=1 -h=1 -s=40 -s_k=210 -scale_s=0.125 -lse=1";
+        expect_v_scales_at_their_keys(arguments);
+        expect_q_and_k_scales_at_their_columns(arguments);
+    }
+}
+
 // Denormals of fp16 in v, beyond the tolerances.
 TEST(Numerics, DenormalsReachTheOutput) {
     for (const std::string &kind : kinds({"fp16"}))

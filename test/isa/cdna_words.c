@@ -207,12 +207,6 @@ WORD(word_settled) { // words t, T + t, ...
     for (int i = 0; i < 16; i++) out[i * T + THREAD] = AS_U32(x[i]);
 }
 
-WORD(word_swap_halves) {
-    const u32x2 x = swap_halves(in[THREAD], in[T + THREAD]);
-    out[THREAD] = x.x;
-    out[T + THREAD] = x.y;
-}
-
 INLINE u32x4 four_words(GLOBAL const uint32_t *in) {
     const u32x4 x = {in[THREAD], in[T + THREAD], in[2 * T + THREAD], in[3 * T + THREAD]};
     return x;

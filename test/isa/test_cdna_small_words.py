@@ -63,15 +63,6 @@ def test_rounding_to_fp8(run: Run) -> None:
         assert ((got == want) | (np.isnan(got) & np.isnan(want))).all(), word
 
 
-def test_halves_of_a_wave_change_places(run: Run) -> None:
-    """The upper half of the first word and the lower half of the second."""
-    if arch_of(run) != "gfx950":
-        return
-    a, b = IN[:T], IN[T : 2 * T]
-    want = np.concatenate([np.where(LANE < 32, a, b[THREADS ^ 32]), np.where(LANE < 32, a[THREADS ^ 32], b)])
-    assert (run("swap_halves", IN, 2 * T) == want).all()
-
-
 def codes(x: Words, table: Words) -> Words:
     """The codes of numbers that a table of all codes has."""
     order = np.argsort(table)  # NaN last
@@ -82,9 +73,10 @@ ELEMENT = np.arange(16)
 ROW, COLUMN = 8 * (ELEMENT // 4) + 4 * (LANE[:, None] // 32) + ELEMENT % 4, (LANE % 32)[:, None]  # of c
 
 
-def lanes_of(x: Words, each: int) -> Words:
-    """[32][2 * each], of which a lane has `each` of a row."""
-    return x[COLUMN, LANE[:, None] // 32 * each + np.arange(each)]
+def lanes_of(x: Words, each: int, together: int) -> Words:
+    """[32][2 * each], of which a lane has `each` of a row: the halves of the wave take runs in turns."""
+    element = np.arange(each)
+    return x[COLUMN, (2 * (element // together) + LANE[:, None] // 32) * together + element % together]
 
 
 def as_words(codes_of_lanes: Words, width: int) -> Words:
@@ -103,7 +95,7 @@ def test_products_of_fp8(run: Run) -> None:
     a, b = rng.integers(-8, 9, (32, 32)), rng.integers(-8, 9, (32, 32))  # b: [column][k]
     c = rng.integers(-100, 101, (32, 32))
     sums = bits(c[ROW, COLUMN].astype(np.float32)).T
-    words = [as_words(lanes_of(codes(x, table), 16), 8)[:4] for x in (a, b)]
+    words = [as_words(lanes_of(codes(x, table), 16, 8), 8)[:4] for x in (a, b)]
     got = numbers(run("mma_fp8", np.concatenate([*words, sums]), 16 * T)).reshape(16, T).T
     assert (got == (a @ b.T + c)[ROW, COLUMN]).all()
 
@@ -113,7 +105,11 @@ def test_products_of_fp8(run: Run) -> None:
     [("mma_wide_fp8", (8, 8)), ("mma_mxfp8", (8, 8)), ("mma_mxfp4", (4, 4)), ("mma_mxfp4_mxfp8", (4, 8))],
 )
 def test_wide_products(run: Run, word: str, widths: tuple[int, int]) -> None:
-    """The same, each lane's part times its power of two; one scale of a and one of b are NaN."""
+    """The same, each 32 in k times their power of two; one scale of a and one of b are NaN.
+
+    A lane's elements are a run of 32 in k of fp4 and two of 16 of fp8, but the scale that it brings is that
+    of 32 neighbours: test/simulator/test_values_matrix.py names the sources.
+    """
     if arch_of(run) != "gfx950":
         return
     assert (run("settled", IN, 16 * T) == IN[: 16 * T]).all()
@@ -126,7 +122,8 @@ def test_wide_products(run: Run, word: str, widths: tuple[int, int]) -> None:
     scale_a, scale_b = (rng.integers(124, 131, (32, 2)) for _ in range(2))
     scale_a[5, 1] = scale_b[9, 0] = 255
     words = [
-        as_words(lanes_of(codes(x, table), 32), width) for x, table, width in zip((a, b), tables, widths)
+        as_words(lanes_of(codes(x, table), 32, 128 // width), width)
+        for x, table, width in zip((a, b), tables, widths)
     ]
     sums = bits(c[ROW, COLUMN].astype(np.float32)).T
     scales = [x[LANE % 32, LANE // 32] | IN[:T] << 8 for x in (scale_a, scale_b)]  # byte 0 alone counts

@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 import toolchain
 from sim import ARCHS, Sim, pack
+from test_values_matrix import in_lane
 
 if toolchain.ZIGLANG is None:
     pytest.skip("needs PyPI's ziglang", allow_module_level=True)
@@ -143,7 +144,7 @@ def test_scaled(size: int, formats: tuple[int, int], library: Path, tmp_path: Pa
     )
     r = random.Random(size + 10 * formats[0] + formats[1])
     registers, groups = size * size // 64, 64 // size
-    lanes: list[list[list[int]]] = []
+    matrices: list[list[list[float]]] = []  # of A rows, of B columns
     images = []
     for code in formats:
         exponents, mantissas, bias = SMALL[code]
@@ -153,11 +154,15 @@ def test_scaled(size: int, formats: tuple[int, int], library: Path, tmp_path: Pa
             top = r.randint(low, high) << mantissas  # noqa: B023
             return r.getrandbits(1) << (exponents + mantissas) | top | r.getrandbits(mantissas)  # noqa: B023
 
-        lanes.append([[element() for _ in range(32)] for _ in range(64)])
+        lanes = [[element() for _ in range(32)] for _ in range(64)]
         width = 1 + exponents + mantissas
-        packed = [sum(v << width * e for e, v in enumerate(lane)) for lane in lanes[-1]]
+        packed = [sum(v << width * e for e, v in enumerate(lane)) for lane in lanes]
         images.append(b"".join(p.to_bytes(32, "little") for p in packed))
-    scales = [[r.randint(124, 130) for _ in range(64)] for _ in range(2)]
+        matrices.append([[0.0] * depth for _ in range(size)])
+        for n, lane in enumerate(lanes):
+            for k, bits in zip(in_lane(size, width, n), lane, strict=True):
+                matrices[-1][n % size][k] = small_value(code, bits)
+    scales = [[r.randint(126, 128) for _ in range(64)] for _ in range(2)]
     c = [r.randint(-9, 9) for _ in range(64 * registers)]
     with Sim(library, "gfx950") as sim:
         shifts = (16, 8)
@@ -174,11 +179,8 @@ def test_scaled(size: int, formats: tuple[int, int], library: Path, tmp_path: Pa
         for register in range(registers):
             row, column = register // 4 * 4 * groups + lane // size * 4 + register % 4, lane % size
             expected = float(c[lane * registers + register])
-            for g in range(groups):
-                x, y = row + size * g, column + size * g
-                scale = 2.0 ** (scales[0][x] + scales[1][y] - 254)
-                pairs = zip(lanes[0][x], lanes[1][y], strict=True)
-                expected += scale * sum(
-                    small_value(formats[0], p) * small_value(formats[1], q) for p, q in pairs
-                )
+            for g in range(groups):  # the lanes that bring a scale
+                scale = 2.0 ** (scales[0][row + size * g] + scales[1][column + size * g] - 254)
+                block = range(32 * g, 32 * g + 32)
+                expected += scale * sum(matrices[0][row][k] * matrices[1][column][k] for k in block)
             assert got[lane * registers + register] == expected

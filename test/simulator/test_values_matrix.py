@@ -297,6 +297,28 @@ def test_constants_and_rounding(arch: str, library: Path, tmp_path: Path) -> Non
 
 SMALL = (FP8, BF8, FP6, BF6, FP4)  # CBSZ's and BLGP's codes of formats
 
+# Of F8F6F4's A and B, by the rows and by whether values are of 8 bits: for each group of as many lanes as
+# there are rows, where in k the runs begin that a lane holds one after the other. Lanes of group n bring the
+# scales of k = 32 n to 32 n + 31, whichever lanes hold those values.
+#
+# "AMD Instinct CDNA4 Instruction Set Architecture", 7.1.5.1 (values) and 7.2.1 (scales). The register maps in
+# the comments of CK's test/mx_mfma_op/mx_mfma_op.hpp have both, of fp8 and fp4; its
+# include/ck_tile/core/arch/mma/scale/mfma/scale_gfx9.hpp says that 6 bits go as 4 do, and that each operand
+# goes by its own format. Triton's test/TritonGPU/amd/accelerate-amd-matmul-mfma-gfx950.mlir and AITER's
+# mixed_moe_gemm_2stage ("col_base + 64") have fp8 in two runs likewise.
+RUNS = {
+    (16, True): ((0, 64), (16, 80), (32, 96), (48, 112)),
+    (16, False): ((0,), (32,), (64,), (96,)),
+    (32, True): ((0, 32), (16, 48)),
+    (32, False): ((0,), (32,)),
+}
+
+
+def in_lane(size: int, width: int, lane: int) -> list[int]:
+    """The k of a lane's 32 values."""
+    runs = RUNS[size, width == 8][lane // size]
+    return [first + e for first in runs for e in range(32 // len(runs))]
+
 
 def add_scaled(t: Batch, size: int, codes: tuple[int, int], bytes_of: tuple[int, int] | None) -> None:
     """V_MFMA_F32_*_F8F6F4, and V_MFMA_SCALE_* with the bytes of its scales that are taken."""
@@ -314,16 +336,18 @@ def add_scaled(t: Batch, size: int, codes: tuple[int, int], bytes_of: tuple[int,
         matrices.append([[rng.choice(near) for _ in range(depth)] for _ in range(size)])
     c = [[rng.randint(-9, 9) for _ in range(size)] for _ in range(size)]
     scales = [[rng.getrandbits(32) & 0x03030303 | 0x7C7C7C7C for _ in range(64)] for _ in range(2)]
-    places = shape.places(depth)
     columns: dict[str, list[int]] = {}
     values: list[list[list[float]]] = []  # doubles hold all sums
     for which, (fmt, matrix) in enumerate(zip(formats, matrices, strict=True)):
         width = fmt.sign.bit_length()
-        columns["ab"[which]] = [join([matrix[i][k + e] for e in range(32)], width) for _, i, k in places]
+        columns["ab"[which]] = [
+            join([matrix[lane % size][k] for k in in_lane(size, width, lane)], width) for lane in range(64)
+        ]
         value = [[float(fmt.value(bits)) for bits in row] for row in matrix]
-        for lane, (_, i, k) in enumerate(places):
+        for lane in range(64):
+            row, k = value[lane % size], lane // size * 32
             byte = scales[which][lane] >> 8 * bytes_of[which] & 255 if bytes_of else 127
-            value[i][k : k + 32] = [v * 2.0 ** (byte - 127) for v in value[i][k : k + 32]]
+            row[k : k + 32] = [v * 2.0 ** (byte - 127) for v in row[k : k + 32]]
         values.append(value)
     entries = [[shape.of_result(lane, r) for r in range(shape.bits[2] // 32)] for lane in range(64)]
 
@@ -345,7 +369,7 @@ def add_scaled(t: Batch, size: int, codes: tuple[int, int], bytes_of: tuple[int,
 
 
 def test_8_6_and_4_bits(library: Path, tmp_path: Path) -> None:
-    """Formats of A and B by CBSZ and BLGP; a scale is an exponent for the 32 values of a lane."""
+    """Formats of A and B by CBSZ and BLGP; a scale is an exponent for 32 values."""
     t = Batch("gfx950")
     for size in (16, 32):
         for codes in [(a, b) for a in range(5) for b in range(5)]:

@@ -127,7 +127,7 @@ class CdnaTile:
 
     @property
     def mx(self) -> bool:
-        """Whether each 32 elements have a scale, which a product takes from the lane that brings them."""
+        """Whether each 32 elements have a scale, of which a product takes one from each half of a wave."""
         return self.compute.startswith("mx")
 
     @property
@@ -142,7 +142,7 @@ class CdnaTile:
 
     @property
     def mma_k(self) -> int:
-        """What a product sums over: with scales no less than what has one of each half of a wave."""
+        """What a product sums over: with scales no less than what two of them are for."""
         return self.wk0 or max(2 * self.chunk, 2 * SCALE_BLOCK if self.mx else 0)
 
     @property
@@ -282,7 +282,7 @@ class CdnaTile:
         if self.v_layout == "c" and self.compute == "fp8":
             return "fp8 with column-major v: CK has no such kernel either"
         if self.mx and self.mma_k != 2 * SCALE_BLOCK:
-            return f"wk0 = {self.mma_k}: two lanes bring what has one scale each, which is {2 * SCALE_BLOCK}"
+            return f"wk0 = {self.mma_k}: a product takes two scales, of {SCALE_BLOCK} elements each"
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"

@@ -69,13 +69,6 @@ INLINE float other_half(float x) {
 #endif
 }
 
-#ifdef __gfx950__
-// Lanes 32 to 63 of a change places with lanes 0 to 31 of b.
-INLINE u32x2 swap_halves(uint32_t a, uint32_t b) {
-    return __builtin_bit_cast(u32x2, __builtin_amdgcn_permlane32_swap(a, b, 0, 0));
-}
-#endif
-
 // The kernel's argument, read anew: what follows is loaded where it stands, and takes no registers before. The empty
 // assembly hides from the compiler what it could load earlier.
 INLINE const void *kernel_argument(void) {
@@ -289,8 +282,8 @@ INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
 // ---- matrix products
 //
 // c += a b for a of 32 rows x k, b of k x 32 columns. Lane l holds of a: row l % 32, of b: column l % 32, and of the
-// reduced dimension half l / 32: k is 2 x 16 bytes, of "wide" words 2 x 32, in any order that is the same for both. Of
-// c it holds: column l % 32, element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
+// reduced dimension 16 bytes, where k is twice as many: in any order that is the same for both. Of c it holds: column
+// l % 32, element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
 
 INLINE f32x16 mma_fp32(u32x4 a, u32x4 b, f32x16 c) {
     UNROLL
@@ -315,6 +308,9 @@ INLINE i32x8 as_i32x8(u32x4 a, u32x4 b) {
     return (i32x8){(int)a.x, (int)a.y, (int)a.z, (int)a.w, (int)b.x, (int)b.y, (int)b.z, (int)b.w};
 }
 
+// Wide: k is 64. Half h of the wave, lanes 32 h to 32 h + 31, has of fp8 k = 16 h + 0..15 in the first 16 bytes and
+// 32 + 16 h + 0..15 in the second, of fp4 32 h + 0..31 (CDNA 4 ISA, 7.1.5.1 "Dense Matrix Layout"; CK,
+// test/mx_mfma_op/mx_mfma_op.hpp). Without scales any order will do that is the same for both.
 INLINE f32x16 mma_wide_fp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c) {
     return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a0, a1), as_i32x8(b0, b1), c, 0, 0, 0, 0, 0, 0);
 }
@@ -327,8 +323,8 @@ INLINE f32x16 settled(f32x16 x) {
     return x;
 }
 
-// Wide, of OCP's fp8 and fp4 (low nibble first), each lane's part times 2^(scale - 127), where the scale is a word's
-// byte 0; 255 is NaN.
+// Wide, of OCP's fp8 and fp4 (low nibble first), times 2^(scale - 127), where the scale is a word's byte 0; 255 is NaN.
+// Half h brings the scales of k = 32 h + 0..31, of fp8 too, of which both halves hold 16 (CDNA 4 ISA, 7.2.1).
 enum { MX_FP8 = 0, MX_FP4 = 4 }; // CDNA 4 ISA, "V_MFMA_SCALE_F32_32X32X64_F8F6F4": CBSZ, BLGP
 INLINE f32x16 mma_mxfp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c, uint32_t scale_a, uint32_t scale_b) {
     return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a0, a1), as_i32x8(b0, b1), c, MX_FP8, MX_FP8, 0,
