@@ -24,6 +24,8 @@ from codegen.select import Request, Selection, select, split_filter
 from codegen.spec import ROOT, SUFFIXES
 from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
 
+CLEAR = "\r\033[K"  # a terminal's line
+EXPLANATIONS = ("reasons", "all")
 ACTIONS = ("table", "count", "expand", "explain", "render", "diff", "report", "list_blobs", "output_dir")
 
 
@@ -119,7 +121,11 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     how.add_argument("--count", action="store_true", help="print how many instances and CK names there are")
     how.add_argument("--expand", action="store_true", help="print the CK names asked for, one a line")
     how.add_argument(
-        "--explain", action="store_true", help="print what was selected at which cost, and what not, and why"
+        "--explain",
+        nargs="?",
+        const=EXPLANATIONS[0],
+        metavar="all",
+        help="print what was selected at which cost, and how much each condition kept out; all: by name",
     )
     how.add_argument("--render", metavar="NAME", help="print one instance's source")
     how.add_argument(
@@ -219,11 +225,18 @@ def render_one(selections: list[Selection], name: str) -> str:
     raise one_of("instance", name, (instance.name for instance in instances))
 
 
+def check_words(options: argparse.Namespace) -> None:
+    """Refuses what is none of an option's words."""
+    if options.format not in show.FORMATS:
+        raise one_of("format", options.format, show.FORMATS)
+    if options.explain not in (None, *EXPLANATIONS):
+        raise one_of("explanation", options.explain, EXPLANATIONS)
+
+
 def run(options: argparse.Namespace) -> int:
     """Does what was asked for."""
     action = choose_action(options)
-    if options.format not in show.FORMATS:
-        raise one_of("format", options.format, show.FORMATS)
+    check_words(options)
     if action == "report":
         return print_report(options.report, options.format)
     selections = choose_instances(options)
@@ -236,7 +249,7 @@ def run(options: argparse.Namespace) -> int:
     elif action == "diff":
         return print_all(line for selection in selections for line in emit.diff(selection, options.diff))
     elif action == "explain":
-        print_all(line for selection in selections for line in show.explain(selection))
+        print_all(line for selection in selections for line in show.explain(selection, options.explain))
     else:
         for selection in selections:
             say(selection.summary())
@@ -254,7 +267,7 @@ def run(options: argparse.Namespace) -> int:
 
 def print_report(folder: Path, form: str) -> int:
     """What the kernels of a build take, and on stderr what is odd about it."""
-    rows, notes = resources.report(folder)
+    rows, notes = resources.report(folder, progress)
     put(show.print_rows(rows, form))
     for note in notes:
         say(f"generate.py: note: {note}")
@@ -280,7 +293,7 @@ def put(text: str) -> None:
 def say(line: str) -> None:
     """One line beside the output."""
     try:
-        print(line, file=sys.stderr, flush=True)
+        print(f"{CLEAR if on_terminal() else ''}{line}", file=sys.stderr, flush=True)
     except OSError:
         drop(sys.stderr)
 
@@ -291,14 +304,20 @@ def drop(stream: TextIO) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
+def on_terminal() -> bool:
+    """Whether a person sees stderr."""
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def progress(done: int, total: int) -> None:
-    """A bar on a terminal, nothing in a log."""
-    if sys.stderr.isatty() and (done == total or done % 16 == 0):
+    """A bar on a terminal until all is done, nothing in a log."""
+    if on_terminal() and (done == total or done % 16 == 0):
         width = 40 * done // total
         print(
-            f"\r[{'#' * width}{'.' * (40 - width)}] {done}/{total}",
-            end="\n" if done == total else "",
+            CLEAR if done == total else f"\r[{'#' * width}{'.' * (40 - width)}] {done}/{total}",
+            end="",
             file=sys.stderr,
+            flush=True,
         )
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
@@ -109,11 +109,15 @@ def _resources(name: str, code: CodeObject, target: str) -> Resources:
     )
 
 
-def report(folder: Path) -> tuple[list[dict[str, object]], list[str]]:
-    """A row for each code object (*.co) in a folder and below it, and what is to be said beside them."""
+def report(folder: Path, progress: Callable[[int, int], None]) -> tuple[list[dict[str, object]], list[str]]:
+    """A row for each code object (*.co) in a folder and below it, and what is to be said beside them.
+
+    It takes a while: `progress` gets the number of files done, and of all.
+    """
     rows: list[dict[str, object]] = []
     notes = list(_differences(folder))
-    for file in sorted(folder.rglob("*.co"), key=lambda file: (file.parent, file.name)):
+    files = sorted(folder.rglob("*.co"), key=lambda file: (file.parent, file.name))
+    for done, file in enumerate(files, 1):
         kernel = read_resources(file)
         row: dict[str, object] = {
             "name": kernel.name,
@@ -135,6 +139,7 @@ def report(folder: Path) -> tuple[list[dict[str, object]], list[str]]:
         for field in fields(Counts):
             row[f"loop_{field.name}"] = None if loop is None else getattr(loop, field.name)
         rows.append(row)
+        progress(done, len(files))
     if not rows:
         raise Refused(f"there is no code object (*.co) in {folder}; a build leaves them in device/")
     return rows, notes

@@ -6,6 +6,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -109,8 +110,8 @@ def listed_instances(
     return listed
 
 
-def explain(selection: Selection) -> Iterator[str]:
-    """Every instance with its cost or the condition that kept it out, and the rules."""
+def explain(selection: Selection, how: str) -> Iterator[str]:
+    """What is selected at which cost, how many each condition kept out (all: and which), and the rules."""
     op = selection.op
     yield f"{selection.summary()}\n"
     for match in selection.matches:
@@ -118,8 +119,12 @@ def explain(selection: Selection) -> Iterator[str]:
         yield f"  + {words[0]}\n"
         for line in words[1:]:
             yield f"      {line}\n"
-    for instance, reason in selection.refused:
-        yield f"  - {instance.name}: kept out by {reason}\n"
+    if how == "all":
+        for instance, reason in selection.refused:
+            yield f"  - {instance.name}: kept out by {reason}\n"
+    else:
+        for reason, kept_out in Counter(reason for _, reason in selection.refused).items():
+            yield f"  - {kept_out} kept out by {reason}\n"
     count, left = region_size((op.space.full,)), region_size(op.everything)
     yield f"Rules of {op.name}; of {count} combinations they leave {left}:\n"
     for rule in op.rules:

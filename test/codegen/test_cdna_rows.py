@@ -286,6 +286,8 @@ def test_ck_names_have_ck_s_form() -> None:
 
 
 def test_explain_says_what_a_block_takes() -> None:
-    text = run("--targets", "gfx942,x86-64", "--explain", "--where", "target=gfx942 hdim=128 dtype=bf16").out
+    text = run(
+        "--targets", "gfx942,x86-64", "--explain", "all", "--where", "target=gfx942 hdim=128 dtype=bf16"
+    ).out
     assert "of the peak of 1024" in text and "32768 bytes of LDS, 4 waves" in text
     assert "- fmha_fwd__x86_64_v4_b528x128x16_w1_qr: kept out by clause 'target=gfx942'" in text

@@ -55,6 +55,7 @@ from codegen.targets import CK_DEFAULT
             "--count --where dtype=fp32|fp16 -r 888 --targets cpu",
             "clause 'dtype=fp32|fp16' leaves no instance",
         ),
+        ("--explain everything", "unknown explanation 'everything'; there is: reasons, all"),
         ("--table --format yaml", "unknown format 'yaml'; there is: text, json, csv"),
         ("--count -m fancy", "unknown mask 'fancy'; there is: simplified, generic"),
         ("--render nope", "unknown instance 'nope'; there is: fmha_fwd__"),
@@ -199,9 +200,14 @@ def test_no_progress_bar_in_a_log_and_one_on_a_terminal(
     terminal = Terminal()
     monkeypatch.setattr(sys, "stderr", terminal)
     assert generate.main(["--targets", "x86-64", "-o", str(tmp_path / "terminal")]) == 0
-    last = terminal.getvalue().split("\r")[-1].splitlines()[0]
+    steps = terminal.getvalue().split("\r")
     count = len(list((tmp_path / "terminal").glob("[!.]*")))
-    assert last == f"[{'#' * 40}] {count}/{count}"
+    assert steps[1].startswith("[##") and steps[1].endswith(f"] 16/{count}")
+    assert steps[-2:] == [
+        "\033[K",
+        f"\033[K{steps[-1].removeprefix(chr(27) + '[K')}",
+    ]  # gone, then the summary
+    assert steps[-1].count("\n") == 1
 
 
 def test_a_missing_package_is_one_line(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from codegen import Refused
 from codegen.elf import CodeObject, unpack
-from codegen.resources import main, read_resources
+from codegen.resources import main, read_resources, report
 
 NAME = "fmha_fwd_test__gfx942_b1"
 SYMBOL = "tessera_k_fmha_fwd_test_gfx942_b1"
@@ -218,6 +218,9 @@ def test_the_report(tmp_path: Path) -> None:
     assert (row["name"], row["target"], row["lds"], row["scratch"]) == (NAME, "gfx942", "0", "0")
     assert row["waves_per_simd"] == "8" and int(row["vgprs"]) > 0 and int(row["code"]) > 0
     assert run("--report", tmp_path).lines[0].split() == list(row)
+    told: list[tuple[int, int]] = []
+    report(tmp_path, lambda done, total: told.append((done, total)))
+    assert told == [(1, 1)]
     assert "there is no code object" in refused("--report", tmp_path / "nowhere")
     (folder / "x.co").write_bytes(b"junk")
     assert "x.co is no 64-bit little-endian ELF file" in refused("--report", tmp_path)

@@ -115,6 +115,12 @@ def test_a_name_says_what_differs_from_the_default_and_what_is_compiled(folder: 
     assert line.startswith("fmha_fwd_d192x128_bf16_batch_mask__x86_64_v4_b128x128x16_w1_qr_mr4,")
 
 
+def test_the_reason_of_a_row_stands_alone() -> None:
+    """It is shown without the rows around it."""
+    elsewhere = re.compile(r"\b(above|below)\b|^as ")
+    assert not [i.name for i in INSTANCES if elsewhere.search(i.tile.why)]
+
+
 def test_two_rows_of_one_name_are_refused(folder: Path) -> None:
     row = ROW.replace("why", 'serves = "dtype=%s"\nwhy')
     both = row % "fp16|bf16" + row % "fp32|fp16"

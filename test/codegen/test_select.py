@@ -263,10 +263,18 @@ def test_selection_never_narrows() -> None:
 
 
 def test_explain_accounts_for_every_instance() -> None:
-    text = run_all("--explain", "-r", "801", "--where", "bm0!=32", "-f", "*_d48_*").out
+    asked = ("-r", "801", "--where", "bm0!=32", "-f", "*_d48_*")
+    text = run_all("--explain", "all", *asked).out
     for instance in INSTANCES:
         assert len(re.findall(rf"^  [+-] {instance.name}\b", text, re.M)) == 1
-    assert "kept out by receipt 801 (fp32-minimal)" in text
-    assert "kept out by clause 'bm0!=32'" in text
+    brief = run_all("--explain", *asked).out
+    for reason in ("receipt 801 (fp32-minimal)", "clause 'bm0!=32'"):
+        kept_out = text.count(f": kept out by {reason}\n")
+        assert kept_out > 0
+        assert f"  - {kept_out} kept out by {reason}\n" in brief
+    selected = brief.count("\n  + ")
+    assert selected == text.count("\n  + ") > 0
+    counts = re.findall(r"^  - (\d+) kept out by ", brief, re.M)
+    assert selected + sum(map(int, counts)) == len(INSTANCES)
     for rule in FWD.rules:
-        assert rule.reason in text
+        assert rule.reason in text and rule.reason in brief
