@@ -22,7 +22,7 @@ class Receipt:
     name: str
     about: str
     number: int | None = None
-    cover: bool = False  # selects the fewest instances that show everything, instead of by clauses
+    cover: tuple[str, ...] = ()  # kinds of targets of which cover() selects, others being whole
     alternatives: dict[str, list[str]] = field(default_factory=dict)  # by api
 
     def __str__(self) -> str:
@@ -49,7 +49,8 @@ def read_receipts(folder: Path) -> list[Receipt]:
     receipts = []
     for row in read_toml(path).get("receipt", []):
         apis = {key: row[key] for key in row if key not in ("name", "about", "number", "cover")}
-        receipts.append(Receipt(row["name"], row["about"], row.get("number"), row.get("cover", False), apis))
+        kinds = tuple(row.get("cover", ()))
+        receipts.append(Receipt(row["name"], row["about"], row.get("number"), kinds, apis))
     return receipts
 
 

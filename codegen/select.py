@@ -172,7 +172,9 @@ def select(op: Operation, instances: list[Instance], request: Request, patterns:
     _drop_unwanted(selection, instances, request, patterns)
     label = f"receipt {request.receipt}"
     if request.receipt.cover:
-        chosen = set(map(id, cover(selection.instances)))
+        whole = [i for i in selection.instances if i.target.kind not in request.receipt.cover]
+        rest = [i for i in selection.instances if i.target.kind in request.receipt.cover]
+        chosen = set(map(id, whole + cover(rest)))
         selection.refused += [
             (match.instance, label) for match in selection.matches if id(match.instance) not in chosen
         ]

@@ -246,6 +246,14 @@ def test_ci_shows_everything_with_as_few_as_possible() -> None:
     assert names == [instance.name for instance in INSTANCES if instance in chosen]
 
 
+def test_quickstart_is_all_for_cpus_and_ci_for_gpus() -> None:
+    chosen = set(map(id, cover(INSTANCES)))
+    names = [
+        row["name"] for row in json.loads(run_all("--table", "--format", "json", "-r", "quickstart").out)
+    ]
+    assert names == [i.name for i in INSTANCES if i.target.kind == "cpu" or id(i) in chosen]
+
+
 def test_selection_never_narrows() -> None:
     """What is selected is printed the same whatever selected it."""
     whole = {row["name"]: row for row in json.loads(run_all("--table", "--format", "json").out)}
