@@ -3,13 +3,14 @@
 # Builds everything and runs every test, each stage with its count and time; ends in "N passed, N failed".
 #
 # usage: scripts/test.sh [--all] [--only WORD] [--no-apt] [--wheels DIR]
-#   --all         whole products of test axes instead of pairwise covers; run again after an interruption, stages that
-#                 are done for these sources are not repeated
+#   --all         whole products of test axes instead of pairwise covers and of the day's samples; run again after an
+#                 interruption, stages that are done for these sources are not repeated
 #   --only WORD   only the stages whose name contains WORD
 #   --no-apt      never call apt (it fetches GoogleTest's sources, unpacked in the build directory, where there are none;
 #                 and for root, as in a container, it installs hipcc: 66 MB to fetch, 350 MB on disk)
 #   --wheels DIR  take the Python wheels from DIR instead of an index
-# environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy
+# environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy;
+#   TESSERA_TEST_SEED (default: the date) repeats the samples of another day
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
@@ -102,6 +103,7 @@ export TESSERA_BUILD_DIR=$build
 c_compiler=${compiler_options[0]#*=}
 export CC=$c_compiler
 [ -z "$all" ] || export TESSERA_TEST_ALL=1
+export TESSERA_TEST_SEED=${TESSERA_TEST_SEED:-$(date -u +%Y%m%d)}
 fingerprint=$(cd "$root" && find . \( -name .git -o -path ./build -o -name '*_cache' -o -name __pycache__ -o -name '.?*' -type d \) -prune \
     -o -type f -print0 | sort -z | xargs -0 sha256sum | cat - <("$c_compiler" --version) <(uname -m) | sha256sum)
 rm -f "$results/skipped"
@@ -131,7 +133,7 @@ if ! command -v hipcc >/dev/null && [ -n "$apt_allowed" ] && [ "$(id -u)" = 0 ] 
 fi
 
 googletest=$build/tools/googletest
-test_options=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
+test_options=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
 step "configure" "$build_remedy" configure "$build" "${test_options[@]}"
 if grep -q "No GoogleTest" "$build/log/configure.log" && [ -n "$apt_allowed" ] && command -v apt-get >/dev/null; then
     step "googletest sources" "apt-get install libgtest-dev, or --no-apt to go without" unpack_googletest
@@ -179,7 +181,10 @@ ctest_in() {
     return $status
 }
 
-smoke() { "$build/bin/tile_example_fmha_fwd_smoke"; }
+# In seven days each problem has been run.
+days_part=(-every=7 "-from=$((10#$TESSERA_TEST_SEED % 7))")
+[ -z "$all" ] || days_part=()
+smoke() { "$build/bin/tile_example_fmha_fwd_smoke" "${days_part[@]}"; }
 
 smoke_simulated() {
     [ -n "$all" ] || cannot "with --all alone; \"programs\" runs a pairwise cover of more"
@@ -190,7 +195,7 @@ smoke_simulated() {
 same_bytes() {
     local directory
     for directory in "$build"/test/{one,other}; do
-        configure "$directory" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
+        configure "$directory" -DTESSERA_TARGETS=x86-64-v3,cdna -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
         ninja -C "$directory" -j "$(jobs)"
     done
     local file
@@ -200,9 +205,9 @@ same_bytes() {
 other_compiler() {
     case $("$c_compiler" --version) in *clang*) cannot "the build itself is clang's" ;; esac
     command -v clang >/dev/null || cannot "no clang"
-    cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_RECEIPT=ci -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
+    cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DTESSERA_TARGETS=cpu -DTESSERA_RECEIPT=ci -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
     ninja -C "$build/test/clang" -j "$(jobs)"
-    "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *'
+    "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *' "${days_part[@]}"
 }
 
 # A processor without AVX, and one without AVX-512: nothing but what it has may run.
@@ -217,12 +222,12 @@ emulated() {
     case $line in *"__$2"*valid:y) ;; *) return 1 ;; esac
 }
 
-# The instances for AMX on a processor without: tiles in vectors, which takes AVX-512 with BF16.
+# The instances for AMX on a processor without, under the address sanitizer: tiles in vectors, which takes AVX-512 with BF16.
 emulated_tiles() {
     local directory=$build/test/tiles flag=-DTESSERA_EMULATE_TILES
     grep -qw avx512_bf16 /proc/cpuinfo || cannot "this processor has no AVX-512 with BF16"
     ! grep -q "No GoogleTest" "$build/log/configure.log" || cannot "no GoogleTest"
-    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=x86-64-v4-amx -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
+    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=x86-64-v4-amx -DTESSERA_SANITIZE=address -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
         -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
     ninja -C "$directory" -j "$(jobs)" runtime_device_test fmha_fwd_{matrix,numerics}_test
     ctest_in "$directory" -R 'runtime\.device_test|fmha_fwd\.(matrix|numerics)_test'
@@ -242,10 +247,11 @@ neon() {
 emulated_cases='*-s=3 *'
 [ -z "$all" ] || emulated_cases='*'
 
-# sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix.
+# sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix. Templates of CPU kernels are
+# the same for all targets but AMX, which "AMX in vectors" watches.
 sanitized() {
     local directory=$build/test/${1%%,*}
-    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo
     ninja -C "$directory" -j "$(jobs)"
     export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # these count threads, and the sanitizer has one of its own
@@ -258,7 +264,7 @@ sanitized() {
 # Of the simulator's own sanitizer a quarter, which is all of its code: "programs" has the rest.
 simulator_sanitized() {
     local directory=$build/test/simulator
-    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=gfx942 -DTESSERA_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
     ninja -C "$directory" -j "$(jobs)" fmha_fwd_cdna_test tessera_sim
     export UBSAN_OPTIONS=print_stacktrace=1
     ctest_in "$directory" -R 'fmha_fwd\.cdna_test(\.sanitized_forward)?$'

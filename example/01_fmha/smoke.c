@@ -14,6 +14,7 @@ enum { LINE = 512, WORDS = 64 };
 typedef struct smoke {
     const char *filter; // of fnmatch
     long from, count;   // of the cases that the filter keeps; count < 0: all
+    long every;         // one of so many
     int list;
     const char *extra;                     // further arguments for every case
     long seen, passed, failed, not_served; // by the device's kernels, which the CPU's always do
@@ -53,6 +54,7 @@ __attribute__((format(printf, 2, 3))) static void run(smoke *s, const char *form
     if (fnmatch(s->filter, whole, 0) != 0) return;
     long number = s->seen++;
     if (number < s->from || (s->count >= 0 && number >= s->from + s->count)) return;
+    if ((number - s->from) % s->every != 0) return;
     if (s->list) {
         printf("%ld: tile_example_fmha_fwd %s\n", number, whole);
         return;
@@ -194,7 +196,7 @@ static const char *value_of(const char *argument, const char *name) {
 }
 
 static int run_all(int argc, char **argv) {
-    smoke s = {.filter = "*", .count = -1, .extra = ""};
+    smoke s = {.filter = "*", .count = -1, .every = 1, .extra = ""};
     for (int n = 1; n < argc; n++) {
         const char *value;
         if ((value = value_of(argv[n], "-filter="))) {
@@ -203,14 +205,16 @@ static int run_all(int argc, char **argv) {
             s.from = atol(value);
         } else if ((value = value_of(argv[n], "-count="))) {
             s.count = atol(value);
+        } else if ((value = value_of(argv[n], "-every=")) && atol(value) > 0) {
+            s.every = atol(value);
         } else if ((value = value_of(argv[n], "-extra="))) {
             s.extra = value;
         } else if (!strcmp(argv[n], "-list")) {
             s.list = 1;
         } else {
             fprintf(stderr,
-                    "%s: the arguments are -filter='*-prec=bf16*' (of the command lines), -from=N, -count=N (of the "
-                    "cases that it keeps), -extra='-device=cpu:x86-64-v3' (for every case), -list\n",
+                    "%s: the arguments are -filter='*-prec=bf16*' (of the command lines), -from=N, -count=N, -every=N "
+                    "(of the cases that it keeps), -extra='-device=cpu:x86-64-v3' (for every case), -list\n",
                     argv[n]);
             return FMHA_FWD_WRONG_ARGUMENT;
         }

@@ -689,6 +689,8 @@ def test_smoke_counts_filters_and_resumes() -> None:
     assert len(set(cases)) == len(cases)
     some = start(SMOKE, "-filter=*-s=99 *-prec=bf16*-bias=a*", "-from=5", "-count=7")
     assert some.returncode == 0 and some.stdout == "7 passed, 0 failed\n"
+    parts = [start(SMOKE, "-list", "-every=7", f"-from={day}").stdout.splitlines() for day in range(7)]
+    assert sorted(case for part in parts for case in part) == sorted(cases)
     none = start(SMOKE, "-filter=nothing")
     assert none.returncode == 1 and "-filter=nothing" in none.stderr
     # A failure is printed as a command that repeats it.

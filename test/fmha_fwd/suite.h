@@ -2,6 +2,9 @@
 // Suites of problems as GoogleTest's tests. An axis is a list of arguments of the program; of an argument that occurs
 // twice the later one counts. A suite runs a pairwise cover of its axes, and with TESSERA_TEST_ALL=1 the whole product
 // of its first axes too, with the others taking turns.
+//
+// TESSERA_TEST_DAYS=N: one in N problems is due, others the day after, so that N days have them all. TESSERA_TEST_SEED,
+// a number, says which day it is. TESSERA_TEST_ALL=1 runs all the same.
 #ifndef TESSERA_TEST_SUITE_H
 #define TESSERA_TEST_SUITE_H
 
