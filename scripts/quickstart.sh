@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
 # From a bare checkout to attention that runs: builds the few instances that one problem needs, runs and verifies it,
-# then builds everything else, instances for AMD GPUs and the simulator that runs them here too. Needs no root; run it
-# again after an interruption or a change and it goes on from there.
+# then builds everything else: all instances for CPUs, of those for AMD GPUs the few in which everything occurs, and the
+# simulator that runs them here. Needs no root; run it again after an interruption or a change and it goes on from there.
 #
-# usage: scripts/quickstart.sh [--no-gpu] [--no-apt] [--wheels DIR]
+# usage: scripts/quickstart.sh [--all] [--no-gpu] [--no-apt] [--wheels DIR]
+#   --all         all instances for GPUs: some minutes
 #   --no-gpu      the CPU's instances alone: GPU instances need a clang, which comes in a wheel of 100 MB
 #   --no-apt      never call apt (it is called only for Python, and only where that asks nobody)
 #   --wheels DIR  take the Python wheels from DIR instead of an index
@@ -12,11 +13,14 @@
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
-gpu=1
+gpu=1 receipt=quickstart
 while [ $# -gt 0 ]; do
     common_option "$@"
     if [ $shifted -gt 0 ]; then
         shift $shifted
+    elif [ "$1" = --all ]; then
+        receipt=all
+        shift
     elif [ "$1" = --no-gpu ]; then
         gpu=
         shift
@@ -54,14 +58,14 @@ TABLE
 
 program=$build/bin/tile_example_fmha_fwd
 if [ ! -e "$build/everything.built" ]; then
-    step "configure, one problem" "$build_remedy" configure "$build" "-DTESSERA_TARGETS=$(native_target)" -DTESSERA_BUILD_SIMULATOR=OFF
+    step "configure, one problem" "$build_remedy" configure "$build" "-DTESSERA_TARGETS=$(native_target)" -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF
     step "build, one problem" "$build_remedy" ninja -C "$build" -j "$(jobs)" tile_example_fmha_fwd
     "$program"
 fi
-everything=(-DTESSERA_TARGETS=cpu -DTESSERA_BUILD_SIMULATOR=OFF)
+everything=("-DTESSERA_RECEIPT=$receipt" -DTESSERA_TARGETS=cpu -DTESSERA_BUILD_SIMULATOR=OFF)
 if [ -n "$gpu" ]; then
     prepare_tools zig
-    everything=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_SIMULATOR=ON)
+    everything=("-DTESSERA_RECEIPT=$receipt" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_SIMULATOR=ON)
 fi
 step "configure" "$build_remedy" configure "$build" "${everything[@]}"
 step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"
@@ -71,4 +75,6 @@ fi
 [ -z "$gpu" ] || "$program" -device=sim:gfx942 -b=1 -h=1 -s=512
 touch "$build/everything.built"
 
+grep -h "instances" "$build/log/configure.log" | sed 's/^-- //'
+[ -z "$gpu" ] || [ $receipt = all ] || echo "of GPU instances those of receipt ci; all: scripts/quickstart.sh --all"
 echo "library: $build/libtessera.so    programs: $build/bin    tests: scripts/test.sh"
