@@ -7,7 +7,7 @@
 #                 interruption, stages that are done for these sources are not repeated
 #   --only WORD   only the stages whose name contains WORD
 #   --no-apt      never call apt (it fetches GoogleTest's sources, unpacked in the build directory, where there are none;
-#                 and for root, as in a container, it installs hipcc: 66 MB to fetch, 350 MB on disk)
+#                 and for root, as in a container, it installs hipcc and qemu-user: 80 MB to fetch, 450 MB on disk)
 #   --wheels DIR  take the Python wheels from DIR instead of an index
 # environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy;
 #   TESSERA_TEST_SEED (default: the date) repeats the samples of another day
@@ -122,14 +122,17 @@ unpack_googletest() {
     rm -rf state cache
 }
 
-# The compiler of the programs that run on the stand-in for the HIP runtime. Their tests say that they were skipped where
-# it is missing, so that a failure here ends nothing.
-get_hipcc() {
-    apt_install hipcc || echo "no hipcc to be had; the tests of HIP programs will be skipped"
+# For programs that run on the stand-in for the HIP runtime, and for other processors. Their tests say that they were
+# skipped where these are missing, so that a failure here ends nothing.
+get_packages() {
+    apt_install "$@" || echo "not to be had: $*; tests that need them will be skipped"
 }
 
-if ! command -v hipcc >/dev/null && [ -n "$apt_allowed" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    step "hipcc" "--no-apt to go without" get_hipcc
+packages=()
+command -v hipcc >/dev/null || packages+=(hipcc)
+command -v qemu-x86_64 >/dev/null || command -v qemu-x86_64-static >/dev/null || packages+=(qemu-user)
+if [ ${#packages[@]} -gt 0 ] && [ -n "$apt_allowed" ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    step "packages: ${packages[*]}" "--no-apt to go without" get_packages "${packages[@]}"
 fi
 
 googletest=$build/tools/googletest
@@ -215,14 +218,15 @@ emulated() {
     local qemu
     qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || cannot "no qemu-x86_64; apt-get install qemu-user"
     [ "$(uname -m)" = x86_64 ] || cannot "instances for x86-64 are not built here"
-    "$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases"
+    "$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases" "${days_part[@]}"
     local line
     line=$("$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd" -s=100 -d=40 -kname=1)
     echo "$line"
     case $line in *"__$2"*valid:y) ;; *) return 1 ;; esac
 }
 
-# The instances for AMX on a processor without, under the address sanitizer: tiles in vectors, which takes AVX-512 with BF16.
+# The instances for AMX on a processor without, which takes AVX-512 with BF16: tiles in vectors, under the address
+# sanitizer.
 emulated_tiles() {
     local directory=$build/test/tiles flag=-DTESSERA_EMULATE_TILES
     grep -qw avx512_bf16 /proc/cpuinfo || cannot "this processor has no AVX-512 with BF16"
@@ -242,7 +246,7 @@ neon() {
         "-DCMAKE_CROSSCOMPILING_EMULATOR=$qemu" -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=OFF -DCMAKE_CXX_COMPILER=NOTFOUND
     ninja -C "$directory" -j "$(jobs)"
     for word in "$directory"/bin/cpu_words_*; do "$qemu" "$word"; done
-    "$qemu" "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases"
+    "$qemu" "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases" "${days_part[@]}"
 }
 emulated_cases='*-s=3 *'
 [ -z "$all" ] || emulated_cases='*'
@@ -291,6 +295,7 @@ echo
 sort -u "$results/skipped" 2>/dev/null || true
 [ ${#not_run[@]} -eq 0 ] || printf 'not run: %s\n' "${not_run[@]}"
 [ $((passed + failed + ${#not_run[@]})) -gt 0 ] || { echo "--only $only: no stage has that in its name" >&2 && exit 1; }
+[ -n "$all" ] || echo "samples of TESSERA_TEST_SEED=$TESSERA_TEST_SEED"
 echo "time: $(seconds_since "$began")"
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]
