@@ -72,14 +72,13 @@ static void unimplemented(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "the simulator lacks this instruction");
 }
 
-static struct sim_code *decode(struct sim_wave *wave, uintptr_t pc, size_t words) {
+struct sim_code *tessera_sim_make_code(enum sim_arch arch, const uint32_t *words, size_t count,
+                                       enum sim_decode_error *error) {
     struct sim_code *code = calloc(1, sizeof *code);
     if (!code) abort();
-    const enum sim_decode_error error =
-        tessera_sim_decode(wave->group->launch->sim->arch, (const uint32_t *)pc, words, &code->inst);
-    if (error != SIM_DECODED) {
+    *error = tessera_sim_decode(arch, words, count, &code->inst);
+    if (*error != SIM_DECODED) {
         free(code);
-        undecodable(wave, pc, words, error);
         return NULL;
     }
     const struct sim_semantics *semantics = tessera_sim_find_semantics(code->inst.row->op);
@@ -95,7 +94,16 @@ static struct sim_code *decode(struct sim_wave *wave, uintptr_t pc, size_t words
         code->detail = semantics->detail;
     }
     tessera_sim_find_effects(code, &code->effects);
-    if (semantics) tessera_sim_note_ran(&code->inst);
+    return code;
+}
+
+static struct sim_code *decode(struct sim_wave *wave, uintptr_t pc, size_t words) {
+    enum sim_decode_error error;
+    struct sim_code *code = tessera_sim_make_code(wave->group->launch->sim->arch, (const uint32_t *)pc, words, &error);
+    if (!code)
+        undecodable(wave, pc, words, error);
+    else if (code->execute != unimplemented)
+        tessera_sim_note_ran(&code->inst);
     return code;
 }
 

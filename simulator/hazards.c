@@ -2,15 +2,14 @@
 // Wait states that software must keep between two instructions, because hardware does not wait by itself.
 //
 // Sources: AMD's ISA documents of "Instinct MI200" (CDNA2), "Instinct MI300" (CDNA3) and "CDNA4", section "Manually
-// Inserted Wait States (NOPs)", tables "Required User-Inserted Wait States" and "Trans/VALU/MFMA dependency checks";
-// and LLVM's GCNHazardRecognizer.cpp, which has rules and numbers for gfx90a, gfx940 and gfx950 beyond them. The passes
-// of matrix instructions agree with the s_nops that clang 22 puts before a store of each one's result.
+// Inserted Wait States (NOPs)", and LLVM's GCNHazardRecognizer.cpp; hazards.md names those of each rule. The passes of
+// matrix instructions agree with the s_nops that clang 22 puts before a store of each one's result.
+//
+// At the end of the table stand the rules that LLVM keeps and hardware does not need: the sanitizer passes them over,
+// tessera_sim_padding names them.
 //
 // Not here, since hardware waits: all else of VALU to VALU, of VALU and of SALU to memory operations, of SALU to SALU.
-// Nor what LLVM keeps apart and AMD's own hand-written kernels for gfx942 and gfx950 (ROCm/aiter, hsa/) do not, in
-// thousands of places where old values would make their results wrong: a VALU write of an SGPR and the VALU that reads
-// it (LLVM: 2 states), a SALU write of M0 and a MUBUF load to LDS (1; AMD's table has stores, scratch and global only).
-// Not here though it does not: VSKIP, TRAPSTS and RFE; gfx90a's DGEMM between a VALU write and the VMEM that reads it.
+// What is asked for and is not here is in hazards.md.
 #include "sanitize.h"
 
 #include <stdio.h>
@@ -40,6 +39,12 @@ enum kind {
     SET_REGISTER = 1 << 19,
     GET_REGISTER = 1 << 20,
     TO_LDS = 1 << 21, // and what else has M0 read late
+    BUFFER_TO_LDS = 1 << 22,
+    SET_SKIP = 1 << 23, // s_setreg of MODE.vskip
+    SETVSKIP = 1 << 24, // s_setvskip
+    GET_MODE = 1 << 25,
+    PACKED = 1 << 26, // VOP3P with op_sel_hi of its first source
+    SCALAR_MEMORY = 1 << 27,
 };
 
 enum {
@@ -52,21 +57,27 @@ enum {
 // How the second instruction must meet the first.
 enum meeting {
     ALWAYS,
-    READS_VECTOR,     // reads a VGPR or AGPR that the first wrote
-    READS_AB,         // the same, but not as C
-    READS_C,          // as C, and not exactly the first one's result
-    READS_SAME_C,     // as C, exactly the first one's result
-    READS_OF_ANOTHER, // reads it, other than the same instruction as C
-    READS_SCALAR,     // an SGPR that the first wrote, VCC and M0 too
-    READS_LANE,       // the same as the number of a lane
+    READS_VECTOR,       // reads a VGPR or AGPR that the first wrote
+    READS_AB,           // the same, but not as C
+    READS_C,            // as C, and not exactly the first one's result
+    READS_SAME_C,       // as C, exactly the first one's result
+    READS_OF_ANOTHER,   // reads it, other than the same instruction as C
+    USES_VECTOR,        // reads it, or writes a part of it
+    READS_BEHIND_DGEMM, // reads it, and a matrix instruction of doubles has come between
+    READS_SCALAR,       // an SGPR that the first wrote, VCC and M0 too
+    READS_CONSTANT,     // the same, EXEC too, as an operand that is the same for all lanes
+    READS_CARRY,        // the same as a bit a lane: carry, v_cndmask
+    READS_LANE,         // the same as the number of a lane
     READS_VCC,
     READS_EXEC,
     READS_ZERO_FLAG, // VCCZ, EXECZ as an operand
     WRITES_VECTOR,
+    TOUCHES_VECTOR,    // reads or writes a VGPR that the first wrote
     WRITES_OF_ANOTHER, // and is another instruction
     WRITES_C,          // writes what the first reads as C
     WRITES_DATA,       // what the first stores
     SAME_REGISTER,     // of hardware
+    SAME_CLAUSE,       // is of scalar memory as well, or neither is
 };
 
 // Wait states by architecture: 0: no such rule. PASSES: those of the first instruction and a constant. LONGER: and one
@@ -87,18 +98,21 @@ static const struct rule {
     {VALU, DPP, READS_EXEC, {5, 5, 5}, "VALU writes EXEC, DPP"},
     {VALU, DIV_FMAS, READS_VCC, {4, 4, 4}, "VALU writes VCC, v_div_fmas reads it"},
     {VALU, VALU, READS_ZERO_FLAG, {5, 5, 5}, "VALU writes VCC or EXEC, VALU reads VCCZ or EXECZ"},
+    {VALU, VALU, READS_CONSTANT, {0, 2, 2}, "VALU writes an SGPR or EXEC, VALU reads it as a constant"},
     {VALU, READ_LANE | WRITE_LANE, READS_LANE, {4, 4, 4}, "VALU writes an SGPR, the number of a lane"},
     {VALU, READ_LANE, READS_VECTOR, {0, 1, 1}, "VALU writes a VGPR, v_readlane reads it"},
     {VALU, READ_LANE | WRITE_LANE, READS_EXEC, {0, 4, 4}, "VALU writes EXEC, v_readlane or v_writelane"},
     {TRANS, VALU, READS_VECTOR, {0, 1, 1}, "transcendental VALU writes a VGPR, other VALU reads it"},
-    {PARTIAL, VECTOR, READS_VECTOR, {0, 1, 1}, "VALU writes part of a VGPR, VALU reads it"},
+    {PARTIAL, VECTOR, USES_VECTOR, {0, 1, 1}, "VALU writes part of a VGPR, VALU reads it or writes another part"},
     {VALU, LANE_SWAP, READS_VECTOR, {0, 0, 2}, "VALU writes a VGPR, v_permlane swaps it"},
     {VALU, LANE_SWAP, READS_EXEC, {0, 0, 4}, "VALU writes EXEC, v_permlane"},
     {WIDE_STORE, VECTOR, WRITES_DATA, {1, 2, 2}, "store of more than 64 bits, VALU writes its data"},
     {SALU, TO_LDS, READS_SCALAR, {1, 1, 1}, "SALU writes M0, read by what addresses with it"},
     {SET_REGISTER, SET_REGISTER | GET_REGISTER, SAME_REGISTER, {2, 2, 2}, "s_setreg of the same hardware register"},
-    {DOT, VALU | OUTSIDE, READS_OF_ANOTHER, {3, 3, 3}, "dot product writes a VGPR, read by another instruction"},
-    {DOT, VALU | OUTSIDE, WRITES_OF_ANOTHER, {3, 3, 3}, "dot product writes a VGPR, written by another instruction"},
+    {SETVSKIP, GET_MODE, ALWAYS, {2, 2, 2}, "s_setvskip, s_getreg of MODE"},
+    {SET_SKIP, VECTOR | OUTSIDE, ALWAYS, {2, 2, 2}, "s_setreg of MODE.vskip, vector instruction"},
+    {DOT, VECTOR | OUTSIDE, READS_OF_ANOTHER, {3, 3, 3}, "dot product writes a VGPR, read by another instruction"},
+    {DOT, VECTOR | OUTSIDE, WRITES_OF_ANOTHER, {3, 3, 3}, "dot product writes a VGPR, written by another instruction"},
     // into matrix instructions
     {VALU, MATRIX, READS_EXEC, {4, 4, 4}, "VALU writes EXEC, MFMA"},
     {VALU, MATRIX, READS_OF_ANOTHER, {2, 2, 2}, "VALU writes a VGPR, MFMA reads it"},
@@ -107,8 +121,8 @@ static const struct rule {
     {TWO_PASS, MATRIX, READS_SAME_C, {0, 2, 2}, "MFMA of 2 passes writes a VGPR, MFMA reads it as the same C"},
     {DGEMM_4, SGEMM | DGEMM, READS_C, {4, 4, 4}, "DGEMM 4x4 writes a VGPR, MFMA reads it as C"},
     {DGEMM_16, SGEMM | DGEMM, READS_C, {9, 9, 17}, "DGEMM 16x16 writes a VGPR, MFMA reads it as C"},
-    {XDL, XDL | SGEMM, READS_C, {P(0), P(1), P(2)}, "MFMA writes a VGPR, MFMA reads it as C"},
-    {XDL, DGEMM, READS_C, {P(1), P(1), L(1)}, "MFMA writes a VGPR, DGEMM reads it as C"},
+    {XDL, XDL, READS_C, {P(0), P(1), P(2)}, "MFMA writes a VGPR, MFMA reads it as C"},
+    {XDL, SGEMM | DGEMM, READS_C, {P(1), P(1), L(1)}, "MFMA writes a VGPR, MFMA of f32 or DGEMM reads it as C"},
     {SGEMM, SGEMM | DGEMM, READS_C, {0, P(0), P(0)}, "MFMA of f32 writes a VGPR, MFMA reads it as C"},
     {DGEMM_4, MATRIX, READS_AB, {6, 6, 6}, "DGEMM 4x4 writes a VGPR, MFMA reads it as A or B"},
     {DGEMM_16, MATRIX, READS_AB, {11, 11, 19}, "DGEMM 16x16 writes a VGPR, MFMA reads it as A or B"},
@@ -122,14 +136,31 @@ static const struct rule {
     {XDL, VALU | OUTSIDE, READS_VECTOR, {P(3), P(3), L(3)}, "MFMA writes a VGPR, VALU, memory or LDS reads it"},
     {SGEMM, VALU | OUTSIDE, READS_VECTOR, {0, P(2), P(2)}, "MFMA of f32 writes a VGPR, VALU, memory or LDS reads it"},
     {DGEMM, FMA_64, ALWAYS, {2, 2, 2}, "DGEMM, v_fma_f64"},
+    {VALU, OUTSIDE, READS_BEHIND_DGEMM, {2, 0, 0}, "VALU writes a VGPR, memory or LDS reads it behind a DGEMM"},
     {DGEMM_4, VALU | OUTSIDE, WRITES_VECTOR, {6, 6, 6}, "DGEMM 4x4 writes a VGPR, VALU or memory overwrites it"},
     {DGEMM_16, VALU | OUTSIDE, WRITES_VECTOR, {11, 11, 19}, "DGEMM 16x16 writes a VGPR, VALU or memory overwrites it"},
     {XDL, VALU | OUTSIDE, WRITES_VECTOR, {P(3), P(3), L(3)}, "MFMA writes a VGPR, VALU or memory overwrites it"},
     {SGEMM, VALU | OUTSIDE, WRITES_VECTOR, {0, P(2), P(2)}, "MFMA of f32 writes a VGPR, VALU or memory overwrites it"},
-    {XDL | SGEMM, VALU | OUTSIDE, WRITES_C, {P(-1), P(-1), P(-1)}, "MFMA reads a VGPR as C, VALU overwrites it"},
+    {XDL, VALU | OUTSIDE, WRITES_C, {P(-1), P(-1), P(-1)}, "MFMA reads a VGPR as C, VALU or memory overwrites it"},
+    // what LLVM keeps and hardware does not need
+    {VALU, VALU, READS_CARRY, {0, 2, 2}, "VALU writes an SGPR, VALU reads it as a carry or as a choice of lanes"},
+    {SALU, BUFFER_TO_LDS, READS_SCALAR, {1, 1, 1}, "SALU writes M0, buffer load to LDS"},
+    {PARTIAL, VECTOR, TOUCHES_VECTOR, {0, 1, 1}, "VALU writes part of a VGPR, VALU overwrites all of it"},
+    {PACKED, VECTOR, TOUCHES_VECTOR, {0, 1, 1}, "packed VALU writes a VGPR, VALU reads or overwrites it"},
+    {MEMORY | SCALAR_MEMORY, MEMORY | SCALAR_MEMORY, SAME_CLAUSE, {1, 1, 1}, "memory operations side by side"},
 };
-enum { RULES = sizeof rules / sizeof *rules, MOST_STATES = 20, MOST_STATES_OF_VALU = 5 };
-_Static_assert(RULES <= 64, "a set of rules is a word");
+
+// Why hardware does not need the last rules, in their order; hazards.md has the evidence.
+static const char *const reasons[] = {
+    "AMD's tables ask for 0 where an SGPR is read as a carry, for 2 as a constant; LLVM makes no difference",
+    "AMD's tables have stores, scratch and global only; its own kernels load right behind s_mov_b32 m0",
+    "AMD's tables have what consumes the result only; LLVM's source says that it does too much here",
+    "nothing is moved to other bits; LLVM takes op_sel_hi of the first source, the same bit, for op_sel of the result",
+    "where page faults are replayed (XNACK), what LLVM splits could not be run twice; there are none here",
+};
+enum { RULES = sizeof rules / sizeof *rules, NEEDED = RULES - sizeof reasons / sizeof *reasons };
+enum { MOST_STATES = 20, MOST_STATES_OF_VALU = 5 };
+_Static_assert(RULES < 64, "a set of rules is a word");
 
 // ---- kinds
 
@@ -149,10 +180,15 @@ static bool is_trans(const struct sim_inst *inst) {
     return false;
 }
 
+// Results of FP4 are a byte of their register wherever they go: LLVM keeps the state for all of them.
 static bool is_partial(const struct sim_inst *inst) {
+    static const char *const bytes[] = {"_sr_fp8", "_sr_bf8"};
     if (inst->format == SIM_SDWA) return inst->op[SIM_DST].kind == SIM_VGPR && inst->op[SIM_DST].sel != SIM_DWORD;
     if (inst->format != SIM_VOP3) return false;
-    return inst->op[SIM_DST].op_sel || (inst->row->flags & SIM_FLAG_OP_SEL4 && inst->op[SIM_SRC2].op_sel);
+    if (inst->op[SIM_DST].op_sel || strstr(inst->row->mnemonic, "_pk_fp4_")) return true;
+    for (size_t i = 0; i < sizeof bytes / sizeof *bytes; i++)
+        if (strstr(inst->row->mnemonic, bytes[i])) return inst->op[SIM_SRC2].op_sel;
+    return false;
 }
 
 static uint32_t valu_kinds(const struct sim_inst *inst) {
@@ -166,6 +202,7 @@ static uint32_t valu_kinds(const struct sim_inst *inst) {
     if (begins(inst, "v_div_fmas")) kinds |= DIV_FMAS;
     if (begins(inst, "v_fma_f64") || begins(inst, "v_fmac_f64")) kinds |= FMA_64;
     if (begins(inst, "v_permlane")) kinds |= LANE_SWAP;
+    if (inst->format == SIM_VOP3P && inst->op[SIM_SRC0].op_sel_hi) kinds |= PACKED;
     return kinds;
 }
 
@@ -202,15 +239,20 @@ static uint32_t memory_kinds(const struct sim_inst *inst) {
 }
 
 static uint32_t scalar_kinds(const struct sim_inst *inst) {
-    if (begins(inst, "s_setreg")) return SALU | SET_REGISTER;
-    if (begins(inst, "s_getreg")) return SALU | GET_REGISTER;
-    return SALU;
+    enum { REGISTER = 63, MODE = 1, FIRST = 6, SIZE = 11, VSKIP = 28 };
+    const unsigned first = (unsigned)inst->imm >> FIRST & 31, size = (unsigned)inst->imm >> SIZE & 31;
+    const bool mode = ((unsigned)inst->imm & REGISTER) == MODE;
+    if (begins(inst, "s_setreg"))
+        return SALU | SET_REGISTER | (mode && first <= VSKIP && VSKIP <= first + size ? SET_SKIP : 0);
+    if (begins(inst, "s_getreg")) return SALU | GET_REGISTER | (mode ? GET_MODE : 0);
+    return SALU | (begins(inst, "s_setvskip") ? SETVSKIP : 0);
 }
 
 static uint32_t find_kinds(const struct sim_inst *inst, const struct sim_effects *effects, unsigned passes) {
-    const bool to_lds = (effects->to_lds && inst->format != SIM_MUBUF) || begins(inst, "s_movrel") ||
-                        begins(inst, "s_sendmsg") || begins(inst, "ds_gws") || strstr(inst->row->mnemonic, "addtid");
-    const uint32_t more = to_lds ? TO_LDS : 0;
+    const bool buffer = inst->format == SIM_MUBUF;
+    const bool to_lds = (effects->to_lds && !buffer) || begins(inst, "s_movrel") || begins(inst, "s_sendmsg") ||
+                        begins(inst, "s_ttracedata") || begins(inst, "ds_gws") || strstr(inst->row->mnemonic, "addtid");
+    const uint32_t more = to_lds ? TO_LDS : effects->to_lds ? BUFFER_TO_LDS : 0;
     switch (effects->unit) {
     case SIM_UNIT_VALU:
         return valu_kinds(inst);
@@ -223,6 +265,8 @@ static uint32_t find_kinds(const struct sim_inst *inst, const struct sim_effects
         return LDS | more;
     case SIM_UNIT_SCALAR:
         return scalar_kinds(inst) | more;
+    case SIM_UNIT_SCALAR_MEMORY:
+        return SCALAR_MEMORY;
     default:
         return 0;
     }
@@ -256,6 +300,14 @@ static bool is_c(const struct sim_code *code, const struct sim_effect *effect) {
     return effect->slot == (in_place ? SIM_DST : SIM_SRC2);
 }
 
+// A bit a lane: what is added with it, subtracted or chosen.
+static bool is_carry(const struct sim_code *code, const struct sim_effect *use) {
+    static const char *const names[] = {"v_cndmask", "v_addc", "v_subb"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (begins(&code->inst, names[i])) return use->slot == SIM_SRC2;
+    return false;
+}
+
 static bool is_exec(const struct sim_effect *effect) {
     return effect->file == SIM_FILE_SCALAR && effect->first + effect->count > SIM_EXEC;
 }
@@ -270,7 +322,10 @@ static bool matches(enum meeting meeting, const struct sim_code *first, const st
     const bool another = first->inst.row->op != second->inst.row->op;
     switch (meeting) {
     case READS_VECTOR:
+    case READS_BEHIND_DGEMM:
         return vector && read;
+    case USES_VECTOR:
+        return vector && (read || (written && use->access & SIM_PARTLY));
     case READS_AB:
         return vector && read && !is_c(second, use);
     case READS_C:
@@ -281,12 +336,18 @@ static bool matches(enum meeting meeting, const struct sim_code *first, const st
         return vector && read && (another || !is_c(second, use));
     case READS_SCALAR:
         return scalar && read && !is_exec(use);
+    case READS_CONSTANT:
+        return scalar && read && use->slot < SIM_SLOTS && !is_carry(second, use);
+    case READS_CARRY:
+        return scalar && read && is_carry(second, use);
     case READS_LANE:
         return scalar && read && use->slot == SIM_SRC1;
     case READS_VCC:
         return scalar && read && use->slot == SIM_SLOTS && !is_exec(use);
     case READS_ZERO_FLAG:
         return scalar && read && second->inst.op[use->slot < SIM_SLOTS ? use->slot : 0].kind == SIM_SPECIAL;
+    case TOUCHES_VECTOR:
+        return vector && effect->access & SIM_WRITES;
     case WRITES_VECTOR:
         return vector && written;
     case WRITES_OF_ANOTHER:
@@ -310,6 +371,8 @@ static bool meet(enum meeting meeting, const struct sim_wave *wave, const struct
                  const struct sim_code *second) {
     enum { HARDWARE_REGISTER = 63 };
     if (meeting == ALWAYS) return true;
+    if (meeting == SAME_CLAUSE)
+        return (first->effects.unit == SIM_UNIT_SCALAR_MEMORY) == (second->effects.unit == SIM_UNIT_SCALAR_MEMORY);
     if (meeting == READS_EXEC) return writes_exec(first);
     if (meeting == SAME_REGISTER) return ((first->inst.imm ^ second->inst.imm) & HARDWARE_REGISTER) == 0;
     for (unsigned i = 0; i < second->effects.count; i++)
@@ -320,8 +383,6 @@ static bool meet(enum meeting meeting, const struct sim_wave *wave, const struct
     return false;
 }
 
-// ---- while a wave runs
-
 static unsigned states_needed(const struct rule *rule, const struct sim_code *first) {
     const unsigned states = rule->states[first->inst.arch], passes = first->effects.passes;
     const unsigned longer = states & LONGER && passes > 2;
@@ -329,20 +390,34 @@ static unsigned states_needed(const struct rule *rule, const struct sim_code *fi
     return passes + (states & CONSTANT) - 1 + longer;
 }
 
-static void check(struct sim_wave *wave, const struct sim_issued *first, const struct sim_code *second,
-                  unsigned between) {
-    uint64_t both = first->code->effects.first_of & second->effects.second_of;
-    for (; both; both &= both - 1) {
-        const struct rule *rule = &rules[__builtin_ctzll(both)];
-        const unsigned needed = states_needed(rule, first->code);
-        char text[80];
-        if (between >= needed || !meet((enum meeting)rule->meeting, wave, first->code, second)) continue;
-        tessera_sim_print(&first->code->inst, text, sizeof text);
-        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_WAIT_STATES, -1, 0, "%u of %u since +0x%llx: %s; %s", between,
-                            needed, (unsigned long long)(first->pc - wave->group->launch->kernel->entry), text,
-                            rule->text);
-        return;
+bool tessera_sim_find_wait(const struct sim_wave *wave, const struct sim_pair *pair, struct sim_wait *wait) {
+    uint64_t both = pair->first->effects.first_of & pair->second->effects.second_of;
+    for (both = both >> wait->next << wait->next; both; both &= both - 1) {
+        const unsigned i = (unsigned)__builtin_ctzll(both);
+        const struct rule *rule = &rules[i];
+        const unsigned states = states_needed(rule, pair->first);
+        if (pair->between >= states || (rule->meeting == READS_BEHIND_DGEMM && !pair->behind_dgemm)) continue;
+        if (!meet((enum meeting)rule->meeting, wave, pair->first, pair->second)) continue;
+        *wait = (struct sim_wait){i + 1, states, rule->text, i < NEEDED ? NULL : reasons[i - NEEDED]};
+        return true;
     }
+    return false;
+}
+
+// ---- while a wave runs
+
+static void check(struct sim_wave *wave, const struct sim_issued *first, const struct sim_pair *pair) {
+    struct sim_wait wait = {0};
+    char text[80];
+    if (!tessera_sim_find_wait(wave, pair, &wait) || wait.spare) return; // those come last
+    tessera_sim_print(&pair->first->inst, text, sizeof text);
+    tessera_sim_trouble(wave, TESSERA_SIM_FAULT_WAIT_STATES, -1, 0, "%u of %u since +0x%llx: %s; %s", pair->between,
+                        wait.states, (unsigned long long)(first->pc - wave->group->launch->kernel->entry), text,
+                        wait.text);
+}
+
+unsigned tessera_sim_states_of(const struct sim_inst *inst) {
+    return inst->row->op == SIM_OP_S_NOP ? ((unsigned)inst->imm & 0xf) + 1 : 1;
 }
 
 // A matrix instruction waits for the passes of the one before it; each other instruction takes one state.
@@ -358,14 +433,16 @@ void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *cod
             const struct sim_issued *first = &hazards->list[(hazards->issued - i) % SIM_MAX_ISSUED];
             const uint64_t between = hazards->time - first->time - 1;
             if (between >= window) break;
-            check(wave, first, code, (unsigned)between);
+            const struct sim_pair pair = {first->code, code, (unsigned)between, hazards->dgemm_time > first->time};
+            check(wave, first, &pair);
         }
     if (effects->first_of) {
         hazards->list[hazards->issued++ % SIM_MAX_ISSUED] = (struct sim_issued){hazards->time, wave->pc, code};
     }
     if (matrix) {
         hazards->matrix_time = hazards->time;
+        if (begins(&code->inst, "v_mfma_f64")) hazards->dgemm_time = hazards->time;
         hazards->matrix_free = hazards->time + effects->passes;
     }
-    hazards->time += code->inst.row->op == SIM_OP_S_NOP ? (code->inst.imm & 0xf) + 1u : 1u;
+    hazards->time += tessera_sim_states_of(&code->inst);
 }

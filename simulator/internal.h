@@ -182,6 +182,10 @@ struct sim_code {
     struct sim_effects effects;
 };
 
+// The instruction at words[0], of `count` words, for the caller to free; NULL and why not.
+struct sim_code *tessera_sim_make_code(enum sim_arch arch, const uint32_t *words, size_t count,
+                                       enum sim_decode_error *error);
+
 // Notes that an instruction is about to run for the first time at its place (coverage.c).
 void tessera_sim_note_ran(const struct sim_inst *inst);
 

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SIMULATOR = ROOT / "simulator"
-sys.path[:0] = [str(SIMULATOR), str(Path(__file__).parent)]
+sys.path[:0] = [str(SIMULATOR), str(Path(__file__).parent), str(ROOT / "test" / "mutation")]
 
 Run = Callable[[str, str], str]
 

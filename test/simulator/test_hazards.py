@@ -7,10 +7,15 @@ Inserted Wait States", and of LLVM's GCNHazardRecognizer.cpp.
 
 from __future__ import annotations
 
+import re
+import struct
+import subprocess
 from pathlib import Path
 
 import pytest
 import toolchain
+from conftest import SIMULATOR
+from kernel_code import find_code
 from sim import ARCHS, Report, Sim, SimError, pack
 
 if toolchain.ZIGLANG is None:
@@ -48,6 +53,10 @@ SPARSE = "v_smfmac_f32_16x16x32_f16 v[40:43], v[30:31], v[32:35], v36"
 FP8 = "v_mfma_f32_16x16x128_f8f6f4 v[40:43], v[16:23], v[24:31], v[64:67]"
 FP4 = "v_mfma_f32_16x16x128_f8f6f4 v[40:43], v[16:19], v[24:27], v[64:67] cbsz:4 blgp:4"
 READ, WRITE = "v_mov_b32 v20, v41", "v_mov_b32 v41, v12"
+READ_20 = "v_mov_b32 v21, v20"
+SGEMM_4 = "v_mfma_f32_4x4x1f32 v[20:23], v30, v32, v[42:45]"
+MAD_HIGH = "v_mad_u16 v20, v12, v12, v12 op_sel:[0,0,0,1]"
+SKIP = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 28, 1), 0"
 STORE, TO_LDS = "global_store_dword v12, v44, s[2:3]", "ds_write_b32 v12, v44"
 READ_64 = "v_add_f64 v[20:21], v[40:41], v[40:41]"
 
@@ -59,23 +68,44 @@ PAIRS: list[tuple[str, str, str, tuple[int | None, int | None, int | None]]] = [
     ("div_fmas", "v_cmp_eq_u32 vcc, v12, v13", "v_div_fmas_f32 v20, v12, v12, v12", (4, 4, 4)),
     ("vccz", "v_cmp_eq_u32 vcc, v12, v13", "v_mov_b32 v20, src_vccz", (5, 5, 5)),
     ("lane_select", "v_readfirstlane_b32 s6, v13", "v_readlane_b32 s7, v12, s6", (4, 4, 4)),
-    ("sgpr_valu", "v_cmp_eq_u32 s[6:7], v12, v13", "v_cndmask_b32 v20, v12, v13, s[6:7]", (0, 0, 0)),
-    ("vcc_valu", "v_cmp_eq_u32 vcc, v12, v13", "v_cndmask_b32 v20, v12, v13, vcc", (0, 0, 0)),
+    ("sgpr_constant", "v_readfirstlane_b32 s6, v13", "v_add_u32 v20, s6, v12", (0, 2, 2)),
+    ("vcc_constant", "v_cmp_eq_u32 vcc, v12, v13", "v_mov_b32 v20, vcc_hi", (0, 2, 2)),
+    ("exec_constant", EXEC, "v_mov_b32 v20, exec_lo", (0, 2, 2)),
+    ("sgpr_choice", "v_cmp_eq_u32 s[6:7], v12, v13", "v_cndmask_b32 v20, v12, v13, s[6:7]", (0, 0, 0)),
+    ("vcc_choice", "v_cmp_eq_u32 vcc, v12, v13", "v_cndmask_b32 v20, v12, v13, vcc", (0, 0, 0)),
+    ("vcc_carry", "v_add_co_u32 v20, vcc, v12, v13", "v_addc_co_u32 v21, vcc, v12, v13, vcc", (0, 0, 0)),
     ("read_lane", "v_mov_b32 v20, v12", "v_readfirstlane_b32 s6, v20", (0, 1, 1)),
     ("exec_read_lane", EXEC, "v_readlane_b32 s7, v12, 3", (0, 4, 4)),
     ("trans", "v_exp_f32 v20, v12", "v_add_f32 v21, v20, v20", (0, 1, 1)),
     ("trans_trans", "v_exp_f32 v20, v12", "v_log_f32 v21, v20", (0, 0, 0)),
     ("part", f"v_add_u16_sdwa v20, v12, v13 {PART}", "v_mov_b32 v21, v20", (0, 1, 1)),
+    (
+        "part_part",
+        f"v_add_u16_sdwa v20, v12, v13 {PART}",
+        MAD_HIGH,
+        (0, 1, 1),
+    ),
+    ("part_all", f"v_add_u16_sdwa v20, v12, v13 {PART}", "v_mov_b32 v20, v12", (0, 0, 0)),
+    ("part_byte", "v_cvt_scalef32_sr_fp8_f32 v20, v12, v13, v12 op_sel:[0,0,1,0]", READ_20, (None, None, 1)),
+    ("part_none", "v_cvt_scalef32_sr_fp8_f32 v20, v12, v13, v12", READ_20, (None, None, 0)),
+    ("part_fp4", "v_cvt_scalef32_pk_fp4_f32 v20, v12, v13, v12", READ_20, (None, None, 1)),
+    ("packed", "v_pk_add_f32 v[20:21], v[12:13], v[12:13]", READ_20, (0, 0, 0)),
     ("wide_store", "global_store_dwordx4 v14, v[24:27], s[2:3]", "v_mov_b32 v26, v12", (1, 2, 2)),
     ("narrow_store", "global_store_dwordx2 v14, v[24:25], s[2:3]", "v_mov_b32 v25, v12", (0, 0, 0)),
     ("m0", "s_mov_b32 m0, 0", "ds_write_addtid_b32 v12", (1, 1, 1)),
     ("m0_buffer", "s_mov_b32 m0, 0", "buffer_load_dword v12, s[4:7], 0 offen lds", (0, 0, 0)),
     ("m0_global", "s_mov_b32 m0, 0", "global_load_lds_dword v12, s[2:3]", (None, 1, 1)),
     ("setreg", SET_MODE, "s_getreg_b32 s6, hwreg(HW_REG_MODE)", (2, 2, 2)),
+    ("setvskip", "s_setvskip 0, 0", "s_getreg_b32 s6, hwreg(HW_REG_MODE)", (2, 2, 2)),
+    ("skip", SKIP, "v_mov_b32 v20, v12", (2, 2, 2)),
+    ("skip_load", SKIP, "global_load_dword v20, v12, s[2:3]", (2, 2, 2)),
+    ("no_skip", SET_MODE, "v_mov_b32 v20, v12", (0, 0, 0)),
     ("dot_read", "v_dot2_f32_f16 v20, v12, v13, v13", "v_add_f32 v21, v20, v13", (3, 3, 3)),
     ("dot_write", "v_dot2_f32_f16 v20, v12, v13, v13", "v_mov_b32 v20, v13", (3, 3, 3)),
+    ("dot_mfma", "v_dot2_f32_f16 v30, v12, v13, v13", MFMA_4, (3, 3, 3)),
     ("dot_sum", "v_dot2_f32_f16 v20, v12, v13, v13", "v_dot2_f32_f16 v21, v12, v13, v20", (0, 0, 0)),
     ("permlane", "v_mov_b32 v20, v12", "v_permlane32_swap_b32 v20, v21", (None, None, 2)),
+    ("exec_permlane", EXEC, "v_permlane32_swap_b32 v20, v21", (None, None, 4)),
     ("exec_mfma", EXEC, MFMA_4, (4, 4, 4)),
     ("valu_mfma", "v_mov_b32 v30, v12", MFMA_4, (2, 2, 2)),
     ("valu_mfma_c", "v_mov_b32 v66, v12", MFMA_4, (2, 2, 2)),
@@ -85,11 +115,15 @@ PAIRS: list[tuple[str, str, str, tuple[int | None, int | None, int | None]]] = [
     ("mfma_overwritten", MFMA_32, WRITE, (19, 11, 12)),
     ("mfma_loaded", MFMA_32, "global_load_dword v41, v12, s[2:3]", (19, 11, 12)),
     ("mfma_c_overwritten", MFMA_32, "v_mov_b32 v70, v12", (15, 7, 7)),
+    ("sgemm_c_overwritten", SGEMM_32, "v_mov_b32 v70, v12", (15, 0, 0)),
     ("mfma_c", MFMA_32, "v_mfma_f32_32x32x8f16 v[42:57], v[30:31], v[32:33], v[42:57]", (16, 9, 10)),
     ("mfma_same_c", MFMA_32, "v_mfma_f32_32x32x8f16 v[40:55], v[30:31], v[32:33], v[40:55]", (0, 0, 0)),
     ("mfma_a", MFMA_32, "v_mfma_f32_4x4x4f16 v[20:23], v[42:43], v[32:33], v[64:67]", (19, 11, 12)),
     ("mfma_dgemm_c", MFMA_32, "v_mfma_f64_4x4x4f64 v[20:21], v[30:31], v[32:33], v[42:43]", (17, 9, 10)),
     ("mfma4_valu", MFMA_4, READ, (5, 5, 5)),
+    ("mfma4_sgemm_c", MFMA_4, SGEMM_4, (2, 3, 3)),
+    ("mfma4_c", MFMA_4, "v_mfma_f32_4x4x4f16 v[20:23], v[30:31], v[32:33], v[42:45]", (2, 3, 4)),
+    ("mfma_sgemm_c", MFMA_32, SGEMM_4, (16, 9, 10)),
     ("mfma4_same_c", MFMA_4, "v_mfma_f32_4x4x4f16 v[40:43], v[30:31], v[32:33], v[40:43]", (0, 2, 2)),
     ("mfma4_c", MFMA_4, "v_mfma_f32_4x4x4f16 v[20:23], v[30:31], v[32:33], v[42:45]", (2, 3, 4)),
     ("mfma4_c_overwritten", MFMA_4, "v_mov_b32 v65, v12", (1, 1, 1)),
@@ -107,6 +141,8 @@ PAIRS: list[tuple[str, str, str, tuple[int | None, int | None, int | None]]] = [
     ("dgemm4_valu", DGEMM_4, READ_64, (6, 6, 6)),
     ("dgemm4_store", DGEMM_4, "global_store_dword v12, v40, s[2:3]", (9, 9, 9)),
     ("dgemm4_same_c", DGEMM_4, "v_mfma_f64_4x4x4f64 v[40:41], v[30:31], v[32:33], v[40:41]", (4, 4, 4)),
+    ("dgemm4_c", DGEMM_4, "v_mfma_f64_16x16x4f64 v[40:47], v[30:31], v[32:33], v[40:47]", (4, 4, 4)),
+    ("dgemm4_overwritten", DGEMM_4, "v_mov_b32 v40, v12", (6, 6, 6)),
     ("dgemm4_b", DGEMM_4, "v_mfma_f64_4x4x4f64 v[20:21], v[30:31], v[40:41], v[64:65]", (6, 6, 6)),
     ("sparse_valu", SPARSE, READ, (None, 7, 8)),
     ("sparse_index", "v_mov_b32 v36, v12", SPARSE, (None, 2, 2)),
@@ -138,6 +174,140 @@ CASES = [
     for arch in ARCHS
     if states[ARCHS.index(arch)] is not None
 ]
+
+
+# ---- the table of hazards.c
+
+RULE = r'\{[A-Z0-9_ |]+,\s*[A-Z0-9_ |]+,\s*[A-Z_]+,\s*\{([^}]*)\},\s*"([^"]*)"\}'
+
+
+def rules() -> tuple[list[tuple[str, list[str]]], int]:
+    """Texts and states of all rules, and how many at the end hardware does not need."""
+    source = (SIMULATOR / "hazards.c").read_text()
+    table, reasons = (
+        source.split("rules[] = {")[1].split("};")[0],
+        source.split("reasons[] = {")[1].split("};")[0],
+    )
+    found = [
+        (text, [said(one) for one in re.findall(r"\w+(?:\(-?\d\))?", states)])
+        for states, text in re.findall(RULE, table)
+    ]
+    assert len(found) == len(re.findall(r'"[^"]*"', table))
+    return found, len(re.findall(r'"[^"]*"', reasons))
+
+
+def said(states: str) -> str:
+    """As hazards.md says it: P(1) is p + 1."""
+    kind, number = re.fullmatch(r"([PL]?)\(?(-?\d+)\)?", states).groups()  # type: ignore[union-attr]
+    if not kind:
+        return number
+    passes = int(number) + (kind == "L")
+    text = f"p {'-' if passes < 0 else '+'} {abs(passes)}" if passes else "p"
+    return text + (f", 2 passes: {2 + int(number)}" if kind == "L" else "")
+
+
+def rows(section: str) -> list[list[str]]:
+    """Of a table of hazards.md with the column `rule`."""
+    lines = section.split("| rule |")[1].split("\n\n", maxsplit=1)[0].splitlines()[2:]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def test_sources() -> None:
+    """hazards.md has each rule with its states, and who asks for it or why not."""
+    needed, spare = (SIMULATOR / "hazards.md").read_text().split("## What LLVM keeps")
+    found, spares = rules()
+    assert [(row[0], row[1:4]) for row in rows(needed)] == found[:-spares]
+    assert [(row[0], row[1:4]) for row in rows(spare)] == found[-spares:]
+    for row in rows(needed):
+        assert row[4] in ("T11", "T38", "") and (row[4] or row[5]), row
+    assert all(row[4] and row[5] for row in rows(spare))
+
+
+def look(text: str, arch: str, library: Path, folder: Path) -> list[list[str]]:
+    """What tessera_sim_padding says of a kernel."""
+    made = folder / "kernel.co"
+    image = toolchain.assemble(f"{text}\n.size kernel, . - kernel", arch, made, vgprs=128, accum_offset=128)
+    begin, size = find_code(image, "kernel")
+    words = "".join(f"{word:x}\n" for (word,) in struct.iter_unpack("<I", image[begin : begin + size]))
+    tool = library.parent / "bin" / "tessera_sim_padding"
+    printed = subprocess.run([tool, arch], input=words, capture_output=True, text=True, check=True).stdout
+    return [line.split("\t") for line in printed.splitlines()]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_every_rule(arch: str, library: Path, tmp_path: Path) -> None:
+    """Each rule is that of a pair above, as the program that looks at all paths sees it."""
+    apart = nops(24)
+    short = [
+        "\n".join([first, nops(states[ARCHS.index(arch)] - 1), second, apart])
+        for _, first, second, states in PAIRS
+        if states[ARCHS.index(arch)]
+    ]
+    lines = look("\n".join([BEFORE, *short, AFTER]), arch, library, tmp_path)
+    seen = {rule for *_, kind, rule, _ in lines if kind == "short"}
+    found, spares = rules()
+    behind = {"VALU writes a VGPR, memory or LDS reads it behind a DGEMM"}  # test_dgemm_between
+    assert seen == {text for text, states in found[:-spares] if states[ARCHS.index(arch)] != "0"} - behind
+
+
+# Of two instructions: the states that LLVM puts between them on gfx942, and the beginning of the rule.
+SPARE = {
+    "choice": (
+        "v_cmp_eq_u32 vcc, v12, v13",
+        "v_cndmask_b32 v20, v12, v13, vcc",
+        2,
+        "VALU writes an SGPR, VALU",
+    ),
+    "carry": (
+        "v_add_co_u32 v20, vcc, v12, v13",
+        "v_addc_co_u32 v21, vcc, v12, v13, vcc",
+        2,
+        "VALU writes an SGPR",
+    ),
+    "m0": ("s_mov_b32 m0, 0", "buffer_load_dword v12, s[4:7], 0 offen lds", 1, "SALU writes M0, buffer load"),
+    "part": (f"v_add_u16_sdwa v20, v12, v13 {PART}", "v_mov_b32 v20, v12", 1, "VALU writes part of a VGPR"),
+    "packed": ("v_pk_add_f32 v[20:21], v[12:13], v[12:13]", READ_20, 1, "packed VALU writes a VGPR"),
+    "clause": (
+        "global_load_dword v20, v12, s[2:3]",
+        "global_load_dword v12, v12, s[2:3]",
+        1,
+        "memory operations",
+    ),
+    "scalar": ("s_load_dword s6, s[0:1], 0x0", "s_load_dwordx2 s[0:1], s[0:1], 0x8", 1, "memory operations"),
+    "nothing": ("v_mov_b32 v20, v12", READ_20, 0, ""),
+}
+
+
+@pytest.mark.parametrize("name", SPARE)
+def test_spare(name: str, library: Path, tmp_path: Path) -> None:
+    """The sanitizer passes over what LLVM alone keeps, and the program says which rule it is, and why not."""
+    first, second, states, rule = SPARE[name]
+    text = "\n".join([BEFORE, first, nops(max(states, 1)), second, AFTER])
+    _, kept, missing, *_, kind, found, reason = look(text, "gfx942", library, tmp_path)[1]  # 0: BEFORE's
+    assert int(kept) == max(states, 1)
+    assert int(missing) == states
+    assert found.startswith(rule)
+    assert (kind == "spare") == bool(reason) == bool(states)
+    report = run("\n".join([BEFORE, first, second, AFTER]), "gfx942", library, tmp_path)
+    assert report is None or report.fault != "missing wait states"
+
+
+def test_paths(library: Path, tmp_path: Path) -> None:
+    """An s_nop that only the path around needs, and an instruction that comes too early there alone."""
+    text = f"""{BEFORE}
+        s_cmp_eq_u32 s2, 0
+        v_mov_b32 v20, v12
+        s_cbranch_scc1 around
+        v_mov_b32 v22, v12
+        v_mov_b32 v23, v12
+    around:
+        {{}}
+        v_mov_b32_dpp v21, v20 row_shr:1
+        {AFTER}"""
+    *_, last = look(text.format("s_nop 0"), "gfx942", library, tmp_path)
+    assert last[2:6] == ["1", last[3], "branch", "needed"]
+    *_, last = look(text.format(""), "gfx942", library, tmp_path)
+    assert last[4:6] == ["branch", "short"]
 
 
 @pytest.mark.parametrize(("arch", "pair"), CASES)
@@ -172,3 +342,15 @@ def test_matrix_instructions_wait_for_each_other(library: Path, tmp_path: Path) 
     short = run("\n".join([BEFORE, MFMA_32, another, nops(2), READ, AFTER]), "gfx942", library, tmp_path)
     assert short is not None
     assert "10 of 11 since" in short.text
+
+
+@pytest.mark.parametrize(("arch", "missing"), [("gfx90a", True), ("gfx942", False), ("gfx950", False)])
+def test_dgemm_between(arch: str, missing: bool, library: Path, tmp_path: Path) -> None:
+    """On gfx90a hardware does not wait for what a store takes from a VALU where a DGEMM is between."""
+    parts = [BEFORE, "v_mov_b32 v13, v12", DGEMM_4, "global_store_dword v12, v13, s[2:3]", AFTER]
+    report = run("\n".join(parts), arch, library, tmp_path)
+    assert (
+        report is not None and "1 of 2 since" in report.text and "behind a DGEMM" in report.text
+    ) == missing
+    parts[3:3] = ["s_nop 0"]
+    assert run("\n".join(parts), arch, library, tmp_path) is None

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+// Says of each s_nop which rule of hazards.c asks for it, as `tessera_sim_padding gfx942 < words`.
+//
+// In: the hexadecimal words of a kernel's code. Out: a line for each run of s_nops before another instruction, of
+// fields divided by tabs: its place, the s_nops' states, the states that are missing without them on some path, the
+// place of the instruction that they are kept from, `line` or `branch` (the path between), `needed` or `spare`, the
+// rule, the reason why it is spare. 0 missing states: nothing asks for them. Then a line for each instruction that
+// comes too early on some path in spite of s_nops, with `short` for `needed`.
+//
+// Paths are those of branches, as LLVM's recognizer follows them: each instruction takes one state, a matrix
+// instruction too.
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "sanitize.h"
+
+enum { MOST_WORDS = 1 << 18, FARTHEST = 20 };
+
+struct place {
+    struct sim_code *code;
+    uint32_t at;          // its first word
+    uint32_t from, froms; // in `edges`: branches that lead here
+    uint32_t seen;        // the search that came here last, and with how many states
+    unsigned seen_states;
+};
+
+struct edge {
+    uint32_t from, to; // places
+};
+
+struct program {
+    uint32_t words[MOST_WORDS], place_of[MOST_WORDS];
+    struct place places[MOST_WORDS];
+    struct edge edges[MOST_WORDS];
+    uint32_t word_count, place_count, edge_count, searches;
+    struct sim_wave wave;
+};
+
+// What one search is for, and the most that was found.
+struct search {
+    struct program *program;
+    const struct place *second;
+    struct finding {
+        unsigned missing;
+        const struct place *first;
+        bool branch;
+        struct sim_wait wait;
+    } needed, spare;
+};
+
+static bool begins(const struct place *place, const char *prefix) {
+    return strncmp(place->code->inst.row->mnemonic, prefix, strlen(prefix)) == 0;
+}
+
+static bool is_nop(const struct place *place) { return place->code->inst.row->op == SIM_OP_S_NOP; }
+
+static bool falls_through(const struct place *place) {
+    return !begins(place, "s_branch") && !begins(place, "s_endpgm") && !begins(place, "s_setpc");
+}
+
+// ---- the program
+
+static void decode(struct program *program, enum sim_arch arch) {
+    for (uint32_t at = 0; at < program->word_count;) {
+        enum sim_decode_error error;
+        struct sim_code *code = tessera_sim_make_code(arch, program->words + at, program->word_count - at, &error);
+        if (!code) break; // padding behind the end
+        program->place_of[at] = program->place_count;
+        program->places[program->place_count++] = (struct place){.code = code, .at = at};
+        at += code->size / 4u;
+    }
+}
+
+static int by_target(const void *a, const void *b) {
+    const struct edge *left = a, *right = b;
+    return (left->to > right->to) - (left->to < right->to);
+}
+
+static void find_edges(struct program *program) {
+    for (uint32_t i = 0; i < program->place_count; i++) {
+        const struct place *place = &program->places[i];
+        if (!begins(place, "s_branch") && !begins(place, "s_cbranch")) continue;
+        const int64_t to = (int64_t)place->at + 1 + place->code->inst.imm;
+        if (to < 0 || to >= program->word_count) continue;
+        const uint32_t target = program->place_of[to];
+        if (program->places[target].at == to) program->edges[program->edge_count++] = (struct edge){i, target};
+    }
+    qsort(program->edges, program->edge_count, sizeof *program->edges, by_target);
+    for (uint32_t i = program->edge_count; i-- > 0;) {
+        struct place *to = &program->places[program->edges[i].to];
+        to->from = i;
+        to->froms++;
+    }
+}
+
+// ---- searches
+
+static void consider(struct search *search, const struct place *first, unsigned states, bool branch, bool dgemm) {
+    const struct sim_pair pair = {first->code, search->second->code, states, dgemm};
+    struct sim_wait wait = {0};
+    while (tessera_sim_find_wait(&search->program->wave, &pair, &wait)) {
+        struct finding *found = wait.spare ? &search->spare : &search->needed;
+        if (wait.states - states > found->missing) *found = (struct finding){wait.states - states, first, branch, wait};
+    }
+}
+
+// Goes back from `place`, which is not looked at; `states` are behind it.
+static void go_back(struct search *search, const struct place *place, unsigned states, bool branch, bool dgemm);
+
+static void visit(struct search *search, struct place *place, unsigned states, bool branch, bool dgemm) {
+    if (place->seen == search->program->searches && place->seen_states <= states) return;
+    place->seen = search->program->searches;
+    place->seen_states = states;
+    consider(search, place, states, branch, dgemm);
+    states += tessera_sim_states_of(&place->code->inst);
+    if (states < FARTHEST) go_back(search, place, states, branch, dgemm || begins(place, "v_mfma_f64"));
+}
+
+static void go_back(struct search *search, const struct place *place, unsigned states, bool branch, bool dgemm) {
+    struct program *program = search->program;
+    const uint32_t index = (uint32_t)(place - program->places);
+    if (index > 0 && falls_through(place - 1))
+        visit(search, &program->places[index - 1], states, branch || begins(place - 1, "s_cbranch"), dgemm);
+    for (uint32_t i = place->from; i < place->from + place->froms; i++)
+        visit(search, &program->places[program->edges[i].from], states, true, dgemm);
+}
+
+static struct search look(struct program *program, const struct place *second, const struct place *from) {
+    struct search search = {.program = program, .second = second};
+    program->searches++;
+    go_back(&search, from, 0, false, false);
+    return search;
+}
+
+// ---- output
+
+static void print(const struct place *place, unsigned states, const struct finding *found, const char *kind) {
+    printf("%u\t%u\t%u\t%u\t%s\t%s\t%s\t%s\n", 4 * place->at, states, found->missing,
+           found->first ? 4 * found->first->at : 0, found->branch ? "branch" : "line", kind,
+           found->first ? found->wait.text : "", found->first && found->wait.spare ? found->wait.spare : "");
+}
+
+// The s_nops before an instruction, and what asks for them.
+static void examine(struct program *program, const struct place *second) {
+    const struct place *run = second;
+    unsigned states = 0;
+    while (run > program->places && is_nop(run - 1) && run->froms == 0)
+        states += tessera_sim_states_of(&(--run)->code->inst);
+    const struct search without = look(program, second, run);
+    const bool needed = without.needed.missing >= without.spare.missing;
+    if (states) print(run, states, needed ? &without.needed : &without.spare, needed ? "needed" : "spare");
+    const struct search with = states ? look(program, second, second) : without;
+    if (with.needed.missing) print(second, 0, &with.needed, "short");
+}
+
+int main(int argc, char **argv) {
+    static const char *const names[SIM_ARCHS] = {"gfx90a", "gfx942", "gfx950"};
+    static struct program program;
+    for (int arch = 0; argc == 2 && arch < SIM_ARCHS; arch++) {
+        if (strcmp(argv[1], names[arch]) != 0) continue;
+        while (program.word_count < MOST_WORDS && scanf("%x", &program.words[program.word_count]) == 1)
+            program.word_count++;
+        program.wave.first_agpr = SIM_VGPRS; // wherever they are
+        decode(&program, (enum sim_arch)arch);
+        find_edges(&program);
+        for (uint32_t i = 0; i < program.place_count; i++)
+            if (!is_nop(&program.places[i])) examine(&program, &program.places[i]);
+        for (uint32_t i = 0; i < program.place_count; i++) free(program.places[i].code);
+        return 0;
+    }
+    fprintf(stderr, "usage: tessera_sim_padding gfx90a|gfx942|gfx950 < words\n");
+    return 2;
+}
