@@ -3,14 +3,16 @@
 """Takes s_waitcnt, s_barrier and s_nop out of kernels, one at a time: does the simulator's sanitizer notice?
 
     waits.py fmha_fwd_d128_bf16__gfx942_b128x64x128_w4_qr.co ...   emitted kernels of fmha_fwd
+    waits.py build/device --nops 1                                 s_nops of one kernel a target
     waits.py programs --arch gfx942 --level -O2                    programs compiled from C
 
 An s_waitcnt or s_barrier becomes s_nop 0. An s_nop changes places with the instruction behind it, which so
 comes earlier; where a branch leads to that, or another s_nop follows, it becomes s_nop 0. A mutant is
 noticed if some order and landing gives a report or another result. Reasons why one is not: the runs do not
 reach it; all such waits and barriers together are not noticed, so that in these runs nothing depends on
-them; it is noticed together with another one, which does its work too; for an s_nop, no rule of
-simulator/hazards.c asks for it. Exits 1 if some mutant is neither noticed nor explained.
+them; it is noticed together with another one, which does its work too; for an s_nop, what padding.py
+says: hardware does not need it (simulator/hazards.md), or these runs do not take the path that does. Exits 1
+if some mutant is neither noticed nor explained.
 """
 
 from __future__ import annotations
@@ -23,7 +25,6 @@ import os
 import random
 import re
 import struct
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
@@ -32,10 +33,13 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "test" / "simulator")]
+sys.path[:0] = [str(ROOT / "test"), str(ROOT / "test" / "simulator")]
 
 import generator  # noqa: E402
+import sampling  # noqa: E402
 import toolchain  # noqa: E402
+from kernel_code import Instruction, find_code, targets  # noqa: E402
+from padding import Kernel  # noqa: E402
 from sim import LANDINGS, ORDERS, Sim, SimError, find_library, pack  # noqa: E402
 
 NOP, TRAP = 0xBF800000, 0xBF920002
@@ -48,61 +52,6 @@ TRIES = [
     ("random", "random"),
     ("backward", "at-once"),
 ]
-
-
-# ---- code
-
-
-@dataclass(frozen=True)
-class Instruction:
-    at: int  # byte in the kernel
-    size: int
-    text: str
-
-    @property
-    def removable(self) -> bool:
-        return self.text.startswith(("s_waitcnt", "s_barrier", "s_nop"))
-
-
-def find_code(image: bytes, kernel: str) -> tuple[int, int]:
-    """Where a kernel's code is in the file, and its bytes."""
-    (start,) = struct.unpack_from("<Q", image, 0x28)
-    size, count = struct.unpack_from("<HH", image, 0x3A)
-    sections = [struct.unpack_from("<IIQQQQII", image, start + size * i) for i in range(count)]
-    for _, kind, _, _, offset, length, link, _ in sections:
-        if kind != 11:  # SHT_DYNSYM
-            continue
-        for at in range(offset, offset + length, 24):
-            name, _, _, section, value, bytes_ = struct.unpack_from("<IBBHQQ", image, at)
-            first = sections[link][4] + name
-            if image[first : image.index(b"\0", first)].decode() == kernel:
-                return sections[section][4] + value - sections[section][3], bytes_
-    raise SystemExit(f"waits.py: no kernel {kernel}")
-
-
-def disassemble(program: Path, arch: str, code: bytes) -> list[Instruction]:
-    words = [f"{word:08x}" for (word,) in struct.iter_unpack("<I", code)]
-    lines = "".join(" ".join(words[i : i + 4]) + "\n" for i in range(len(words)))
-    printed = subprocess.run([program, arch], input=lines, capture_output=True, text=True, check=True).stdout
-    found, at = [], 0
-    texts = printed.splitlines()
-    while at < len(words):
-        size, text = texts[at].split(" ", 1)
-        if size == "-":
-            break  # padding behind the end
-        found.append(Instruction(4 * at, int(size), text))
-        at += int(size) // 4
-    return found
-
-
-def targets(instructions: list[Instruction]) -> set[int]:
-    """Where branches lead."""
-    found = set()
-    for i in instructions:
-        match = re.match(r"s_(?:c?branch\S*|call_b64 \S+) (\d+)$", i.text)
-        if match:
-            found.add(i.at + 4 + 4 * (int(match[1]) - (int(match[1]) >> 15 << 16)))
-    return found
 
 
 def without(code: bytes, instructions: list[Instruction], index: int, led_to: set[int]) -> bytes:
@@ -268,10 +217,21 @@ class Fmha:
         return b"".join(self.launch(sim, module, how, problem) for problem in PROBLEMS)
 
 
+FMHA = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)"
+
+
+def objects(path: Path) -> list[Path]:
+    """An object; of a folder of targets' folders a small one of gfx942 and of gfx950."""
+    if path.suffix == ".co":
+        return [path]
+    rows = [p for p in sorted(path.glob("gfx9[45]*/*.co")) if "_vc_" not in p.stem]
+    small = [p for p in rows if (match := re.match(FMHA, p.stem)) and int(match[1]) <= 128]
+    return sampling.sample_each(small, lambda p: p.parent.name)
+
+
 def fmha(path: Path) -> Subject:
     """An emitted kernel of fmha_fwd."""
-    name = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)"
-    match = re.match(name, path.stem)
+    match = re.match(FMHA, path.stem)
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is not that of an instance of fmha_fwd")
     kernel = "tessera_k_" + path.stem.replace("__", "_")
@@ -320,18 +280,27 @@ def compiled(arch: str, level: str, seeds: range, folder: Path) -> Iterator[Subj
 class Mutants:
     """A subject's removable instructions."""
 
-    def __init__(self, subject: Subject, library: Path, disassembler: Path) -> None:
+    def __init__(self, subject: Subject, library: Path, tools: Path, nops: int | None) -> None:
         self.subject, self.library = subject, library
         self.begin, size = find_code(subject.image, subject.kernel)
         self.code = subject.image[self.begin : self.begin + size]
-        self.instructions = disassemble(disassembler, subject.arch, self.code)
+        self.padding = Kernel(tools, subject.arch, self.code)
+        self.instructions = self.padding.instructions
         self.led_to = targets(self.instructions)
         self.removable = [i for i, one in enumerate(self.instructions) if one.removable]
-        self.expected = outcome(subject, library, subject.image, None)
+        if nops is not None:
+            needed = [
+                i for i in self.removable if self.instructions[i].is_nop and self.rule_of(i)[0] != "spare"
+            ]
+            self.removable = sampling.sample_each(needed, self.rule_of, nops)
+        self.expected = outcome(subject, self.library, subject.image, None)
         for how in TRIES:
-            if (got := outcome(subject, library, subject.image, how)) != self.expected:
+            if (got := outcome(subject, self.library, subject.image, how)) != self.expected:
                 text = got if isinstance(got, str) else "another result"
                 raise SystemExit(f"waits.py: {subject.name} as it is ({', '.join(how)}): {text}")
+
+    def rule_of(self, index: int) -> tuple[str, str]:
+        return self.padding.reason(self.instructions[index])
 
     def image(self, code: bytes) -> bytes:
         image = self.subject.image
@@ -358,10 +327,12 @@ class Mutants:
     def reasons(self, unnoticed: list[int]) -> dict[int, str]:
         """Why removing instructions is not noticed, for those where it is known."""
         found = {}
-        waits = [i for i in unnoticed if not self.instructions[i].text.startswith("s_nop")]
+        waits = [i for i in unnoticed if not self.instructions[i].is_nop]
         for index in unnoticed:
-            if index not in waits:
-                found[index] = "no rule asks for it"
+            if index not in waits and (why := self.padding.why_unnoticed(self.instructions[index])):
+                found[index] = why
+        if not waits:
+            return found
         if self.notice(*waits) is None:
             return found | dict.fromkeys(waits, "nothing of another wave and no later use depends on it")
         for index in waits:
@@ -371,9 +342,9 @@ class Mutants:
         return found
 
 
-def examine(subject: Subject, library: Path, disassembler: Path) -> dict[str, int]:
+def examine(subject: Subject, library: Path, tools: Path, nops: int | None) -> dict[str, int]:
     """Prints a line for each mutant; returns how many there are of each kind."""
-    mutants = Mutants(subject, library, disassembler)
+    mutants = Mutants(subject, library, tools, nops)
     print(f"{subject.name} on {subject.arch}: {len(mutants.removable)} instructions", flush=True)
     reached = [index for index in mutants.removable if mutants.is_reached(index)]
     noticed = {index: how for index in reached if (how := mutants.notice(index))}
@@ -401,12 +372,15 @@ def shorten(text: str) -> str:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n", 1)[0], allow_abbrev=False)
-    parser.add_argument("subjects", nargs="+", metavar="OBJECT.co|programs")
+    parser.add_argument("subjects", nargs="+", metavar="OBJECT.co|FOLDER|programs")
     parser.add_argument("--arch", default="gfx942")
     parser.add_argument("--level", default="-O2")
     parser.add_argument("--seeds", type=int, default=3, help="how many generated programs")
     parser.add_argument(
-        "--disassembler", type=Path, required=True, help="tessera_sim_disassemble of the build"
+        "--nops", type=int, metavar="N", help="s_nops alone, N of a needed rule, others every day"
+    )
+    parser.add_argument(
+        "--tools", type=Path, required=True, help="folder of tessera_sim_disassemble and _padding"
     )
     args = parser.parse_args()
     library = find_library()
@@ -415,15 +389,20 @@ def main() -> int:
     if "programs" in args.subjects and toolchain.ZIGLANG is None:
         print("waits.py: programs are compiled by PyPI's ziglang")
         return SKIPPED
+    if args.nops is not None:
+        print(sampling.about())
     total: dict[str, int] = {}
     with tempfile.TemporaryDirectory() as folder:
         for name in args.subjects:
             programs = compiled(args.arch, args.level, range(args.seeds), Path(folder))
-            for subject in programs if name == "programs" else [fmha(Path(name))]:
-                for kind, count in examine(subject, library, args.disassembler).items():
+            for subject in programs if name == "programs" else map(fmha, objects(Path(name))):
+                for kind, count in examine(subject, library, args.tools, args.nops).items():
                     total[kind] = total.get(kind, 0) + count
+    if not total:
+        print("waits.py: no kernels here")
+        return SKIPPED
     print(", ".join(f"{count} {kind}" for kind, count in total.items()))
-    return 1 if total["open"] else 0
+    return 1 if total.get("open") else 0
 
 
 if __name__ == "__main__":
