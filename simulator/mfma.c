@@ -2,7 +2,8 @@
 // Matrix instructions: D = A * B + C in blocks of M x M x K, spread over all 64 lanes whatever EXEC says.
 //
 // Order of sums: each element starts as C's and takes one fused multiply-add for k = 0, 1, 2, ...; AMD documents no
-// order. gfx90a flushes denormals of f16 and bf16 matrices and of their results; the others keep them.
+// order. gfx90a flushes denormals of f16 and bf16 matrices and of their results; the others keep them. MODE says so of
+// f32 matrices A and B, and its FP16_OVFL that results stay finite.
 #include "semantics.h"
 #include "vector.h"
 
@@ -26,7 +27,8 @@ static struct shape read_shape(uint32_t detail) {
                           .b = (enum type)(detail >> 28)};
 }
 
-// ---- A and B: a lane holds `each` values, neighbours in k; lanes go over rows (or columns), then blocks, then k
+// ---- A and B: a lane holds `each` values, neighbours in k; lanes go over rows (or columns), then blocks, then k.
+// ---- Wide sparse ones of gfx950 are two such halves, one after the other in k ("CDNA4", section 7.5.1.3)
 
 static unsigned elements_of_lane(const struct shape *shape) {
     return shape->size * shape->k * shape->blocks / SIM_LANES;
@@ -39,16 +41,22 @@ static float round_xf32(float v) { // ten bits of mantissa
 
 static float flush_denormal(float v, float least) { return fabsf(v) < least ? copysignf(0, v) : v; }
 
+// Whether denormals of A and B become 0.
+static bool flushes_denormals(const struct sim_wave *wave, enum type type) {
+    if (type == F32) return !(wave->mode >> 4 & 1);
+    return wave->code->inst.arch == SIM_GFX90A;
+}
+
 // The lane's element e, from the registers of 64 lanes.
-static void unpack(const sim_vgpr *registers, enum type type, enum sim_arch arch, unsigned e, float *to) {
+static void unpack(const sim_vgpr *registers, enum type type, enum sim_arch arch, bool flushes, unsigned e, float *to) {
     const struct sim_small_format fp8 = arch == SIM_GFX950 ? sim_e4m3_ocp : sim_e4m3_fnuz;
     const struct sim_small_format bf8 = arch == SIM_GFX950 ? sim_e5m2_ocp : sim_e5m2_fnuz;
-    const bool flushes = arch == SIM_GFX90A;
     const uint32_t *words = registers[type == F32 || type == XF32 ? e : type == F16 || type == BF16 ? e / 2 : e / 4];
     const unsigned shift = type == F16 || type == BF16 ? 16 * (e & 1) : 8 * (e & 3);
     switch (type) {
     case F32:
-        memcpy(to, words, sizeof *registers);
+        for (int i = 0; i < SIM_LANES; i++) to[i] = sim_float(words[i]);
+        for (int i = 0; i < SIM_LANES && flushes; i++) to[i] = flush_denormal(to[i], 0x1p-126f);
         break;
     case XF32:
         for (int i = 0; i < SIM_LANES; i++) to[i] = round_xf32(sim_float(words[i]));
@@ -108,20 +116,22 @@ static unsigned broadcast_block(const struct sim_inst *inst, unsigned block) {
 
 typedef float matrix[MAX_K][MAX_ROWS]; // [k][block * size + row or column]
 
-// The registers of an operand as a matrix.
+// The registers of an operand as a matrix; `run` elements of a lane are neighbours in k.
 static bool read_matrix(struct sim_wave *wave, const struct sim_inst *inst, enum sim_slot slot,
-                        const struct shape *shape, matrix *to) {
+                        const struct shape *shape, unsigned run, matrix *to) {
     const struct sim_operand *operand = &inst->op[slot];
-    const unsigned each = elements_of_lane(shape), spread = shape->size * shape->blocks;
+    const enum type type = slot == SIM_SRC0 ? shape->a : shape->b;
+    const unsigned each = elements_of_lane(shape), spread = shape->size * shape->blocks, groups = SIM_LANES / spread;
+    const bool flushes = flushes_denormals(wave, type);
     const sim_vgpr *registers = tessera_sim_registers(wave, operand, operand->bits / 32);
     if (!registers) return false;
     for (unsigned e = 0; e < each; e++) {
         float values[SIM_LANES], moved[SIM_LANES];
-        unpack(registers, slot == SIM_SRC0 ? shape->a : shape->b, (enum sim_arch)inst->arch, e, values);
+        unpack(registers, type, (enum sim_arch)inst->arch, flushes, e, values);
         for (unsigned lane = 0; lane < SIM_LANES; lane++)
             moved[lane] = values[slot == SIM_SRC1 ? grouped_lane(inst->blgp, lane) : lane];
-        for (unsigned group = 0; group < SIM_LANES / spread; group++)
-            memcpy((*to)[group * each + e], moved + group * spread, spread * sizeof(float));
+        for (unsigned group = 0; group < groups; group++)
+            memcpy((*to)[(e / run * groups + group) * run + e % run], moved + group * spread, spread * sizeof(float));
     }
     return true;
 }
@@ -200,6 +210,40 @@ static inline __attribute__((always_inline)) void multiply_integers(const matrix
     }
 }
 
+// ---- results that are too large: with MODE's FP16_OVFL the greatest, but not on gfx90a ("CDNA3", section 7.1.2)
+
+static bool all_finite(const matrix *a, unsigned depth, unsigned at) {
+    bool finite = true;
+    for (unsigned k = 0; k < depth; k++) finite &= !isinf((*a)[k][at]);
+    return finite;
+}
+
+// A sum of 32 bits has wrapped where its sign is not that of the exact one: what was added is far smaller than 2^31.
+static uint32_t clamp_integer(uint32_t before, uint32_t after) {
+    const int32_t added = (int32_t)(after - before);
+    const int64_t exact = (int64_t)(int32_t)before + added;
+    return exact > INT32_MAX ? INT32_MAX : exact < INT32_MIN ? (uint32_t)INT32_MIN : after;
+}
+
+static void clamp_sums(const struct shape *shape, unsigned depth_a, const matrix *a, const matrix *b,
+                       const sums *before, sums *sum) {
+    const unsigned size = shape->size;
+    for (unsigned i = 0; i < size * shape->blocks; i++)
+        for (unsigned j = 0; j < size; j++) {
+            uint32_t *bits = &(*sum)[i][j];
+            const float was = sim_float((*before)[i][j]), value = sim_float(*bits);
+            if (shape->a == I8)
+                *bits = clamp_integer((*before)[i][j], *bits);
+            else if (isinf(value) && !isinf(was) && all_finite(a, depth_a, i) &&
+                     all_finite(b, shape->k, i / size * size + j))
+                *bits = sim_bits(copysignf(0x1.fffffep127f, value));
+        }
+}
+
+static bool clamps(const struct sim_wave *wave) {
+    return wave->mode & SIM_MODE_FP16_OVFL && wave->code->inst.arch != SIM_GFX90A;
+}
+
 #define BY_SIZE(function)                                                                                              \
     (shape.size == 32   ? function(&a, &b, &sum, rows, 32, shape.k)                                                    \
      : shape.size == 16 ? function(&a, &b, &sum, rows, 16, shape.k)                                                    \
@@ -209,16 +253,19 @@ static void mfma(struct sim_wave *wave, const struct sim_code *code) {
     const struct shape shape = read_shape(code->detail);
     const unsigned rows = shape.size * shape.blocks;
     matrix a, b;
-    sums sum;
+    sums sum, before;
     if (!may_broadcast(wave, &code->inst, &shape)) return;
-    if (!read_matrix(wave, &code->inst, SIM_SRC0, &shape, &a)) return;
-    if (!read_matrix(wave, &code->inst, SIM_SRC1, &shape, &b)) return;
+    const unsigned each = elements_of_lane(&shape);
+    if (!read_matrix(wave, &code->inst, SIM_SRC0, &shape, each, &a)) return;
+    if (!read_matrix(wave, &code->inst, SIM_SRC1, &shape, each, &b)) return;
     if (!read_sums(wave, &code->inst.op[SIM_SRC2], &shape, &sum)) return;
     if (code->inst.cbsz) broadcast_blocks(&code->inst, &shape, &a);
+    if (clamps(wave)) memcpy(before, sum, sizeof sum);
     if (shape.a == I8)
         BY_SIZE(multiply_integers);
     else
         BY_SIZE(multiply_rows);
+    if (clamps(wave)) clamp_sums(&shape, shape.k, &a, &b, &before, &sum);
     if (code->inst.arch == SIM_GFX90A && (shape.a == F16 || shape.a == BF16))
         for (unsigned i = 0; i < rows; i++)
             for (unsigned j = 0; j < shape.size; j++)
@@ -241,17 +288,21 @@ static void smfmac(struct sim_wave *wave, const struct sim_code *code) {
     const struct shape shape = read_shape(code->detail);
     struct shape pairs = shape;
     pairs.k /= 2;
-    const unsigned each = elements_of_lane(&pairs), size = shape.size;
+    const unsigned each = elements_of_lane(&pairs), size = shape.size, groups = SIM_LANES / size;
+    const unsigned run = inst->op[SIM_SRC0].bits == 128 ? each / 2 : each;
     uint32_t space[SIM_LANES];
     matrix a, b;
-    sums sum;
+    sums sum, before;
     const uint32_t *index = tessera_sim_read_vector(wave, &inst->op[SIM_SRC2], 0, space);
-    if (!index || !read_matrix(wave, inst, SIM_SRC0, &pairs, &a) || !read_matrix(wave, inst, SIM_SRC1, &shape, &b))
+    if (!index || !read_matrix(wave, inst, SIM_SRC0, &pairs, run, &a) ||
+        !read_matrix(wave, inst, SIM_SRC1, &shape, 2 * run, &b))
         return;
     if (!read_sums(wave, &inst->op[SIM_DST], &shape, &sum)) return;
+    if (clamps(wave)) memcpy(before, sum, sizeof sum);
     for (unsigned i = 0; i < size; i++)
         for (unsigned p = 0; p < pairs.k; p++) {
-            const unsigned lane = p / each * size + i, k = p / 2 * 4 + place_of_pair(inst, each, index, lane, p % each);
+            const unsigned lane = p / run % groups * size + i, e = p / (run * groups) * run + p % run;
+            const unsigned k = p / 2 * 4 + place_of_pair(inst, each, index, lane, e);
             for (unsigned j = 0; j < size; j++) {
                 if (shape.a == I8)
                     sum[i][j] += (uint32_t)(int32_t)(a[p][i] * b[k][j]);
@@ -259,6 +310,7 @@ static void smfmac(struct sim_wave *wave, const struct sim_code *code) {
                     sum[i][j] = sim_bits(fmaf(a[p][i], b[k][j], sim_float(sum[i][j])));
             }
         }
+    if (clamps(wave)) clamp_sums(&shape, pairs.k, &a, &b, &before, &sum);
     write_sums(wave, inst, &shape, &sum);
 }
 

@@ -282,16 +282,71 @@ def test_constants_and_rounding(arch: str, library: Path, tmp_path: Path) -> Non
     for mode in (DEFAULT_MODE, DEFAULT_MODE | 3):
         result = [join([f32(1.0 + 2.0**-23)] * 32, 32)]
         t.add(f"{name} {{d}}, {{a}}, {{b}}, 1.0", result, bits=bits, mode=mode, a=above, b=[f32(1.0)])
-    # Denormals of f32 are kept in and out, also where MODE flushes them.
-    tiny = [join([0x00000300] * 32, 32)]
-    t.add(
-        f"{name} {{d}}, {{a}}, {{b}}, 0", tiny, bits=bits, mode=DEFAULT_MODE & ~0xF0, a=[0x100], b=[f32(3.0)]
-    )
+    # MODE says whether denormals of f32 matrices A and B are flushed; those of C and D are kept ("CDNA3",
+    # section "Floating-point handling details and formats"; the table of MFMA in "MI200").
+    text = f"{name} {{d}}, {{a}}, {{b}}, {{c}}"
+    for mode, result in ((DEFAULT_MODE, 0x301), (DEFAULT_MODE & ~0xF0, 1), (DEFAULT_MODE & ~0x10, 1)):
+        columns = {"a": [0x100], "b": [f32(3.0)], "c": [join([1] * 32, 32)]}
+        t.add(text, [join([result] * 32, 32)], bits={"c": 1024, "d": 1024}, mode=mode, **columns)
     # Those of f16 too, but on MI200, which flushes them in and out of matrices of f16 and bf16.
     name = "v_mfma_f32_4x4x4f16" if arch == "gfx90a" else "v_mfma_f32_4x4x4_16b_f16"
     kept = 0 if arch == "gfx90a" else f32(2.0**-15)
     bits = {"a": 64, "b": 64, "d": 128}
     t.add(f"{name} {{d}}, {{a}}, {{b}}, 0", [join([kept] * 4, 32)], bits=bits, a=[0x0200], b=[f16(1.0)])
+    t.run(library, tmp_path)
+
+
+def test_halves_of_wide_sparse(library: Path, tmp_path: Path) -> None:
+    """Of B's items the second eight are k 32 and up: "CDNA4", section 7.5.1.3. So they are added later."""
+    t = Batch("gfx950")
+    a = [0] * 16 + [0] * 32 + [f16(4096.0)] * 16
+    b = list(a)
+    for lane in range(16):
+        a[lane] = join([0] * 4 + [f16(1.0)] * 2, 16)
+        b[lane] = join([0] * 8 + [f16(1.0)] * 2, 16)
+    expected = [join([f32(2.0**24)] * 4, 32)]  # k 24, then 32 and 33; in the other order they would count
+    bits = {"a": 128, "b": 256, "d": 128}
+    text = "v_smfmac_f32_16x16x64_f16 {d}, {a}, {b}, {c}"
+    t.add(text, expected, bits=bits, a=a, b=b, c=[0x4444], d=[0])
+    t.run(library, tmp_path)
+
+
+FP16_OVFL = 1 << 23
+LARGEST, INFINITY = 0x7F7FFFFF, 0x7F800000
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_too_large(arch: str, library: Path, tmp_path: Path) -> None:
+    """With FP16_OVFL, sums that are too large become the greatest; infinite operands stay infinite.
+
+    "CDNA3", "Rules for the MFMA instructions", row "Clamp"; "MI200" knows nothing of it.
+    """
+    t = Batch(arch)
+    clamps = arch != "gfx90a"
+    name = "v_mfma_f32_4x4x1f32" if arch == "gfx90a" else "v_mfma_f32_4x4x1_16b_f32"
+    for sign in (0, 1 << 31):
+        for mode in (DEFAULT_MODE, DEFAULT_MODE | FP16_OVFL):
+            stays = LARGEST if clamps and mode != DEFAULT_MODE else INFINITY
+            infinite = INFINITY | sign
+            for a, c, d in ((f32(2.0**100), 0, stays), (INFINITY, 0, INFINITY), (0, infinite, INFINITY)):
+                columns = {"a": [a | sign], "b": [f32(2.0**100)], "c": [join([c] * 4, 32)]}
+                text = f"{name} {{d}}, {{a}}, {{b}}, {{c}}"
+                bits = {"c": 128, "d": 128}
+                t.add(text, [join([d | sign] * 4, 32)], bits=bits, mode=mode, **columns)
+    name = "v_mfma_i32_4x4x4i8" if arch == "gfx90a" else "v_mfma_i32_4x4x4_16b_i8"
+    for a, c, wrapped, limit in ((1, 2**31 - 2, 2**31 + 2, 2**31 - 1), (0xFF, 2**31, 2**31 - 4, 2**31)):
+        for mode in (DEFAULT_MODE, DEFAULT_MODE | FP16_OVFL):
+            d = limit if clamps and mode != DEFAULT_MODE else wrapped
+            columns = {"a": [join([a] * 4, 8)], "b": [0x01010101], "c": [join([c] * 4, 32)]}
+            text = f"{name} {{d}}, {{a}}, {{b}}, {{c}}"
+            t.add(text, [join([d] * 4, 32)], bits={"c": 128, "d": 128}, mode=mode, **columns)
+    if clamps:
+        large = f32(2.0**100) >> 16
+        for mode, d in ((DEFAULT_MODE, INFINITY), (DEFAULT_MODE | FP16_OVFL, LARGEST)):
+            columns = {"a": [join([large] * 4, 16)], "b": [join([large] * 8, 16)], "c": [0x44], "d": [0]}
+            text = "v_smfmac_f32_16x16x32_bf16 {d}, {a}, {b}, {c}"
+            bits = {"a": 64, "b": 128, "d": 128}
+            t.add(text, [join([d] * 4, 32)], bits=bits, mode=mode, **columns)
     t.run(library, tmp_path)
 
 
