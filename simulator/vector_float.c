@@ -370,27 +370,19 @@ SIM_LANES2(pk_mov_b32, sim_u64, sim_u64, sim_u64, (a & UINT32_MAX) | b << 32)
 // ---- products of 16 bits into 32: exact, and added one after the other
 
 static inline float flush_below(float value, float least) { return fabsf(value) < least ? copysignf(0, value) : value; }
-static inline float dot2_halves(uint32_t a, uint32_t b, float c) {
-    return fmaf(h2f(a >> 16), h2f(b >> 16), fmaf(h2f(a & 0xffff), h2f(b & 0xffff), c));
-}
-// gfx90a flushes denormals of halves and of the result.
-static inline float dot2_flushing(uint32_t a, uint32_t b, float c) {
-    const float low_a = flush_below(h2f(a & 0xffff), 0x1p-14f), low_b = flush_below(h2f(b & 0xffff), 0x1p-14f);
-    const float high_a = flush_below(h2f(a >> 16), 0x1p-14f), high_b = flush_below(h2f(b >> 16), 0x1p-14f);
-    return flush_below(fmaf(high_a, high_b, fmaf(low_a, low_b, c)), 0x1p-126f);
-}
-SIM_LANES3(dot2_f32_f16_keeping, sim_f32, sim_u32, sim_u32, sim_f32, dot2_halves(a, b, c))
-SIM_LANES3(dot2_f32_f16_flushing, sim_f32, sim_u32, sim_u32, sim_f32, dot2_flushing(a, b, c))
-static void dot2_f32_f16(struct sim_alu *alu) {
-    (alu->inst->arch == SIM_GFX90A ? dot2_f32_f16_flushing : dot2_f32_f16_keeping)(alu);
-}
-static inline float low_bf16(uint32_t pair) { return sim_bf16_to_float(pair & 0xffff); }
-static inline float high_bf16(uint32_t pair) { return sim_bf16_to_float(pair >> 16); }
+static inline float flush_single(float value) { return flush_below(value, 0x1p-126f); }
+static inline float flushed_half(uint32_t half) { return flush_below(h2f(half & 0xffff), 0x1p-14f); }
+// Denormals become 0 on both sides, whatever MODE says (AMD's documents, "Denormalized and Rounding Modes").
+SIM_LANES3(dot2_f32_f16, sim_f32, sim_u32, sim_u32, sim_f32,
+           flush_single(fmaf(flushed_half(a >> 16), flushed_half(b >> 16),
+                             fmaf(flushed_half(a), flushed_half(b), flush_single(c)))))
+static inline float low_bf16(uint32_t pair) { return flush_single(sim_bf16_to_float(pair & 0xffff)); }
+static inline float high_bf16(uint32_t pair) { return flush_single(sim_bf16_to_float(pair >> 16)); }
 // v_dot2_f32_bf16 adds the third source last, v_dot2c_f32_bf16 starts with it.
 SIM_LANES3(dot2_f32_bf16, sim_f32, sim_u32, sim_u32, sim_f32,
-           fmaf(high_bf16(a), high_bf16(b), low_bf16(a) * low_bf16(b)) + c)
+           flush_single(fmaf(high_bf16(a), high_bf16(b), low_bf16(a) * low_bf16(b)) + flush_single(c)))
 SIM_LANES3(dot2c_f32_bf16, sim_f32, sim_u32, sim_u32, sim_f32,
-           fmaf(high_bf16(a), high_bf16(b), fmaf(low_bf16(a), low_bf16(b), c)))
+           flush_single(fmaf(high_bf16(a), high_bf16(b), fmaf(low_bf16(a), low_bf16(b), flush_single(c)))))
 
 // v_fma_mix: each source is a float, or the half that op_sel names where op_sel_hi is set. MODE's denormals are those
 // of each source's own type; the sum rounds as floats do, and a half from it as halves do.

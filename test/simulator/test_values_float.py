@@ -803,7 +803,12 @@ def test_dot_products(arch: str, library: Path, tmp_path: Path) -> None:
         a = b = f32(1.0) >> 16 | f32(1.0)
         t.table("v_dot2_f32_bf16 {d}, {a}, {b}, {c}", [(a, b, c, f32(2.0**24 + 2))])
         t.add("v_dot2c_f32_bf16 {d}, {a}, {b}", [f32(2.0**24)], a=[a], b=[b], d=[c])
-    # MI200's V_DOT2 flushes denormals of halves, as its MFMA does; the later ones keep them.
-    kept = 0 if arch == "gfx90a" else f32(2.0**-15)
-    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c}", [(0x0200, f16(1.0), 0, kept)])
+    # Denormals become 0 on both sides, whatever MODE says: the documents' "Denormalized and Rounding Modes",
+    # and LLVM's SIISelLowering.cpp, performFMACombine.
+    rows = [(0x0200, f16(1.0), 0), (0, 0, 0x00000200), (f16(1.0), f16(0.0), 0x00400000)]
+    t.table("v_dot2_f32_f16 {d}, {a}, {b}, {c}", [(*row, 0) for row in rows])
+    if arch == "gfx950":
+        for row in ((0x0040, f32(8.0) >> 16, 0), (f32(2.0**-100) >> 16, f32(2.0**-30) >> 16, 0)):
+            t.table("v_dot2_f32_bf16 {d}, {a}, {b}, {c}", [(*row, 0)])
+            t.add("v_dot2c_f32_bf16 {d}, {a}, {b}", [0], a=[row[0]], b=[row[1]], d=[0])
     t.run(library, tmp_path)
