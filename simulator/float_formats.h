@@ -173,8 +173,8 @@ static inline uint32_t sim_small_code(struct sim_small_format format, uint32_t m
     return base + quotient + (rest > half || (rest == half && quotient & 1));
 }
 
-// value * 2^-scale. Too large values become infinity or NaN, or the largest number where `saturate` or the format has
-// neither; infinity stays what it is where the format has it or NaN.
+// value * 2^-scale. Too large values, infinity too, become infinity or NaN, or the largest number where `saturate` or
+// the format has neither.
 static inline uint32_t sim_small_from_float(struct sim_small_format format, float value, int scale, bool saturate,
                                             struct sim_small_rounding rounding) {
     const uint32_t bits = sim_bits(value), magnitude = bits & 0x7fffffff;
@@ -187,7 +187,7 @@ static inline uint32_t sim_small_from_float(struct sim_small_format format, floa
     const uint32_t largest = format.infinity ? top - 1 : format.top_is_nan ? all_ones - 1 : all_ones;
     const uint32_t beyond = format.infinity ? sign | top : nan;
     if (magnitude > 0x7f800000) return nan;
-    if (magnitude == 0x7f800000) return beyond;
+    if (magnitude == 0x7f800000) return saturate ? sign | largest : beyond;
     if (magnitude == 0) return format.fnuz ? 0 : sign;
     const int lead = __builtin_clz(magnitude | 1) - 8; // of a denormal; below 0 elsewhere
     const bool denormal = magnitude < 0x00800000;

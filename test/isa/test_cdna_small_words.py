@@ -42,7 +42,7 @@ def test_bytes_and_nibbles(run: Run) -> None:
 
 
 def test_rounding_to_fp8(run: Run) -> None:
-    """To nearest even; too large becomes NaN, after saturate() the greatest number; NaN and infinity NaN."""
+    """To nearest even; what is too large, infinity too, becomes NaN, after saturate() the greatest."""
     if not (flavour := flavour_of(run)):
         return
     table = e4m3(flavour)
@@ -58,7 +58,7 @@ def test_rounding_to_fp8(run: Run) -> None:
         nearest = finite[np.argmin(distance + 1e-12 * (finite & 1), axis=1)]
     for word, too_large in (("pack_fp8", np.nan), ("saturate", most)):
         want = table[nearest].copy()
-        want[-5:] = np.nan, np.nan, too_large, -too_large, 0.0
+        want[-5:] = np.nan, too_large, too_large, -too_large, 0.0
         got = table[run(word, bits(x)).view(np.uint8).reshape(T, 4).T.ravel()]
         assert ((got == want) | (np.isnan(got) & np.isnan(want))).all(), word
 

@@ -316,6 +316,10 @@ def test_8_bits(arch: str, name: str, library: Path, tmp_path: Path) -> None:
         (f32(-0.0), 0 if fmt.top == "fnuz" else 0x80),
     ]
     t.table(f"v_cvt_pk_{name}_f32 {{d}}, {{a}}, 0", [(a, 0, d) for a, d in rows])
+    # With FP16_OVFL infinity too is the greatest ("CDNA3" and "CDNA4", table of the FP16_OVFL rule).
+    rows = [(f32(math.inf), fmt.largest), (f32(-math.inf), fmt.largest | fmt.sign), (f32(math.nan), nan)]
+    mode = DEFAULT_MODE | FP16_OVFL
+    t.table(f"v_cvt_pk_{name}_f32 {{d}}, {{a}}, 0", [(a, 0, d) for a, d in rows], mode=mode)
     t.run(library, tmp_path)
 
 
