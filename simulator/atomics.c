@@ -1,16 +1,61 @@
 // SPDX-License-Identifier: MIT
 #include "atomics.h"
 
-static uint32_t add_halves(uint32_t a, uint32_t b) {
-    const uint32_t low = sim_float_to_half(sim_half_to_float(a & 0xffff) + sim_half_to_float(b & 0xffff));
-    const uint32_t high = sim_float_to_half(sim_half_to_float(a >> 16) + sim_half_to_float(b >> 16));
-    return low | high << 16;
+// ---- floats: "AMD Instinct MI300 Instruction Set Architecture", section "Float Memory Atomics"
+
+static float flushed(float value, float least, unsigned flush) {
+    return flush && fabsf(value) < least ? copysignf(0, value) : value;
+}
+static float source(float value, float least, unsigned flush) {
+    return flushed(value, least, flush & SIM_FLUSH_SOURCES);
+}
+static float result(float value, float least, unsigned flush) {
+    return flushed(value, least, flush & SIM_FLUSH_RESULT);
 }
 
-static uint32_t add_bf16s(uint32_t a, uint32_t b) {
-    const uint32_t low = sim_float_to_bf16(sim_bf16_to_float(a & 0xffff) + sim_bf16_to_float(b & 0xffff));
-    const uint32_t high = sim_float_to_bf16(sim_bf16_to_float(a >> 16) + sim_bf16_to_float(b >> 16));
-    return low | high << 16;
+static uint32_t add_half(uint32_t a, uint32_t b, unsigned flush) {
+    const float least = 0x1p-14f, x = source(sim_half_to_float(a & 0xffff), least, flush);
+    const float sum = sim_half_to_float(sim_float_to_half(x + source(sim_half_to_float(b & 0xffff), least, flush)));
+    return sim_float_to_half(result(sum, least, flush));
+}
+static uint32_t add_bf16(uint32_t a, uint32_t b, unsigned flush) {
+    const float least = 0x1p-126f, x = source(sim_bf16_to_float(a & 0xffff), least, flush);
+    const float sum = x + source(sim_bf16_to_float(b & 0xffff), least, flush);
+    return sim_float_to_bf16(result(sim_bf16_to_float(sim_float_to_bf16(sum)), least, flush));
+}
+static uint32_t add_halves(uint32_t a, uint32_t b, unsigned flush) {
+    return add_half(a, b, flush) | add_half(a >> 16, b >> 16, flush) << 16;
+}
+static uint32_t add_bf16s(uint32_t a, uint32_t b, unsigned flush) {
+    return add_bf16(a, b, flush) | add_bf16(a >> 16, b >> 16, flush) << 16;
+}
+
+static float float_source(uint32_t bits, unsigned flush) { return source(sim_float(bits), 0x1p-126f, flush); }
+static double double_source(uint64_t bits, unsigned flush) {
+    const double value = sim_double(bits);
+    return flush & SIM_FLUSH_SOURCES && fabs(value) < 0x1p-1022 ? copysign(0, value) : value;
+}
+
+// Whether the data takes the place of the old value as the greater one (or the lesser): quiet NaN gives way to numbers.
+static bool replaces(double old, double data, bool greater) {
+    if (isnan(old) || isnan(data)) return !isnan(data);
+    if (old == data) return greater ? signbit(old) && !signbit(data) : !signbit(old) && signbit(data);
+    return greater ? data > old : data < old;
+}
+// A signaling NaN is the result, quiet.
+static uint32_t extreme32(uint32_t old, uint32_t data, bool greater, unsigned flush) {
+    const uint32_t quiet = 1u << 22;
+    const float x = float_source(old, flush), y = float_source(data, flush);
+    if (isnan(x) && !(old & quiet)) return old | quiet;
+    if (isnan(y) && !(data & quiet)) return data | quiet;
+    return replaces((double)x, (double)y, greater) ? data : old;
+}
+static uint64_t extreme64(uint64_t old, uint64_t data, bool greater, unsigned flush) {
+    const uint64_t quiet = UINT64_C(1) << 51;
+    const double x = double_source(old, flush), y = double_source(data, flush);
+    if (isnan(x) && !(old & quiet)) return old | quiet;
+    if (isnan(y) && !(data & quiet)) return data | quiet;
+    return replaces(x, y, greater) ? data : old;
 }
 
 // Cases that read the same for words of both sizes.
@@ -48,38 +93,37 @@ static uint32_t add_bf16s(uint32_t a, uint32_t b) {
     case SIM_ATOMIC_WRAP:                                                                                              \
         return old >= compare ? old - compare : old + data;
 
-uint32_t tessera_sim_atomic32(enum sim_atomic atomic, uint32_t old, uint32_t data, uint32_t compare) {
-    const float x = sim_float(old), y = sim_float(data);
+uint32_t tessera_sim_atomic32(enum sim_atomic atomic, uint32_t old, uint32_t data, uint32_t compare, unsigned flush) {
+    const float x = float_source(old, flush), y = float_source(data, flush);
     switch (atomic) {
         INTEGER_CASES(int32_t)
     case SIM_ATOMIC_ADD_F:
-        return sim_bits(x + y);
+        return sim_bits(result(x + y, 0x1p-126f, flush));
     case SIM_ATOMIC_MIN_F:
-        return y < x ? data : old;
+        return extreme32(old, data, false, flush);
     case SIM_ATOMIC_MAX_F:
-        return y > x ? data : old;
+        return extreme32(old, data, true, flush);
     case SIM_ATOMIC_CMPSWAP_F:
-        return x == sim_float(compare) ? data : old;
+        return x == float_source(compare, flush) ? data : old;
     case SIM_ATOMIC_PK_ADD_F16:
-        return add_halves(old, data);
+        return add_halves(old, data, flush);
     case SIM_ATOMIC_PK_ADD_BF16:
-        return add_bf16s(old, data);
+        return add_bf16s(old, data, flush);
     }
     return old;
 }
 
-uint64_t tessera_sim_atomic64(enum sim_atomic atomic, uint64_t old, uint64_t data, uint64_t compare) {
-    const double x = sim_double(old), y = sim_double(data);
+uint64_t tessera_sim_atomic64(enum sim_atomic atomic, uint64_t old, uint64_t data, uint64_t compare, unsigned flush) {
     switch (atomic) {
         INTEGER_CASES(int64_t)
     case SIM_ATOMIC_ADD_F:
-        return sim_bits64(x + y);
+        return sim_bits64(sim_double(old) + sim_double(data)); // keeps denormals everywhere
     case SIM_ATOMIC_MIN_F:
-        return y < x ? data : old;
+        return extreme64(old, data, false, flush);
     case SIM_ATOMIC_MAX_F:
-        return y > x ? data : old;
+        return extreme64(old, data, true, flush);
     case SIM_ATOMIC_CMPSWAP_F:
-        return x == sim_double(compare) ? data : old;
+        return double_source(old, flush) == double_source(compare, flush) ? data : old;
     case SIM_ATOMIC_PK_ADD_F16:
     case SIM_ATOMIC_PK_ADD_BF16:
         break; // of 32 bits only

@@ -130,10 +130,18 @@ static uint64_t lane_value(sim_vgpr *registers, int lane, uint32_t words) {
     return words == 1 ? registers[0][lane] : registers[0][lane] | (uint64_t)registers[1][lane] << 32;
 }
 
+// MODE's denormals: of floats, and of halves and doubles.
+static unsigned flushes(const struct sim_wave *wave, enum sim_atomic what, uint32_t bytes) {
+    const bool half = what == SIM_ATOMIC_PK_ADD_F16 || what == SIM_ATOMIC_PK_ADD_BF16;
+    const uint32_t kept = wave->mode >> (half || bytes == 8 ? 6 : 4);
+    return (kept & 1 ? 0 : SIM_FLUSH_SOURCES) | (kept & 2 ? 0 : SIM_FLUSH_RESULT);
+}
+
 static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
     const enum sim_atomic what = (enum sim_atomic)(code->detail >> ATOMIC_SHIFT);
     const uint32_t bytes = code->detail & BYTES, words = bytes / 4;
+    const unsigned flush = flushes(wave, what, bytes);
     const uint64_t exec = sim_exec(wave);
     uint32_t offset[2];
     const unsigned count = offsets(code, offset);
@@ -159,9 +167,9 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
             memcpy(&old[k], lds, bytes);
             // cmpst and mskor: the first operand is compared or the mask, the second the value. Pairs have one each.
             const uint64_t value = count == 2 ? data[k] : second ? data[1] : data[0], other = data[0];
-            const uint64_t fresh = words == 1
-                                       ? tessera_sim_atomic32(what, (uint32_t)old[k], (uint32_t)value, (uint32_t)other)
-                                       : tessera_sim_atomic64(what, old[k], value, other);
+            const uint64_t fresh =
+                words == 1 ? tessera_sim_atomic32(what, (uint32_t)old[k], (uint32_t)value, (uint32_t)other, flush)
+                           : tessera_sim_atomic64(what, old[k], value, other, flush);
             memcpy(lds, &fresh, bytes);
         }
         for (unsigned k = 0; to && k < count; k++) {

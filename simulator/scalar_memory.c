@@ -92,8 +92,8 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     for (unsigned i = 0; i < operands; i++) memcpy(&data[i], access.sgprs + words * i, 4 * words);
     const unsigned inside = access.inside == words ? words : 0; // all or nothing
     if (!copy(wave, access.address, &old, inside, false)) return;
-    uint64_t fresh = words == 1 ? tessera_sim_atomic32(what, (uint32_t)old, (uint32_t)data[0], (uint32_t)data[1])
-                                : tessera_sim_atomic64(what, old, data[0], data[1]);
+    uint64_t fresh = words == 1 ? tessera_sim_atomic32(what, (uint32_t)old, (uint32_t)data[0], (uint32_t)data[1], 0)
+                                : tessera_sim_atomic64(what, old, data[0], data[1], 0);
     if (!copy(wave, access.address, &fresh, inside, true)) return;
     if (code->inst.sc0) memcpy(access.sgprs, &old, 4 * words);
 }

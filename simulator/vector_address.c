@@ -73,9 +73,8 @@ const uint32_t *tessera_sim_buffer_descriptor(struct sim_wave *wave, const struc
     return NULL;
 }
 
-// The documents count in strides where a buffer is swizzled; drivers (Mesa's of the same hardware family) know that
-// GFX9 does where the instruction has an index. The two agree on scratch, on raw buffers and on swizzled ones with
-// idxen.
+// Records are counted where the instruction has an index, else bytes of its offset without the scalar one. Scratch,
+// where lanes add their numbers to no index, has no bounds.
 static struct buffer read_buffer(const uint32_t *words, const struct sim_inst *inst, uint32_t scalar) {
     const uint32_t format = words[3] >> 15 & 15;
     struct buffer buffer = {
@@ -87,10 +86,7 @@ static struct buffer read_buffer(const uint32_t *words, const struct sim_inst *i
     };
     if (buffer.add_lane) buffer.stride |= format << 14; // these bits are the stride's then
     buffer.by_index = inst->idxen && buffer.stride != 0;
-    if (buffer.by_index)
-        buffer.limit = words[2];
-    else
-        buffer.limit = words[2] > scalar ? words[2] - scalar : 0;
+    buffer.limit = buffer.add_lane && !inst->idxen ? UINT64_MAX : words[2];
     if (format == 0 && !buffer.add_lane) buffer.limit = 0; // an invalid data format: no buffer is bound
     return buffer;
 }

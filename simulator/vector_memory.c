@@ -128,18 +128,19 @@ uint32_t tessera_sim_lds_target(const struct sim_wave *wave, const struct sim_in
     return tessera_sim_m0_address(wave) + (uint32_t)inst->offset;
 }
 
-// Loads that pass registers by.
+// Loads that pass registers by. Lanes' places lie a word apart, those of three and four words four ("CDNA4", section
+// 9.1.9).
 static void load_to_lds(struct sim_wave *wave, const struct sim_code *code) {
-    const uint32_t bytes = code->detail & BYTES, size = bytes < 4 ? 4 : bytes;
+    const uint32_t bytes = code->detail & BYTES, size = bytes < 4 ? 4 : bytes, apart = bytes == 12 ? 16 : size;
     const uint64_t exec = sim_exec(wave);
     const uint32_t base = tessera_sim_lds_target(wave, &code->inst);
     struct sim_place places[SIM_LANES];
     if (exec == 0 || !tessera_sim_find_places(wave, &code->inst, bytes, places)) return;
     const struct sim_group *group = wave->group;
-    const bool fits = base <= group->lds_bytes && size * SIM_LANES <= group->lds_bytes - base;
+    const bool fits = base <= group->lds_bytes && apart * SIM_LANES <= group->lds_bytes - base;
     if (fits && all_at_hand(wave, places, bytes, false)) {
         for (uint32_t lane = 0; lane < SIM_LANES; lane++)
-            memcpy(group->lds + base + size * lane, (const void *)(uintptr_t)places[lane].address, size);
+            memcpy(group->lds + base + apart * lane, (const void *)(uintptr_t)places[lane].address, size);
         return;
     }
     for (int lane = 0; lane < SIM_LANES; lane++) {
@@ -147,7 +148,7 @@ static void load_to_lds(struct sim_wave *wave, const struct sim_code *code) {
         if (!(exec >> lane & 1)) continue;
         if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)data, bytes, false)) return;
         data[0] = extend(code->detail, data[0]);
-        uint8_t *lds = tessera_sim_lds(wave, lane, base + size * (uint32_t)lane, size);
+        uint8_t *lds = tessera_sim_lds(wave, lane, base + apart * (uint32_t)lane, size);
         if (!lds) return;
         memcpy(lds, data, size);
     }
@@ -167,6 +168,9 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     const enum sim_atomic what = (enum sim_atomic)(code->detail >> ATOMIC_SHIFT);
     const uint32_t bytes = code->detail & BYTES, words = bytes / 4;
     const unsigned operands = what == SIM_ATOMIC_CMPSWAP ? 2 : 1;
+    // Sums of floats in memory, not in LDS: the documents say that all three flush, LLVM that gfx942 and gfx950 do not.
+    const bool flushing = what == SIM_ATOMIC_ADD_F && bytes == 4 && code->inst.arch == SIM_GFX90A;
+    const unsigned flush = flushing ? SIM_FLUSH_SOURCES : 0;
     const uint64_t exec = sim_exec(wave);
     struct sim_place places[SIM_LANES];
     if (exec == 0) return;
@@ -186,8 +190,9 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
         for (unsigned k = 0; k < operands; k++)
             operand[k] = words == 1 ? data[k][lane] : data[2 * k][lane] | (uint64_t)data[2 * k + 1][lane] << 32;
         if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)&old, bytes, false)) return;
-        fresh = words == 1 ? tessera_sim_atomic32(what, (uint32_t)old, (uint32_t)operand[0], (uint32_t)operand[1])
-                           : tessera_sim_atomic64(what, old, operand[0], operand[1]);
+        fresh = words == 1
+                    ? tessera_sim_atomic32(what, (uint32_t)old, (uint32_t)operand[0], (uint32_t)operand[1], flush)
+                    : tessera_sim_atomic64(what, old, operand[0], operand[1], flush);
         if (!tessera_sim_copy(wave, lane, &places[lane], (uint8_t *)&fresh, bytes, true)) return;
         if (result) result[0][lane] = (uint32_t)old;
         if (result && words == 2) result[1][lane] = (uint32_t)(old >> 32);

@@ -53,11 +53,26 @@ def add_float(memory: int, operand: int, bits: int) -> int:
     return f32(total) if bits == 32 else f64(total)
 
 
-# A comparison with what is no number is false, so that memory stays; -0 equals 0.
+def is_signaling(bits: int, width: int) -> bool:
+    return math.isnan(real(bits, width // 8)) and not bits >> {32: 22, 64: 51}[width] & 1
+
+
+def extreme(memory: int, operand: int, bits: int, sign: int) -> int:
+    """Section "NaN Handling": a signaling NaN is the result, a quiet one gives way; -0 is less than 0."""
+    for value in (memory, operand):
+        if is_signaling(value, bits):
+            return value | 1 << {32: 22, 64: 51}[bits]
+    x, y = (real(value, bits // 8) for value in (memory, operand))
+    if math.isnan(x) or math.isnan(y):
+        return memory if math.isnan(y) else operand
+    least, most = sorted((memory, operand), key=lambda v: (real(v, bits // 8), not v >> bits - 1))
+    return most if sign > 0 else least
+
+
 FLOAT: dict[str, Callable[[int, int, int], int]] = {
     "add": add_float,
-    "min": lambda m, d, b: d if real(d, b // 8) < real(m, b // 8) else m,
-    "max": lambda m, d, b: d if real(d, b // 8) > real(m, b // 8) else m,
+    "min": lambda m, d, b: extreme(m, d, b, -1),
+    "max": lambda m, d, b: extreme(m, d, b, 1),
 }
 
 

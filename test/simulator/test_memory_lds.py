@@ -250,6 +250,30 @@ def atomic_cases(arch: str) -> list[tuple[str, int, Atomic, list[tuple[int, int,
     return cases
 
 
+def test_denormals_of_float_atomics(bench: Bench) -> None:
+    """MODE says whether those of sources and results are flushed: section "Float Memory Atomics"."""
+    flush_all, flush_results, keep = 0, 1, 3
+    tiny, least = 0x00400000, 0x00800000
+    cases = [  # the instruction, memory, operand, what memory is then
+        ("add_f32", flush_all, tiny, least, least),
+        ("add_f32", keep, tiny, least, least + tiny),
+        ("add_f32", flush_results, tiny, 1, 0),
+        ("max_f32", flush_all, 1, tiny, 1),
+        ("max_f32", keep, 1, tiny, tiny),
+        ("max_f32", keep, 0x7FA00000, tiny, 0x7FE00000),  # signaling NaN
+        ("min_f32", keep, tiny, 0x7FC00000, tiny),
+    ]
+    denormals = "s_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2),"
+    pieces = [
+        f"v_lshlrev_b32 v10, 6, v0\nv_mov_b32 v11, {memory:#x}\nds_write_b32 v10, v11\n{WAIT}"
+        f"{denormals} {mode}\nv_mov_b32 v11, {operand:#x}\nds_{name} v10, v11\n{WAIT}"
+        f"{denormals} {keep}\nds_read_b32 v4, v10\n{WAIT}"
+        for name, mode, memory, operand, _ in cases
+    ]
+    for (name, mode, _, _, expected), ((got,)) in zip(cases, bench.run(pieces, 1), strict=True):
+        assert got == [expected] * LANES, f"{name}, denormals {mode}"
+
+
 def compare_floats(bits: int) -> Atomic:
     return lambda m, x, y: y if real(m, bits // 8) == real(x, bits // 8) else m
 
