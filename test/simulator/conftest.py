@@ -67,6 +67,15 @@ def library() -> Path:
 
 
 @pytest.fixture(scope="session")
+def padding(library: Path) -> Path:
+    """tessera_sim_padding: that beside the library."""
+    program = library.parent / "bin" / "tessera_sim_padding"
+    if not program.exists():
+        pytest.skip(f"needs {program}: build all")
+    return program
+
+
+@pytest.fixture(scope="session")
 def standin(library: Path) -> Path:
     """The folder of the stand-in's libraries."""
     folder = library.parent / "standin"

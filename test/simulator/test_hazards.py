@@ -223,19 +223,18 @@ def test_sources() -> None:
     assert all(row[4] and row[5] for row in rows(spare))
 
 
-def look(text: str, arch: str, library: Path, folder: Path) -> list[list[str]]:
+def look(text: str, arch: str, padding: Path, folder: Path) -> list[list[str]]:
     """What tessera_sim_padding says of a kernel."""
     made = folder / "kernel.co"
     image = toolchain.assemble(f"{text}\n.size kernel, . - kernel", arch, made, vgprs=128, accum_offset=128)
     begin, size = find_code(image, "kernel")
     words = "".join(f"{word:x}\n" for (word,) in struct.iter_unpack("<I", image[begin : begin + size]))
-    tool = library.parent / "bin" / "tessera_sim_padding"
-    printed = subprocess.run([tool, arch], input=words, capture_output=True, text=True, check=True).stdout
+    printed = subprocess.run([padding, arch], input=words, capture_output=True, text=True, check=True).stdout
     return [line.split("\t") for line in printed.splitlines()]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_every_rule(arch: str, library: Path, tmp_path: Path) -> None:
+def test_every_rule(arch: str, padding: Path, tmp_path: Path) -> None:
     """Each rule is that of a pair above, as the program that looks at all paths sees it."""
     apart = nops(24)
     short = [
@@ -243,7 +242,7 @@ def test_every_rule(arch: str, library: Path, tmp_path: Path) -> None:
         for _, first, second, states in PAIRS
         if states[ARCHS.index(arch)]
     ]
-    lines = look("\n".join([BEFORE, *short, AFTER]), arch, library, tmp_path)
+    lines = look("\n".join([BEFORE, *short, AFTER]), arch, padding, tmp_path)
     seen = {rule for *_, kind, rule, _ in lines if kind == "short"}
     found, spares = rules()
     behind = {"VALU writes a VGPR, memory or LDS reads it behind a DGEMM"}  # test_dgemm_between
@@ -279,11 +278,11 @@ SPARE = {
 
 
 @pytest.mark.parametrize("name", SPARE)
-def test_spare(name: str, library: Path, tmp_path: Path) -> None:
+def test_spare(name: str, library: Path, padding: Path, tmp_path: Path) -> None:
     """The sanitizer passes over what LLVM alone keeps, and the program says which rule it is, and why not."""
     first, second, states, rule = SPARE[name]
     text = "\n".join([BEFORE, first, nops(max(states, 1)), second, AFTER])
-    _, kept, missing, *_, kind, found, reason = look(text, "gfx942", library, tmp_path)[1]  # 0: BEFORE's
+    _, kept, missing, *_, kind, found, reason = look(text, "gfx942", padding, tmp_path)[1]  # 0: BEFORE's
     assert int(kept) == max(states, 1)
     assert int(missing) == states
     assert found.startswith(rule)
@@ -292,7 +291,7 @@ def test_spare(name: str, library: Path, tmp_path: Path) -> None:
     assert report is None or report.fault != "missing wait states"
 
 
-def test_paths(library: Path, tmp_path: Path) -> None:
+def test_paths(padding: Path, tmp_path: Path) -> None:
     """An s_nop that only the path around needs, and an instruction that comes too early there alone."""
     text = f"""{BEFORE}
         s_cmp_eq_u32 s2, 0
@@ -304,9 +303,9 @@ def test_paths(library: Path, tmp_path: Path) -> None:
         {{}}
         v_mov_b32_dpp v21, v20 row_shr:1
         {AFTER}"""
-    *_, last = look(text.format("s_nop 0"), "gfx942", library, tmp_path)
+    *_, last = look(text.format("s_nop 0"), "gfx942", padding, tmp_path)
     assert last[2:6] == ["1", last[3], "branch", "needed"]
-    *_, last = look(text.format(""), "gfx942", library, tmp_path)
+    *_, last = look(text.format(""), "gfx942", padding, tmp_path)
     assert last[4:6] == ["branch", "short"]
 
 
