@@ -24,9 +24,9 @@ uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint
     return NULL;
 }
 
-// AMD's documents say M0[15:0]; gfx950's LDS needs more bits, and its compilers put whole addresses into M0.
+// AMD's documents say M0[15:0], and of gfx950 M0[17:0].
 uint32_t tessera_sim_m0_address(const struct sim_wave *wave) {
-    const uint32_t mask = wave->group->launch->sim->arch == SIM_GFX950 ? 0xffffff : 0xffff;
+    const uint32_t mask = wave->group->launch->sim->arch == SIM_GFX950 ? 0x3ffff : 0xffff;
     return wave->sgpr[SIM_M0] & mask;
 }
 

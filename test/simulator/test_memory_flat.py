@@ -426,7 +426,7 @@ def test_loads_to_lds(arch: str, library: Path, tmp_path: Path) -> None:
             f"ds_write_b32 v29, v28 offset:{1024 * h + 4 * k}" for h in range(2) for k in range(4)
         )
         pieces.append(
-            f"{clear}\n{ADDRESS}{WAIT}s_mov_b32 m0, 256\n"
+            f"{clear}\n{ADDRESS}{WAIT}s_mov_b32 m0, {256 | 1 << (18 if arch == 'gfx950' else 16):#x}\n"
             f"s_mov_b32 exec_lo, {on & M32:#x}\ns_mov_b32 exec_hi, {on >> 32:#x}\n"
             f"global_load_lds_{name} v[20:21], off offset:8\n{WAIT}s_mov_b64 exec, -1\n"
             f"v_mul_u32_u24 v29, {16 if unit == 12 else unit}, v0\n"

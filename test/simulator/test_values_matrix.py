@@ -296,6 +296,25 @@ def test_constants_and_rounding(arch: str, library: Path, tmp_path: Path) -> Non
     t.run(library, tmp_path)
 
 
+def test_xf32_cuts(library: Path, tmp_path: Path) -> None:
+    """A and B lose 13 bits: "mantissa is truncated to 10 bits", says "CDNA3" of V_MFMA_F32_16X16X8_XF32.
+
+    So does hardware (microsoft/MMA-Sim, mmasim/simulator/amd.py, truncate_to_tf32).
+    """
+    t = Batch("gfx942")
+    just_below, sign = f32(1.0 + 2.0**-10) - 1, 1 << 31
+    bits = {"a": 64, "b": 64, "d": 128}
+    text = "v_mfma_f32_16x16x8_xf32 {d}, {a}, {b}, 0"
+    t.add(
+        text,
+        [join([f32(-8.0)] * 4, 32)],
+        bits=bits,
+        a=[join([just_below] * 2, 32)],
+        b=[join([f32(1.0) | sign] * 2, 32)],
+    )
+    t.run(library, tmp_path)
+
+
 def test_halves_of_wide_sparse(library: Path, tmp_path: Path) -> None:
     """Of B's items the second eight are k 32 and up: "CDNA4", section 7.5.1.3. So they are added later."""
     t = Batch("gfx950")
