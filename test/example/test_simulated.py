@@ -67,6 +67,8 @@ def _simulator() -> None:
         ["-b=2", "-s=140", "-q_eff_lens=139,3", "-kv_eff_lens=64,65", "-lse=1"],
         ["-scale_s=-0.3", "-init=nf", "-lse=1"],
         ["-scale_s=1e-44", "-init=nf"],
+        ["-scale_s=1e19", "-init=nf", "-lse=1"],
+        ["-init=3", "-lse=1"],
     ],
     ids=" ".join,
 )
