@@ -37,7 +37,7 @@ from codegen.targets import CK_DEFAULT
         ("--count --targets sm_90a", "target 'sm_90a' has no instances yet; there is: portable,"),
         (
             "--count -r 5 --targets cpu",
-            "unknown receipt '5'; there is: all, ci, 0 (default), 1 (padded), 2 (flash-attention)",
+            "unknown receipt '5'; there is: all, ci, quickstart, 0 (default), 1 (padded)",
         ),
         ("--count -r -1 --targets cpu", "unknown receipt '-1'; there is: all, ci,"),
         ("--count --where colour=red", "unknown field 'colour'; there is: hdim, dtype,"),
