@@ -203,12 +203,19 @@ ONE(log_f32, (float)log2((double)no_denorm(a)))
 ONE(rcp_f32, no_denorm((float)(1.0 / (double)no_denorm(a))))
 ONE(rsq_f32, (float)(1.0 / sqrt((double)no_denorm(a))))
 ONE(sqrt_f32, sqrtf(no_denorm(a)))
-// Arguments are revolutions; outside of +-256 the result is as for 0.
-static inline double turns(float v) {
-    return fabsf(v) > 256 ? 0 : 6.283185307179586476925 * ((double)v - floor((double)v));
+// Arguments are revolutions; outside of +-256 the result is as for 0. Denormals are supported, zeros exact, and -0
+// stays.
+static inline double turns(double v) { return fabs(v) > 256 ? 0 : v == rint(v) ? copysign(0, v) : v - rint(v); }
+static inline double sine(double v) {
+    const double turn = turns(v);
+    return isinf(v) ? (double)NAN : fabs(turn) == 0.5 ? 0 : sin(6.283185307179586476925 * turn);
 }
-ONE(sin_f32, isinf(a) ? NAN : no_denorm((float)sin(turns(a))))
-ONE(cos_f32, isinf(a) ? NAN : no_denorm((float)cos(turns(a))))
+static inline double cosine(double v) {
+    const double turn = turns(v);
+    return isinf(v) ? (double)NAN : fabs(turn) == 0.25 ? 0 : cos(6.283185307179586476925 * turn);
+}
+ONE(sin_f32, (float)sine((double)a))
+ONE(cos_f32, (float)cosine((double)a))
 
 static inline float mantissa_f32(float v) {
     int exponent;
@@ -338,8 +345,8 @@ ONE16(log_f16, log2((double)x))
 ONE16(rcp_f16, 1.0 / (double)x)
 ONE16(rsq_f16, 1.0 / sqrt((double)x))
 ONE16(sqrt_f16, sqrt((double)x))
-ONE16(sin_f16, isinf(x) ? NAN : sin(turns(x)))
-ONE16(cos_f16, isinf(x) ? NAN : cos(turns(x)))
+ONE16(sin_f16, sine((double)x))
+ONE16(cos_f16, cosine((double)x))
 ONE16(frexp_mant_f16, mantissa_f32(x))
 SIM_LANES1(frexp_exp_f16, sim_u32, sim_u32, (uint16_t)exponent_f32(h2f(a)))
 SIM_LANES2(ldexp_f16_plain, sim_u32, sim_u32, sim_u32, f2h(ldexpf(h2f(a), (int16_t)b)))
