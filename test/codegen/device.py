@@ -8,7 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from conftest import ROOT
+
+from codegen.spec import ROOT
 
 
 def ziglang() -> Path:

@@ -115,7 +115,7 @@ def some_call(random_: random.Random) -> Call:
 def test_the_library_spells_the_same_names(tmp_path: Path) -> None:
     sources = [
         ROOT / "runtime" / f"{name}.c"
-        for name in ("status", "callback", "text", "structs", "tensors", "types")
+        for name in ("status", "callback", "text", "structs", "tensors", "types", "verbose")
     ]
     sources += [ROOT / "runtime" / f"fmha_fwd_{name}.c" for name in ("check", "ck_name", "sequence")]
     program = tmp_path / "print_ck_name"

@@ -117,7 +117,7 @@ def test_features_are_read_over() -> None:
     [
         (["-d=33"], 2, "hdim_q 33 (serves "),
         (["-prec=mxfp8", "-qscale=mx"], 2, "data_type mxfp8 (serves "),
-        (["-prec=fp8", "-vlayout=c"], 2, "data_type fp8 (serves "),
+        (["-prec=fp8", "-vlayout=c"], 2, "is_v_rowmajor 0 (serves 1)"),
         (["-device=sim:gfx906"], 4, "sim:gfx906 is of architecture gfx906: gfx90a, gfx942 or gfx950"),
         (["-device=sim:"], 4, "gfx90a, gfx942 or gfx950"),
     ],

@@ -272,14 +272,14 @@ def test_buffer_bounds(buffers: Loaded, limit: int, scalar: int) -> None:
     data = bytes(i * 7 % 251 for i in range(512))
     given, out = buffers.sim.upload(data), buffers.sim.upload(b"\xee" * 1024)
     buffers.run("bounds", 64, 64, given, out, limit, scalar, layout="PPII")
-    seen = data[:limit] + bytes(1024)
 
-    def at(offset: int, size: int) -> int:
+    def at(offset: int, size: int, scalar: int = 0) -> int:  # what ends the buffer is the offset alone
+        seen = data[scalar : scalar + limit] + bytes(1024)
         return int.from_bytes(seen[offset : offset + size], "little")
 
     got = buffers.words(out, 256)
     for i in range(60):
-        wide = [at(4 * i + scalar + 4 * k, 4) for k in range(4)]
+        wide = [at(4 * i + 4 * k, 4, scalar) for k in range(4)]
         expected = [wide[0] + at(i, 1), wide[1] + at(2 * i, 2), wide[2], wide[3]]
         assert got[4 * i : 4 * i + 4] == [e & 0xFFFFFFFF for e in expected]
     assert got[240:] == [0xEEEEEEEE] * 16

@@ -111,7 +111,7 @@ INLINE void barrier(void) {
 
 // ---- memory through buffer resources: what lies past the end reads as zero and is not written
 //
-// The whole offset is the lane's: AMD's documents and LLVM differ on whether a scalar offset counts against the end.
+// The whole offset is the lane's: a scalar offset would not count against the end.
 
 // CDNA ISA, "Buffer Resource Descriptor": word 3 of a raw buffer, 32-bit data format.
 enum { BUFFER_RAW = 0x00027000 };
