@@ -231,7 +231,7 @@ emulated_tiles() {
     local directory=$build/test/tiles flag=-DTESSERA_EMULATE_TILES
     grep -qw avx512_bf16 /proc/cpuinfo || cannot "this processor has no AVX-512 with BF16"
     ! grep -q "No GoogleTest" "$build/log/configure.log" || cannot "no GoogleTest"
-    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=x86-64-v4-amx -DTESSERA_SANITIZE=address -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
+    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=x86-64-v4-amx -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
         -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
     ninja -C "$directory" -j "$(jobs)" runtime_device_test fmha_fwd_{matrix,numerics}_test
     ctest_in "$directory" -R 'runtime\.device_test|fmha_fwd\.(matrix|numerics)_test'
