@@ -101,8 +101,8 @@ static tessera_status check_numbers(const struct tessera_fmha_fwd_call *call) {
     // Half of the exponents of fp32 is for the scale, the other half for q k.
     GUARD(fabsf(a->scale_s) <= 0x1p64f, "scale_s is %g: -2^64 to 2^64 (1.8e+19), or scores overflow fp32",
           (double)a->scale_s);
-    GUARD(!t->has_logits_soft_cap || (a->logits_soft_cap > 0 && isfinite(a->logits_soft_cap)),
-          "logits_soft_cap is %g: a finite number above 0", (double)a->logits_soft_cap);
+    GUARD(!t->has_logits_soft_cap || (a->logits_soft_cap > 0 && a->logits_soft_cap <= 0x1p64f),
+          "logits_soft_cap is %g: above 0, to 2^64", (double)a->logits_soft_cap);
     GUARD(!t->has_sink || a->sink_size >= 0, "sink_size is %d: 0 or more", a->sink_size);
     GUARD(!t->skip_min_seqlen_q || a->min_seqlen_q >= 0, "min_seqlen_q is %d: 0 or more", a->min_seqlen_q);
     GUARD(!t->has_dropout || (a->p_drop >= 0 && a->p_drop < 1), "p_drop is %g: 0 <= p_drop < 1", (double)a->p_drop);

@@ -216,10 +216,17 @@ static int64_t count_blocks(const tessera_fmha_fwd_instance *instance, const str
     return tessera_ceil_div(queries, instance->tile.bm0);
 }
 
+// tanh is 1 - 2 / (1 + exp) there, off by 2^-24 as 1 is, and scores by as much of the cap.
+static float greatest_cap(tessera_dtype data_type) { return data_type == TESSERA_FP32 ? 128.0f : 4096.0f; }
+
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
+    const float cap = greatest_cap(call->traits.data_type);
+    GUARD(!call->traits.has_logits_soft_cap || a->logits_soft_cap <= cap,
+          "logits_soft_cap is %g: at most %g for %s on a GPU", (double)a->logits_soft_cap, (double)cap,
+          tessera_dtype_string(call->traits.data_type));
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
     GUARD(count_blocks(instance, call) <= GRID_MAX, "%s is %d: at most %d on a GPU with blocks of %d queries",

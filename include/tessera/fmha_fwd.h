@@ -123,7 +123,7 @@ typedef struct tessera_fmha_fwd_args {
     int32_t nhead_q, nhead_k; // nhead_q is a multiple of nhead_k
 
     float scale_s;         // -2^64 to 2^64; 1/sqrt(hdim_q) is usual
-    float logits_soft_cap; // > 0 with has_logits_soft_cap
+    float logits_soft_cap; // with has_logits_soft_cap above 0, to 2^64; on GPUs to 4096, of fp32 to 128
 
     int64_t stride_q, stride_k, stride_v, stride_bias, stride_randval, stride_o;
     int64_t stride_q_descale, stride_k_descale, stride_v_descale;

@@ -64,7 +64,7 @@ std::vector<Suite> suites() {
           {"-mask=0", "-mask=t", "-mask=b", "-mask=t:50,64", "-mask=b:32,40", "-mask=g:30,50"}},
          {{"-init=nf -lse=1"}}},
         {"CdnaSoftCap",
-         {kinds, hdims, modes, {"-logits_soft_cap=5", "-logits_soft_cap=30"},
+         {kinds, hdims, modes, {"-logits_soft_cap=5", "-logits_soft_cap=128"},
           {"-b=1 -h=3 -s=300 -s_k=200", "-b=2 -h=4 -h_k=2 -s=100 -s_k=155"}, {"-mask=0", "-mask=b", "-mask=t:50,64"}},
          {{"-scale_s=0.5", "-scale_s=-0.1"}, {"-init=nf -lse=1"}}},
         {"CdnaGreatScores",

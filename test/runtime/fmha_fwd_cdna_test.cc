@@ -377,6 +377,13 @@ TEST_F(Cdna, Limits) {
     EXPECT_TRUE(passes());
     call.args.seqlen_q++;
     EXPECT_EQ(says(), "seqlen_q is 8388481: at most 8388480 on a GPU with blocks of 128 queries");
+    call.args.seqlen_q = 1;
+    call.traits.has_logits_soft_cap = 1;
+    call.args.logits_soft_cap = 4096;
+    EXPECT_TRUE(passes());
+    call.args.logits_soft_cap = 4097;
+    EXPECT_EQ(says(), "logits_soft_cap is 4097: at most 4096 for fp16 on a GPU");
+    call.traits.has_logits_soft_cap = 0;
     call.group();
     call.args.max_seqlen_q = 65535 * 128 + 1;
     EXPECT_EQ(says(), "max_seqlen_q is 8388481: at most 8388480 on a GPU with blocks of 128 queries");

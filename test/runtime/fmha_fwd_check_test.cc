@@ -130,6 +130,8 @@ const Guard guards[] = {
      "logits_soft_cap is 0"},
     {"SoftCapInfinite", [](Call &c) { c.traits.has_logits_soft_cap = 1; },
      [](Call &c) { c.args.logits_soft_cap = INFINITY; }, "logits_soft_cap is inf"},
+    {"SoftCapTooGreat", [](Call &c) { c.traits.has_logits_soft_cap = 1; },
+     [](Call &c) { c.args.logits_soft_cap = 0x1.000002p64f; }, "logits_soft_cap is 1.84"},
     {"SinkSize", sink, [](Call &c) { c.args.sink_size = -1; }, "sink_size is -1"},
     {"MinSeqlenQ", [](Call &c) { c.traits.skip_min_seqlen_q = 1; }, [](Call &c) { c.args.min_seqlen_q = -1; },
      "min_seqlen_q is -1"},
