@@ -5,9 +5,10 @@
 #define _POSIX_C_SOURCE 199309L
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 enum {
     ROWS = 10000,
@@ -24,43 +25,40 @@ enum {
 static const tessera_target targets[TARGETS] = {TESSERA_TARGET_GFX90A, TESSERA_TARGET_GFX942, TESSERA_TARGET_GFX950,
                                                 TESSERA_TARGET_SM_90A};
 static const tessera_dtype dtypes[DTYPES] = {TESSERA_FP16, TESSERA_BF16, TESSERA_FP8BF16};
-static const uint16_t hdims[HDIMS] = {32, 64, 96, 128, 192, 256};
+static const uint32_t hdims[HDIMS] = {32, 64, 96, 128, 192, 256};
 static const uint16_t tiles[TILES][2] = {{128, 128}, {64, 128}, {16, 64}};
 
 static tessera_fmha_fwd_instance rows[ROWS];
-static tessera_fmha_fwd_served served[DTYPES][HDIMS][TRAITS];
-static tessera_fmha_fwd_slice slices[TESSERA_TARGET_COUNT * TESSERA_DTYPE_COUNT * HDIMS];
+static tessera_served served[DTYPES][HDIMS][TRAITS];
+static tessera_slice slices[TESSERA_TARGET_COUNT * TESSERA_DTYPE_COUNT * HDIMS];
 static uint32_t order[ROWS];
 
-// What one instance serves. Bits of `traits`: mask, group mode, lse, dropout; the rest is the bias.
-static tessera_fmha_fwd_served make_served(int dtype, int hdim, unsigned traits) {
-    return (tessera_fmha_fwd_served){
-        .data_type = (uint16_t)(1u << dtypes[dtype]),
-        .mask = traits & 1 ? 0xe : 1,
-        .bias = (uint16_t)(1u << traits / 16),
-        .qscale = 0x1f,
-        .mode = traits & 2 ? 2 : 1,
-        .v_rowmajor = 3,
-        .soft_cap = 3,
-        .lse = traits & 4 ? 2 : 1,
-        .dropout = traits & 8 ? 2 : 1,
-        .skip = 3,
-        .sink = 3,
-        .hdim_q_min = hdim ? (uint16_t)(hdims[hdim - 1] + 1) : 1,
-        .hdim_q_max = hdims[hdim],
-        .hdim_q_multiple = 8,
-        .hdim_v_min = 1,
-        .hdim_v_max = hdims[hdim],
-        .hdim_v_multiple = 8,
-    };
+static void hold(tessera_served *served, const tessera_schema *schema, const char *name, uint64_t values) {
+    for (uint32_t i = 0; i < schema->trait_count; i++) {
+        const tessera_trait *const trait = &schema->traits[i];
+        const uint64_t all = (UINT64_C(1) << trait->count) - 1;
+        if (strcmp(name, trait->name) != 0) continue;
+        served->sets[trait->word] = (served->sets[trait->word] & ~(all << trait->bit)) | (values & all) << trait->bit;
+    }
 }
 
-static tessera_fmha_fwd_instance make_row(int target, int tile, const tessera_fmha_fwd_served *products) {
+// What one instance serves. Bits of `traits`: mask, group mode, lse, dropout; the rest is the bias.
+static tessera_served make_served(const tessera_schema *schema, int dtype, int hdim, unsigned traits) {
+    const uint32_t least = hdim ? hdims[hdim - 1] + 1 : 1;
+    tessera_served s = {.ranges = {{least, hdims[hdim], 8}, {1, hdims[hdim], 8}}};
+    for (uint32_t i = 0; i < schema->trait_count; i++) hold(&s, schema, schema->traits[i].name, UINT64_MAX);
+    hold(&s, schema, "data_type", 1u << dtypes[dtype]);
+    hold(&s, schema, "mask_type", traits & 1 ? 0xe : 1);
+    hold(&s, schema, "bias_type", 1u << traits / 16);
+    hold(&s, schema, "is_group_mode", traits & 2 ? 2 : 1);
+    hold(&s, schema, "has_lse", traits & 4 ? 2 : 1);
+    hold(&s, schema, "has_dropout", traits & 8 ? 2 : 1);
+    return s;
+}
+
+static tessera_fmha_fwd_instance make_row(int target, int tile, const tessera_served *products) {
     return (tessera_fmha_fwd_instance){
-        .name = "row",
-        .target = targets[target],
-        .served = products,
-        .served_count = 1,
+        .base = {.name = "row", .target = targets[target], .served = products, .served_count = 1},
         .tile = {.bm0 = tiles[tile][0], .bn0 = tiles[tile][1], .wm0 = 16, .wn0 = 16},
         .macs_per_cycle = 1000.0f - 100.0f * (float)tile,
         .tile_cycles = 500,
@@ -68,7 +66,8 @@ static tessera_fmha_fwd_instance make_row(int target, int tile, const tessera_fm
 }
 
 // As the generator makes it: a slice is a stretch of `order`, rows that serve the same share their products.
-static tessera_fmha_fwd_table make_table(void) {
+static tessera_table make_table(void) {
+    const tessera_schema *const schema = tessera_fmha_fwd_get_table()->schema;
     uint32_t count = 0;
     for (int t = 0; t < TARGETS; t++)
         for (int d = 0; d < DTYPES; d++)
@@ -76,14 +75,14 @@ static tessera_fmha_fwd_table make_table(void) {
                 const uint32_t first = count;
                 for (unsigned traits = 0; traits < TRAITS; traits++)
                     for (int tile = 0; tile < TILES && count < ROWS; tile++, count++) {
-                        served[d][h][traits] = make_served(d, h, traits);
+                        served[d][h][traits] = make_served(schema, d, h, traits);
                         rows[count] = make_row(t, tile, &served[d][h][traits]);
                         order[count] = count;
                     }
                 slices[(targets[t] * TESSERA_DTYPE_COUNT + dtypes[d]) * HDIMS + h] =
-                    (tessera_fmha_fwd_slice){first, count - first};
+                    (tessera_slice){first, count - first};
             }
-    return (tessera_fmha_fwd_table){rows, count, hdims, HDIMS, slices, order, 0};
+    return (tessera_table){schema, rows, sizeof rows[0], count, hdims, HDIMS, slices, order, 0};
 }
 
 static double now(void) { // nanoseconds
@@ -92,7 +91,7 @@ static double now(void) { // nanoseconds
     return 1e9 * (double)time.tv_sec + (double)time.tv_nsec;
 }
 
-static void select_or_exit(const tessera_fmha_fwd_table *table, const tessera_device_facts *facts,
+static void select_or_exit(const tessera_table *table, const tessera_device_facts *facts,
                            const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args) {
     const tessera_fmha_fwd_instance *instance;
     if (tessera_fmha_fwd_table_select(table, facts, traits, args, &instance) == TESSERA_SUCCESS) return;
@@ -101,7 +100,7 @@ static void select_or_exit(const tessera_fmha_fwd_table *table, const tessera_de
 }
 
 int main(void) {
-    const tessera_fmha_fwd_table table = make_table();
+    const tessera_table table = make_table();
     tessera_fmha_fwd_traits traits[REQUESTS];
     tessera_fmha_fwd_args args[REQUESTS];
     tessera_device_facts facts[REQUESTS];

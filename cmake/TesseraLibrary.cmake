@@ -6,7 +6,7 @@ set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 
 tessera_generate(generated_sources)
-file(GLOB runtime_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/*.c")
+file(GLOB_RECURSE runtime_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/*.c")
 
 add_library(tessera_objects OBJECT ${runtime_sources} ${generated_sources})
 target_link_libraries(tessera_objects PRIVATE tessera_options Threads::Threads)

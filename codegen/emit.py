@@ -23,9 +23,10 @@ from functools import lru_cache, partial
 from pathlib import Path
 
 from codegen import Refused
-from codegen.render import HEADERS, TEMPLATES, dispatch_sources, instance_source
+from codegen.render import HEADERS, TEMPLATES, instance_source
 from codegen.select import Selection
 from codegen.spec import ROOT, Instance, Operation
+from codegen.table import dispatch_sources
 
 try:
     import fcntl

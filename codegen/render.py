@@ -3,13 +3,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from codegen import Refused
-from codegen.spec import ROOT, Instance, Operation
+from codegen.spec import ROOT, Instance
 
 if TYPE_CHECKING:
     import jinja2
@@ -41,7 +40,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,
     )
-    environment.filters |= {"initializer": initializer, "numbers": numbers}
+    environment.filters |= {"initializer": initializer, "numbers": numbers, "strings": strings}
     return environment
 
 
@@ -79,12 +78,17 @@ def initializer(fields: dict[str, int], column: int) -> str:
     return f"{{{fill(words, column + 1, WIDTH - 1).rstrip(',')}}}"
 
 
-def numbers(values: list[int]) -> str:
+def numbers(values: Iterable[object]) -> str:
     """A C array of numbers, on as many lines as it takes."""
     text = ", ".join(map(str, values))
     if len(text) < WIDTH - 60:
         return f"{{{text}}}"
     return f"{{\n    {fill((f'{value},' for value in values), 4)}\n}}"
+
+
+def strings(values: Iterable[str]) -> str:
+    """A C array of strings."""
+    return numbers([f'"{value}"' for value in values])
 
 
 def comment(*paragraphs: str) -> str:
@@ -121,54 +125,3 @@ def instance_words(instance: Instance) -> list[str]:
         f"Numerics: {tile.numerics(target)}.",
         f"Why: {tile.why}.",
     ]
-
-
-@lru_cache
-def enumerators(header: str, count: str) -> list[str]:
-    """The values of the enumeration that ends with a count of them. C++ cannot name elements of an array."""
-    text = (HEADERS / header).read_text(encoding="utf-8")
-    body = re.search(rf"enum \w+ \{{([^}}]*)\b{count}\n", text)
-    assert body
-    return re.findall(r"(\w+) = \d+,", body[1])
-
-
-def dispatch_sources(op: Operation, instances: list[Instance]) -> dict[str, str]:
-    """The table's .c and .h and the list of sources, by the names of the files."""
-    served: dict[str, int] = {}  # as text: equal sets are emitted once
-    products = []
-    served_of = []
-    for instance in instances:
-        sets = op.served_products(instance.region, instance.tile)
-        if str(sets) not in served:
-            served[str(sets)] = len(served)
-            products.append(sets)
-        served_of.append(served[str(sets)])
-    index = op.slices(instances)
-    stretches: dict[tuple[int, ...], int] = {}
-    order: list[int] = []
-    slices: dict[str, dict[str, list[tuple[int, int]]]] = {
-        target: {} for target in enumerators("device.h", "TESSERA_TARGET_COUNT")
-    }
-    for (target, dtype, bucket), rows in index.rows.items():
-        if tuple(rows) not in stretches:
-            stretches[tuple(rows)] = len(order)
-            order.extend(rows)
-        by_bucket = slices[target].setdefault(dtype, [(0, 0)] * len(index.buckets))
-        by_bucket[bucket] = (stretches[tuple(rows)], len(rows))
-    facts = {
-        "op": op,
-        "instances": instances,
-        "served": products,
-        "served_of": served_of,
-        "order": order,
-        "size": index.size,
-        "buckets": index.buckets,
-        "dtypes": enumerators("types.h", "TESSERA_DTYPE_COUNT"),
-        "slices": slices,
-        "combinations": sum(instance.combinations for instance in instances),
-    }
-    count = f"{len(instances)} instances of {op.name}, {facts['combinations']} names of CK."
-    files = {}
-    for file, template in op.dispatch_files.items():
-        files[file] = render(template, provenance=provenance(template, count), **facts)
-    return files

@@ -39,6 +39,7 @@ class Axis:
         default_factory=dict
     )  # further names of the axis: their words
     refused: dict[str, str] = field(default_factory=dict)  # words that exist elsewhere, and why not here
+    limits: tuple[tuple[int, ...], ...] = ()  # the greatest sizes of each value, where it stands for sizes
 
     def parse(self, word: str, view: str | None = None) -> int:
         """The set of values that a word stands for: a value, its token, or an alias."""

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from codegen.schema import Range, Size, Trait
 from codegen.space import Box, Region, Space, bits, held_values, region_meet, region_minus, region_size
 from codegen.targets import Target
 
@@ -148,23 +149,6 @@ class Instance:
         return self.op.ck_middle(self, first)
 
 
-@dataclass(frozen=True)
-class Product:
-    """One struct of the C table's served sets."""
-
-    about: str
-    fields: dict[str, int]
-
-
-@dataclass(frozen=True)
-class Slices:
-    """Which rows of the C table may serve a request, by (target, data type, bucket), best first."""
-
-    size: str  # what is put into buckets: "hdim"
-    buckets: list[int]  # the greatest size of each bucket
-    rows: dict[tuple[str, str, int], list[int]]
-
-
 def _tile_field(name: str, instance: Instance) -> object:
     value = getattr(instance.tile, name, None)
     return None if value == "" else value
@@ -184,6 +168,9 @@ class Operation(ABC):
     entries: ClassVar[dict[str, str]]  # field of the table's row -> entry of the kernel
     space: Space  # its first axis decides the tile's part of CK's names
     head_axes: int  # axes that stand before the tile in CK's names
+    traits: tuple[Trait, ...]  # the first one splits the index of the C table
+    sizes: tuple[Size, ...] = ()
+    buckets: tuple[int, ...] = (2**32 - 1,)  # of the greatest size, which split the index further
     rules: tuple[Rule, ...]
     tiles: ClassVar[dict[str, type[Any]]]  # for each kind of target a dataclass that is a Tile
     optdim_field: str | None  # what CK's --optdim restricts
@@ -217,13 +204,19 @@ class Operation(ABC):
     @abstractmethod
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]: ...
 
-    @abstractmethod
-    def served_products(self, region: Region, tile: Any) -> list[Product]:
-        """A region as the C table holds it."""
+    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
+        """What a box serves of the sizes: parts of it, and the range of each size there."""
+        yield box, ()
 
-    @abstractmethod
-    def slices(self, instances: list[Instance]) -> Slices:
-        """The C table's index."""
+    def row_fields(self, instance: Instance) -> dict[str, str]:
+        """The fields of a row in C that are the operation's own, beside the tile."""
+        fields = {
+            "macs_per_cycle": f"{instance.macs_per_cycle:.3f}f",
+            "tile_cycles": f"{instance.tile_cycles:.1f}f",
+        }
+        if instance.target.kind == "cpu":
+            fields |= {field: instance.entry(entry) for field, entry in self.entries.items()}
+        return fields
 
     def describe(self) -> str:
         """The operation's own part in the dispatch table, as text: what a hash is taken of."""

@@ -40,9 +40,10 @@ static tessera_status open_hip(const char *name, tessera_device *device) {
 }
 
 static bool has_instances(tessera_target target) {
-    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
     for (uint32_t i = 0; i < table->row_count; i++)
-        if (table->rows[i].target == target) return tessera_pack_exists("fmha_fwd", tessera_target_string(target));
+        if (tessera_row(table, i)->target == target)
+            return tessera_pack_exists("fmha_fwd", tessera_target_string(target));
     return false;
 }
 

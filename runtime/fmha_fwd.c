@@ -61,7 +61,7 @@ tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha
         tessera_fmha_fwd_tell_reasons(device, traits, args);
     TRY(chosen);
     TRY(check(device, instance, &call, workspace_of(device, instance, &call, threads), stream));
-    tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->name);
+    tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->base.name);
     return (verbose ? tessera_fmha_fwd_launch_told : tessera_fmha_fwd_launch)(device, instance, &call, threads, stream);
 }
 
@@ -94,9 +94,9 @@ tessera_status tessera_fmha_fwd_prepare(const tessera_device *device, const tess
 }
 
 tessera_status tessera_fmha_fwd_preload(const tessera_device *device) {
-    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
     for (uint32_t i = 0; i < table->row_count; i++)
-        if (device->facts.targets >> table->rows[i].target & 1)
-            TRY(tessera_fmha_fwd_cdna_load(device, &table->rows[i]));
+        if (device->facts.targets >> tessera_row(table, i)->target & 1)
+            TRY(tessera_fmha_fwd_cdna_load(device, (const tessera_fmha_fwd_instance *)tessera_row(table, i)));
     return TESSERA_SUCCESS;
 }

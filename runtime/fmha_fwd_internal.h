@@ -5,7 +5,7 @@
 
 #include "integers.h"
 #include "internal.h"
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 // A caller's request, whole whatever header the caller was compiled with.
 struct tessera_fmha_fwd_call {
@@ -35,14 +35,23 @@ struct tessera_fmha_fwd_storages {
 extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_DTYPE_COUNT];
 int tessera_fmha_fwd_bits(tessera_storage storage); // of an element
 
-// ---- selection (fmha_fwd_select.c)
+// ---- selection (ops/fmha_fwd_dispatch.c)
 
-tessera_status tessera_fmha_fwd_choose(const tessera_fmha_fwd_table *table, const tessera_device_facts *facts,
+tessera_status tessera_fmha_fwd_choose(const tessera_table *table, const tessera_device_facts *facts,
                                        const struct tessera_fmha_fwd_call *call, const tessera_fmha_fwd_instance **out);
 
-// Estimated cycles with a GPU instance (fmha_fwd_cost_cdna.c); lengths are those of the longest sequence.
-double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
-                                  int64_t queries, int64_t keys, int64_t units);
+// The sizes that costs are made of; lengths are those of the longest sequence.
+struct tessera_fmha_fwd_asked {
+    const struct tessera_fmha_fwd_call *call;
+    int64_t heads, rows, keys; // batch * nhead_k; of one sequence and key head
+    int64_t queries;           // of one sequence
+    double hdims;              // the sum of both
+};
+// Estimated cycles (ops/fmha_fwd_cost_*.c).
+double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,
+                                 int64_t units);
+double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,
+                                  int64_t units);
 
 // ---- sequences (fmha_fwd_sequence.c)
 
@@ -88,7 +97,7 @@ void tessera_fmha_fwd_tell_reasons(const tessera_device *device, const tessera_f
 
 // ---- launching on a GPU (fmha_fwd_launch_cdna.c)
 
-static inline bool tessera_fmha_fwd_is_gpu(const tessera_fmha_fwd_instance *instance) { return instance->symbol; }
+static inline bool tessera_fmha_fwd_is_gpu(const tessera_fmha_fwd_instance *instance) { return instance->base.symbol; }
 // What kernels need beyond what every device does.
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);

@@ -12,7 +12,7 @@
 typedef struct tessera_fmha_fwd_cdna_args kernel_args;
 
 static struct tessera_gpu_kernel kernel_of(const tessera_fmha_fwd_instance *instance) {
-    return (struct tessera_gpu_kernel){"fmha_fwd", instance->symbol, instance->threads};
+    return (struct tessera_gpu_kernel){"fmha_fwd", instance->base.symbol, instance->base.threads};
 }
 
 tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance) {

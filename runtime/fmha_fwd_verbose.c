@@ -80,8 +80,8 @@ tessera_status tessera_fmha_fwd_launch_told(const tessera_device *device, const 
     add_problem(call, &problem);
     if (!device->gpu) tessera_text_add(&problem, " -threads=%d", threads);
     if (timed)
-        tessera_verbose_line("fmha_fwd %s %s %s %.3f ms", tessera_device_name(device), instance->name, text, time);
+        tessera_verbose_line("fmha_fwd %s %s %s %.3f ms", tessera_device_name(device), instance->base.name, text, time);
     else
-        tessera_verbose_line("fmha_fwd %s %s %s not timed", tessera_device_name(device), instance->name, text);
+        tessera_verbose_line("fmha_fwd %s %s %s not timed", tessera_device_name(device), instance->base.name, text);
     return TESSERA_SUCCESS;
 }

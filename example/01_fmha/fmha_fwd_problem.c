@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 fmha_fwd_outcome fmha_fwd_fail(fmha_fwd_result *result, fmha_fwd_outcome outcome, const char *format, ...) {
     va_list values;
@@ -170,10 +170,11 @@ void fmha_fwd_set_pointers(const fmha_fwd_problem *p, void *at(const fmha_fwd_pr
 // The instance that was asked for by its name.
 static fmha_fwd_outcome find_instance(fmha_fwd_problem *p, fmha_fwd_result *result) {
     const char *const name = p->options.instance;
-    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
     if (!name || !*name) return FMHA_FWD_OK;
     for (uint32_t i = 0; i < table->row_count; i++)
-        if (strcmp(name, table->rows[i].name) == 0) p->args.instance = &table->rows[i];
+        if (strcmp(name, tessera_row(table, i)->name) == 0)
+            p->args.instance = (const tessera_fmha_fwd_instance *)tessera_row(table, i);
     if (p->args.instance) return FMHA_FWD_OK;
     return fmha_fwd_fail(result, FMHA_FWD_NO_INSTANCE, "-instance=%s: there is none; -explain=2 lists all", name);
 }

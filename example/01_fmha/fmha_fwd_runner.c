@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 // --- launch ----------------------------------------------------------------------------------------------------------
 

@@ -149,7 +149,7 @@ typedef struct tessera_fmha_fwd_args {
     size_t workspace_size;
 
     // The instance that must be taken: one that tessera_fmha_fwd_select() chose, perhaps for other facts, or a row of
-    // tessera_fmha_fwd_get_table() in tessera/dispatch.h. NULL: that of least estimated cost.
+    // tessera_fmha_fwd_get_table() in tessera/kernel/fmha_fwd.h. NULL: that of least estimated cost.
     const struct tessera_fmha_fwd_instance *instance;
 } tessera_fmha_fwd_args;
 
@@ -168,7 +168,7 @@ static inline tessera_fmha_fwd_args tessera_fmha_fwd_args_init(void) {
     return args;
 }
 
-// One row of the generated table; its definition is in tessera/dispatch.h.
+// One row of the generated table; its definition is in tessera/kernel/fmha_fwd.h.
 typedef struct tessera_fmha_fwd_instance tessera_fmha_fwd_instance;
 
 // Computes. `stream` is the device's raw handle (a hipStream_t of its GPU), NULL its default stream; on the CPU it must

@@ -65,7 +65,7 @@ def refused(*arguments: object) -> str:
 def checkout(tmp_path: Path) -> Path:
     """A copy of the generator that a test may change."""
     root = tmp_path / "checkout"
-    for folder in ("codegen", "templates", "instances", "include"):
+    for folder in ("codegen", "templates", "instances", "include", "runtime"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "generate.py", root)
     return root

@@ -3,7 +3,7 @@
 // bk0max rm wm wn wk, the pipeline, and the traits and lengths of a call in the order of print_name().
 #include <stdio.h>
 
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 static void print_name(const tessera_fmha_fwd_instance *instance, const int *n, const char *dtype) {
     tessera_fmha_fwd_traits t = TESSERA_FMHA_FWD_TRAITS_INIT;
@@ -41,7 +41,7 @@ int main(void) {
         const uint16_t rm = (uint16_t)tile[6];
         const uint16_t wm = (uint16_t)tile[7], wn = (uint16_t)tile[8], wk = (uint16_t)tile[9];
         const tessera_fmha_fwd_instance instance = {
-            .pipeline = pipeline,
+            .base = {.pipeline = pipeline},
             .tile = {.bm0 = (uint16_t)tile[0],
                      .bn0 = (uint16_t)tile[1],
                      .bk0 = (uint16_t)tile[2],

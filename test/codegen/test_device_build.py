@@ -69,8 +69,7 @@ def few(tmp_path: Path) -> Few:
 @pytest.fixture
 def tree(checkout: Path) -> Path:
     """A copy that can be built."""
-    for folder in ("cmake", "runtime"):
-        shutil.copytree(ROOT / folder, checkout / folder)
+    shutil.copytree(ROOT / "cmake", checkout / "cmake")
     shutil.copy(ROOT / "CMakeLists.txt", checkout)
     return checkout
 

@@ -7,15 +7,18 @@ import itertools
 import re
 import shutil
 import subprocess
+from collections.abc import Container
 from pathlib import Path
+from typing import Any
 
 import pytest
 from conftest import ALL_TARGETS, ROOT, run
 from test_names import FWD, INSTANCES
 
-from codegen.ops.fmha_fwd import BUCKETS, SERVED
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS
 from codegen.receipts import read_receipts
+from codegen.schema import RANGES, SET_WORDS, WORD_BITS, Trait, flag, places
+from codegen.space import Region, bits
 from codegen.targets import FUTURE, TARGETS
 
 # What head dims are multiples of: on GPUs those of a 16-byte access, and of 8; on CPUs a byte's elements.
@@ -75,24 +78,20 @@ def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
     kernels = set()
     for instance in INSTANCES:
         gpu = instance.target.kind == "cdna"
-        sets = "3 3 3"
         if gpu:
             kernels.add(f"kernel {instance.name} {instance.symbol} {instance.tile.threads}")
-        for name in instance_traits(instance.region):
-            dtype, mode, v, cap, bias, mask, drop, qscale, widest = name
-            masks = [0] if mask == 0 else [1, 2, 3]
-            multiple = (GPU_MULTIPLES if gpu else CPU_MULTIPLES)[DTYPES[dtype]]
+        for dtype, *others, widest in instance_traits(instance.region):
+            multiple = (GPU_MULTIPLES if gpu else CPU_MULTIPLES)[dtype]
             if gpu and instance.tile.access == 4:
                 multiple = 8
             most = (instance.tile.hdim_q, instance.tile.hdim_v) if gpu else (widest, widest)
-            for m in masks:
-                key = (dtype, mode, v, cap, bias, m, drop, qscale)
-                hdims = "  ".join(f"{multiple} {hdim} {multiple}" for hdim in most)
-                served.add(f"served {instance.name} {' '.join(map(str, key))}  {hdims}  {sets}")
-            for bucket in BUCKETS:
+            hdims = " ".join(f"{multiple} {hdim} {multiple}" for hdim in most)
+            served.add(f"served {instance.name} {dtype} {' '.join(others)}  {hdims}")
+            for bucket in FWD.buckets:
                 if bucket <= max(most):
                     slices.add(
-                        f"slice {numbers[instance.target.tag.upper()]} {dtype} {bucket} {instance.name}"
+                        f"slice {numbers[instance.target.tag.upper()]} {DTYPES.index(dtype)} {bucket} "
+                        f"{instance.name}"
                     )
     assert sorted(line for line in lines if line.startswith("served")) == sorted(served)
     assert sorted(line for line in lines if line.startswith("slice")) == sorted(slices)
@@ -105,41 +104,31 @@ def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
         assert rates == sorted(rates, reverse=True)
 
 
-def instance_traits(region: object) -> set[tuple[int, ...]]:
-    """The traits of the C API that a region serves, combination by combination."""
+def instance_traits(region: Region) -> set[tuple[Any, ...]]:
+    """The traits of the C API that a region serves, combination by combination, and the widest head dim."""
     space = FWD.space
     found = set()
-    for box in region:  # type: ignore[attr-defined]
-        widest = max(
-            max(HDIMS[i]) for i, word in enumerate(space.axes[0].values) if word in space.values(box, "hdim")
-        )
+    for box in region:
+        widest = max(max(HDIMS[i]) for i in bits(box[0]))
         held = [
-            space.values(box, name) for name in "dtype mode vlayout logits bias mask dropout qscale".split()
+            space.values(box, name) for name in "dtype mask bias qscale mode vlayout logits dropout".split()
         ]
-        for dtype, mode, v, cap, bias, mask, drop, qscale in itertools.product(*held):
-            found.add(
-                (
-                    DTYPES.index(dtype),
-                    ("batch", "group").index(mode),
-                    ("c", "r").index(v),
-                    ("no", "yes").index(cap),
-                    ("no", "bias", "alibi").index(bias),
-                    ("no", "mask").index(mask),
-                    ("no", "yes").index(drop),
-                    ("no", "pt", "bs", "kvbs", "mx").index(qscale),
-                    widest,
-                )
-            )
+        for dtype, masked, bias, qscale, mode, v, cap, drop in itertools.product(*held):
+            for mask in ("no",) if masked == "no" else ("top_left", "bottom_right", "generic"):
+                flags = [f"{int(word == yes)}" for word, yes in ((mode, "group"), (v, "r"), (cap, "yes"))]
+                dropout = f"{int(drop == 'yes')}"
+                found.add((dtype, mask, bias, qscale, *flags, "3", dropout, "3", "3", widest))
     return found
 
 
 # --- facts that are written down in C as well
 
 
-def enumerators(header: str, prefix: str) -> list[str]:
-    """The enumerators of a header, in order, without their prefix and the count at the end."""
+def enumerators(header: str, prefix: str, names: Container[str] | None = None) -> list[str]:
+    """The enumerators of a header, or those of some names, in order, without their prefix."""
     text = (ROOT / "include" / "tessera" / header).read_text()
     pairs = re.findall(rf"^\s+{prefix}(\w+) = (\d+)", text, re.M)
+    pairs = [pair for pair in pairs if names is None or pair[0] in names]
     assert [int(value) for _, value in pairs] == list(range(len(pairs)))
     return [name for name, _ in pairs]
 
@@ -157,29 +146,33 @@ def test_data_types_are_those_of_the_header() -> None:
     text = (ROOT / "include" / "tessera" / "types.h").read_text()
     values = dict(re.findall(r"TESSERA_(\w+) = (\d+)", text))
     assert [int(values[dtype.upper()]) for dtype in DTYPES] == list(range(len(DTYPES)))
-    for axis, prefix, words in (
-        ("mask", "MASK_", {"no": ["NONE"], "mask": ["TOP_LEFT", "BOTTOM_RIGHT", "GENERIC"]}),
-        ("bias", "BIAS_", {"no": ["NONE"], "bias": ["ELEMENTWISE"], "alibi": ["ALIBI"]}),
-        ("qscale", "QSCALE_", {"no": ["NONE"], "pt": ["PER_TENSOR"], "bs": ["BLOCK"], "mx": ["MX"]}),
+
+
+def test_words_of_traits_are_those_of_the_runtime() -> None:
+    text = (ROOT / "runtime" / "types.c").read_text()
+    words = {trait.name: trait.words for trait in FWD.traits}
+    for trait, names, prefix in (
+        ("data_type", "dtypes", ""),
+        ("mask_type", "masks", "MASK_"),
+        ("bias_type", "biases", "BIAS_"),
+        ("qscale_type", "qscales", "QSCALE_"),
     ):
-        for word, names in words.items():
-            assert SERVED[axis][1][word] == sum(1 << int(values[prefix + name]) for name in names)
+        body = re.search(rf"\b{names}\[[^]]*\] = \{{(.*?)\}};", text, re.S)
+        assert body
+        spelled = dict(re.findall(rf'\[TESSERA_{prefix}(\w+)\] = "(\w+)"', body[1]))
+        order = enumerators("types.h", f"TESSERA_{prefix}", spelled)
+        assert tuple(spelled[name] for name in order) == words[trait]
 
 
-def test_served_fields_are_those_of_the_header() -> None:
-    text = (ROOT / "include" / "tessera" / "dispatch.h").read_text()
-    body = re.search(r"typedef struct tessera_fmha_fwd_served \{(.*?)\}", text, re.S)
-    assert body
-    code = re.sub("//.*", "", body[1])
-    fields = [name.strip() for group in re.findall(r"uint\d+_t ([^;]*);", code) for name in group.split(",")]
-    assert set(FWD.served_products(INSTANCES[0].region, INSTANCES[0].tile)[0].fields) == set(fields)
-
-
-def test_head_dims_of_ck_names_are_those_of_the_runtime() -> None:
-    text = (ROOT / "runtime" / "fmha_fwd_ck_name.c").read_text()
-    body = re.search(r"buckets\[\] = \{(.*?)\};", text, re.S)
-    assert body
-    assert tuple((int(q), int(v)) for q, v in re.findall(r"\{(\d+), (\d+)\}", body[1])) == HDIMS
+def test_sets_lie_apart_in_their_words() -> None:
+    for traits in (FWD.traits, (flag("a", "a"), *(Trait(f"t{i}", "t", ("w",) * 40) for i in range(2)))):
+        taken: set[tuple[int, int]] = set()
+        for trait, (word, first) in zip(traits, places(traits)):
+            mine = {(word, first + i) for i in range(len(trait.words))}
+            assert not taken & mine and word < SET_WORDS and max(bit for _, bit in mine) < WORD_BITS
+            taken |= mine
+    header = (ROOT / "include" / "tessera" / "operation.h").read_text()
+    assert f"TESSERA_SET_WORDS = {SET_WORDS}, TESSERA_MAX_SIZES = {RANGES} " in header
 
 
 def test_the_golden_table_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@
 #include <sstream>
 #include <stdexcept>
 
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 // Takes "-name=N" out of the words; `otherwise` where there is none.
 static int32_t take(std::vector<std::string> &words, const std::string &name, int32_t otherwise) {
@@ -78,10 +78,10 @@ void expect_valid_or_refused(const std::string &arguments) {
 }
 
 static std::vector<tessera_target> targets_of(bool gpu) {
-    const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
+    const tessera_table *table = tessera_fmha_fwd_get_table();
     std::set<tessera_target> targets;
     for (uint32_t i = 0; i < table->row_count; i++)
-        if ((table->rows[i].symbol != nullptr) == gpu) targets.insert(table->rows[i].target);
+        if ((tessera_row(table, i)->symbol != nullptr) == gpu) targets.insert(tessera_row(table, i)->target);
     return {targets.begin(), targets.end()};
 }
 
@@ -106,23 +106,29 @@ static std::vector<std::string> instances_for(tessera_target target, const std::
     const Case one(arguments);
     const fmha_fwd_options &o = one.options();
     const int32_t hdim_v = o.d_v == -1 ? o.d : o.d_v;
-    const uint32_t rowmajor = o.vlayout[0] == 'r';
     tessera_dtype dtype;
     tessera_qscale qscale = TESSERA_QSCALE_NONE;
     if (tessera_dtype_from_string(o.prec, &dtype) != TESSERA_SUCCESS) throw std::invalid_argument(arguments);
     if (std::string(o.qscale) != "n" && tessera_qscale_from_string(o.qscale, &qscale) != TESSERA_SUCCESS)
         throw std::invalid_argument(arguments);
-    const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
-    std::map<int, std::vector<std::string>> names; // by the sum of the head dims
+    const std::map<std::string, int> asked{
+        {"data_type", dtype}, {"is_v_rowmajor", o.vlayout[0] == 'r'}, {"qscale_type", qscale}};
+    const tessera_table *table = tessera_fmha_fwd_get_table();
+    const tessera_schema *schema = table->schema;
+    const auto holds = [&](const tessera_served &s) {
+        return std::all_of(schema->traits, schema->traits + schema->trait_count,
+                           [&](const tessera_trait &trait) {
+                               const auto found = asked.find(trait.name);
+                               return found == asked.end() || (tessera_set_of(&s, &trait) >> found->second & 1);
+                           }) &&
+               tessera_range_holds(&s.ranges[0], static_cast<uint32_t>(o.d)) &&
+               tessera_range_holds(&s.ranges[1], static_cast<uint32_t>(hdim_v));
+    };
+    std::map<uint32_t, std::vector<std::string>> names; // by the sum of the head dims
     for (uint32_t i = 0; i < table->row_count; i++) {
-        const tessera_fmha_fwd_instance &row = table->rows[i];
-        const auto holds = [&](const tessera_fmha_fwd_served &s) {
-            return (s.data_type >> dtype & 1) && (s.v_rowmajor >> rowmajor & 1) && (s.qscale >> qscale & 1) &&
-                   s.hdim_q_min <= o.d && o.d <= s.hdim_q_max && o.d % s.hdim_q_multiple == 0 &&
-                   s.hdim_v_min <= hdim_v && hdim_v <= s.hdim_v_max && hdim_v % s.hdim_v_multiple == 0;
-        };
-        if (row.target == target && std::any_of(row.served, row.served + row.served_count, holds))
-            names[row.served->hdim_q_max + row.served->hdim_v_max].push_back(row.name);
+        const tessera_instance *row = tessera_row(table, i);
+        if (row->target == target && std::any_of(row->served, row->served + row->served_count, holds))
+            names[row->served->ranges[0].max + row->served->ranges[1].max].push_back(row->name);
     }
     return names.empty() ? std::vector<std::string>() : names.begin()->second;
 }

@@ -39,10 +39,12 @@ const Axis effective_lengths{"-b=1 -s=64 -q_eff_lens=32",
 
 std::vector<int> edges(bool gpu, uint16_t tessera_fmha_fwd_tile::*tile) {
     std::vector<int> lengths{1, 2, 17};
-    const tessera_fmha_fwd_table *table = tessera_fmha_fwd_get_table();
-    for (uint32_t i = 0; i < table->row_count; i++)
-        if ((table->rows[i].symbol != nullptr) == gpu)
-            for (int near : {-1, 0, 1}) lengths.push_back(table->rows[i].tile.*tile + near);
+    const tessera_table *table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+        if ((row->base.symbol != nullptr) == gpu)
+            for (int near : {-1, 0, 1}) lengths.push_back(row->tile.*tile + near);
+    }
     std::sort(lengths.begin(), lengths.end());
     lengths.erase(std::unique(lengths.begin(), lengths.end()), lengths.end());
     return lengths;

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "case.h"
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 using Axis = std::vector<std::string>;
 

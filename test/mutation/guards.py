@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Weakens the library's guards one at a time: some test must fail each time.
 
-A guard is a condition of runtime/*.c that ends a call with tessera_fail(). Mutants are each whole guard, each
+A guard is a condition in runtime/ that ends a call with tessera_fail(). Mutants are each whole guard, each
 operand of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All are
 compiled into one library, where the environment variable TESSERA_MUTANT picks the one that is alive: a mutant
 costs a run of the tests and no compilation. Exits 1 when one survives.
@@ -137,7 +137,7 @@ def compile_mutants(build: Path, mutator: Mutator, work: Path) -> list[str]:
         shlex.split(line)[-1]: line for line in ninja_commands(build, "tessera_objects") if " -c " in line
     }
     objects = []
-    for file in sorted((ROOT / "runtime").glob("*.c")):
+    for file in sorted((ROOT / "runtime").rglob("*.c")):
         known = len(mutator.mutants)
         text = mutator.rewrite(file)
         if len(mutator.mutants) == known:

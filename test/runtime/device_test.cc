@@ -12,7 +12,7 @@
 #include <string>
 
 #include "fake_hip.h"
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 extern "C" {
 #include "internal.h"
@@ -57,9 +57,10 @@ TEST(Device, AutoIsTheCpuWithoutADriver) {
 }
 
 bool has_instances(tessera_target target) {
-    const tessera_fmha_fwd_table *const table = tessera_fmha_fwd_get_table();
-    return std::any_of(table->rows, table->rows + table->row_count,
-                       [&](const auto &row) { return row.target == target; });
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (tessera_row(table, i)->target == target) return true;
+    return false;
 }
 
 TEST(Device, AutoIsTheFirstGpuWithInstances) {

@@ -25,8 +25,8 @@ class Cdna : public ::testing::Test {
     Cdna() : hip({"gfx942"}) {
         EXPECT_EQ(tessera_device_open("hip:0", &device), TESSERA_SUCCESS) << tessera_last_error();
         instance = make_instance("short_name", TESSERA_TARGET_GFX942, &all, 128, 64);
-        instance.symbol = "kernel";
-        instance.threads = 256;
+        instance.base.symbol = "kernel";
+        instance.base.threads = 256;
         const std::string pack = make_pack("fmha_fwd", "gfx942", {{"kernel", "ELF kernel"}});
         EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
         call.traits.data_type = TESSERA_FP16;
@@ -59,7 +59,7 @@ class Cdna : public ::testing::Test {
     FakeHip hip;
     Call call;
     tessera_device *device = nullptr;
-    tessera_fmha_fwd_served all = everything();
+    Served all;
     tessera_fmha_fwd_instance instance;
 };
 

@@ -76,29 +76,32 @@ void Call::dtype(tessera_dtype dtype, tessera_qscale qscale) {
     set_strides();
 }
 
-tessera_fmha_fwd_served everything() {
-    tessera_fmha_fwd_served s = {};
-    s.data_type = 0xff;
-    s.mask = 0xf;
-    s.bias = 0x7;
-    s.qscale = 0x1f;
-    s.mode = s.v_rowmajor = s.soft_cap = s.lse = s.dropout = s.skip = s.sink = 3;
-    s.hdim_q_min = s.hdim_v_min = 1;
-    s.hdim_q_max = s.hdim_v_max = 512;
-    s.hdim_q_multiple = s.hdim_v_multiple = 1;
-    return s;
+static const tessera_schema *schema() { return tessera_fmha_fwd_get_table()->schema; }
+
+Served::Served() : tessera_served{} {
+    for (uint32_t i = 0; i < schema()->trait_count; i++) hold(schema()->traits[i].name, ~UINT64_C(0));
+    hdim_q() = hdim_v() = {1, 512, 1};
 }
 
-tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target, const tessera_fmha_fwd_served *served,
+void Served::hold(const std::string &name, uint64_t values) {
+    for (uint32_t i = 0; i < schema()->trait_count; i++) {
+        const tessera_trait &trait = schema()->traits[i];
+        const uint64_t all = (UINT64_C(1) << trait.count) - 1;
+        if (name == trait.name)
+            sets[trait.word] = (sets[trait.word] & ~(all << trait.bit)) | (values & all) << trait.bit;
+    }
+}
+
+tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target, const tessera_served *served,
                                         uint16_t bm0, uint16_t bn0, float macs_per_cycle, float tile_cycles) {
     tessera_fmha_fwd_instance i = {};
-    i.name = name;
-    i.target = target;
-    i.served = served;
-    i.served_count = 1;
+    i.base.name = name;
+    i.base.target = target;
+    i.base.served = served;
+    i.base.served_count = 1;
     i.tile = {bm0, bn0, 16, 0, bn0, 0, 1, 1, 1, 1, 1, 1, 16, 8, 1, 16, 8, 1};
-    i.pipeline = "qr";
-    i.epilogue = "store";
+    i.base.pipeline = "qr";
+    i.base.epilogue = "store";
     i.macs_per_cycle = macs_per_cycle;
     i.tile_cycles = tile_cycles;
     return i;
@@ -109,19 +112,22 @@ Table::Table(std::vector<tessera_fmha_fwd_instance> rows_) : rows(std::move(rows
         for (int dtype = 0; dtype < TESSERA_DTYPE_COUNT; dtype++)
             for (size_t bucket = 0; bucket < buckets.size(); bucket++) {
                 const auto first = static_cast<uint32_t>(order.size());
-                const int floor = bucket ? buckets[bucket - 1] : 0;
+                const int floor = bucket ? static_cast<int>(buckets[bucket - 1]) : 0;
                 for (uint32_t row = 0; row < rows.size(); row++) {
                     bool may = false;
-                    for (uint32_t s = 0; s < rows[row].served_count; s++) {
-                        const auto &served = rows[row].served[s];
-                        may |=
-                            (served.data_type >> dtype & 1) && std::max(served.hdim_q_max, served.hdim_v_max) > floor;
+                    const tessera_instance &base = rows[row].base;
+                    for (uint32_t s = 0; s < base.served_count; s++) {
+                        const tessera_served &served = base.served[s];
+                        may |= (tessera_set_of(&served, schema()->traits) >> dtype & 1) &&
+                               static_cast<int>(std::max(served.ranges[0].max, served.ranges[1].max)) > floor;
                     }
-                    if (may && rows[row].target == target) order.push_back(row);
+                    if (may && base.target == target) order.push_back(row);
                 }
                 slices.push_back({first, static_cast<uint32_t>(order.size()) - first});
             }
-    table = {rows.data(),
+    table = {schema(),
+             rows.data(),
+             sizeof rows[0],
              static_cast<uint32_t>(rows.size()),
              buckets.data(),
              static_cast<uint32_t>(buckets.size()),

@@ -36,25 +36,31 @@ struct Call {
         cu_k{0, 9, 16}, block_q{0, 1, 2}, block_k{0, 1, 2}, v_scale{0, 1, 2};
 };
 
-// A product of everything.
-tessera_fmha_fwd_served everything();
+// A product of everything, to be narrowed.
+struct Served : tessera_served {
+    Served();
+    void hold(const std::string &trait, uint64_t values);
+    tessera_range &hdim_q() { return ranges[0]; }
+    tessera_range &hdim_v() { return ranges[1]; }
+};
 
 // An instance that serves everything on `target`, with a tile of bm0 x bn0 and a register tile of 16 x 8.
-tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target, const tessera_fmha_fwd_served *served,
+tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target, const tessera_served *served,
                                         uint16_t bm0, uint16_t bn0, float macs_per_cycle = 10, float tile_cycles = 100);
 
 // A table over rows, with slices as the generator makes them.
 class Table {
   public:
     explicit Table(std::vector<tessera_fmha_fwd_instance> rows);
-    const tessera_fmha_fwd_table *get() const { return &table; }
+    const tessera_table *get() const { return &table; }
+    const tessera_fmha_fwd_instance *row(size_t number) const { return &rows[number]; }
 
   private:
     std::vector<tessera_fmha_fwd_instance> rows;
-    std::vector<uint16_t> buckets{32, 48, 64, 96, 128, 192, 256, 512};
-    std::vector<tessera_fmha_fwd_slice> slices;
+    std::vector<uint32_t> buckets{32, 48, 64, 96, 128, 192, 256, 512};
+    std::vector<tessera_slice> slices;
     std::vector<uint32_t> order;
-    tessera_fmha_fwd_table table;
+    tessera_table table;
 };
 
 #endif

@@ -180,7 +180,7 @@ class Launch : public ::testing::Test {
     }
 
     Call call;
-    tessera_fmha_fwd_served served = everything();
+    Served served;
     tessera_fmha_fwd_instance instance;
     int32_t units = 64; // of the device
     std::vector<unsigned char> workspace;

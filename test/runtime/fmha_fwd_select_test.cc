@@ -47,7 +47,7 @@ class Select : public ::testing::Test {
 
     tessera_device_facts facts;
     Call call;
-    tessera_fmha_fwd_served all = everything();
+    Served all;
 };
 
 TEST_F(Select, FastestOfTheTargetsThatTheDeviceRuns) {
@@ -62,27 +62,27 @@ TEST_F(Select, FastestOfTheTargetsThatTheDeviceRuns) {
 }
 
 TEST_F(Select, EachTraitIsHeld) {
-    const std::pair<const char *, void (*)(tessera_fmha_fwd_served &)> narrowed[] = {
-        {"data_type fp32 (serves fp16)", [](auto &s) { s.data_type = 1 << TESSERA_FP16; }},
-        {"mask_type no (serves top_left, generic)", [](auto &s) { s.mask = 0b1010; }},
-        {"bias_type no (serves alibi)", [](auto &s) { s.bias = 0b100; }},
-        {"qscale_type no (serves pt)", [](auto &s) { s.qscale = 0b10; }},
-        {"is_group_mode 0 (serves 1)", [](auto &s) { s.mode = 0b10; }},
-        {"is_v_rowmajor 1 (serves 0)", [](auto &s) { s.v_rowmajor = 0b01; }},
-        {"has_logits_soft_cap 0 (serves 1)", [](auto &s) { s.soft_cap = 0b10; }},
-        {"has_lse 0 (serves 1)", [](auto &s) { s.lse = 0b10; }},
-        {"has_dropout 0 (serves 1)", [](auto &s) { s.dropout = 0b10; }},
-        {"skip_min_seqlen_q 0 (serves 1)", [](auto &s) { s.skip = 0b10; }},
-        {"has_sink 0 (serves 1)", [](auto &s) { s.sink = 0b10; }},
-        {"hdim_q 8 (serves 9 to 512)", [](auto &s) { s.hdim_q_min = 9; }},
-        {"hdim_q 8 (serves 1 to 7)", [](auto &s) { s.hdim_q_max = 7; }},
-        {"hdim_q 8 (serves 1 to 512, multiples of 16)", [](auto &s) { s.hdim_q_multiple = 16; }},
-        {"hdim_v 16 (serves 17 to 512)", [](auto &s) { s.hdim_v_min = 17; }},
-        {"hdim_v 16 (serves 1 to 15)", [](auto &s) { s.hdim_v_max = 15; }},
-        {"hdim_v 16 (serves 1 to 512, multiples of 5)", [](auto &s) { s.hdim_v_multiple = 5; }},
+    const std::pair<const char *, void (*)(Served &)> narrowed[] = {
+        {"data_type fp32 (serves fp16)", [](auto &s) { s.hold("data_type", 1 << TESSERA_FP16); }},
+        {"mask_type no (serves top_left, generic)", [](auto &s) { s.hold("mask_type", 0b1010); }},
+        {"bias_type no (serves alibi)", [](auto &s) { s.hold("bias_type", 0b100); }},
+        {"qscale_type no (serves pt)", [](auto &s) { s.hold("qscale_type", 0b10); }},
+        {"is_group_mode 0 (serves 1)", [](auto &s) { s.hold("is_group_mode", 0b10); }},
+        {"is_v_rowmajor 1 (serves 0)", [](auto &s) { s.hold("is_v_rowmajor", 0b01); }},
+        {"has_logits_soft_cap 0 (serves 1)", [](auto &s) { s.hold("has_logits_soft_cap", 0b10); }},
+        {"has_lse 0 (serves 1)", [](auto &s) { s.hold("has_lse", 0b10); }},
+        {"has_dropout 0 (serves 1)", [](auto &s) { s.hold("has_dropout", 0b10); }},
+        {"skip_min_seqlen_q 0 (serves 1)", [](auto &s) { s.hold("skip_min_seqlen_q", 0b10); }},
+        {"has_sink 0 (serves 1)", [](auto &s) { s.hold("has_sink", 0b10); }},
+        {"hdim_q 8 (serves 9 to 512)", [](auto &s) { s.hdim_q().min = 9; }},
+        {"hdim_q 8 (serves 1 to 7)", [](auto &s) { s.hdim_q().max = 7; }},
+        {"hdim_q 8 (serves 1 to 512, multiples of 16)", [](auto &s) { s.hdim_q().multiple = 16; }},
+        {"hdim_v 16 (serves 17 to 512)", [](auto &s) { s.hdim_v().min = 17; }},
+        {"hdim_v 16 (serves 1 to 15)", [](auto &s) { s.hdim_v().max = 15; }},
+        {"hdim_v 16 (serves 1 to 512, multiples of 5)", [](auto &s) { s.hdim_v().multiple = 5; }},
     };
     for (const auto &[why, narrow] : narrowed) {
-        tessera_fmha_fwd_served served = all;
+        Served served = all;
         narrow(served);
         const Table table({make_instance("narrow", TESSERA_TARGET_X86_64_V3, &served, 64, 64, 20),
                            make_instance("wide", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1)});
@@ -94,12 +94,12 @@ TEST_F(Select, EachTraitIsHeld) {
 }
 
 TEST_F(Select, AnyOfItsProducts) {
-    tessera_fmha_fwd_served products[2] = {all, all};
-    products[0].data_type = 1 << TESSERA_FP16;
-    products[1].data_type = 1 << TESSERA_FP32;
-    products[1].hdim_q_max = 8;
+    Served products[2] = {all, all};
+    products[0].hold("data_type", 1 << TESSERA_FP16);
+    products[1].hold("data_type", 1 << TESSERA_FP32);
+    products[1].hdim_q().max = 8;
     auto instance = make_instance("two", TESSERA_TARGET_PORTABLE, products, 64, 64);
-    instance.served_count = 2;
+    instance.base.served_count = 2;
     const Table table({instance});
     EXPECT_EQ(chosen(table), "two");
     call.traits.hdim_q = call.args.hdim_q = 9; // each trait by itself is served, together they are not
@@ -110,9 +110,11 @@ TEST_F(Select, AnyOfItsProducts) {
 }
 
 TEST_F(Select, NamesTheNearestInstance) {
-    tessera_fmha_fwd_served far = all, near = all;
-    far.data_type = far.lse = far.dropout = 2;
-    near.sink = 2;
+    Served far = all, near = all;
+    far.hold("data_type", 2);
+    far.hold("has_lse", 2);
+    far.hold("has_dropout", 2);
+    near.hold("has_sink", 2);
     const Table table({make_instance("far", TESSERA_TARGET_PORTABLE, &far, 64, 64),
                        make_instance("elsewhere", TESSERA_TARGET_GFX942, &all, 64, 64),
                        make_instance("near", TESSERA_TARGET_PORTABLE, &near, 64, 64)});
@@ -127,10 +129,10 @@ TEST_F(Select, NamesTheNearestInstance) {
 }
 
 TEST_F(Select, TheNearestIsOfTheDataType) {
-    tessera_fmha_fwd_served wrong_type = all, two_away = all;
-    wrong_type.data_type = 1 << TESSERA_FP16;
-    two_away.v_rowmajor = 1;
-    two_away.hdim_q_multiple = 16;
+    Served wrong_type = all, two_away = all;
+    wrong_type.hold("data_type", 1 << TESSERA_FP16);
+    two_away.hold("is_v_rowmajor", 1);
+    two_away.hdim_q().multiple = 16;
     const Table table({make_instance("wrong_type", TESSERA_TARGET_PORTABLE, &wrong_type, 64, 64),
                        make_instance("two_away", TESSERA_TARGET_PORTABLE, &two_away, 64, 64)});
     EXPECT_EQ(chosen(table),
@@ -140,10 +142,9 @@ TEST_F(Select, TheNearestIsOfTheDataType) {
 }
 
 TEST_F(Select, TheNearestIsThatOfTheNearestHeadDims) {
-    tessera_fmha_fwd_served narrow = all, wide = all;
-    narrow.hdim_q_multiple = narrow.hdim_v_multiple = wide.hdim_q_multiple = wide.hdim_v_multiple = 8;
-    narrow.hdim_q_max = narrow.hdim_v_max = 64;
-    wide.hdim_q_max = wide.hdim_v_max = 128;
+    Served narrow = all, wide = all;
+    narrow.hdim_q() = narrow.hdim_v() = {1, 64, 8};
+    wide.hdim_q() = wide.hdim_v() = {1, 128, 8};
     const Table table({make_instance("narrow", TESSERA_TARGET_PORTABLE, &narrow, 64, 64),
                        make_instance("wide", TESSERA_TARGET_PORTABLE, &wide, 64, 64)});
     const auto nearest = [&](int hdim) {
@@ -161,11 +162,11 @@ TEST_F(Select, TheNearestIsThatOfTheNearestHeadDims) {
 }
 
 TEST_F(Select, AllValuesThatWouldDo) {
-    tessera_fmha_fwd_served fp16 = all, two = all, both = all;
-    fp16.data_type = 1 << TESSERA_FP16;
-    two.data_type = 1 << TESSERA_BF16 | 1 << TESSERA_FP8;
-    both.data_type = 1 << TESSERA_MXFP8; // which something else keeps out as well
-    both.sink = 2;
+    Served fp16 = all, two = all, both = all;
+    fp16.hold("data_type", 1 << TESSERA_FP16);
+    two.hold("data_type", 1 << TESSERA_BF16 | 1 << TESSERA_FP8);
+    both.hold("data_type", 1 << TESSERA_MXFP8); // which something else keeps out as well
+    both.hold("has_sink", 2);
     const Table table({make_instance("fp16", TESSERA_TARGET_PORTABLE, &fp16, 64, 64),
                        make_instance("two", TESSERA_TARGET_PORTABLE, &two, 64, 64),
                        make_instance("both", TESSERA_TARGET_PORTABLE, &both, 64, 64)});
@@ -174,12 +175,12 @@ TEST_F(Select, AllValuesThatWouldDo) {
 }
 
 TEST_F(Select, CountsTheReasons) {
-    tessera_fmha_fwd_served fp16 = all, bf16 = all, even = all;
-    fp16.data_type = 1 << TESSERA_FP16;
-    bf16.data_type = 1 << TESSERA_BF16;
-    bf16.sink = 2;
-    even.sink = 2;
-    even.hdim_q_multiple = 3;
+    Served fp16 = all, bf16 = all, even = all;
+    fp16.hold("data_type", 1 << TESSERA_FP16);
+    bf16.hold("data_type", 1 << TESSERA_BF16);
+    bf16.hold("has_sink", 2);
+    even.hold("has_sink", 2);
+    even.hdim_q().multiple = 3;
     const Table table({make_instance("slow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1),
                        make_instance("fp16", TESSERA_TARGET_PORTABLE, &fp16, 64, 64),
                        make_instance("gpu", TESSERA_TARGET_GFX942, &fp16, 64, 64),
@@ -197,9 +198,10 @@ TEST_F(Select, CountsTheReasons) {
 }
 
 TEST_F(Select, NamesTheFirstOfTheNearest) {
-    tessera_fmha_fwd_served near = all, far = all;
-    near.sink = 2;
-    far.lse = far.sink = 2;
+    Served near = all, far = all;
+    near.hold("has_sink", 2);
+    far.hold("has_lse", 2);
+    far.hold("has_sink", 2);
     const Table table({make_instance("near", TESSERA_TARGET_PORTABLE, &near, 64, 64),
                        make_instance("as_near", TESSERA_TARGET_PORTABLE, &near, 64, 64),
                        make_instance("far", TESSERA_TARGET_PORTABLE, &far, 64, 64)});
@@ -275,8 +277,8 @@ TEST_F(Select, OfEqualsTheMoreCapableTargetThenTheFirst) {
 }
 
 TEST_F(Select, ExplainsBestFirst) {
-    tessera_fmha_fwd_served fp16 = all;
-    fp16.data_type = 1 << TESSERA_FP16;
+    Served fp16 = all;
+    fp16.hold("data_type", 1 << TESSERA_FP16);
     const Table table({make_instance("slow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1),
                        make_instance("other", TESSERA_TARGET_PORTABLE, &fp16, 64, 64, 1),
                        make_instance("fast", TESSERA_TARGET_X86_64_V3, &all, 64, 64, 9)});
@@ -344,19 +346,19 @@ TEST_F(Select, RefusesWhatIsWrong) {
 }
 
 TEST_F(Select, TheCallersInstanceIsTakenWhateverItCosts) {
-    tessera_fmha_fwd_served sink = all;
-    sink.sink = 2;
+    Served sink = all;
+    sink.hold("has_sink", 2);
     const Table table({make_instance("fast", TESSERA_TARGET_PORTABLE, &all, 64, 64, 20),
                        make_instance("slow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1),
                        make_instance("sink", TESSERA_TARGET_PORTABLE, &sink, 64, 64),
                        make_instance("elsewhere", TESSERA_TARGET_X86_64_V4, &all, 64, 64)});
     EXPECT_EQ(chosen(table), "fast");
-    call.args.instance = &table.get()->rows[1];
+    call.args.instance = table.row(1);
     EXPECT_EQ(chosen(table), "slow");
     EXPECT_NE(explained(table).find("\n* slow "), std::string::npos) << explained(table);
-    call.args.instance = &table.get()->rows[2];
+    call.args.instance = table.row(2);
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: sink does not serve this call: has_sink 0 (serves 1)");
-    call.args.instance = &table.get()->rows[3];
+    call.args.instance = table.row(3);
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: elsewhere does not serve this call: target x86-64-v4 (not "
                              "this device's)");
 }
@@ -383,11 +385,11 @@ TEST_F(Select, EmptySequencesHaveAnInstanceToo) {
 
 // ---- GPUs
 
-tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_fmha_fwd_served *served, uint16_t bm0,
+tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_served *served, uint16_t bm0,
                                             float busy = 1000, float alone = 1000, uint32_t workgroups = 2) {
     auto instance = make_instance(name, TESSERA_TARGET_GFX942, served, bm0, 32);
-    instance.symbol = name;
-    instance.threads = 256;
+    instance.base.symbol = name;
+    instance.base.threads = 256;
     instance.workgroups = workgroups;
     instance.alone_cycles = alone;
     instance.busy_cycles = busy;
@@ -482,7 +484,7 @@ TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
 
 TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {
     auto aligned = make_gpu_instance("aligned", &all, 128);
-    aligned.alignment = 16;
+    aligned.base.alignment = 16;
     const Table table({aligned, make_gpu_instance("any", &all, 128, 8000, 8000)});
     const tessera_fmha_fwd_args args = call.args;
     EXPECT_EQ(chosen(table), "aligned");
@@ -512,7 +514,7 @@ TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {
 
 TEST_F(SelectOnGpu, AlignmentOfWhatIsNeverStepped) {
     auto aligned = make_gpu_instance("aligned", &all, 128);
-    aligned.alignment = 16;
+    aligned.base.alignment = 16;
     const Table table({aligned});
     call.args.batch_stride_q += 4; // one sequence
     EXPECT_EQ(chosen(table), "aligned");
@@ -526,10 +528,10 @@ TEST_F(SelectOnGpu, AlignmentOfWhatIsNeverStepped) {
 }
 
 TEST_F(SelectOnGpu, SaysThatTheCpuServes) {
-    tessera_fmha_fwd_served row_major = all;
-    row_major.v_rowmajor = 2;
+    Served row_major = all;
+    row_major.hold("is_v_rowmajor", 2);
     auto other = make_gpu_instance("other", &all, 128);
-    other.target = TESSERA_TARGET_GFX950;
+    other.base.target = TESSERA_TARGET_GFX950;
     const Table table({make_instance("portable", TESSERA_TARGET_PORTABLE, &all, 64, 64),
                        make_instance("v3", TESSERA_TARGET_X86_64_V3, &all, 64, 64), other,
                        make_gpu_instance("gpu", &row_major, 128)});
@@ -540,7 +542,7 @@ TEST_F(SelectOnGpu, SaysThatTheCpuServes) {
 
 TEST_F(SelectOnGpu, NoInstanceNamesTheAlignment) {
     auto aligned = make_gpu_instance("aligned", &all, 128);
-    aligned.alignment = 16;
+    aligned.base.alignment = 16;
     const Table table({aligned});
     call.args.stride_k = 129;
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is aligned, kept out by "
@@ -548,8 +550,8 @@ TEST_F(SelectOnGpu, NoInstanceNamesTheAlignment) {
 }
 
 TEST_F(Select, EveryHdimFindsItsSlice) {
-    tessera_fmha_fwd_served small = all;
-    small.hdim_q_max = small.hdim_v_max = 64;
+    Served small = all;
+    small.hdim_q().max = small.hdim_v().max = 64;
     const Table table({make_instance("small", TESSERA_TARGET_PORTABLE, &small, 64, 64, 100),
                        make_instance("any", TESSERA_TARGET_PORTABLE, &all, 64, 64, 10)});
     for (int hdim = 1; hdim <= 512; hdim++) {

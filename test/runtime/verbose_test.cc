@@ -39,8 +39,8 @@ class Verbose : public ::testing::Test {
         EXPECT_EQ(tessera_verbose(), 1);
         open();
         instance = make_instance("short_name", TESSERA_TARGET_GFX942, &all, 128, 64);
-        instance.symbol = "kernel";
-        instance.threads = 256;
+        instance.base.symbol = "kernel";
+        instance.base.threads = 256;
         const std::string pack = make_pack("fmha_fwd", "gfx942", {{"kernel", "ELF kernel"}});
         EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
         call.dtype(TESSERA_FP16, TESSERA_QSCALE_NONE);
@@ -68,7 +68,7 @@ class Verbose : public ::testing::Test {
 
     FakeHip hip;
     Call call;
-    const tessera_fmha_fwd_served all = everything();
+    const Served all;
     tessera_fmha_fwd_instance instance;
     tessera_device *device = nullptr;
     int object = 0;

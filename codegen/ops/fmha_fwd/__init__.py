@@ -3,34 +3,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from codegen.ops.fmha_fwd.cdna import CdnaTile
 from codegen.ops.fmha_fwd.cdna_cost import BlockCost, block_cost
 from codegen.ops.fmha_fwd.cpu import CpuTile
-from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, make_rules, make_space
-from codegen.space import Box, Region, bits, region_meet, union
-from codegen.spec import Instance, Operation, Product, Slices
+from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, SIZES, TRAITS, make_rules, make_space
+from codegen.schema import Range
+from codegen.space import Box, Region, bits, region_meet
+from codegen.spec import Instance, Operation
 from codegen.targets import CdnaTarget
 
-# The C table's sets: field of tessera_fmha_fwd_served, and what each of the axis's values sets in it.
-SERVED: dict[str, tuple[str, dict[str, int]]] = {
-    "dtype": ("data_type", {dtype: 1 << i for i, dtype in enumerate(DTYPES)}),
-    "mask": ("mask", {"no": 0b0001, "mask": 0b1110, "causal": 0b0110, "generic": 0b1110}),
-    "bias": ("bias", {"no": 0b001, "bias": 0b010, "alibi": 0b100}),
-    "qscale": ("qscale", {"no": 0b00001, "pt": 0b00010, "bs": 0b00100, "mx": 0b10000}),
-    "mode": ("mode", {"batch": 0b01, "group": 0b10}),
-    "vlayout": ("v_rowmajor", {"r": 0b10, "c": 0b01}),
-    "logits": ("soft_cap", {"no": 0b01, "yes": 0b10}),
-    "lse": ("lse", {"no": 0b01, "yes": 0b10}),
-    "dropout": ("dropout", {"no": 0b01, "yes": 0b10}),
-    "skip": ("skip", {"no": 0b01, "yes": 0b10}),
-    "sink": ("sink", {"no": 0b01, "yes": 0b10}),
-}
 PACKED = {"mxfp4": 2}  # elements a byte: head dims are a multiple of it
-BUCKETS = sorted({max(hdim) for hdim in HDIMS})
-
 # hdim_q + hdim_v: the range that costs are compared over.
 HDIM_SUMS = (2, 1024)
 
@@ -53,24 +39,6 @@ def _ranges(box: Box, pad_axis: int) -> list[Ranges]:
     return [((1 if pads_q else q, q), (1 if pads_v else v, v)) for q, v in pairs]
 
 
-def _range_fields(ranges: Ranges, multiple: int) -> dict[str, int]:
-    """Ranges of head dims in C."""
-    fields = {}
-    for side, (least, most) in zip("qv", ranges):
-        fields[f"hdim_{side}_min"] = max(least, multiple)
-        fields[f"hdim_{side}_max"] = most
-        fields[f"hdim_{side}_multiple"] = multiple
-    return fields
-
-
-def _buckets(ranges: Ranges) -> list[int]:
-    """The buckets that the greater of the head dims may fall into."""
-    (least_q, most_q), (least_v, most_v) = ranges
-    floors = (0, *BUCKETS[:-1])
-    least, most = max(least_q, least_v), max(most_q, most_v)
-    return [i for i, (floor, top) in enumerate(zip(floors, BUCKETS)) if floor < most and least <= top]
-
-
 class FmhaFwd(Operation):
     """The operation."""
 
@@ -79,6 +47,9 @@ class FmhaFwd(Operation):
     kernels = ("fwd",)
     entries: ClassVar[dict[str, str]] = {"run": "run", "combine": "combine", "scratch_bytes": "scratch"}
     head_axes = 3
+    traits = TRAITS
+    sizes = SIZES
+    buckets = tuple(sorted({max(hdim) for hdim in HDIMS}))
     tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
     optdim_field = "hdim_q"
 
@@ -113,7 +84,7 @@ class FmhaFwd(Operation):
         return self._shadows_on_cpu(one, other)
 
     def _shadows_on_gpu(self, one: Instance, other: Instance) -> bool:
-        """The formulas are in runtime/fmha_fwd_cost_cdna.c.
+        """The formulas are in runtime/ops/fmha_fwd_cost_cdna.c.
 
         Where one of one's tiles takes fewer queries or keys than the other's, as many more of them as go into
         one of the other's are the worst case; where it takes more queries, as many more keys may be seen.
@@ -156,7 +127,7 @@ class FmhaFwd(Operation):
         )
 
     def _shadows_on_cpu(self, one: Instance, other: Instance) -> bool:
-        """The formula is in runtime/fmha_fwd_select.c.
+        """The formula is in runtime/ops/fmha_fwd_cost_cpu.c.
 
         It is cycles for each score, times scores in whole register tiles, times the share of the unit with
         most tasks. The first is linear in the head dims; the second is worst where the other's register tile
@@ -176,51 +147,24 @@ class FmhaFwd(Operation):
         area: int = instance.tile.bm0 * instance.tile.bn0
         return hdims / instance.macs_per_cycle + instance.tile_cycles / area
 
-    def served_products(self, region: Region, tile: Any) -> list[Product]:
-        """A region as the C table holds it: pads are no trait there, and head dims are ranges."""
-        space = self.space
-        dtype_axis, pad_axis = space.index["dtype"], space.index["pad"]
-        dropped = {i: space.full[i] for i, axis in enumerate(space.axes) if axis.name not in SERVED}
-        by_range: dict[tuple[Ranges, int], list[Box]] = {}
-        for box in region:
-            for dtype in bits(box[dtype_axis]):
-                projected = [dropped.get(i, mask) for i, mask in enumerate(box)]
-                projected[dtype_axis] = 1 << dtype
-                for ranges in _ranges(box, pad_axis):
-                    key = (ranges, max(tile.hdim_multiple, PACKED.get(DTYPES[dtype], 1)))
-                    by_range.setdefault(key, []).append(tuple(projected))
-        return [
-            Product(space.describe(box), {**self._sets(box), **_range_fields(*key)})
-            for key, boxes in sorted(by_range.items())
-            for box in union(boxes)
-        ]
+    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
+        """By data type and pair of head dims: those that are not padded to are served alone."""
+        axis = self.space.index["dtype"]
+        for dtype in bits(box[axis]):
+            multiple = max(tile.hdim_multiple, PACKED.get(DTYPES[dtype], 1))
+            for pair in _ranges(box, self.space.index["pad"]):
+                ranges = tuple((max(least, multiple), most, multiple) for least, most in pair)
+                yield (*box[:axis], 1 << dtype, *box[axis + 1 :]), ranges
 
-    def _sets(self, box: Box) -> dict[str, int]:
-        """The sets of values of a product in C."""
-        sets = {}
-        for axis, (field, values) in SERVED.items():
-            sets[field] = 0
-            for value in self.space.values(box, axis):
-                sets[field] |= values[value]
-        return sets
-
-    def slices(self, instances: list[Instance]) -> Slices:
-        """Rows that may serve (target, data_type, bucket of hdim), the fastest main loop first."""
-        dtype_axis, pad_axis = self.space.index["dtype"], self.space.index["pad"]
-        index: dict[tuple[str, str, int], list[int]] = {}
-        for number in sorted(range(len(instances)), key=lambda n: (-instances[n].macs_per_cycle, n)):
-            instance = instances[number]
-            served = {
-                (dtype, bucket)
-                for box in instance.region
-                for ranges in _ranges(box, pad_axis)
-                for bucket in _buckets(ranges)
-                for dtype in bits(box[dtype_axis])
-            }
-            for dtype, bucket in sorted(served):
-                key = (instance.target.enum, f"TESSERA_{DTYPES[dtype].upper()}", bucket)
-                index.setdefault(key, []).append(number)
-        return Slices("hdim", BUCKETS, index)
+    def row_fields(self, instance: Instance) -> dict[str, str]:
+        """Of GPU instances also what a block costs."""
+        fields = super().row_fields(instance)
+        if instance.target.kind == "cdna":
+            cost = self.block_cost(instance)
+            fields["workgroups"] = f"{cost.workgroups}"
+            fields["alone_cycles"] = f"{cost.alone_cycles:.1f}f"
+            fields["busy_cycles"] = f"{cost.busy_cycles:.1f}f"
+        return fields
 
 
 def operation(mask: str) -> FmhaFwd:

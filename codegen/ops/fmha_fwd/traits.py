@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from codegen.schema import Size, Trait, flag
 from codegen.space import Axis, Space
 from codegen.spec import Rule
 
@@ -58,6 +59,24 @@ MASK_AXES = {
 }
 
 
+MASKS = ("no", "top_left", "bottom_right", "generic")
+# In the order in which the reasons that an instance does not serve a call are told.
+TRAITS = (
+    Trait("data_type", "dtype", DTYPES),
+    Trait("mask_type", "mask", MASKS, {"mask": MASKS[1:], "causal": MASKS[1:3], "generic": MASKS[1:]}),
+    Trait("bias_type", "bias", ("no", "bias", "alibi")),
+    Trait("qscale_type", "qscale", ("no", "pt", "bs", "kvbs", "mx")),
+    flag("is_group_mode", "mode", "batch", "group"),
+    flag("is_v_rowmajor", "vlayout", "c", "r"),
+    flag("has_logits_soft_cap", "logits"),
+    flag("has_lse", "lse"),
+    flag("has_dropout", "dropout"),
+    flag("skip_min_seqlen_q", "skip"),
+    flag("has_sink", "sink"),
+)
+SIZES = (Size("hdim_q", fills=True), Size("hdim_v", fills=True))
+
+
 def make_space(mask: str) -> Space:
     """The axes in the order of CK's names."""
     return Space(
@@ -68,6 +87,7 @@ def make_space(mask: str) -> Space:
                 tuple(f"d{q}" for q, _ in HDIMS),
                 short=tuple(f"d{hdim_word(*hdim)}" for hdim in HDIMS),
                 views={"hdim_q": _hdim_view(0), "hdim_v": _hdim_view(1)},
+                limits=HDIMS,
             ),
             Axis("dtype", DTYPES, DTYPES),
             Axis("mode", ("batch", "group"), ("batch", "group")),

@@ -9,278 +9,251 @@
 
 // Fields of a struct read better side by side:
 // clang-format off
+static const char *const words_0[] = {
+    "fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "mxfp8", "mxfp4",
+};
+static const char *const words_1[] = {"no", "top_left", "bottom_right", "generic"};
+static const char *const words_2[] = {"no", "bias", "alibi"};
+static const char *const words_3[] = {"no", "pt", "bs", "kvbs", "mx"};
+static const char *const words_4[] = {"0", "1"};
+static const char *const words_5[] = {
+    "d32", "d48", "d64", "d80", "d96", "d128", "d192", "d192", "d256", "d512",
+};
+static const char *const words_6[] = {"batch", "group"};
+static const char *const words_7[] = {"vc", "vr"};
+static const char *const words_8[] = {
+    "npad", "ps", "psk", "pssk", "pd", "psd", "pskd", "psskd", "pdv", "psdv", "pskdv", "psskdv", "pddv", "psddv",
+    "pskddv", "psskddv",
+};
+static const char *const words_9[] = {"nlogits", "logits"};
+static const char *const words_10[] = {"nbias", "bias", "alibi"};
+static const char *const words_11[] = {"nmask", "mask", "mask", "mask"};
+static const char *const words_12[] = {"nlse", "lse"};
+static const char *const words_13[] = {"ndropout", "dropout"};
+static const char *const words_14[] = {"nskip", "skip"};
+static const char *const words_15[] = {"nqscale", "pertensor", "blockscale", "", "mx"};
+static const char *const words_16[] = {"ntrload"};
+static const char *const words_17[] = {"nsink", "sink"};
+
+static const tessera_trait traits[] = {
+    {"data_type", TESSERA_MEMBER(tessera_fmha_fwd_traits, data_type), 0, 0, 8, words_0},
+    {"mask_type", TESSERA_MEMBER(tessera_fmha_fwd_traits, mask_type), 0, 8, 4, words_1},
+    {"bias_type", TESSERA_MEMBER(tessera_fmha_fwd_traits, bias_type), 0, 12, 3, words_2},
+    {"qscale_type", TESSERA_MEMBER(tessera_fmha_fwd_traits, qscale_type), 0, 15, 5, words_3},
+    {"is_group_mode", TESSERA_MEMBER(tessera_fmha_fwd_traits, is_group_mode), 0, 20, 2, words_4},
+    {"is_v_rowmajor", TESSERA_MEMBER(tessera_fmha_fwd_traits, is_v_rowmajor), 0, 22, 2, words_4},
+    {"has_logits_soft_cap", TESSERA_MEMBER(tessera_fmha_fwd_traits, has_logits_soft_cap), 0, 24, 2, words_4},
+    {"has_lse", TESSERA_MEMBER(tessera_fmha_fwd_traits, has_lse), 0, 26, 2, words_4},
+    {"has_dropout", TESSERA_MEMBER(tessera_fmha_fwd_traits, has_dropout), 0, 28, 2, words_4},
+    {"skip_min_seqlen_q", TESSERA_MEMBER(tessera_fmha_fwd_traits, skip_min_seqlen_q), 0, 30, 2, words_4},
+    {"has_sink", TESSERA_MEMBER(tessera_fmha_fwd_traits, has_sink), 0, 32, 2, words_4},
+};
+
+static const tessera_size sizes[] = {
+    {"hdim_q", TESSERA_MEMBER(tessera_fmha_fwd_traits, hdim_q), true},
+    {"hdim_v", TESSERA_MEMBER(tessera_fmha_fwd_traits, hdim_v), true},
+};
+
+// The sizes that each value of the axis is for.
+static const uint32_t limits_hdim[] = {
+    32, 32, 48, 48, 64, 64, 80, 96, 96, 128, 128, 128, 192, 128, 192, 192, 256, 256, 512, 512,
+};
+
+// In the order of CK's names.
+static const tessera_ck_axis axes[] = {
+    {"hdim", words_5, 10, -1, limits_hdim},
+    {"dtype", words_0, 8, 0, NULL},
+    {"mode", words_6, 2, 4, NULL},
+    {"vlayout", words_7, 2, 5, NULL},
+    {"pad", words_8, 16, -1, NULL},
+    {"logits", words_9, 2, 6, NULL},
+    {"bias", words_10, 3, 2, NULL},
+    {"mask", words_11, 4, 1, NULL},
+    {"lse", words_12, 2, 7, NULL},
+    {"dropout", words_13, 2, 8, NULL},
+    {"skip", words_14, 2, 9, NULL},
+    {"qscale", words_15, 5, 3, NULL},
+    {"trload", words_16, 1, -1, NULL},
+    {"sink", words_17, 2, 10, NULL},
+};
+
+static const tessera_schema schema = {
+    .operation = "fmha_fwd",
+    .traits = traits,
+    .trait_count = 11,
+    .sizes = sizes,
+    .size_count = 2,
+    .axes = axes,
+    .axis_count = 14,
+    .head_axes = 3,
+};
+
 // The products of trait values that rows serve; rows that serve the same share them.
-static const tessera_fmha_fwd_served served_0[] = {
+static const tessera_served served_0[] = {
     // dtype=fp32|fp16|bf16 logits=no qscale=no
-    {.data_type = 7, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fdf0ff07}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp32|fp16|bf16 logits=yes bias=no qscale=no
-    {.data_type = 7, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fef09f07}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 logits=no qscale=no|pt|bs
-    {.data_type = 56, .mask = 15, .bias = 7, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fdf3ff38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 logits=yes bias=no qscale=no|pt|bs
-    {.data_type = 56, .mask = 15, .bias = 1, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fef39f38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 logits=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fdf87f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 logits=yes bias=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fef81f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp4 logits=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3fdf87f80}, {{2, 512, 2}, {2, 512, 2}}},
     // dtype=mxfp4 logits=yes bias=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3fef81f80}, {{2, 512, 2}, {2, 512, 2}}},
 };
 
-static const tessera_fmha_fwd_served served_1[] = {
+static const tessera_served served_1[] = {
     // dtype=fp32|fp16|bf16 vlayout=r logits=no dropout=no qscale=no
-    {.data_type = 7, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3ddb0ff07}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp32|fp16|bf16 vlayout=r logits=yes bias=no dropout=no qscale=no
-    {.data_type = 7, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3deb09f07}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=no dropout=no qscale=no|pt
-    {.data_type = 56, .mask = 15, .bias = 7, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3ddb1ff38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=yes bias=no dropout=no qscale=no|pt
-    {.data_type = 56, .mask = 15, .bias = 1, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3deb19f38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 vlayout=r logits=no dropout=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3ddb87f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 vlayout=r logits=yes bias=no dropout=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3deb81f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp4 vlayout=r logits=no dropout=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3ddb87f80}, {{2, 512, 2}, {2, 512, 2}}},
     // dtype=mxfp4 vlayout=r logits=yes bias=no dropout=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3deb81f80}, {{2, 512, 2}, {2, 512, 2}}},
 };
 
-static const tessera_fmha_fwd_served served_2[] = {
+static const tessera_served served_2[] = {
     // dtype=bf16 logits=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fdf0ff04}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=bf16 logits=yes bias=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fef09f04}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 logits=no qscale=no|pt|bs
-    {.data_type = 56, .mask = 15, .bias = 7, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fdf3ff38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 logits=yes bias=no qscale=no|pt|bs
-    {.data_type = 56, .mask = 15, .bias = 1, .qscale = 7, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fef39f38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 logits=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fdf87f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 logits=yes bias=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fef81f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp4 logits=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3fdf87f80}, {{2, 512, 2}, {2, 512, 2}}},
     // dtype=mxfp4 logits=yes bias=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3fef81f80}, {{2, 512, 2}, {2, 512, 2}}},
 };
 
-static const tessera_fmha_fwd_served served_3[] = {
+static const tessera_served served_3[] = {
     // dtype=bf16 vlayout=r logits=no dropout=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3ddb0ff04}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=bf16 vlayout=r logits=yes bias=no dropout=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3deb09f04}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=no dropout=no qscale=no|pt
-    {.data_type = 56, .mask = 15, .bias = 7, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3ddb1ff38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp8|fp8bf16|fp8fp32 vlayout=r logits=yes bias=no dropout=no qscale=no|pt
-    {.data_type = 56, .mask = 15, .bias = 1, .qscale = 3, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3deb19f38}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 vlayout=r logits=no dropout=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3ddb87f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp8 vlayout=r logits=yes bias=no dropout=no qscale=mx
-    {.data_type = 64, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3deb81f40}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=mxfp4 vlayout=r logits=no dropout=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 7, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3ddb87f80}, {{2, 512, 2}, {2, 512, 2}}},
     // dtype=mxfp4 vlayout=r logits=yes bias=no dropout=no qscale=mx
-    {.data_type = 128, .mask = 15, .bias = 1, .qscale = 16, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 2, .hdim_q_max = 512, .hdim_q_multiple = 2, .hdim_v_min = 2,
-     .hdim_v_max = 512, .hdim_v_multiple = 2},
+    {{0x3deb81f80}, {{2, 512, 2}, {2, 512, 2}}},
 };
 
-static const tessera_fmha_fwd_served served_4[] = {
+static const tessera_served served_4[] = {
     // dtype=fp16 logits=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fdf0ff02}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=fp16 logits=yes bias=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 3, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3fef09f02}, {{1, 512, 1}, {1, 512, 1}}},
 };
 
-static const tessera_fmha_fwd_served served_5[] = {
+static const tessera_served served_5[] = {
     // dtype=bf16 vlayout=r logits=no dropout=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3ddb0ff04}, {{1, 512, 1}, {1, 512, 1}}},
     // dtype=bf16 vlayout=r logits=yes bias=no dropout=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 1, .skip = 3, .sink = 3, .hdim_q_min = 1, .hdim_q_max = 512, .hdim_q_multiple = 1, .hdim_v_min = 1,
-     .hdim_v_max = 512, .hdim_v_multiple = 1},
+    {{0x3deb09f04}, {{1, 512, 1}, {1, 512, 1}}},
 };
 
-static const tessera_fmha_fwd_served served_6[] = {
+static const tessera_served served_6[] = {
     // dtype=fp16 mode=batch vlayout=c logits=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 7, .qscale = 1, .mode = 1, .v_rowmajor = 1, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 48, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 48, .hdim_v_multiple = 8},
+    {{0x3fd50ff02}, {{8, 48, 8}, {8, 48, 8}}},
     // dtype=fp16 mode=batch vlayout=c logits=yes bias=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 1, .qscale = 1, .mode = 1, .v_rowmajor = 1, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 48, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 48, .hdim_v_multiple = 8},
+    {{0x3fe509f02}, {{8, 48, 8}, {8, 48, 8}}},
 };
 
-static const tessera_fmha_fwd_served served_7[] = {
+static const tessera_served served_7[] = {
     // dtype=fp16 vlayout=r logits=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 192, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 128, .hdim_v_multiple = 8},
+    {{0x3fdb0ff02}, {{8, 192, 8}, {8, 128, 8}}},
     // dtype=fp16 vlayout=r logits=yes bias=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 192, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 128, .hdim_v_multiple = 8},
+    {{0x3feb09f02}, {{8, 192, 8}, {8, 128, 8}}},
 };
 
-static const tessera_fmha_fwd_served served_8[] = {
+static const tessera_served served_8[] = {
     // dtype=fp16 vlayout=r logits=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 192, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 192, .hdim_v_multiple = 8},
+    {{0x3fdb0ff02}, {{8, 192, 8}, {8, 192, 8}}},
     // dtype=fp16 vlayout=r logits=yes bias=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 192, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 192, .hdim_v_multiple = 8},
+    {{0x3feb09f02}, {{8, 192, 8}, {8, 192, 8}}},
 };
 
-static const tessera_fmha_fwd_served served_9[] = {
+static const tessera_served served_9[] = {
     // dtype=fp16 mode=batch vlayout=c logits=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 7, .qscale = 1, .mode = 1, .v_rowmajor = 1, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 256, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 256, .hdim_v_multiple = 8},
+    {{0x3fd50ff02}, {{8, 256, 8}, {8, 256, 8}}},
     // dtype=fp16 mode=batch vlayout=c logits=yes bias=no qscale=no
-    {.data_type = 2, .mask = 15, .bias = 1, .qscale = 1, .mode = 1, .v_rowmajor = 1, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 256, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 256, .hdim_v_multiple = 8},
+    {{0x3fe509f02}, {{8, 256, 8}, {8, 256, 8}}},
 };
 
-static const tessera_fmha_fwd_served served_10[] = {
+static const tessera_served served_10[] = {
     // dtype=fp32 vlayout=r logits=no qscale=no
-    {.data_type = 1, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 80, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 96, .hdim_v_multiple = 8},
+    {{0x3fdb0ff01}, {{8, 80, 8}, {8, 96, 8}}},
     // dtype=fp32 vlayout=r logits=yes bias=no qscale=no
-    {.data_type = 1, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 80, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 96, .hdim_v_multiple = 8},
+    {{0x3feb09f01}, {{8, 80, 8}, {8, 96, 8}}},
 };
 
-static const tessera_fmha_fwd_served served_11[] = {
+static const tessera_served served_11[] = {
     // dtype=fp8 vlayout=r logits=no qscale=no|pt|bs
-    {.data_type = 8, .mask = 15, .bias = 7, .qscale = 7, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 16, .hdim_q_max = 32, .hdim_q_multiple = 16, .hdim_v_min = 16,
-     .hdim_v_max = 32, .hdim_v_multiple = 16},
+    {{0x3fdb3ff08}, {{16, 32, 16}, {16, 32, 16}}},
     // dtype=fp8 vlayout=r logits=yes bias=no qscale=no|pt|bs
-    {.data_type = 8, .mask = 15, .bias = 1, .qscale = 7, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 16, .hdim_q_max = 32, .hdim_q_multiple = 16, .hdim_v_min = 16,
-     .hdim_v_max = 32, .hdim_v_multiple = 16},
+    {{0x3feb39f08}, {{16, 32, 16}, {16, 32, 16}}},
 };
 
-static const tessera_fmha_fwd_served served_12[] = {
+static const tessera_served served_12[] = {
     // dtype=fp8bf16 vlayout=r logits=no qscale=no|pt|bs
-    {.data_type = 16, .mask = 15, .bias = 7, .qscale = 7, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 16, .hdim_q_max = 96, .hdim_q_multiple = 16, .hdim_v_min = 16,
-     .hdim_v_max = 128, .hdim_v_multiple = 16},
+    {{0x3fdb3ff10}, {{16, 96, 16}, {16, 128, 16}}},
     // dtype=fp8bf16 vlayout=r logits=yes bias=no qscale=no|pt|bs
-    {.data_type = 16, .mask = 15, .bias = 1, .qscale = 7, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 16, .hdim_q_max = 96, .hdim_q_multiple = 16, .hdim_v_min = 16,
-     .hdim_v_max = 128, .hdim_v_multiple = 16},
+    {{0x3feb39f10}, {{16, 96, 16}, {16, 128, 16}}},
 };
 
-static const tessera_fmha_fwd_served served_13[] = {
+static const tessera_served served_13[] = {
     // dtype=fp8fp32 vlayout=r logits=no qscale=no|pt|bs
-    {.data_type = 32, .mask = 15, .bias = 7, .qscale = 7, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 16, .hdim_q_max = 128, .hdim_q_multiple = 16, .hdim_v_min = 16,
-     .hdim_v_max = 128, .hdim_v_multiple = 16},
+    {{0x3fdb3ff20}, {{16, 128, 16}, {16, 128, 16}}},
     // dtype=fp8fp32 vlayout=r logits=yes bias=no qscale=no|pt|bs
-    {.data_type = 32, .mask = 15, .bias = 1, .qscale = 7, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 16, .hdim_q_max = 128, .hdim_q_multiple = 16, .hdim_v_min = 16,
-     .hdim_v_max = 128, .hdim_v_multiple = 16},
+    {{0x3feb39f20}, {{16, 128, 16}, {16, 128, 16}}},
 };
 
-static const tessera_fmha_fwd_served served_14[] = {
+static const tessera_served served_14[] = {
     // dtype=bf16 vlayout=r logits=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 7, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 1, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 64, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 64, .hdim_v_multiple = 8},
+    {{0x3fdb0ff04}, {{8, 64, 8}, {8, 64, 8}}},
     // dtype=bf16 vlayout=r logits=yes bias=no qscale=no
-    {.data_type = 4, .mask = 15, .bias = 1, .qscale = 1, .mode = 3, .v_rowmajor = 2, .soft_cap = 2, .lse = 3,
-     .dropout = 3, .skip = 3, .sink = 3, .hdim_q_min = 8, .hdim_q_max = 64, .hdim_q_multiple = 8, .hdim_v_min = 8,
-     .hdim_v_max = 64, .hdim_v_multiple = 8},
+    {{0x3feb09f04}, {{8, 64, 8}, {8, 64, 8}}},
 };
 
 static const tessera_fmha_fwd_instance rows[] = {
     {
-        .name = "fmha_fwd__x86_64_v2_b256x128x16_w1_qr",
-        .target = TESSERA_TARGET_X86_64_V2,
-        .served = served_0,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v2_b256x128x16_w1_qr",
+            .target = TESSERA_TARGET_X86_64_V2,
+            .served = served_0,
+            .served_count = 8,
+            .pipeline = "qr",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 256, .bn0 = 128, .bk0 = 16, .bn1 = 0, .bk1 = 128, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 8, .wn0 = 4, .wk0 = 1, .wm1 = 8, .wn1 = 4, .wk1 = 1},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 2.400f,
         .tile_cycles = 65936.0f,
         .run = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr,
@@ -288,14 +261,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v2_b16x32x16_w1_decode",
-        .target = TESSERA_TARGET_X86_64_V2,
-        .served = served_1,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v2_b16x32x16_w1_decode",
+            .target = TESSERA_TARGET_X86_64_V2,
+            .served = served_1,
+            .served_count = 8,
+            .pipeline = "decode",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 16, .bn0 = 32, .bk0 = 16, .bn1 = 0, .bk1 = 32, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 2, .wn0 = 8, .wk0 = 1, .wm1 = 2, .wn1 = 8, .wk1 = 1},
-        .pipeline = "decode",
-        .epilogue = "store",
         .macs_per_cycle = 1.600f,
         .tile_cycles = 1424.0f,
         .run = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode,
@@ -303,14 +278,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v3_b384x128x16_w1_qr",
-        .target = TESSERA_TARGET_X86_64_V3,
-        .served = served_0,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v3_b384x128x16_w1_qr",
+            .target = TESSERA_TARGET_X86_64_V3,
+            .served = served_0,
+            .served_count = 8,
+            .pipeline = "qr",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 384, .bn0 = 128, .bk0 = 16, .bn1 = 0, .bk1 = 128, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 24, .wn0 = 4, .wk0 = 1, .wm1 = 24, .wn1 = 4, .wk1 = 1},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 14.080f,
         .tile_cycles = 49552.0f,
         .run = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr,
@@ -318,14 +295,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v3_b16x32x16_w1_decode",
-        .target = TESSERA_TARGET_X86_64_V3,
-        .served = served_1,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v3_b16x32x16_w1_decode",
+            .target = TESSERA_TARGET_X86_64_V3,
+            .served = served_1,
+            .served_count = 8,
+            .pipeline = "decode",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 16, .bn0 = 32, .bk0 = 16, .bn1 = 0, .bk1 = 32, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 2, .wn0 = 32, .wk0 = 1, .wm1 = 2, .wn1 = 32, .wk1 = 1},
-        .pipeline = "decode",
-        .epilogue = "store",
         .macs_per_cycle = 8.000f,
         .tile_cycles = 912.0f,
         .run = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode,
@@ -333,14 +312,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v4_b528x128x16_w1_qr",
-        .target = TESSERA_TARGET_X86_64_V4,
-        .served = served_0,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v4_b528x128x16_w1_qr",
+            .target = TESSERA_TARGET_X86_64_V4,
+            .served = served_0,
+            .served_count = 8,
+            .pipeline = "qr",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 528, .bn0 = 128, .bk0 = 16, .bn1 = 0, .bk1 = 128, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 48, .wn0 = 8, .wk0 = 1, .wm1 = 48, .wn1 = 8, .wk1 = 1},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 29.120f,
         .tile_cycles = 34192.0f,
         .run = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr,
@@ -348,14 +329,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v4_b16x32x16_w1_decode",
-        .target = TESSERA_TARGET_X86_64_V4,
-        .served = served_1,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v4_b16x32x16_w1_decode",
+            .target = TESSERA_TARGET_X86_64_V4,
+            .served = served_1,
+            .served_count = 8,
+            .pipeline = "decode",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 16, .bn0 = 32, .bk0 = 16, .bn1 = 0, .bk1 = 32, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 4, .wn0 = 64, .wk0 = 1, .wm1 = 4, .wn1 = 64, .wk1 = 1},
-        .pipeline = "decode",
-        .epilogue = "store",
         .macs_per_cycle = 16.000f,
         .tile_cycles = 656.0f,
         .run = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode,
@@ -363,14 +346,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v4_bf16_b512x128x32_w1_qr_cbf16",
-        .target = TESSERA_TARGET_X86_64_V4_BF16,
-        .served = served_2,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v4_bf16_b512x128x32_w1_qr_cbf16",
+            .target = TESSERA_TARGET_X86_64_V4_BF16,
+            .served = served_2,
+            .served_count = 8,
+            .pipeline = "qr",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 512, .bn0 = 128, .bk0 = 32, .bn1 = 0, .bk1 = 128, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 8, .wk0 = 2, .wm1 = 32, .wn1 = 8, .wk1 = 2},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 55.680f,
         .tile_cycles = 33168.0f,
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16,
@@ -378,14 +363,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v4_bf16_b16x32x32_w1_decode_cbf16",
-        .target = TESSERA_TARGET_X86_64_V4_BF16,
-        .served = served_3,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v4_bf16_b16x32x32_w1_decode_cbf16",
+            .target = TESSERA_TARGET_X86_64_V4_BF16,
+            .served = served_3,
+            .served_count = 8,
+            .pipeline = "decode",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 16, .bn0 = 32, .bk0 = 32, .bn1 = 0, .bk1 = 32, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 4, .wn0 = 64, .wk0 = 2, .wm1 = 4, .wn1 = 64, .wk1 = 2},
-        .pipeline = "decode",
-        .epilogue = "store",
         .macs_per_cycle = 22.400f,
         .tile_cycles = 656.0f,
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x32x32_w1_decode_cbf16,
@@ -393,14 +380,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x32x32_w1_decode_cbf16_scratch,
     },
     {
-        .name = "fmha_fwd__x86_64_v4_amx_b512x256x32_w1_qr_tile",
-        .target = TESSERA_TARGET_X86_64_V4_AMX,
-        .served = served_2,
-        .served_count = 8,
+        .base = {
+            .name = "fmha_fwd__x86_64_v4_amx_b512x256x32_w1_qr_tile",
+            .target = TESSERA_TARGET_X86_64_V4_AMX,
+            .served = served_2,
+            .served_count = 8,
+            .pipeline = "qr_tile",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 512, .bn0 = 256, .bk0 = 32, .bn1 = 0, .bk1 = 256, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 2, .wm1 = 32, .wn1 = 32, .wk1 = 2},
-        .pipeline = "qr_tile",
-        .epilogue = "store",
         .macs_per_cycle = 112.640f,
         .tile_cycles = 65936.0f,
         .run = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile,
@@ -408,14 +397,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile_scratch,
     },
     {
-        .name = "fmha_fwd_fp16__x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2",
-        .target = TESSERA_TARGET_X86_64_V4_AMX,
-        .served = served_4,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_fp16__x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2",
+            .target = TESSERA_TARGET_X86_64_V4_AMX,
+            .served = served_4,
+            .served_count = 2,
+            .pipeline = "qr_tile",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 512, .bn0 = 128, .bk0 = 32, .bn1 = 0, .bk1 = 128, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 2, .wm1 = 32, .wn1 = 32, .wk1 = 2},
-        .pipeline = "qr_tile",
-        .epilogue = "store",
         .macs_per_cycle = 59.733f,
         .tile_cycles = 33168.0f,
         .run = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2,
@@ -423,14 +414,16 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2_scratch,
     },
     {
-        .name = "fmha_fwd_bf16__x86_64_v4_amx_b16x32x16_w1_decode",
-        .target = TESSERA_TARGET_X86_64_V4_AMX,
-        .served = served_5,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_bf16__x86_64_v4_amx_b16x32x16_w1_decode",
+            .target = TESSERA_TARGET_X86_64_V4_AMX,
+            .served = served_5,
+            .served_count = 2,
+            .pipeline = "decode",
+            .epilogue = "store",
+        },
         .tile = {.bm0 = 16, .bn0 = 32, .bk0 = 16, .bn1 = 0, .bk1 = 32, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 4, .wn0 = 64, .wk0 = 1, .wm1 = 4, .wn1 = 64, .wk1 = 1},
-        .pipeline = "decode",
-        .epilogue = "store",
         .macs_per_cycle = 24.000f,
         .tile_cycles = 656.0f,
         .run = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode,
@@ -438,166 +431,184 @@ static const tessera_fmha_fwd_instance rows[] = {
         .scratch_bytes = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode_scratch,
     },
     {
-        .name = "fmha_fwd_d48_fp16_batch_vc__gfx942_b128x64x48_w4_qr",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_6,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d48_fp16_batch_vc__gfx942_b128x64x48_w4_qr",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_6,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d48_fp16_batch_vc_gfx942_b128x64x48_w4_qr",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 48, .bn1 = 48, .bk1 = 64, .bk0max = 48, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 307.200f,
         .tile_cycles = 1024.0f,
-        .symbol = "tessera_k_fmha_fwd_d48_fp16_batch_vc_gfx942_b128x64x48_w4_qr",
-        .threads = 256,
         .workgroups = 2,
         .alone_cycles = 5170.7f,
         .busy_cycles = 4010.7f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d192x128_fp16__gfx942_b128x32x192_w4_qr",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_7,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d192x128_fp16__gfx942_b128x32x192_w4_qr",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_7,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d192x128_fp16_gfx942_b128x32x192_w4_qr",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 32, .bk0 = 192, .bn1 = 128, .bk1 = 32, .bk0max = 192, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 389.120f,
         .tile_cycles = 512.0f,
-        .symbol = "tessera_k_fmha_fwd_d192x128_fp16_gfx942_b128x32x192_w4_qr",
-        .threads = 256,
         .workgroups = 2,
         .alone_cycles = 5280.4f,
         .busy_cycles = 3880.4f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d192_fp16__gfx942_b128x32x192_w4_qr",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_8,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d192_fp16__gfx942_b128x32x192_w4_qr",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_8,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d192_fp16_gfx942_b128x32x192_w4_qr",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 32, .bk0 = 192, .bn1 = 192, .bk1 = 32, .bk0max = 192, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 389.120f,
         .tile_cycles = 512.0f,
-        .symbol = "tessera_k_fmha_fwd_d192_fp16_gfx942_b128x32x192_w4_qr",
-        .threads = 256,
         .workgroups = 2,
         .alone_cycles = 6114.1f,
         .busy_cycles = 4554.1f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d256_fp16_batch_vc__gfx942_b128x32x256_w4_qr_o1",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_9,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d256_fp16_batch_vc__gfx942_b128x32x256_w4_qr_o1",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_9,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d256_fp16_batch_vc_gfx942_b128x32x256_w4_qr_o1",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 32, .bk0 = 256, .bn1 = 256, .bk1 = 32, .bk0max = 256, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 358.400f,
         .tile_cycles = 512.0f,
-        .symbol = "tessera_k_fmha_fwd_d256_fp16_batch_vc_gfx942_b128x32x256_w4_qr_o1",
-        .threads = 256,
         .workgroups = 1,
         .alone_cycles = 8243.4f,
         .busy_cycles = 6363.4f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d80x96_fp32__gfx942_b128x64x80_w4_qr_o1",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_10,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d80x96_fp32__gfx942_b128x64x80_w4_qr_o1",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_10,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d80x96_fp32_gfx942_b128x64x80_w4_qr_o1",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 80, .bn1 = 96, .bk1 = 64, .bk0max = 80, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 8, .wm1 = 32, .wn1 = 32, .wk1 = 8},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 70.400f,
         .tile_cycles = 1024.0f,
-        .symbol = "tessera_k_fmha_fwd_d80x96_fp32_gfx942_b128x64x80_w4_qr_o1",
-        .threads = 256,
         .workgroups = 1,
         .alone_cycles = 23864.0f,
         .busy_cycles = 21504.0f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d32_fp8__gfx942_b128x64x32_w4_qr_equant",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_11,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d32_fp8__gfx942_b128x64x32_w4_qr_equant",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_11,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "quant",
+            .symbol = "tessera_k_fmha_fwd_d32_fp8_gfx942_b128x64x32_w4_qr_equant",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 32, .bn1 = 32, .bk1 = 64, .bk0max = 32, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 32, .wm1 = 32, .wn1 = 32, .wk1 = 32},
-        .pipeline = "qr",
-        .epilogue = "quant",
         .macs_per_cycle = 307.200f,
         .tile_cycles = 1024.0f,
-        .symbol = "tessera_k_fmha_fwd_d32_fp8_gfx942_b128x64x32_w4_qr_equant",
-        .threads = 256,
         .workgroups = 2,
         .alone_cycles = 3490.7f,
         .busy_cycles = 2730.7f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d96x128_fp8bf16__gfx942_b128x64x96_w4_qr",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_12,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d96x128_fp8bf16__gfx942_b128x64x96_w4_qr",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_12,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d96x128_fp8bf16_gfx942_b128x64x96_w4_qr",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 96, .bn1 = 128, .bk1 = 64, .bk0max = 96, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 32, .wm1 = 32, .wn1 = 32, .wk1 = 32},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 512.000f,
         .tile_cycles = 1024.0f,
-        .symbol = "tessera_k_fmha_fwd_d96x128_fp8bf16_gfx942_b128x64x96_w4_qr",
-        .threads = 256,
         .workgroups = 2,
         .alone_cycles = 5768.0f,
         .busy_cycles = 4608.0f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d128_fp8fp32__gfx942_b128x64x128_w4_qr",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_13,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d128_fp8fp32__gfx942_b128x64x128_w4_qr",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_13,
+            .served_count = 2,
+            .pipeline = "qr",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d128_fp8fp32_gfx942_b128x64x128_w4_qr",
+            .threads = 256,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 128, .bn1 = 128, .bk1 = 64, .bk0max = 128, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 32, .wm1 = 32, .wn1 = 32, .wk1 = 32},
-        .pipeline = "qr",
-        .epilogue = "store",
         .macs_per_cycle = 573.440f,
         .tile_cycles = 1024.0f,
-        .symbol = "tessera_k_fmha_fwd_d128_fp8fp32_gfx942_b128x64x128_w4_qr",
-        .threads = 256,
         .workgroups = 2,
         .alone_cycles = 5921.1f,
         .busy_cycles = 4681.1f,
-        .alignment = 16,
     },
     {
-        .name = "fmha_fwd_d64_bf16__gfx942_b256x64x64_w8_qr_async",
-        .target = TESSERA_TARGET_GFX942,
-        .served = served_14,
-        .served_count = 2,
+        .base = {
+            .name = "fmha_fwd_d64_bf16__gfx942_b256x64x64_w8_qr_async",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_14,
+            .served_count = 2,
+            .pipeline = "qr_async",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d64_bf16_gfx942_b256x64x64_w8_qr_async",
+            .threads = 512,
+            .alignment = 16,
+        },
         .tile = {.bm0 = 256, .bn0 = 64, .bk0 = 64, .bn1 = 64, .bk1 = 64, .bk0max = 64, .rm0 = 8, .rn0 = 1, .rk0 = 1,
                  .rm1 = 8, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
-        .pipeline = "qr_async",
-        .epilogue = "store",
         .macs_per_cycle = 460.800f,
         .tile_cycles = 2048.0f,
-        .symbol = "tessera_k_fmha_fwd_d64_bf16_gfx942_b256x64x64_w8_qr_async",
-        .threads = 512,
         .workgroups = 1,
         .alone_cycles = 7099.1f,
         .busy_cycles = 6599.1f,
-        .alignment = 16,
     },
 };
 
@@ -606,90 +617,92 @@ static const uint32_t order[] = {
     18, 17, 19, 12, 13, 14, 11, 12, 13, 14, 14, 16, 8, 10, 8, 15, 9, 6, 7, 4, 5, 2, 3, 0, 1,
 };
 
-static const uint16_t bucket_hdim[] = {32, 48, 64, 96, 128, 192, 256, 512};
+static const uint32_t buckets[] = {32, 48, 64, 96, 128, 192, 256, 512};
 
-static const tessera_fmha_fwd_slice slices[TESSERA_TARGET_COUNT][TESSERA_DTYPE_COUNT][8] = {
+static const tessera_slice slices[TESSERA_TARGET_COUNT][8][8] = {
     {{{0, 0}}}, // TESSERA_TARGET_PORTABLE
     {
         // TESSERA_TARGET_X86_64_V2
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_FP32
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_FP16
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_BF16
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_FP8
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_FP8BF16
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_FP8FP32
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_MXFP8
-        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // TESSERA_MXFP4
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // fp32
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // fp16
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // bf16
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // fp8
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // fp8bf16
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // fp8fp32
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // mxfp8
+        {{23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}, {23, 2}}, // mxfp4
     },
     {
         // TESSERA_TARGET_X86_64_V3
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_FP32
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_FP16
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_BF16
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_FP8
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_FP8BF16
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_FP8FP32
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_MXFP8
-        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // TESSERA_MXFP4
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // fp32
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // fp16
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // bf16
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // fp8
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // fp8bf16
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // fp8fp32
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // mxfp8
+        {{21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}, {21, 2}}, // mxfp4
     },
     {
         // TESSERA_TARGET_X86_64_V4
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_FP32
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_FP16
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_BF16
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_FP8
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_FP8BF16
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_FP8FP32
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_MXFP8
-        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // TESSERA_MXFP4
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // fp32
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // fp16
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // bf16
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // fp8
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // fp8bf16
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // fp8fp32
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // mxfp8
+        {{19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}, {19, 2}}, // mxfp4
     },
     {
         // TESSERA_TARGET_X86_64_V4_BF16
-        {{0, 0}}, // TESSERA_FP32
-        {{0, 0}}, // TESSERA_FP16
-        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // TESSERA_BF16
-        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // TESSERA_FP8
-        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // TESSERA_FP8BF16
-        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // TESSERA_FP8FP32
-        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // TESSERA_MXFP8
-        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // TESSERA_MXFP4
+        {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
+        {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp16
+        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // bf16
+        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // fp8
+        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // fp8bf16
+        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // fp8fp32
+        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // mxfp8
+        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // mxfp4
     },
     {{{0, 0}}}, // TESSERA_TARGET_ARMV8_A
     {{{0, 0}}}, // TESSERA_TARGET_GFX90A
     {
         // TESSERA_TARGET_GFX942
-        {{15, 1}, {15, 1}, {15, 1}, {15, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // TESSERA_FP32
-        {{3, 4}, {3, 4}, {7, 3}, {7, 3}, {7, 3}, {7, 3}, {10, 1}, {0, 0}}, // TESSERA_FP16
-        {{2, 1}, {2, 1}, {2, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // TESSERA_BF16
-        {{11, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // TESSERA_FP8
-        {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}}, // TESSERA_FP8BF16
-        {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 0}, {0, 0}, {0, 0}}, // TESSERA_FP8FP32
-        {{0, 0}}, // TESSERA_MXFP8
-        {{0, 0}}, // TESSERA_MXFP4
+        {{15, 1}, {15, 1}, {15, 1}, {15, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
+        {{3, 4}, {3, 4}, {7, 3}, {7, 3}, {7, 3}, {7, 3}, {10, 1}, {0, 0}}, // fp16
+        {{2, 1}, {2, 1}, {2, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // bf16
+        {{11, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp8
+        {{1, 1}, {1, 1}, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {0, 0}, {0, 0}}, // fp8bf16
+        {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 0}, {0, 0}, {0, 0}}, // fp8fp32
+        {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // mxfp8
+        {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // mxfp4
     },
     {{{0, 0}}}, // TESSERA_TARGET_GFX950
     {{{0, 0}}}, // TESSERA_TARGET_SM_90A
     {
         // TESSERA_TARGET_X86_64_V4_AMX
-        {{0, 0}}, // TESSERA_FP32
-        {{16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}}, // TESSERA_FP16
-        {{12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}}, // TESSERA_BF16
-        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // TESSERA_FP8
-        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // TESSERA_FP8BF16
-        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // TESSERA_FP8FP32
-        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // TESSERA_MXFP8
-        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // TESSERA_MXFP4
+        {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
+        {{16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}}, // fp16
+        {{12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}}, // bf16
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // fp8
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // fp8bf16
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // fp8fp32
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // mxfp8
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // mxfp4
     },
 };
 
-static const tessera_fmha_fwd_table table = {
+static const tessera_table table = {
+    .schema = &schema,
     .rows = rows,
+    .row_bytes = sizeof(tessera_fmha_fwd_instance),
     .row_count = 20,
-    .bucket_hdim = bucket_hdim,
+    .buckets = buckets,
     .bucket_count = 8,
     .slices = &slices[0][0][0],
     .order = order,
     .ck_combinations = 4018176,
 };
 
-const tessera_fmha_fwd_table *tessera_fmha_fwd_get_table(void) { return &table; }
+const tessera_table *tessera_fmha_fwd_get_table(void) { return &table; }

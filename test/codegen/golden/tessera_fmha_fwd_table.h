@@ -4,7 +4,7 @@
 #ifndef TESSERA_FMHA_FWD_TABLE_H
 #define TESSERA_FMHA_FWD_TABLE_H
 
-#include "tessera/dispatch.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 #ifdef __cplusplus
 extern "C" {

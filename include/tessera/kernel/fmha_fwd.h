@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// The rows of the dispatch table of fmha_fwd. Its form: tessera/operation.h.
+#ifndef TESSERA_KERNEL_FMHA_FWD_H
+#define TESSERA_KERNEL_FMHA_FWD_H
+
+#include "tessera/kernel/fmha_fwd_cpu.h"
+#include "tessera/operation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// CK's tile, and the warps' shapes.
+typedef struct tessera_fmha_fwd_tile {
+    uint16_t bm0, bn0, bk0, bn1, bk1, bk0max; // bn1, bk0max 0: those of the head dims (v, q) in the call's CK name
+    uint16_t rm0, rn0, rk0, rm1, rn1, rk1;    // warps (CPU: threads that share a tile) along m, n, k of both products
+    uint16_t wm0, wn0, wk0, wm1, wn1, wk1;    // MMA shape (CPU: register tile)
+} tessera_fmha_fwd_tile;
+
+struct tessera_fmha_fwd_instance {
+    tessera_instance base;
+    tessera_fmha_fwd_tile tile;
+    float macs_per_cycle;          // estimated rate of one compute unit in the main loop
+    float tile_cycles;             // estimated overhead of one tile of bm0 x bn0
+    tessera_fmha_fwd_cpu_run *run; // CPU instances
+    tessera_fmha_fwd_cpu_combine *combine;
+    tessera_fmha_fwd_cpu_scratch *scratch_bytes;
+    uint32_t workgroups;             // GPU instances: that a compute unit has room for
+    float alone_cycles, busy_cycles; // GPU instances: a block's, see runtime/ops/fmha_fwd_cost_cdna.c
+};
+
+// Selection over any table, as tests and tools need it; tessera_fmha_fwd_select() is this over the build's own.
+TESSERA_API tessera_status tessera_fmha_fwd_table_select(const tessera_table *table, const tessera_device_facts *facts,
+                                                         const tessera_fmha_fwd_traits *traits,
+                                                         const tessera_fmha_fwd_args *args,
+                                                         const tessera_fmha_fwd_instance **out);
+TESSERA_API size_t tessera_fmha_fwd_table_explain(const tessera_table *table, const tessera_device_facts *facts,
+                                                  const tessera_fmha_fwd_traits *traits,
+                                                  const tessera_fmha_fwd_args *args, tessera_explain how, char *text,
+                                                  size_t size);
+
+// The table that this library was generated with.
+TESSERA_API const tessera_table *tessera_fmha_fwd_get_table(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

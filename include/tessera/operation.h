@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// The form of the generated dispatch tables: what the traits of an operation are, what each instance serves of them,
+// and where to look for the instances that may serve a call. No operation is named here; the rows of an operation's
+// table are in tessera/kernel/<operation>.h.
+#ifndef TESSERA_OPERATION_H
+#define TESSERA_OPERATION_H
+
+#include <stdbool.h>
+
+#include "tessera/device.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// ---- the schema of an operation
+
+enum { TESSERA_SET_WORDS = 2, TESSERA_MAX_SIZES = 6 };
+
+// Where a member of a traits struct lies, which must be an int32_t or an enumeration: any other does not compile.
+#define TESSERA_MEMBER(type, member)                                                                                   \
+    (offsetof(type, member) + 0 * sizeof(char[sizeof(((type *)0)->member) == sizeof(int32_t) ? 1 : -1]))
+
+// A trait of few values. What is served of it is a set: bit `bit + v` of word `word` is set when value v is served.
+typedef struct tessera_trait {
+    const char *name; // the member of the operation's traits struct
+    uint16_t offset;  // there
+    uint8_t word, bit, count;
+    const char *const *words; // of its values
+} tessera_trait;
+
+// A trait of any number, of which ranges are served.
+typedef struct tessera_size {
+    const char *name;
+    uint16_t offset;
+    bool fills; // data of a smaller size may be filled up with zeros to a greater one
+} tessera_size;
+
+// An axis of CK's names, which says one of its tokens: that of a trait's value; of the first limits that hold the
+// call's sizes; or the one that the operation counts itself.
+typedef struct tessera_ck_axis {
+    const char *name;
+    const char *const *tokens;
+    uint32_t count;
+    int32_t trait;          // number of the trait, or -1
+    const uint32_t *limits; // the sizes of the first token, then those of the next; or NULL
+} tessera_ck_axis;
+
+typedef struct tessera_schema {
+    const char *operation;
+    const tessera_trait *traits; // the first one splits the index, and a nearest instance shares it before all others
+    uint32_t trait_count;
+    const tessera_size *sizes;
+    uint32_t size_count;
+    const tessera_ck_axis *axes; // in the order of CK's names; the tile stands behind head_axes of them
+    uint32_t axis_count, head_axes;
+} tessera_schema;
+
+// ---- the table of an operation
+
+typedef struct tessera_range {
+    uint32_t min, max, multiple; // min <= n <= max and n % multiple == 0
+} tessera_range;
+
+// A product of sets of trait values and ranges of sizes.
+typedef struct tessera_served {
+    uint64_t sets[TESSERA_SET_WORDS];
+    tessera_range ranges[TESSERA_MAX_SIZES];
+} tessera_served;
+
+// What the rows of all operations begin with.
+typedef struct tessera_instance {
+    const char *name; // short name
+    tessera_target target;
+    const tessera_served *served; // disjoint products whose union is what this instance serves
+    uint32_t served_count;
+    const char *pipeline, *epilogue; // "qr", "store"
+    const char *symbol; // GPU instances: the kernel, which names its code object in the target's pack; else NULL
+    uint32_t threads;   // GPU instances: those of a workgroup
+    uint32_t alignment; // bytes that every row in memory begins at a multiple of; 0: the element's
+} tessera_instance;
+
+// Rows that may serve (target, value of the first trait, bucket): order[first .. first + count) are row numbers.
+typedef struct tessera_slice {
+    uint32_t first, count;
+} tessera_slice;
+
+typedef struct tessera_table {
+    const tessera_schema *schema;
+    const void *rows; // of row_bytes each, which begin with a tessera_instance
+    uint32_t row_bytes, row_count;
+    const uint32_t *buckets; // ascending: a call belongs to the first that is not below its greatest size
+    uint32_t bucket_count;
+    const tessera_slice *slices; // [target][value of the first trait][bucket]
+    const uint32_t *order;
+    uint64_t ck_combinations; // names of CK that the rows cover
+} tessera_table;
+
+static inline const tessera_instance *tessera_row(const tessera_table *table, uint32_t number) {
+    return (const tessera_instance *)(const void *)((const char *)table->rows + (size_t)number * table->row_bytes);
+}
+
+// What a product holds of a trait: bit v is set when value v is served.
+static inline uint64_t tessera_set_of(const tessera_served *served, const tessera_trait *trait) {
+    return served->sets[trait->word] >> trait->bit & ((UINT64_C(1) << trait->count) - 1);
+}
+
+static inline bool tessera_range_holds(const tessera_range *range, uint32_t size) {
+    return size >= range->min && size <= range->max && size % range->multiple == 0;
+}
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// Which instance serves a call best: of those that serve it the one of least estimated cost. Why the others do not:
+// explain.c. What a call costs: the operation says.
+#include "select.h"
+
+// ---- what a call asks of an instance
+
+tessera_status tessera_read_facts(const tessera_table *table, const tessera_device_facts *caller,
+                                  tessera_device_facts *facts) {
+    memset(facts, 0, sizeof *facts);
+    if (!table) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "table is NULL");
+    const tessera_status status = tessera_read_struct("facts", caller, facts, sizeof *facts);
+    if (status == TESSERA_SUCCESS && facts->compute_units < 1)
+        return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "compute_units is %d: 1 or more", facts->compute_units);
+    return status;
+}
+
+static uint64_t starts_of(const struct tessera_request *r) {
+    struct tessera_start starts[TESSERA_MAX_STARTS];
+    const int count = r->op->list_starts ? r->op->list_starts(r, starts) : 0;
+    uint64_t bits = 0;
+    for (int i = 0; i < count; i++)
+        if (starts[i].matters) bits |= starts[i].value * (uint64_t)starts[i].bits / 8;
+    return bits;
+}
+
+void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts) {
+    const tessera_schema *const schema = r->table->schema;
+    memset(r->sets, 0, sizeof r->sets);
+    for (uint32_t i = 0; i < schema->trait_count; i++) {
+        const tessera_trait *const trait = &schema->traits[i];
+        r->sets[trait->word] |= UINT64_C(1) << (trait->bit + tessera_member(r->traits, trait->offset));
+    }
+    for (uint32_t i = 0; i < schema->size_count; i++) r->sizes[i] = tessera_member(r->traits, schema->sizes[i].offset);
+    r->targets = facts->targets;
+    r->units = facts->compute_units;
+    r->starts = starts_of(r);
+}
+
+static bool holds(const tessera_served *s, const struct tessera_request *r, uint32_t size_count) {
+    for (int i = 0; i < TESSERA_SET_WORDS; i++)
+        if (r->sets[i] & ~s->sets[i]) return false;
+    for (uint32_t i = 0; i < size_count; i++)
+        if (!tessera_range_holds(&s->ranges[i], r->sizes[i])) return false;
+    return true;
+}
+
+bool tessera_is_aligned(const tessera_instance *row, const struct tessera_request *r) {
+    return !row->alignment || r->starts % row->alignment == 0;
+}
+
+bool tessera_serves(const tessera_instance *row, const struct tessera_request *r) {
+    const uint32_t size_count = r->table->schema->size_count;
+    for (uint32_t i = 0; i < row->served_count; i++)
+        if (holds(&row->served[i], r, size_count)) return tessera_is_aligned(row, r);
+    return false;
+}
+
+// ---- choosing
+
+// The order of candidates: by cost; of equals the more capable target, then the first row.
+bool tessera_precedes(const tessera_instance *a, double cost_a, const tessera_instance *b, double cost_b) {
+    if (cost_a != cost_b) return cost_a < cost_b;
+    if (a->target != b->target) return a->target > b->target;
+    return a < b;
+}
+
+static uint32_t bucket_of(const struct tessera_request *r) {
+    uint32_t greatest = 0, bucket = 0;
+    for (uint32_t i = 0; i < r->table->schema->size_count; i++)
+        if (r->sizes[i] > greatest) greatest = r->sizes[i];
+    while (bucket < r->table->bucket_count && r->table->buckets[bucket] < greatest) bucket++;
+    return bucket;
+}
+
+tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out) {
+    if (r->wanted) return tessera_take(r, out);
+    const tessera_table *const table = r->table;
+    const tessera_trait *const first = table->schema->traits;
+    const uint32_t value = tessera_member(r->traits, first->offset), bucket = bucket_of(r);
+    const tessera_instance *best = NULL;
+    double least = 0;
+    for (uint32_t target = 0; bucket < table->bucket_count && target < TESSERA_TARGET_COUNT; target++) {
+        if (!(r->targets >> target & 1)) continue;
+        const tessera_slice slice = table->slices[(target * first->count + value) * table->bucket_count + bucket];
+        for (uint32_t i = slice.first; i < slice.first + slice.count; i++) {
+            const tessera_instance *const row = tessera_row(table, table->order[i]);
+            if (!tessera_serves(row, r)) continue;
+            const double cost = r->op->cost(row, r);
+            if (best && !tessera_precedes(row, cost, best, least)) continue;
+            best = row;
+            least = cost;
+        }
+    }
+    if (!best) return tessera_no_instance(r);
+    *out = best;
+    return TESSERA_SUCCESS;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// How long a call is estimated to take on a CPU with an instance: instances are ranked by it.
+//
+// An instance cuts the folded rows (seqlen_q * nhead_q / nhead_k of each sequence and key head) into tiles of
+// bm0, and walks the keys of each in blocks of bn0. With rows rounded up to register tiles of wm0 and keys to wn0, a
+// share of `rows * keys / (bm0 * bn0)` of a full block's cycles is paid for each block:
+//
+//   block  = bm0 * bn0 * (hdim_q + hdim_v) / macs_per_cycle + tile_cycles
+//   total  = batch * nhead_k * rows * keys / (bm0 * bn0) * block
+//   tasks  = batch * nhead_k * tiles, times the parts that the launcher cuts the keys of a tile into
+//   cost   = total / tasks * ceil(tasks / compute_units)
+//
+// the last line being the time of the unit with most tasks: fewer and larger tiles lose where they leave units idle.
+// A mask hides about the same share of every instance's keys, and is left out. Group mode knows the lengths only as
+// the longest one: max_seqlen_q, and seqlen_k where it is given.
+//
+// FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by this formula, for all sizes.
+#include "fmha_fwd_internal.h"
+
+double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,
+                                 int64_t units) {
+    const tessera_fmha_fwd_tile *const tile = &row->tile;
+    const int64_t tiles = tessera_max(tessera_ceil_div(asked->rows, tile->bm0), 1) * asked->heads;
+    const double rows = (double)(tessera_round_up(asked->rows, tile->wm0) * asked->heads);
+    const double keys = (double)tessera_round_up(asked->keys, tile->wn0);
+    const double area = (double)tile->bm0 * tile->bn0;
+    const double block = area * asked->hdims / (double)row->macs_per_cycle + (double)row->tile_cycles;
+    const int64_t tasks = tiles * tessera_fmha_fwd_parts(asked->keys, (double)asked->keys * (double)tiles, units);
+    return rows * keys / area * block / (double)tasks * (double)tessera_ceil_div(tasks, units);
+}
