@@ -35,7 +35,7 @@ class Call(NamedTuple):
 
 
 def time(instance: Instance, call: Call) -> float:
-    """The formulas of runtime/fmha_fwd_cost_cdna.c."""
+    """The formulas of runtime/ops/fmha_fwd_cost_cdna.c."""
     queries, heads, keys, units, window = call
     cost = block_cost(instance)
     tile = instance.tile

@@ -166,7 +166,7 @@ def test_a_row_that_serves_a_part_is_compared_with_one_that_serves_all(folder: P
 
 
 def cost(instance: Instance, rows: int, keys: int, hdims: int, units: int) -> float:
-    """The formula of runtime/fmha_fwd_select.c, without parts of keys."""
+    """The formula of runtime/ops/fmha_fwd_cost_cpu.c, without parts of keys."""
     tile = instance.tile
     shape = tile.register_tile(instance.target)
     tasks = -(-rows // tile.bm0)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What a block of keys is estimated to cost on a CDNA GPU.
 
-runtime/fmha_fwd_cost_cdna.c makes the time of a call of it.
+runtime/ops/fmha_fwd_cost_cdna.c makes the time of a call of it.
 """
 
 from __future__ import annotations
