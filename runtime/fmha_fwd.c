@@ -58,7 +58,7 @@ tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha
     const int threads = tessera_num_threads(), verbose = tessera_verbose();
     const tessera_status chosen = choose(device, traits, args, &call, &instance);
     if (verbose > 1 && (chosen == TESSERA_SUCCESS || chosen == TESSERA_ERROR_NO_INSTANCE))
-        tessera_fmha_fwd_tell_reasons(device, traits, args);
+        tessera_fmha_fwd_tell_reasons(&device->facts, &call);
     TRY(chosen);
     TRY(check(device, instance, &call, workspace_of(device, instance, &call, threads), stream));
     tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->base.name);

@@ -40,6 +40,9 @@ int tessera_fmha_fwd_bits(tessera_storage storage); // of an element
 tessera_status tessera_fmha_fwd_choose(const tessera_table *table, const tessera_device_facts *facts,
                                        const struct tessera_fmha_fwd_call *call, const tessera_fmha_fwd_instance **out);
 
+// Prints why that instance was chosen, or none, for TESSERA_VERBOSE.
+void tessera_fmha_fwd_tell_reasons(const tessera_device_facts *facts, const struct tessera_fmha_fwd_call *call);
+
 // The sizes that costs are made of; lengths are those of the longest sequence.
 struct tessera_fmha_fwd_asked {
     const struct tessera_fmha_fwd_call *call;
@@ -91,9 +94,6 @@ tessera_status tessera_fmha_fwd_launch(const tessera_device *device, const tesse
 // The same, and a line about it; on a GPU the call is waited for, unless the stream captures.
 tessera_status tessera_fmha_fwd_launch_told(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
                                             const struct tessera_fmha_fwd_call *call, int threads, void *stream);
-// Why that instance was chosen, or none, of a call whose traits and sizes are right.
-void tessera_fmha_fwd_tell_reasons(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                   const tessera_fmha_fwd_args *args);
 
 // ---- launching on a GPU (fmha_fwd_launch_cdna.c)
 

@@ -1,14 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What TESSERA_VERBOSE prints of a call: its problem as tile_example_fmha_fwd spells it, the instance, the time.
-#define _POSIX_C_SOURCE 200809L // clock_gettime, strtok_r
-#include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#include "device.h"
+// What TESSERA_VERBOSE prints of a call: its problem, as tile_example_fmha_fwd spells it. The rest: op/told.c.
 #include "fmha_fwd_internal.h"
 #include "guard.h"
-#include "verbose.h"
+#include "op/told.h"
 
 static void add_mask(const struct tessera_fmha_fwd_call *call, struct tessera_text *out) {
     static const char letters[TESSERA_MASK_COUNT] = {
@@ -40,48 +34,14 @@ static void add_problem(const struct tessera_fmha_fwd_call *call, struct tessera
     if (t->skip_min_seqlen_q) tessera_text_add(out, " -min_seqlen_q=%d", a->min_seqlen_q);
 }
 
-void tessera_fmha_fwd_tell_reasons(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                   const tessera_fmha_fwd_args *args) {
-    const size_t size = tessera_fmha_fwd_explain(&device->facts, traits, args, TESSERA_EXPLAIN_REASONS, NULL, 0);
-    char *const text = malloc(size), *rest = text;
-    if (!text) return;
-    tessera_fmha_fwd_explain(&device->facts, traits, args, TESSERA_EXPLAIN_REASONS, text, size);
-    for (const char *line; (line = strtok_r(rest, "\n", &rest));) tessera_verbose_line("why %s", line);
-    free(text);
-}
-
-static double milliseconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
-}
-
-// A GPU's call is waited for, and so is what its stream holds before; its code is loaded before the clock starts.
-static tessera_status time_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                                  const struct tessera_fmha_fwd_call *call, int threads, void *stream, bool *timed,
-                                  double *time) {
-    *timed = true;
-    if (device->gpu) TRY(tessera_gpu_wait(device, stream, timed));
-    if (device->gpu && *timed) TRY(tessera_fmha_fwd_cdna_load(device, instance));
-    const double start = milliseconds();
-    TRY(tessera_fmha_fwd_launch(device, instance, call, threads, stream));
-    if (device->gpu && *timed) TRY(tessera_gpu_wait(device, stream, timed));
-    *time = milliseconds() - start;
-    return TESSERA_SUCCESS;
-}
-
 tessera_status tessera_fmha_fwd_launch_told(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
                                             const struct tessera_fmha_fwd_call *call, int threads, void *stream) {
-    bool timed;
-    double time;
+    struct tessera_told told = {.operation = "fmha_fwd", .device = device, .row = &instance->base, .stream = stream};
     char text[512];
     struct tessera_text problem = {text, sizeof text, 0};
-    TRY(time_launch(device, instance, call, threads, stream, &timed, &time));
     add_problem(call, &problem);
     if (!device->gpu) tessera_text_add(&problem, " -threads=%d", threads);
-    if (timed)
-        tessera_verbose_line("fmha_fwd %s %s %s %.3f ms", tessera_device_name(device), instance->base.name, text, time);
-    else
-        tessera_verbose_line("fmha_fwd %s %s %s not timed", tessera_device_name(device), instance->base.name, text);
-    return TESSERA_SUCCESS;
+    TRY(tessera_told_begin(&told));
+    TRY(tessera_fmha_fwd_launch(device, instance, call, threads, stream));
+    return tessera_told_end(&told, text);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CK's name of the combination of traits and tile that a call takes. The generator spells those of whole sets
 // (Instance.ck_names in codegen/spec.py); a test compares the two.
-#include "select.h"
+#include "op/select.h"
 
 static bool all_hold(const uint32_t *limits, const struct tessera_request *r, uint32_t count) {
     for (uint32_t i = 0; i < count; i++)

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Why instances do not serve a call, and what would have to change: told from the schema of the operation.
+#define _POSIX_C_SOURCE 200809L // strtok_r
+#include <stdlib.h>
+
 #include "integers.h"
-#include "select.h"
+#include "op/select.h"
+#include "verbose.h"
 
 typedef tessera_instance instance_t;
 typedef tessera_served served_t;
@@ -26,20 +30,9 @@ static bool has_size(uint64_t reasons, const request_t *r) {
     return reasons >> first_size(r) & ((UINT64_C(1) << schema_of(r)->size_count) - 1);
 }
 
-struct range {
-    const tessera_size *size;
-    uint32_t asked, min, max, multiple;
-};
-
-static struct range range_of(int reason, const served_t *s, const request_t *r) {
-    const int number = reason - first_size(r);
-    const tessera_range range = s->ranges[number];
-    return (struct range){&schema_of(r)->sizes[number], r->sizes[number], range.min, range.max, range.multiple};
-}
-
-// The least that is served of those not below what is asked for; 0: there is none.
-static int64_t next_size(const struct range *range) {
-    const int64_t next = tessera_round_up(tessera_max(range->asked, range->min), range->multiple);
+// The least of a range that is not below what is asked for; 0: there is none.
+static int64_t next_size(const tessera_range *range, uint32_t asked) {
+    const int64_t next = tessera_round_up(tessera_max(asked, range->min), range->multiple);
     return next <= range->max ? next : 0;
 }
 
@@ -148,10 +141,11 @@ static void add_reason(text_t *out, int reason, const struct verdict *v, const r
         add_set(out, tessera_set_of(&v->served, trait), trait->words, ", ");
         tessera_text_add(out, ")");
     } else if (reason < alignment_of(r)) {
-        const struct range range = range_of(reason, &v->served, r);
-        tessera_text_add(out, "%s %u (%s %u", range.size->name, range.asked, serves, range.min);
-        if (range.max > range.min) tessera_text_add(out, " to %u", range.max);
-        if (range.multiple > 1) tessera_text_add(out, ", multiples of %u", range.multiple);
+        const int number = reason - first_size(r);
+        const tessera_range *const range = &v->served.ranges[number];
+        tessera_text_add(out, "%s %u (%s %u", schema_of(r)->sizes[number].name, r->sizes[number], serves, range->min);
+        if (range->max > range->min) tessera_text_add(out, " to %u", range->max);
+        if (range->multiple > 1) tessera_text_add(out, ", multiples of %u", range->multiple);
         tessera_text_add(out, ")");
     } else {
         add_misaligned(out, v, r, serves);
@@ -188,12 +182,13 @@ static void add_change(text_t *out, int reason, const struct verdict *v, const r
         tessera_text_add(out, "%s to ", trait->name);
         add_set(out, tessera_set_of(&v->served, trait), trait->words, " or ");
     } else if (reason < alignment_of(r)) {
-        const struct range range = range_of(reason, &v->served, r);
-        if (next_size(&range))
-            tessera_text_add(out, "%s to %lld%s", range.size->name, (long long)next_size(&range),
-                             range.size->fills ? " (filled up with zeros)" : "");
+        const int number = reason - first_size(r);
+        const tessera_size *const size = &schema_of(r)->sizes[number];
+        const long long next = next_size(&v->served.ranges[number], r->sizes[number]);
+        if (next)
+            tessera_text_add(out, "%s to %lld%s", size->name, next, size->fills ? " (filled up with zeros)" : "");
         else
-            tessera_text_add(out, "%s to at most %u", range.size->name, range.max);
+            tessera_text_add(out, "%s to at most %u", size->name, v->served.ranges[number].max);
     } else {
         add_alignments(out, v, r);
     }
@@ -244,10 +239,10 @@ static void add_changes(text_t *out, const request_t *r, struct verdict v) {
 static int64_t distance_of(const struct verdict *v, const request_t *r) {
     const int64_t smaller = INT64_C(1) << 32;
     int64_t sizes = 0;
-    for (int reason = first_size(r); reason < alignment_of(r); reason++) {
-        const struct range range = range_of(reason, &v->served, r);
-        const int64_t next = next_size(&range), asked = range.asked;
-        if (has(v->reasons, reason)) sizes += next ? next - asked : smaller + asked - range.max;
+    for (uint32_t i = 0; i < schema_of(r)->size_count; i++) {
+        const int64_t next = next_size(&v->served.ranges[i], r->sizes[i]), asked = r->sizes[i];
+        if (!has(v->reasons, first_size(r) + (int)i)) continue;
+        sizes += next ? next - asked : smaller + asked - v->served.ranges[i].max;
     }
     return (int64_t)has(v->reasons, TARGET) << 56 | (int64_t)has(v->reasons, FIRST_TRAIT) << 48 |
            (int64_t)count(v->reasons) << 40 | sizes;
@@ -383,4 +378,15 @@ void tessera_add_explanation(text_t *out, const request_t *r, bool all) {
         add_all_others(out, r, width);
     else
         add_reasons_of_others(out, r);
+}
+
+void tessera_tell_reasons(const request_t *r) {
+    text_t measured = {NULL, 0, 0};
+    tessera_add_explanation(&measured, r, false);
+    char *const text = malloc(measured.used + 1), *rest = text;
+    if (!text) return;
+    text_t out = {text, measured.used + 1, 0};
+    tessera_add_explanation(&out, r, false);
+    for (const char *line; (line = strtok_r(rest, "\n", &rest));) tessera_verbose_line("why %s", line);
+    free(text);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Which instance serves a call best: of those that serve it the one of least estimated cost. Why the others do not:
 // explain.c. What a call costs: the operation says.
-#include "select.h"
+#include "op/select.h"
 
 // ---- what a call asks of an instance
 

@@ -47,13 +47,15 @@ struct tessera_request {
 tessera_status tessera_read_facts(const tessera_table *table, const tessera_device_facts *caller,
                                   tessera_device_facts *facts);
 
-// Completes a request whose op, table, traits, call and wanted are set.
+// Completes a request whose op, table, traits, call and wanted are set. The traits were checked: none has a value that
+// the schema does not know, and no size is below 0.
 void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts);
 
 tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out);
 
 // What tessera_<operation>_explain() and tessera_<operation>_ck_name() write.
 void tessera_add_explanation(struct tessera_text *out, const struct tessera_request *r, bool all);
+void tessera_tell_reasons(const struct tessera_request *r); // prints it for TESSERA_VERBOSE, a line each
 void tessera_add_ck_name(struct tessera_text *out, const struct tessera_request *r, const tessera_instance *row);
 
 // ---- what the files here share

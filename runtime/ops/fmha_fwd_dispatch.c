@@ -141,6 +141,12 @@ size_t tessera_fmha_fwd_explain(const tessera_device_facts *facts, const tessera
     return tessera_fmha_fwd_table_explain(tessera_fmha_fwd_get_table(), facts, traits, args, how, text, size);
 }
 
+void tessera_fmha_fwd_tell_reasons(const tessera_device_facts *facts, const struct tessera_fmha_fwd_call *call) {
+    const asked_t asked = sizes_of(call);
+    const request_t r = ask(tessera_fmha_fwd_get_table(), facts, &asked);
+    tessera_tell_reasons(&r);
+}
+
 const char *tessera_fmha_fwd_instance_name(const instance_t *instance) { return instance ? instance->base.name : NULL; }
 
 size_t tessera_fmha_fwd_ck_name(const instance_t *instance, const tessera_fmha_fwd_traits *traits,
