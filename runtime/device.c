@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fmha_fwd_internal.h"
 #include "gpu.h"
 #include "guard.h"
+#include "ops/fmha_fwd_internal.h"
 #include "pack.h"
 
 static tessera_status open_cpu(const char *target_name, tessera_device *device) {

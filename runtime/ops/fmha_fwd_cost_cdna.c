@@ -21,7 +21,7 @@
 //              round(workgroups))
 //
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by these formulas, for all sizes.
-#include "fmha_fwd_internal.h"
+#include "ops/fmha_fwd_internal.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
 

@@ -15,7 +15,7 @@
 // the longest one: max_seqlen_q, and seqlen_k where it is given.
 //
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by this formula, for all sizes.
-#include "fmha_fwd_internal.h"
+#include "ops/fmha_fwd_internal.h"
 
 double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,
                                  int64_t units) {

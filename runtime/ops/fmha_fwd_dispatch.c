@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What selection knows of fmha_fwd beside its table: where rows of its tensors begin, the tile in CK's names, the costs
 // (fmha_fwd_cost_cpu.c, fmha_fwd_cost_cdna.c). And the functions that ask it.
-#include "fmha_fwd_internal.h"
 #include "guard.h"
 #include "op/select.h"
+#include "ops/fmha_fwd_internal.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
 typedef struct tessera_request request_t;

@@ -8,7 +8,7 @@
 #include <vector>
 
 extern "C" {
-#include "fmha_fwd_internal.h"
+#include "ops/fmha_fwd_internal.h"
 }
 
 // Everything on: b 2, h 4/2, s 6, s_k 10, d 8/16, and a pointer for every tensor that any trait may ask for.

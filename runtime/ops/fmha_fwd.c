@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // fmha_fwd on a device: what a caller calls.
 #include "device.h"
-#include "fmha_fwd_internal.h"
 #include "guard.h"
+#include "ops/fmha_fwd_internal.h"
 #include "verbose.h"
 
 // Validates what needs no memory, and chooses the instance.

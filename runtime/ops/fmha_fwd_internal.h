@@ -35,7 +35,7 @@ struct tessera_fmha_fwd_storages {
 extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_DTYPE_COUNT];
 int tessera_fmha_fwd_bits(tessera_storage storage); // of an element
 
-// ---- selection (ops/fmha_fwd_dispatch.c)
+// ---- selection (fmha_fwd_dispatch.c)
 
 tessera_status tessera_fmha_fwd_choose(const tessera_table *table, const tessera_device_facts *facts,
                                        const struct tessera_fmha_fwd_call *call, const tessera_fmha_fwd_instance **out);
@@ -50,7 +50,7 @@ struct tessera_fmha_fwd_asked {
     int64_t queries;           // of one sequence
     double hdims;              // the sum of both
 };
-// Estimated cycles (ops/fmha_fwd_cost_*.c).
+// Estimated cycles (fmha_fwd_cost_*.c).
 double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,
                                  int64_t units);
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,

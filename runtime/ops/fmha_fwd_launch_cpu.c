@@ -8,7 +8,7 @@
 #include <math.h>
 #include <stdatomic.h>
 
-#include "fmha_fwd_internal.h"
+#include "ops/fmha_fwd_internal.h"
 
 typedef struct tessera_fmha_fwd_cpu_task task_t;
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What TESSERA_VERBOSE prints of a call: its problem, as tile_example_fmha_fwd spells it. The rest: op/told.c.
-#include "fmha_fwd_internal.h"
 #include "guard.h"
 #include "op/told.h"
+#include "ops/fmha_fwd_internal.h"
 
 static void add_mask(const struct tessera_fmha_fwd_call *call, struct tessera_text *out) {
     static const char letters[TESSERA_MASK_COUNT] = {

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "device.h"
-#include "fmha_fwd_internal.h"
 #include "guard.h"
+#include "ops/fmha_fwd_internal.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
 typedef struct tessera_fmha_fwd_cdna_args kernel_args;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where a sequence of a call begins, and how long it is.
-#include "fmha_fwd_internal.h"
+#include "ops/fmha_fwd_internal.h"
 
 static int32_t logical_length(const int32_t *seqlen, const int32_t *cu_seqlen, int32_t b, int32_t physical) {
     if (seqlen) return seqlen[b];

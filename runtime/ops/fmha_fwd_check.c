@@ -2,8 +2,8 @@
 // Validation of a call: what its traits, sizes, numbers, lengths and tensors must be.
 #include <math.h>
 
-#include "fmha_fwd_internal.h"
 #include "guard.h"
+#include "ops/fmha_fwd_internal.h"
 #include "tensors.h"
 
 tessera_status tessera_fmha_fwd_read(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
