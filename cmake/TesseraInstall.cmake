@@ -13,7 +13,7 @@ install(TARGETS tessera tessera_static EXPORT tesseraTargets)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY.md"
     DESTINATION "${CMAKE_INSTALL_DOCDIR}")
 install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-    FILES_MATCHING PATTERN "*.h" PATTERN isa EXCLUDE)
+    FILES_MATCHING PATTERN "*.h" PATTERN isa EXCLUDE PATTERN device EXCLUDE)
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${package_dir}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in"

@@ -5,12 +5,24 @@
 
 #define WORD(name) KERNEL WORKGROUP(128) void name(GLOBAL const uint32_t *in, GLOBAL uint32_t *out)
 enum { T = 128 };
-#define THREAD ((int)__builtin_amdgcn_workitem_id_x())
+#define THREAD thread_id()
 
 WORD(word_lane_id) {
     (void)in;
     out[THREAD] = (uint32_t)lane_id();
 }
+
+WORD(word_thread_id) {
+    (void)in;
+    out[thread_id()] = (uint32_t)thread_id();
+}
+
+// Each workgroup writes its own T words.
+#define OF_GRID(name)                                                                                                  \
+    WORD(word_##name) { out[T * name() + THREAD] = in[THREAD] + (uint32_t)name(); }
+OF_GRID(workgroup_x)
+OF_GRID(workgroup_y)
+OF_GRID(workgroup_z)
 
 WORD(word_wave_id) {
     (void)in;
@@ -74,6 +86,7 @@ WORD(word_buffer_store_4) { buffer_store_4(make_buffer((const void *)out, in[0])
 OF_FLOAT(exp2_fast)
 OF_FLOAT(log2_fast)
 OF_FLOAT(reciprocal)
+OF_FLOAT(abs_f32)
 
 WORD(word_max_f32) { out[THREAD] = AS_U32(max_f32(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]))); }
 WORD(word_min_i32) { out[THREAD] = (uint32_t)min_i32((int)in[THREAD], (int)in[T + THREAD]); }

@@ -685,6 +685,19 @@ static void test_fetch(void) {
                 for (int count = 0; count <= LANES; count++) check_fetch((tessera_storage)storage, where, at, count);
 }
 
+// Neither reads nor writes, wherever it is pointed at.
+static void test_prefetch(void) {
+    const uintptr_t first = (uintptr_t)page;
+    const uintptr_t places[] = {0, first - page_bytes, first, first + page_bytes - 1, first + page_bytes, UINTPTR_MAX};
+    fill_page();
+    memcpy(before, page, page_bytes);
+    for (int n = 0; n < COUNT(places); n++) {
+        prefetch(places[n]);
+        prefetch_first(places[n]);
+    }
+    if (memcmp(before, page, page_bytes) != 0 && complain()) printf("prefetch: changed memory\n");
+}
+
 static void check_put(tessera_storage storage, int where, int at, int count) {
     const int bytes = formats[storage].bits / 8;
     uint8_t *operand = place(where, (size_t)(count * bytes));
@@ -1283,6 +1296,7 @@ static const struct {
     {"rounding", test_rounding},
     {"v_fetch", test_fetch},
     {"v_put", test_put},
+    {"prefetch", test_prefetch},
     {"scales", test_scalars},
     {"v_exp2", test_exp2},
     {"v_tanh", test_tanh},

@@ -55,10 +55,13 @@ def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
     with Sim(library, arch) as sim:
         module = sim.load((out / "a.co").read_bytes())
 
-        def run_word(name: str, words: Words, count: int = T) -> Words:
+        def run_word(
+            name: str, words: Words, count: int = T, groups: tuple[int, int, int] = (1, 1, 1)
+        ) -> Words:
             source = sim.upload(np.ascontiguousarray(words, dtype=np.uint32).tobytes())
+            grid = (T * groups[0], groups[1], groups[2])
             result = sim.upload(b"\xcd" * (4 * count))
-            sim.launch(module, f"word_{name}", (T, 1, 1), (T, 1, 1), struct.pack("=QQ", source, result))
+            sim.launch(module, f"word_{name}", grid, (T, 1, 1), struct.pack("=QQ", source, result))
             answer = np.frombuffer(sim.download(result, 4 * count), np.uint32)
             sim.free(source)
             sim.free(result)
@@ -113,7 +116,7 @@ def test_every_word_has_a_test() -> None:
     helpers |= {"any_f32x16"}  # what it gives is not to be looked at
     tested = set(
         re.findall(
-            r"(?:WORD\(word_|OF_FLOAT\(|OF_TWO_FLOATS\(|OF_TWO_WORDS\(|PRODUCT\()(\w+)[,)]",
+            r"(?:WORD\(word_|OF_FLOAT\(|OF_GRID\(|OF_TWO_FLOATS\(|OF_TWO_WORDS\(|PRODUCT\()(\w+)[,)]",
             SOURCE.read_text(),
         )
     )
@@ -124,6 +127,7 @@ def test_lanes_and_waves(run: Run) -> None:
     """Numbers, and values that cross lanes."""
     assert (run("lane_id", IN) == THREADS % 64).all()
     assert (run("wave_id", IN) == THREADS // 64).all()
+    assert (run("thread_id", IN) == THREADS).all()
     assert (run("uniform", IN) == IN[THREADS // 64 * 64]).all()
     assert (run("here_f32", IN) == IN[:T]).all()
     assert (run("uniform_here", IN) == IN[THREADS // 64 * 64]).all()
@@ -132,6 +136,14 @@ def test_lanes_and_waves(run: Run) -> None:
     assert (run("any_lane", one) == THREADS // 64).all()
     assert (run("other_half", IN) == IN[THREADS ^ 32]).all()
     assert (run("barrier", IN) == IN[THREADS ^ 64]).all()
+
+
+def test_workgroups(run: Run) -> None:
+    """Where a workgroup is in a grid along one axis."""
+    for axis, count in enumerate((2, 3, 5)):
+        groups = (*(1,) * axis, count, *(1,) * (2 - axis))
+        got = run(f"workgroup_{'xyz'[axis]}", IN, count * T, groups).reshape(count, T)
+        assert (got == IN[:T] + np.arange(count, dtype=np.uint32)[:, None]).all()
 
 
 @pytest.mark.parametrize("size", [0, 4, 100, 508, 512, 515])

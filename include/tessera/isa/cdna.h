@@ -6,7 +6,7 @@
 #ifndef TESSERA_ISA_CDNA_H
 #define TESSERA_ISA_CDNA_H
 
-#include "tessera/kernel/fmha_fwd_cdna.h"
+#include <stdint.h>
 
 #ifdef __HIP__
 #define DEVICE __attribute__((device))
@@ -50,7 +50,14 @@ INLINE int lane_id(void) { return (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_
 
 // The same value in all lanes, which the compiler then keeps in a scalar register.
 INLINE int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
-INLINE int wave_id(void) { return uniform((int)__builtin_amdgcn_workitem_id_x() >> 6); }
+INLINE int thread_id(void) { return (int)__builtin_amdgcn_workitem_id_x(); } // in the workgroup
+INLINE int wave_id(void) { return uniform(thread_id() >> 6); }
+
+// The workgroup's place in the grid.
+INLINE int workgroup_x(void) { return (int)__builtin_amdgcn_workgroup_id_x(); }
+INLINE int workgroup_y(void) { return (int)__builtin_amdgcn_workgroup_id_y(); }
+INLINE int workgroup_z(void) { return (int)__builtin_amdgcn_workgroup_id_z(); }
+
 INLINE int any_lane(int condition) {
 #if __has_builtin(__builtin_amdgcn_ballot_w64)
     return __builtin_amdgcn_ballot_w64(condition != 0) != 0;
@@ -194,6 +201,7 @@ INLINE float log2_fast(float x) { // within 1 ulp for normal x
 }
 INLINE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); } // within 1 ulp
 
+INLINE float abs_f32(float x) { return __builtin_fabsf(x); }
 INLINE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
 INLINE uint32_t multiply_high(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 INLINE int min_i32(int a, int b) { return a < b ? a : b; }

@@ -24,4 +24,8 @@
 #define UNROLL_TWICE _Pragma("GCC unroll 2")
 #endif
 
+// Asks for the line of memory at p, which need not exist: into the second level of caches, or the first.
+INLINE void prefetch(uintptr_t p) { __builtin_prefetch((const void *)p, 0, 2); }
+INLINE void prefetch_first(uintptr_t p) { __builtin_prefetch((const void *)p, 0, 3); }
+
 #endif

@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tessera/kernel/fmha_fwd_cpu.h"
+#include "tessera/storage.h"
 
 #define ALIGN64(bytes) (((size_t)(bytes) + 63) & ~(size_t)63)
 

@@ -4,15 +4,7 @@
 #define TESSERA_KERNEL_FMHA_FWD_CPU_H
 
 #include "tessera/fmha_fwd.h"
-
-// How the elements of a tensor lie in memory.
-typedef enum tessera_storage {
-    TESSERA_STORAGE_FP32 = 0,
-    TESSERA_STORAGE_FP16 = 1,
-    TESSERA_STORAGE_BF16 = 2,
-    TESSERA_STORAGE_E4M3 = 3,
-    TESSERA_STORAGE_E2M1 = 4 // two a byte, low nibble first
-} tessera_storage;
+#include "tessera/storage.h"
 
 // The part of a call that all its tasks share. Everything was checked; in `args` the pointers that the traits do not
 // ask for are NULL and the batch strides of group mode are 0.

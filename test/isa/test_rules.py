@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: MIT
+"""What vocabularies are made of, and what is made of vocabularies."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEADERS = ROOT / "include/tessera"
+# A vocabulary knows no operation: of ours it includes what lies beside it, and how elements lie in memory.
+SHARED = {"tessera/storage.h"}
+
+
+def included(text: str) -> set[str]:
+    return set(re.findall(r'#\s*include "([^"]+)"', text))
+
+
+@pytest.mark.parametrize("header", sorted((HEADERS / "isa").glob("*.h")), ids=lambda path: path.name)
+def test_vocabularies_know_no_operation(header: Path) -> None:
+    own = {f"tessera/isa/{path.name}" for path in header.parent.glob("*.h")}
+    assert included(header.read_text()) <= own | SHARED
+
+
+def test_what_vocabularies_share_knows_none_either() -> None:
+    assert all(not included((HEADERS.parent / name).read_text()) for name in SHARED)
+
+
+def test_builtins_and_intrinsics_stand_in_vocabularies_alone() -> None:
+    """Kernels are made of words."""
+    raw = re.compile(r"__builtin_\w+|\b_mm\d*_\w+|\b__asm__\b|\bllvm\.")
+    files = [*(ROOT / "templates").rglob("*.j2"), *(HEADERS / "device").rglob("*.h")]
+    assert len(files) > 20
+    assert {(path.name, name) for path in files for name in raw.findall(path.read_text())} == set()
+    assert raw.search((HEADERS / "isa/cdna.h").read_text())
