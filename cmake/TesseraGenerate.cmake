@@ -11,7 +11,8 @@ endif()
 
 # Whatever the generator reads makes CMake run again when it changes, appears or goes.
 file(GLOB_RECURSE tessera_generator_inputs CONFIGURE_DEPENDS
-    "${PROJECT_SOURCE_DIR}/codegen/*.py" "${PROJECT_SOURCE_DIR}/templates/*.j2" "${PROJECT_SOURCE_DIR}/instances/*.toml")
+    "${PROJECT_SOURCE_DIR}/codegen/*.py" "${PROJECT_SOURCE_DIR}/templates/*.j2" "${PROJECT_SOURCE_DIR}/instances/*.toml"
+    "${PROJECT_SOURCE_DIR}/include/tessera/device/*.h")
 list(APPEND tessera_generator_inputs # enumerations
     "${PROJECT_SOURCE_DIR}/include/tessera/device.h" "${PROJECT_SOURCE_DIR}/include/tessera/types.h")
 set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS

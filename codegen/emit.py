@@ -52,7 +52,8 @@ def digest(*parts: bytes) -> str:
 @lru_cache
 def generator_digest() -> str:
     """A hash of this generator: its code, its templates, the headers that it reads."""
-    files = sorted([*(ROOT / "codegen").rglob("*.py"), *TEMPLATES.rglob("*.j2"), *HEADERS.glob("*.h")])
+    headers = (*HEADERS.glob("*.h"), *(HEADERS / "device").rglob("*.h"))
+    files = sorted([*(ROOT / "codegen").rglob("*.py"), *TEMPLATES.rglob("*.j2"), *headers])
     return digest(*(part for file in files for part in (file.name.encode(), file.read_bytes())))
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
@@ -106,9 +107,59 @@ def provenance(template: str, *paragraphs: str) -> str:
 
 def instance_source(instance: Instance) -> str:
     """The one source file of an instance."""
-    return render(
-        instance.template, i=instance, provenance=provenance(instance.template, *instance_words(instance))
-    )
+    head = provenance(instance.template, *instance_words(instance))
+    text = render(instance.template, i=instance, provenance=head)
+    check_needs(text, instance.template)
+    return text
+
+
+INCLUDED = re.compile(r'^#include "tessera/(device/[\w/.]+)"\n', re.M)
+# In the head of a fragment or a header: names that stand before it, and for a fragment those that it brings.
+NEEDS = re.compile(r"^// Takes ([\w,\s/]+)\.(?:\s//)?(?: Defines ([\w,\s/]+)\.)?$", re.M)
+
+
+def check_needs(text: str, template: str) -> None:
+    """Refuses a text whose parts lack names that they take, which in an #if would be 0, or define."""
+    before, *parts = NEEDS.split(expanded(text, set()))
+    known = words(before)
+    for takes, defines, code in zip(parts[::3], parts[1::3], parts[2::3]):
+        if missing := names_of(takes) - known:
+            raise Refused(f"templates/{template}: nothing has said {min(missing)}, which a part takes")
+        if missing := names_of(defines or "") - words(code):
+            raise Refused(f"templates/{template}: nothing says {min(missing)}, which a part defines")
+        known = known | words(code)
+
+
+def names_of(names: str) -> set[str]:
+    """Names in a comment's list."""
+    return set(re.findall(r"\w+", names))
+
+
+@lru_cache
+def words(code: str) -> frozenset[str]:
+    """Words of a code's text that is no comment. Kernels share most of theirs."""
+    return frozenset(re.findall(r"\w+", re.sub(r"//.*", "", code)))
+
+
+def expanded(text: str, done: set[str]) -> str:
+    """A text with the device headers, each once, in the place of what includes them."""
+
+    def header(found: re.Match[str]) -> str:
+        if found[1] in done:
+            return ""
+        done.add(found[1])
+        return expanded(device_header(found[1]), done)
+
+    return INCLUDED.sub(header, text)
+
+
+@lru_cache
+def device_header(name: str) -> str:
+    """A header's text."""
+    try:
+        return (HEADERS / name).read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise Refused(f"include/tessera/{name} does not exist") from None
 
 
 def instance_words(instance: Instance) -> list[str]:

@@ -172,12 +172,12 @@ def one_of_each() -> list[Instance]:
 @pytest.mark.parametrize("instance", one_of_each(), ids=lambda instance: instance.name)
 def test_emitted_files_have_the_records(instance: Instance) -> None:
     text = run("--render", instance.name).out
-    found = {name: int(value) for name, value in re.findall(r"\b([A-Z_]+) = (-?\d+)\b", text)}
+    found = {name: int(value) for name, value in re.findall(r"\b([A-Z_]+)(?: =)? (-?\d+)\b", text)}
     facts, one = FACTS[instance.compute], instance.tile
     assert (found["BITS"], found["PARTS"]) == (facts.bits, one.parts)
     assert found["O_BITS"] == {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8}[one.o_type]
     assert found["P_SHIFT"] == one.p_shift(instance.target)
     assert (found["BM"], found["BN"], found["DQ"], found["DV"]) == (one.bm0, one.bn0, one.dq, one.dv)
-    assert ("TESSERA_CDNA_PER_TENSOR" in text) == (one.compute == "fp8")
-    assert (f"mma_wide_{one.compute}(" in text) == (one.parts == 2 and not one.mx)
-    assert ("k_scales" in text) == one.mx
+    assert (found["MX"], found["DESCALED"]) == (one.mx, one.compute == "fp8")
+    assert (found["V_COLUMNS"], found["WHOLE_CHUNKS"]) == (one.v_layout == "c", one.access == 16)
+    assert (f"MMA_OF mma_wide_{one.compute}\n" in text) == (one.parts == 2 and not one.mx)

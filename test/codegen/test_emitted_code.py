@@ -6,11 +6,14 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from conftest import ROOT, run_all
 from sampling import sample
+
+from codegen.render import HEADERS, expanded
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +24,7 @@ def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 # What a file defines: functions (inline ones, so that no compiler tells of one that is not called), macros,
-# records, constants, arrays in LDS.
+# records, constants, arrays in LDS. Some tell the headers that an emitted file includes what it is.
 DEFINED = (
     r"^(?:static )?INLINE [^;{=]*?\b(\w+)\(",
     r"^#define (\w+)",
@@ -38,6 +41,14 @@ def defined(code: str) -> set[str]:
     return found.union(*(re.findall(form, code, re.M) for form in DEFINED))
 
 
+def without_comments(text: str) -> str:
+    return re.sub("//.*", "", text)
+
+
+def times_said(text: str) -> Counter[str]:
+    return Counter(re.findall(r"\w+", without_comments(text)))
+
+
 def test_what_is_defined_is_found() -> None:
     code = (
         "#define BYTES(x) ((x) / 8)\nenum { BM = 1, BN = 2 };\nLDS u32x4 k_tile[BM];\nstruct part {\n};\n"
@@ -49,11 +60,31 @@ def test_what_is_defined_is_found() -> None:
 def test_everything_in_a_file_is_used(kernels: list[Path]) -> None:
     unused: list[tuple[str, str]] = []
     for file in kernels:
-        code = re.sub("//.*", "", file.read_text())
-        words = re.findall(r"\w+", code)
-        unused += [(file.name, name) for name in sorted(defined(code)) if words.count(name) < 2]
-        assert len(defined(code)) > 5
+        names, counts = (
+            defined(without_comments(file.read_text())),
+            times_said(expanded(file.read_text(), set())),
+        )
+        unused += [(file.name, name) for name in sorted(names) if counts[name] < 2]
+        assert len(names) > 5
     assert unused == []
+
+
+def test_everything_in_the_headers_of_phases_is_used(kernels: list[Path]) -> None:
+    """Each header by some kernel, and what it defines by a header or a kernel."""
+    texts = [file.read_text() for file in kernels]
+    headers = {path: path.read_text() for path in sorted((HEADERS / "device").rglob("*.h"))}
+    taken: set[str] = set()
+    for text in texts:
+        expanded(text, taken)
+    assert {str(path.relative_to(HEADERS)) for path in headers} == taken
+    counts = times_said("".join([*headers.values(), *texts]))
+    unused = {
+        (path.name, name)
+        for path, text in headers.items()
+        for name in defined(without_comments(text))
+        if counts[name] < 2
+    }
+    assert unused == set()
 
 
 def test_no_template_loses_a_blank_line() -> None:

@@ -1,6 +1,13 @@
-// ---- the keys of a workgroup ---------------------------------------------------------------------------------------
+// SPDX-License-Identifier: MIT
+// The keys of a workgroup: K and V of its sequence and head. V_COLUMNS: V is column-major.
+//
+// Takes args, MX, V_COLUMNS.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_KEYS_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_KEYS_H
 
-//% if t.mx
+#include "tessera/device/attention/cdna/part.h"
+
+#if MX
 // Their scales, in rows of keys and in rows of V^T.
 struct key_scales {
     const char *k, *v;
@@ -16,26 +23,26 @@ INLINE struct key_scales find_key_scales(const args *a, const struct part *p) {
     return scales;
 }
 
-//% endif
+#endif
 // K and V of the sequence and head.
 struct keys {
     const char *k, *v;
     int stride_k, stride_v, hdim_q, hdim_v;
-//% if t.mx
+#if MX
     struct key_scales scales;
-//% endif
+#endif
 };
 
 INLINE struct keys find_keys(const args *a, const struct part *p) {
     const int64_t k = key_element(p, a->batch_stride_k, a->nhead_stride_k, a->stride_k);
     const int64_t v = key_element(p, a->batch_stride_v, a->nhead_stride_v, a->stride_v);
     const char *base_k = (const char *)a->k + BYTES(k), *base_v = (const char *)a->v + BYTES(v);
-//% if t.mx
+#if MX
     const struct key_scales scales = find_key_scales(a, p);
     const struct keys keys = {base_k, base_v, (int)a->stride_k, (int)a->stride_v, a->hdim_q, a->hdim_v, scales};
-//% else
+#else
     const struct keys keys = {base_k, base_v, (int)a->stride_k, (int)a->stride_v, a->hdim_q, a->hdim_v};
-//% endif
+#endif
     return keys;
 }
 
@@ -45,46 +52,15 @@ INLINE int64_t rows_before(int tile, int stride) { // neither is negative: two p
 INLINE buffer k_rows(const struct keys *keys, int tile, int end) {
     return rows_of(keys->k, rows_before(tile, keys->stride_k), end - tile, BN, keys->stride_k, keys->hdim_q, BITS);
 }
-//% if t.v_layout == "c"
+#if V_COLUMNS
 // Rows of V^T, up to the last key. What lies behind a row is the next one, or no key of the sequence.
 INLINE buffer v_rows(const struct keys *keys, int tile, int end) {
     return rows_of(keys->v, tile, tile < end ? keys->hdim_v : 0, DV, keys->stride_v, end - tile, BITS);
 }
-//% else
+#else
 INLINE buffer v_rows(const struct keys *keys, int tile, int end) {
     return rows_of(keys->v, rows_before(tile, keys->stride_v), end - tile, BN, keys->stride_v, keys->hdim_v, BITS);
 }
-/*% endif %*/
+#endif
 
-// The tiles that any query of the workgroup sees, and the wave's queries; a wave that has none sees no key.
-struct tiles {
-    int begin, end; // of those that follow the sink's,
-    int sink_end;   // which are from 0 on
-    int wave_first, wave_last;
-};
-
-INLINE struct tiles find_tiles(const args *a, const struct part *p) {
-    const int last = min_i32(p->first + BM, p->seqlen_q) - 1, wave_first = p->first + 32 * wave_id();
-    const int all = a->features & TESSERA_CDNA_RANDVAL; // are wanted
-    const int begin = all ? 0 : max_i32(0, p->first - p->mask_y + 1) / BN * BN;
-    const int end = all ? p->seqlen_k : min_i32(p->seqlen_k, last + p->mask_x);
-    const int sink_end = p->first < p->seqlen_k ? min_i32(p->sink, end) : 0;
-    const int wave_last = wave_first < p->seqlen_q ? min_i32(wave_first + 32, p->seqlen_q) - 1 : INT32_MIN / 2;
-    const struct tiles t = {begin, end, sink_end, wave_first, wave_last};
-    return t;
-}
-
-INLINE int first_tile(const struct tiles *t) { return t->sink_end > 0 ? 0 : t->begin; }
-INLINE int tile_after(const struct tiles *t, int tile) {
-    tile += BN;
-    return tile >= t->sink_end ? max_i32(tile, t->begin) : tile;
-}
-
-// Whether the wave's queries see some of a tile's keys, and whether some do not see all.
-INLINE int is_seen(const struct tiles *t, const struct part *p, int tile) {
-    const int end = min_i32(t->end, t->wave_last + p->mask_x);
-    return tile < end && (tile + BN > t->wave_first - p->mask_y + 1 || tile < p->sink);
-}
-INLINE int is_cut(const struct tiles *t, const struct part *p, int tile) {
-    return tile <= t->wave_last - p->mask_y || tile + BN > min_i32(p->seqlen_k, t->wave_first + p->mask_x);
-}
+#endif

@@ -1,4 +1,11 @@
-// ---- a workgroup's part of the problem -----------------------------------------------------------------------------
+// SPDX-License-Identifier: MIT
+// A workgroup's part of the problem.
+//
+// Takes args.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_PART_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_PART_H
+
+#include "tessera/device/attention/cdna/operands.h"
 
 struct part {
     int head, head_k, batch; // query head and its key head, sequence
@@ -8,10 +15,6 @@ struct part {
     int mask_y, mask_x;       // query i sees i - mask_y < j < i + mask_x
     int sink;                 // and j < min(sink, i + mask_x), where i < seqlen_k
 };
-
-INLINE int read_int(const int32_t *p, int index) { return ((CONSTANT const int32_t *)(uint64_t)p)[index]; }
-INLINE uint64_t read_u64(const uint64_t *p) { return *(CONSTANT const uint64_t *)(uint64_t)p; }
-INLINE float read_float(const void *p, int64_t index) { return ((CONSTANT const float *)(uint64_t)p)[index]; }
 
 INLINE int logical_length(const int32_t *lengths, const int32_t *cumulative, int b, int physical) {
     if (lengths) return min_i32(physical, read_int(lengths, b));
@@ -49,24 +52,4 @@ INLINE int64_t key_element(const struct part *p, int64_t batch_stride, int64_t n
     return p->batch * batch_stride + p->head_k * nhead_stride + p->token_k * stride;
 }
 
-enum { OUTSIDE = INT32_MIN }; // of every buffer
-
-// The rows of a block that exist: `rows`, but 0 to `most`, of `width` elements of `bits`. Others read as zero, and are
-// not written.
-INLINE buffer rows_of(const void *base, int64_t first, int rows, int most, int64_t stride, int width, int bits) {
-    rows = min_i32(rows, most);
-    const uint32_t elements = rows > 0 ? (uint32_t)(rows - 1) * (uint32_t)stride + (uint32_t)width : 0;
-    const uint32_t bytes = bits < 8 ? (elements + 1) / 2 : elements * (uint32_t)(bits / 8);
-    return make_buffer((const char *)base + first * bits / 8, bytes);
-}
-/*% if t.access == 4 %*/
-
-// 16 bytes, `begin` elements from a row's begin: as many words of them as the row has.
-INLINE u32x4 load_chunk(buffer from, int place, int begin, int hdim) {
-    u32x4 x;
-    UNROLL
-    for (int w = 0; w < 4; w++)
-        x[w] = buffer_load_4(from, BYTES(begin) + 4 * w < BYTES(hdim) ? place + 4 * w : OUTSIDE);
-    return x;
-}
-/*% endif %*/
+#endif

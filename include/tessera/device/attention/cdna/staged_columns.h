@@ -1,4 +1,12 @@
+// SPDX-License-Identifier: MIT
 // V^T [d][key], as it is multiplied: an item is a chunk of keys.
+//
+// Takes item, v_tile, v_place, v_chunk, v_part, KEY_CHUNKS, GROUPS.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_STAGED_COLUMNS_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_STAGED_COLUMNS_H
+
+#include "tessera/device/attention/cdna/keys.h"
+
 enum { V_LOADS = (DV * KEY_CHUNKS + THREADS - 1) / THREADS };
 
 INLINE void find_v_places(int places[V_LOADS], const struct keys *keys) {
@@ -35,19 +43,25 @@ INLINE void store_v(const u32x4 staged[V_LOADS]) {
         const int d = (int)(item(c) / KEY_CHUNKS), chunk = (int)(item(c) % KEY_CHUNKS);
         if (DV * KEY_CHUNKS % THREADS != 0 && d >= DV) continue;
         const u32x4 v = staged[c];
-//% if t.bits == 32
+#if BITS == 32
         v_tile[v_place(d, v_chunk(chunk))] = v;
-//% elif t.bits == 4
+#elif BITS == 4
         const u32x2 low = {low_halves(v.x, v.y), low_halves(v.z, v.w)};
         const u32x2 high = {high_halves(v.x, v.y), high_halves(v.z, v.w)};
         v_tile[v_place(d, v_chunk(chunk * GROUPS))] = (u32x4){low.x, low.y, high.x, high.y};
-//% else
-        const u32x2 of_halves[2] = {${"v.lo, v.hi" if t.bits == 16 else "v.even, v.odd"}}; // of the wave
+#else
+#if BITS == 16
+        const u32x2 of_halves[2] = {v.lo, v.hi}; // of the wave
+#else
+        const u32x2 of_halves[2] = {v.even, v.odd};
+#endif
         UNROLL
         for (int half = 0; half < 2; half++) {
             const int group = chunk * GROUPS + half;
-            ((SHARED u32x2 *)&v_tile[v_place(d, v_chunk(group))])[v_part(group)${" / 2" if t.bits == 8 else ""}] = of_halves[half];
+            ((SHARED u32x2 *)&v_tile[v_place(d, v_chunk(group))])[v_part(group) / (GROUPS / 2)] = of_halves[half];
         }
-//% endif
+#endif
     }
 }
+
+#endif

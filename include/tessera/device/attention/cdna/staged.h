@@ -1,26 +1,30 @@
-// ---- K and V: memory to registers to LDS ---------------------------------------------------------------------------
+// SPDX-License-Identifier: MIT
+// Tiles of K and V: memory to registers to LDS, of which products take their operands.
+//
+// Takes MX, V_COLUMNS, WHOLE_CHUNKS.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_STAGED_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_STAGED_H
+
+#include "tessera/device/attention/cdna/keys.h"
 
 // K [BN][DQ] and V^T [DV][BN] in chunks. Eight rows' same chunk, which eight lanes read at once, must lie in different
 // banks, and so must a thread's eight rows of V^T: a power of two of chunks is permuted by the row's number, other
 // widths have a chunk to spare.
-//% set powers = [2, 4, 8, 16, 32, 64]
-//% set q_chunks = t.dq // t.chunk
-//% set k_spare = 0 if q_chunks in powers else (q_chunks + 1) % 2
 // K has rows for all chunks that threads move, some more than BN where these do not come out even.
+#define POWER_OF_2(n) (((n) & ((n)-1)) == 0)
 enum { KEY_CHUNKS = BN / CHUNK };
 enum { K_COPIES = (BN * Q_CHUNKS + THREADS - 1) / THREADS };
-enum { K_ROW = Q_CHUNKS${" + 1" if k_spare else ""}, K_ROWS = (K_COPIES * THREADS + Q_CHUNKS - 1) / Q_CHUNKS };
+enum { K_ROW = Q_CHUNKS + (POWER_OF_2(Q_CHUNKS) ? 0 : (Q_CHUNKS + 1) % 2) };
+enum { K_ROWS = (K_COPIES * THREADS + Q_CHUNKS - 1) / Q_CHUNKS };
 LDS u32x4 k_tile[K_ROWS * K_ROW];
 LDS u32x4 v_tile[DV * KEY_CHUNKS];
 
-//% set k_cycle = [8 // q_chunks, 1] | max
-//% set v_cycle = [8 // (t.bn0 // t.chunk), 1] | max
-//% if q_chunks in powers
-INLINE int k_place(int key, int chunk) { return key * K_ROW + (chunk ^ (${"key" if k_cycle == 1 else "key / %d" % k_cycle} & ${8 // k_cycle - 1})); }
-//% else
-INLINE int k_place(int key, int chunk) { return key * K_ROW + chunk; }
-//% endif
-INLINE int v_place(int d, int chunk) { return d * KEY_CHUNKS + (chunk ^ ((${"d" if v_cycle == 1 else "d / %d" % v_cycle} ^ d / 8) & ${8 // v_cycle - 1})); }
+// So many rows are eight chunks.
+enum { K_CYCLE = Q_CHUNKS < 8 ? 8 / Q_CHUNKS : 1, V_CYCLE = KEY_CHUNKS < 8 ? 8 / KEY_CHUNKS : 1 };
+INLINE int k_place(int key, int chunk) {
+    return key * K_ROW + (POWER_OF_2(Q_CHUNKS) ? chunk ^ (key / K_CYCLE & (8 / K_CYCLE - 1)) : chunk);
+}
+INLINE int v_place(int d, int chunk) { return d * KEY_CHUNKS + (chunk ^ ((d / V_CYCLE ^ d / 8) & (8 / V_CYCLE - 1))); }
 
 // A product takes chunks from the halves of the wave in turns, of both operands.
 INLINE int operand_chunk(int step, int part) { return 2 * (step * PARTS + part) + lane_id() / 32; }
@@ -28,42 +32,41 @@ INLINE int operand_chunk(int step, int part) { return 2 * (step * PARTS + part) 
 // A product with P takes keys in the order that pack() leaves P in: of groups of 4 keys, GROUPS are a chunk. Half h of
 // the wave has P of keys 8 i + 4 h + 0..3, i from 0: groups go to the halves in turns.
 enum { GROUPS = CHUNK / 4 };
-//% if t.bits == 4
+#if BITS == 4
 // A chunk of V is beside a chunk of P of each half: of its keys those come first that half 0 has.
 INLINE int v_chunk(int group) { return group / GROUPS; }
-//% if t.v_layout == "r"
 INLINE int v_part(int group) { return group % 2 * (GROUPS / 2) + group / 2 % (GROUPS / 2); }
-//% endif
-//% else
+#else
 INLINE int v_chunk(int group) { return group / (2 * GROUPS) * 2 + group % 2; }
-//% if t.v_layout == "r" or t.bits < 32
 INLINE int v_part(int group) { return group / 2 % GROUPS; }
-//% endif
-/*% endif %*/
+#endif
 
 // Thread t's item of the workgroup's: t, t + THREADS, ... in the order of memory.
 INLINE uint32_t item(int copy) { return (uint32_t)thread_id() + (uint32_t)(THREADS * copy); }
 
-//% if t.mx
-/*% include "fmha_fwd/qr_scales.cdna.c.j2" %*/
-
-//% endif
-/*% include "fmha_fwd/qr_stage_v" ~ t.v_layout ~ ".cdna.c.j2" %*/
+#if MX
+#include "tessera/device/attention/cdna/staged_scales.h"
+#endif
+#if V_COLUMNS
+#include "tessera/device/attention/cdna/staged_columns.h"
+#else
+#include "tessera/device/attention/cdna/staged_rows.h"
+#endif
 
 struct staged {
     u32x4 k[K_COPIES], v[V_LOADS];
-//% if t.mx
+#if MX
     struct scales scales;
-//% endif
+#endif
 };
 
 // Where this thread reads in a tile, in bytes. Of K its items are chunks. Chunks past the head dim, and items that a
 // thread has too many, lie outside.
 struct places {
     int k[K_COPIES], v[V_LOADS];
-//% if t.mx
+#if MX
     struct scale_places scales;
-//% endif
+#endif
 };
 
 INLINE void find_places(struct places *p, const struct keys *keys) {
@@ -73,29 +76,29 @@ INLINE void find_places(struct places *p, const struct keys *keys) {
         p->k[c] = (CHUNK * chunk < keys->hdim_q ? 16 * chunk : OUTSIDE) + BYTES(key * keys->stride_k);
     }
     find_v_places(p->v, keys);
-//% if t.mx
+#if MX
     find_scale_places(&p->scales, keys);
-//% endif
+#endif
 }
 
 INLINE void load_tile(struct staged *s, const struct places *p, const struct keys *keys, int tile, int end) {
     const buffer k = k_rows(keys, tile, end), v = v_rows(keys, tile, end);
-//% if t.access == 4
+#if !WHOLE_CHUNKS
     UNROLL
     for (int c = 0; c < K_COPIES; c++)
         s->k[c] = load_chunk(k, p->k[c], CHUNK * (int)(item(c) % Q_CHUNKS), keys->hdim_q);
     UNROLL
     for (int c = 0; c < V_LOADS; c++)
         s->v[c] = load_chunk(v, p->v[c], CHUNK * (int)(item(c / 4) % V_CHUNKS), keys->hdim_v);
-//% else
+#else
     UNROLL
     for (int c = 0; c < K_COPIES; c++) s->k[c] = buffer_load_16(k, p->k[c]);
     UNROLL
     for (int c = 0; c < V_LOADS; c++) s->v[c] = buffer_load_16(v, p->v[c]);
-//% endif
-//% if t.mx
+#endif
+#if MX
     load_scales(&s->scales, &p->scales, keys, tile, end);
-//% endif
+#endif
 }
 
 INLINE void store_tile(const struct staged *s) {
@@ -105,9 +108,9 @@ INLINE void store_tile(const struct staged *s) {
         k_tile[k_place(key, chunk)] = s->k[c];
     }
     store_v(s->v);
-//% if t.mx
+#if MX
     store_scales(&s->scales);
-//% endif
+#endif
 }
 
 typedef SHARED const u32x4 *lds_tile; // in HIP arrays are not of LDS by their type
@@ -116,9 +119,9 @@ INLINE operand k_operand(lds_tile k, int block, int step) {
     operand x;
     UNROLL
     for (int p = 0; p < PARTS; p++) x.part[p] = k[k_place(32 * block + lane_id() % 32, operand_chunk(step, p))];
-//% if t.mx
+#if MX
     x.scale = k_scales[64 * (Q_STEPS * block + step) + lane_id()];
-//% endif
+#endif
     return x;
 }
 
@@ -126,8 +129,10 @@ INLINE operand v_operand(lds_tile v, int block, int step) {
     operand x;
     UNROLL
     for (int p = 0; p < PARTS; p++) x.part[p] = v[v_place(32 * block + lane_id() % 32, operand_chunk(step, p))];
-//% if t.mx
+#if MX
     x.scale = v_scales[64 * (KEY_STEPS * block + step) + lane_id()];
-//% endif
+#endif
     return x;
 }
+
+#endif

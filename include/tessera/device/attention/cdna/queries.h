@@ -1,4 +1,26 @@
-// ---- a wave's rows: q in, o and lse out ----------------------------------------------------------------------------
+// SPDX-License-Identifier: MIT
+// A wave's queries: q in, o and the logarithm of the sum out. WHOLE_CHUNKS: rows begin at multiples of 16 bytes, else
+// of 4. store_four() is the epilogue's, for elements of O_BITS.
+//
+// Takes args, MX, WHOLE_CHUNKS, P_SHIFT, O_BITS, store_four.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
+
+#include "tessera/device/attention/cdna/part.h"
+#include "tessera/device/attention/cdna/scores.h"
+
+#if MX
+INLINE void load_q_scales(operand q[Q_STEPS], const args *a, const struct part *p, int query) {
+    const int64_t first = query_element(p, a->batch_stride_q_descale, a->nhead_stride_q_descale, a->stride_q_descale);
+    const int groups = (a->hdim_q + 31) / 32, stride = (int)a->stride_q_descale;
+    const buffer from = rows_of(a->q_descale, first, p->seqlen_q - p->first, BM, stride, groups, 8);
+    UNROLL
+    for (int n = 0; n < Q_STEPS; n++) {
+        const int group = 2 * n + lane_id() / 32;
+        q[n].scale = buffer_load_1(from, group < groups ? (query - p->first) * stride + group : OUTSIDE);
+    }
+}
+#endif
 
 INLINE void load_q(operand q[Q_STEPS], const args *a, const struct part *p, int query) {
     const int64_t first = query_element(p, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
@@ -7,19 +29,17 @@ INLINE void load_q(operand q[Q_STEPS], const args *a, const struct part *p, int 
     UNROLL
     for (int c = 0; c < Q_CHUNKS / 2; c++) {
         const int chunk = 2 * c; // beside `begin`
-//% if t.access == 4
+#if !WHOLE_CHUNKS
         q[c / PARTS].part[c % PARTS] = load_chunk(from, offset + 16 * chunk, CHUNK * (chunk + begin), a->hdim_q);
-//% else
+#else
         q[c / PARTS].part[c % PARTS] =
             buffer_load_16(from, CHUNK * (chunk + begin) < a->hdim_q ? offset + 16 * chunk : OUTSIDE);
-//% endif
+#endif
     }
-//% if t.mx
+#if MX
     load_q_scales(q, a, p, query);
-//% endif
+#endif
 }
-
-/*% include "fmha_fwd/" ~ t.epilogue ~ ".cdna.c.j2" %*/
 
 // O over the sum, to which a sink adds, and the logarithm of the sum. Scores are `scale` times what r->max is of, O is
 // `unit` times what o is of.
@@ -55,3 +75,5 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
     const float log2_sum = sum == 0.0f ? -INFINITY_F32 : max + log2_fast(sum) - P_SHIFT;
     if (half == 0) buffer_store_4(lse, 4 * row, AS_U32(log2_sum * LN2));
 }
+
+#endif

@@ -1,3 +1,12 @@
+// SPDX-License-Identifier: MIT
+// Scales of K and V on the way of their tiles: memory to registers to LDS.
+//
+// Takes item.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_STAGED_SCALES_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_STAGED_SCALES_H
+
+#include "tessera/device/attention/cdna/keys.h"
+
 // E8M0 scales of 32 elements each. A product takes those of its first 32 elements from half 0 of the wave, the others
 // from half 1: in LDS the bytes of a product, of which there are `steps` along the reduced dimension for each 32 rows,
 // lie in the order of its lanes.
@@ -55,13 +64,4 @@ INLINE void store_scales(const struct scales *s) {
         if (item(c) < DV * V_GROUPS) v_scales[scale_place((int)item(c), V_GROUPS)] = (uint8_t)s->v[c];
 }
 
-INLINE void load_q_scales(operand q[Q_STEPS], const args *a, const struct part *p, int query) {
-    const int64_t first = query_element(p, a->batch_stride_q_descale, a->nhead_stride_q_descale, a->stride_q_descale);
-    const int groups = (a->hdim_q + 31) / 32, stride = (int)a->stride_q_descale;
-    const buffer from = rows_of(a->q_descale, first, p->seqlen_q - p->first, BM, stride, groups, 8);
-    UNROLL
-    for (int n = 0; n < Q_STEPS; n++) {
-        const int group = 2 * n + lane_id() / 32;
-        q[n].scale = buffer_load_1(from, group < groups ? (query - p->first) * stride + group : OUTSIDE);
-    }
-}
+#endif

@@ -1,36 +1,44 @@
-// ---- K and V: memory to LDS ----------------------------------------------------------------------------------------
+// SPDX-License-Identifier: MIT
+// Tiles of K, and of V where reads of LDS can transpose: memory straight to LDS, of which products take their operands.
+//
+// LDS_BANKS: banks of LDS. LOAD: bytes that a lane loads at once by LOAD_TO_LDS.
+//
+// Takes TRANSPOSING_READS, LDS_BANKS, LOAD, LOAD_TO_LDS.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_H
 
-//% set turns = i.target.transposing_reads
+#include "tessera/device/attention/cdna/keys.h"
+
 enum { V_CHUNKS = DV / CHUNK };
 // Two tiles of each, so that one is read while the other arrives. They are objects of their own, not elements of an
 // array: so the compiler sees that what is read is not what is on its way, and does not wait for that.
 LDS u32x4 k_even[BN * Q_CHUNKS], k_odd[BN * Q_CHUNKS]; // [BN][DQ]
-LDS u32x4 v_even[BN * V_CHUNKS], v_odd[BN * V_CHUNKS]; // ${"[BN][DV]" if turns else "[DV][BN]"}
+LDS u32x4 v_even[BN * V_CHUNKS], v_odd[BN * V_CHUNKS]; // [BN][DV] where reads transpose, else [DV][BN]
 
 // A load to LDS writes what its lanes bring one after the other. So it is on the way from memory that a row's chunks
 // change places, for the same chunk of successive keys to lie in different banks. SLOTS: chunks in all banks, as many
 // as lanes read at once.
 #define POWER(n) ((n) & -(n)) // of 2 that divides n
 #define CYCLE(chunks) (POWER(chunks) < SLOTS ? POWER(chunks) : SLOTS)
-enum { SLOTS = ${i.target.lds_banks} / 4, K_CYCLE = CYCLE(Q_CHUNKS) };
+enum { SLOTS = LDS_BANKS / 4, K_CYCLE = CYCLE(Q_CHUNKS) };
 INLINE int k_slot(int key, int chunk) { return chunk ^ (key / (SLOTS / K_CYCLE) & (K_CYCLE - 1)); }
-//% if turns
+#if TRANSPOSING_READS
 enum { V_CYCLE = CYCLE(V_CHUNKS) }; // 32 lanes read 4 chunks of 4 keys
 INLINE int v_slot(int key, int chunk) { return chunk ^ (4 * (key / (SLOTS / V_CYCLE)) & (V_CYCLE - 1)); }
-//% else
+#else
 enum { KEY_CHUNKS = BN / CHUNK };
 INLINE int v_slot(int d, int chunk) { return chunk ^ ((d ^ d / 8 % 4) & (KEY_CHUNKS - 1)); }
-/*% endif %*/
+#endif
 
-// LOAD: bytes of a lane. PASS: chunks that the workgroup loads at once. After PLACES(chunks) passes over rows of so
+// PASS: chunks that the workgroup loads at once. After PLACES(chunks) passes over rows of so
 // many chunks, lanes are where they were in the first row.
-enum { LOAD = ${i.target.lds_load_bytes}, PASS = THREADS * LOAD / 16 };
+enum { PASS = THREADS * LOAD / 16 };
 #define PLACES(chunks) ((chunks)*SLOTS / (POWER((chunks)*SLOTS) < PASS ? POWER((chunks)*SLOTS) : PASS))
 struct places { // in bytes from a tile's first row
     int k[PLACES(Q_CHUNKS)];
-//% if turns
+#if TRANSPOSING_READS
     int v[PLACES(V_CHUNKS)];
-//% endif
+#endif
 };
 
 INLINE int chunk_of(int pass) { return PASS * pass + thread_id() * LOAD / 16; }
@@ -45,13 +53,13 @@ INLINE void find_places(struct places *p, const struct keys *keys) {
         const int key = chunk_of(n) / Q_CHUNKS, slot = chunk_of(n) % Q_CHUNKS;
         p->k[n] = place(key, k_slot(key, slot), keys->stride_k, keys->hdim_q / CHUNK);
     }
-//% if turns
+#if TRANSPOSING_READS
     UNROLL
     for (int n = 0; n < PLACES(V_CHUNKS); n++) {
         const int key = chunk_of(n) / V_CHUNKS, slot = chunk_of(n) % V_CHUNKS;
         p->v[n] = place(key, v_slot(key, slot), keys->stride_v, keys->hdim_v / CHUNK);
     }
-//% endif
+#endif
 }
 
 // BN rows of `chunks` chunks. `to` is where the wave's part of the first pass goes. Places further on are computed
@@ -64,16 +72,19 @@ INLINE void load_rows(buffer from, const int *places, int chunks, int stride, SH
         const int n = pass % PLACES(chunks);
         at[n] = here(pass == n ? places[n] : at[n] + BYTES(rows * stride));
         if (PASS * (pass + 1) <= BN * chunks || PASS * pass + PASS / WAVES * wave_id() < BN * chunks)
-            load_to_lds_${i.target.lds_load_bytes}(from, at[n], to + PASS * pass);
+            LOAD_TO_LDS(from, at[n], to + PASS * pass);
     }
 }
-
-// ---- operands ------------------------------------------------------------------------------------------------------
 
 // A lane's part of an operand lies some bytes from its tile's first, which are kept in registers, and others that are
 // the same in all lanes: those are part of the instruction.
 struct reads {
-    int k[K_CYCLE / 2], v[${"V_CYCLE / 4" if turns else "KEY_STEPS"}];
+    int k[K_CYCLE / 2];
+#if TRANSPOSING_READS
+    int v[V_CYCLE / 4];
+#else
+    int v[KEY_STEPS];
+#endif
 };
 typedef struct {
     SHARED const u32x4 *first;
@@ -90,7 +101,7 @@ INLINE operand k_operand(lds_tile k, int block, int step) {
     return x;
 }
 
-//% if turns
+#if TRANSPOSING_READS
 // Of 16 lanes each reads 4 columns of a key, and is given 4 keys of a column.
 INLINE operand v_operand(lds_tile v, int block, int step) {
     enum { READS = V_CYCLE / 4 };
@@ -99,25 +110,25 @@ INLINE operand v_operand(lds_tile v, int block, int step) {
     const operand x = {{{low.x, low.y, high.x, high.y}}};
     return x;
 }
-//% else
+#else
 INLINE operand v_operand(lds_tile v, int block, int step) {
     const operand x = {{*read_at(v, step, 32 * block * KEY_CHUNKS)}};
     return x;
 }
-/*% endif %*/
+#endif
 
 INLINE void find_reads(struct reads *r) {
     const int lane = lane_id(), half = lane / 32, row = lane % 32;
     UNROLL
     for (int n = 0; n < K_CYCLE / 2; n++) r->k[n] = 16 * (row * Q_CHUNKS + k_slot(row, 2 * n + half));
-//% if turns
+#if TRANSPOSING_READS
     const int key = 4 * half + lane % 16 / 4, chunk = lane / 16 % 2 * 2 + lane % 4 / 2;
     UNROLL
     for (int n = 0; n < V_CYCLE / 4; n++) r->v[n] = 16 * (key * V_CHUNKS + v_slot(key, 4 * n + chunk)) + 8 * (lane % 2);
-//% else
+#else
     UNROLL
     for (int n = 0; n < KEY_STEPS; n++) r->v[n] = 16 * (row * KEY_CHUNKS + v_slot(row, 2 * n + half));
-//% endif
+#endif
 }
 
 // The same, from which nothing is computed before this point.
@@ -127,3 +138,5 @@ INLINE void hold_reads(struct reads *r) {
     UNROLL
     for (int n = 0; n < (int)(sizeof r->v / sizeof *r->v); n++) r->v[n] = here(r->v[n]);
 }
+
+#endif

@@ -1,13 +1,30 @@
-// ---- V through registers, since a load to LDS cannot transpose -----------------------------------------------------
+// SPDX-License-Identifier: MIT
+// V through registers to LDS, beside K that goes straight there: a load to LDS cannot transpose.
+//
+// Takes V_WORDS.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_V_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_V_H
 
-// A thread takes 2 * WORDS columns of 4 keys. COPIES: how many times.
-//% set share = t.bn0 * t.dv // (4 * t.threads)
-//% set words = 1 if share <= 2 else 2 if share <= 4 else 4
-enum { V_WORDS = ${words}, V_PARTS = DV / 2 / V_WORDS, V_COPIES = (BN / 4 * V_PARTS + THREADS - 1) / THREADS };
+#include "tessera/device/attention/cdna/direct.h"
+
+// A thread takes 2 * V_WORDS columns of 4 keys. COPIES: how many times.
+enum { V_PARTS = DV / 2 / V_WORDS, V_COPIES = (BN / 4 * V_PARTS + THREADS - 1) / THREADS };
+#if V_WORDS == 1
+typedef uint32_t v_words;
+#define V_WORD(x, w) x
+#define LOAD_V buffer_load_4
+#elif V_WORDS == 2
+typedef u32x2 v_words;
+#define V_WORD(x, w) (x)[w]
+#define LOAD_V buffer_load_8
+#else
+typedef u32x4 v_words;
+#define V_WORD(x, w) (x)[w]
+#define LOAD_V buffer_load_16
+#endif
 struct staged {
-    ${"uint32_t" if words == 1 else "u32x%d" % words} v[4 * V_COPIES];
+    v_words v[4 * V_COPIES];
 };
-#define WORD(x, w) ${"x" if words == 1 else "(x)[w]"}
 
 INLINE int v_item(int copy) { return thread_id() + THREADS * copy; }
 
@@ -18,7 +35,7 @@ INLINE void fetch_v(struct staged *s, const struct keys *keys, int tile, int end
         const int key = 4 * (v_item(c) / V_PARTS), word = v_item(c) % V_PARTS * V_WORDS;
         const int place = here((2 * word < keys->hdim_v ? 4 * word : OUTSIDE) + BYTES(key * keys->stride_v));
         UNROLL
-        for (int i = 0; i < 4; i++) s->v[4 * c + i] = buffer_load_${4 * words}(from, place + BYTES(i * keys->stride_v));
+        for (int i = 0; i < 4; i++) s->v[4 * c + i] = LOAD_V(from, place + BYTES(i * keys->stride_v));
     }
 }
 
@@ -32,8 +49,8 @@ INLINE void store_v(const struct staged *s, SHARED u32x4 *to) {
         if (BN / 4 * V_PARTS % THREADS != 0 && 4 * group >= BN) continue;
         UNROLL
         for (int w = 0; w < V_WORDS; w++) {
-            const uint32_t k0 = WORD(s->v[4 * c], w), k1 = WORD(s->v[4 * c + 1], w);
-            const uint32_t k2 = WORD(s->v[4 * c + 2], w), k3 = WORD(s->v[4 * c + 3], w);
+            const uint32_t k0 = V_WORD(s->v[4 * c], w), k1 = V_WORD(s->v[4 * c + 1], w);
+            const uint32_t k2 = V_WORD(s->v[4 * c + 2], w), k3 = V_WORD(s->v[4 * c + 3], w);
             const u32x2 even = {low_halves(k0, k1), low_halves(k2, k3)};
             const u32x2 odd = {high_halves(k0, k1), high_halves(k2, k3)};
             const int column = d + 2 * w;
@@ -42,3 +59,5 @@ INLINE void store_v(const struct staged *s, SHARED u32x4 *to) {
         }
     }
 }
+
+#endif

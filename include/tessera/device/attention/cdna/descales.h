@@ -1,3 +1,13 @@
+// SPDX-License-Identifier: MIT
+// Descales of fp8: of whole tensors, or of blocks of their rows.
+//
+// Takes args.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_DESCALES_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_DESCALES_H
+
+#include "tessera/device/attention/cdna/part.h"
+#include "tessera/device/attention/cdna/scores.h"
+
 // What K Q^T is multiplied by.
 INLINE float score_scale(const args *a) {
     float scale = a->scale_log2;
@@ -100,3 +110,5 @@ INLINE float value_descale(const struct unit *unit) {
     if (a->features & TESSERA_CDNA_BLOCK) return unit->now;
     return a->features & TESSERA_CDNA_PER_TENSOR ? read_float(a->v_descale, 0) : 1.0f;
 }
+
+#endif

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Rows in memory: numbers for all lanes, and buffers that end with the last row.
+#ifndef TESSERA_DEVICE_COMMON_CDNA_BUFFERS_H
+#define TESSERA_DEVICE_COMMON_CDNA_BUFFERS_H
+
+#include "tessera/isa/cdna.h"
+
+INLINE int read_int(const int32_t *p, int index) { return ((CONSTANT const int32_t *)(uint64_t)p)[index]; }
+INLINE uint64_t read_u64(const uint64_t *p) { return *(CONSTANT const uint64_t *)(uint64_t)p; }
+INLINE float read_float(const void *p, int64_t index) { return ((CONSTANT const float *)(uint64_t)p)[index]; }
+
+enum { OUTSIDE = INT32_MIN }; // of every buffer
+
+// The rows of a block that exist: `rows`, but 0 to `most`, of `width` elements of `bits`. Others read as zero, and are
+// not written.
+INLINE buffer rows_of(const void *base, int64_t first, int rows, int most, int64_t stride, int width, int bits) {
+    rows = min_i32(rows, most);
+    const uint32_t elements = rows > 0 ? (uint32_t)(rows - 1) * (uint32_t)stride + (uint32_t)width : 0;
+    const uint32_t bytes = bits < 8 ? (elements + 1) / 2 : elements * (uint32_t)(bits / 8);
+    return make_buffer((const char *)base + first * bits / 8, bytes);
+}
+
+#endif

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""Parts of emitted files say what they take and define, and are held to it; headers of phases stand alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from conftest import run_in
+from device import compile_object
+
+from codegen import Refused
+from codegen.render import HEADERS, check_needs, expanded
+
+PARTS = sorted((HEADERS / "device").rglob("*.h"))
+PART = "// A part.\n//\n// Takes BM, rows.\n"
+
+
+def test_names_that_a_part_takes_stand_before_it() -> None:
+    check_needs(f"enum {{ BM = 1 }};\nint rows;\n{PART}", "x")
+    with pytest.raises(Refused, match="templates/x: nothing has said rows, which a part takes"):
+        check_needs(f"enum {{ BM = 1 }};\n// rows\n{PART}int rows;\n", "x")
+    long = "// Takes BM,\n// rows. Defines columns,\n// lines.\n"
+    check_needs(f"int BM, rows;\n{long}int columns, lines;\n", "x")
+    with pytest.raises(Refused, match="nothing says lines, which a part defines"):
+        check_needs(f"int BM, rows, lines;\n{long}int columns; // lines\n", "x")
+
+
+def test_headers_are_read_where_they_are_included_once() -> None:
+    name = "device/attention/cdna/tiles.h"
+    text = expanded(f'before\n#include "tessera/{name}"\n#include "tessera/{name}"\nafter\n', set())
+    assert text.count("INLINE struct tiles find_tiles(") == text.count("INLINE buffer rows_of(") == 1
+    assert text.startswith("before\n") and text.endswith("after\n")
+    with pytest.raises(Refused, match=r"device/none\.h does not exist"):
+        expanded('#include "tessera/device/none.h"\n', set())
+
+
+def test_a_missing_parameter_is_refused(checkout: Path, tmp_path: Path) -> None:
+    """The preprocessor would take it for 0."""
+    template = checkout / "templates/attention/cdna/instance.c.j2"
+    template.write_text(re.sub("#define V_COLUMNS.*\n", "", template.read_text()))
+    failed = run_in(checkout, "--targets", "gfx942", "-o", tmp_path / "out")
+    assert failed.returncode == 1 and failed.stderr.count("\n") == 1
+    assert "templates/fmha_fwd/qr" in failed.stderr and "V_COLUMNS" in failed.stderr
+
+
+# What an emitted file says, and how tiles get to LDS.
+SAID = """
+#include "tessera/isa/cdna.h"
+#include "tessera/kernel/fmha_fwd_cdna.h"
+enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, P_SHIFT = 0 };
+#define BITS 16
+#define PARTS 1
+#define MX 0
+#define DESCALED 0
+#define V_COLUMNS 0
+#define WHOLE_CHUNKS 1
+#define BIAS_BITS 16
+#define O_BITS 16
+#define MMA_OF mma_bf16
+#define TWO_OF_P pack_bf16
+#define UNPACK unpack_bf16
+#define TWO_OF_O pack_bf16
+#define TRANSPOSING_READS 0
+#define LDS_BANKS 32
+#define LOAD 4
+#define LOAD_TO_LDS load_to_lds_4
+#define V_WORDS 2
+typedef struct tessera_fmha_fwd_cdna_args args;
+"""
+
+
+@pytest.mark.parametrize("header", PARTS, ids=lambda path: path.stem)
+def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
+    """With what it says that it takes, and its own includes."""
+    own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
+    takes = re.search(r"// Takes ([\w, ]+)\.", header.read_text())
+    before = ""
+    if header.name.startswith("staged_") or (takes and "k_operand" in takes[1]):
+        before = '#include "tessera/device/attention/cdna/staged.h"\n'
+    if takes and "store_four" in takes[1]:
+        before = '#include "tessera/device/common/cdna/store.h"\n'
+    said = SAID
+    if header.name == "staged_scales.h":
+        said = said.replace("MX 0", "MX 1").replace("BITS 16\n#define PARTS", "BITS 8\n#define PARTS")
+    if header.name == "staged_columns.h":
+        said = said.replace("V_COLUMNS 0", "V_COLUMNS 1")
+    try:
+        compile_object(said + before + own, tmp_path / "alone.so", "gfx950", "-Wall", "-Wextra", "-Werror")
+    except subprocess.CalledProcessError:
+        pytest.fail(f"{header} does not compile alone")
