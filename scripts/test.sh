@@ -164,12 +164,12 @@ c_format() {
     clang-format --dry-run -Werror "$build"/generated/*.[ch] --style="file:$root/.clang-format"
 }
 
-# A run for each folder: files of the same name may stand in several. As many at once as there are processors, each one's
-# output in one piece.
+# A run for each folder: files of the same name may stand in several. As many at once as there are processors, the largest
+# folders first, each one's output in one piece.
 python_tests() {
     cd "$root"
     export xml build
-    find test -name 'test_*.py' -exec dirname {} + | sort -u | xargs -P "$(jobs)" -I{} bash -c '
+    find test -name 'test_*.py' -exec dirname {} + | sort | uniq -c | sort -rn | awk '{print $2}' | xargs -P "$(jobs)" -I{} bash -c '
         name=${1//\//-} status=0
         pytest "$1" -o "cache_dir=$build/cache/pytest-$name" --junit-xml="$xml/pytest-$name.xml" >"$xml/$name.log" 2>&1 || status=1
         cat "$xml/$name.log"

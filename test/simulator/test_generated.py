@@ -16,6 +16,7 @@ from pathlib import Path
 import generator
 import pytest
 import toolchain
+from sampling import sample_each
 from sim import LANDINGS, ORDERS, Sim, SimError, pack
 
 PROGRAMS = int(os.environ.get("TESSERA_SIM_PROGRAMS", "40"))
@@ -71,7 +72,8 @@ def _failures(suite: Suite, sim: Sim, image: bytes, seeds: range, **how: int) ->
 
 def _kinds() -> list[tuple[toolchain.Compiler, str, str]]:
     levels = ("-O0", "-O1", "-O2", "-O3")
-    return [(c, arch, level) for c in toolchain.compilers() for arch in c.archs for level in levels]
+    kinds = [(c, arch, level) for c in toolchain.compilers() for arch in c.archs for level in levels]
+    return sample_each(kinds, lambda kind: (kind[0].name, kind[1]), 2)
 
 
 @pytest.mark.parametrize(("compiler", "arch", "level"), _kinds(), ids=lambda v: getattr(v, "name", v))

@@ -9,11 +9,12 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from sampling import sample
 
 FOLDER = Path(__file__).parent / "hip_programs"
 PROGRAMS = [*sorted(path.stem for path in FOLDER.glob("*.hip")), "two_files"]
 ARCH = "gfx90a"  # the newest one that Debian 12's hipcc knows
-FLAGS = ["-O0", "-O2"]
+FLAGS = sample(["-O0", "-O2"], 1)
 ORDERS = ["backward", "alternate", "random:7"]
 # What programs that fail on purpose leave on stderr: words of each line.
 EXPECTED_LINES = {
