@@ -254,11 +254,14 @@ neon() {
 emulated_cases='*-s=3 *'
 [ -z "$all" ] || emulated_cases='*'
 
+# Reports need lines; more takes the compiler twice as long.
+lines_alone=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1")
+
 # sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix. Templates of CPU kernels are
 # the same for all targets but AMX, which "AMX in vectors" watches.
 sanitized() {
     local directory=$build/test/${1%%,*}
-    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF "${lines_alone[@]}"
     ninja -C "$directory" -j "$(jobs)"
     export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # these count threads, and the sanitizer has one of its own
@@ -271,7 +274,7 @@ sanitized() {
 # Of the simulator's own sanitizer a quarter, which is all of its code, on one head dim: "programs" has the rest.
 simulator_sanitized() {
     local directory=$build/test/simulator
-    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined -DCMAKE_BUILD_TYPE=RelWithDebInfo
+    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined "${lines_alone[@]}"
     ninja -C "$directory" -j "$(jobs)" fmha_fwd_cdna_test tessera_sim
     export UBSAN_OPTIONS=print_stacktrace=1 GTEST_FILTER=-CdnaInstances.*:CdnaLanded.*
     ctest_in "$directory" -R 'fmha_fwd\.cdna_test(\.sanitized_forward)?$'
