@@ -254,8 +254,8 @@ neon() {
 emulated_cases='*-s=3 *'
 [ -z "$all" ] || emulated_cases='*'
 
-# Reports need lines; more takes the compiler twice as long.
-lines_alone=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O1 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O1 -g1")
+# Reports need lines; more of debugging would take the compiler longer.
+lines_alone=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1")
 
 # sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix. Templates of CPU kernels are
 # the same for all targets but AMX, which "AMX in vectors" watches.
