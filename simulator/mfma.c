@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: MIT
 // Matrix instructions: D = A * B + C in blocks of M x M x K, spread over all 64 lanes whatever EXEC says.
 //
-// Order of sums: each element starts as C's and takes one fused multiply-add for k = 0, 1, 2, ...; AMD documents no
-// order. So do f32 and f64 on hardware; 16 and 8 bits were measured otherwise, see README.md, "Limits". gfx90a flushes
-// denormals of f16 and bf16 matrices and of their results; the others keep them. MODE says so of f32 matrices A and B,
-// and its FP16_OVFL that results stay finite.
+// mfma_sums.h has the order of sums. gfx90a flushes denormals of f16 and bf16 matrices and of their sums; the others
+// keep them. MODE says so of f32 matrices A and B, and its FP16_OVFL that results stay finite.
+#if defined(__GNUC__) && !defined(__clang__) // -O3 would unroll loops over columns before it vectorises them
+#pragma GCC optimize("O2,tree-vectorize,vect-cost-model=dynamic,peel-loops")
+#endif
+#include "mfma_sums.h"
 #include "semantics.h"
 #include "vector.h"
 
 enum type { F32, F16, BF16, XF32, FP8, BF8, I8, F64 };
 
-enum { MAX_ROWS = 64, MAX_COLUMNS = 32, MAX_K = 128 };
+enum { MAX_ROWS = 64, MAX_COLUMNS = SIM_MAX_COLUMNS, MAX_K = SIM_MAX_DEPTH };
 
 // What one instruction multiplies: `blocks` independent products of size x k by k x size.
 struct shape {
@@ -188,25 +190,140 @@ static void write_sums(struct sim_wave *wave, const struct sim_inst *inst, const
 
 // ---- products
 
-static inline __attribute__((always_inline)) void multiply_rows(const matrix *a, const matrix *b, sums *sum,
-                                                                unsigned rows, unsigned size, unsigned depth) {
-    for (unsigned i = 0; i < rows; i++) {
-        const unsigned first = i / size * size;
-        float row[MAX_COLUMNS];
-        memcpy(row, (*sum)[i], size * sizeof(float));
-        for (unsigned k = 0; k < depth; k++)
-            for (unsigned j = 0; j < size; j++) row[j] = fmaf((*a)[k][i], (*b)[k][first + j], row[j]);
-        memcpy((*sum)[i], row, size * sizeof(float));
+typedef uint8_t places[MAX_COLUMNS][MAX_K]; // of sparse A: the k of B, for each row and value of A
+
+// How products join the sum, and so many in a step. FLOATS: all products are exact as floats; SMALL: of 8 bits.
+struct addition {
+    enum { IN_TURN, TREES, FUSED, FUSED_FLOATS, FUSED_SMALL, FUSED_SMALL_FLOATS } how;
+    unsigned step;
+};
+
+typedef int32_t exponents[MAX_K][MAX_ROWS];
+
+// What one instruction multiplies, and with what. Exponents are there where products are fused.
+struct operands {
+    matrix a, b;
+    exponents a_exponents, b_exponents;
+    places places;
+    bool sparse;
+};
+
+// The exponents of a matrix, for products that are fused, and the range of those that are not of 0.
+struct range {
+    int32_t least, greatest;
+};
+static struct range find_exponents(const matrix *of, enum type type, enum sim_arch arch, unsigned depth,
+                                   unsigned spread, exponents *to) {
+    const bool ocp = arch == SIM_GFX950;
+    const int32_t least = type == F16 ? -14 : type == FP8 ? (ocp ? -6 : -7) : type == BF8 ? (ocp ? -14 : -15) : -126;
+    int32_t lowest = INT16_MAX, greatest = INT16_MIN;
+    for (unsigned k = 0; k < depth; k++) {
+        const float *restrict row = (*of)[k];
+        int32_t *restrict exponents_of_row = (*to)[k];
+        for (unsigned i = 0; i < spread; i++) {
+            const int32_t exponent = sim_exponent(row[i], least), zero = row[i] == 0 ? 1 << 16 : 0;
+            exponents_of_row[i] = exponent;
+            lowest = sim_lesser(lowest, exponent + zero);
+            greatest = sim_greater(greatest, exponent - zero);
+        }
+    }
+    return (struct range){lowest, greatest};
+}
+
+static struct addition find_addition(const struct shape *shape, enum sim_arch arch, unsigned each, struct range a,
+                                     struct range b) {
+    enum { INFINITE = 128 };
+    if (shape->a == F32) return (struct addition){IN_TURN, 1};
+    if (arch == SIM_GFX90A) return (struct addition){TREES, each}; // as many as a lane holds
+    const bool floats = a.greatest < INFINITE && b.greatest < INFINITE && a.least + b.least >= SIM_LEAST_PRODUCT &&
+                        a.greatest + b.greatest <= SIM_GREATEST_PRODUCT - 1;
+    if (shape->a == FP8 || shape->a == BF8) return (struct addition){floats ? FUSED_SMALL_FLOATS : FUSED_SMALL, 16};
+    return (struct addition){floats ? FUSED_FLOATS : FUSED, shape->a == XF32 ? 4 : 8};
+}
+
+static inline __attribute__((always_inline)) void
+add_row(const struct addition *addition, const struct sim_products *row, float *sums, unsigned size, unsigned depth) {
+    switch (addition->how) {
+    case IN_TURN:
+        sim_add_in_turn(row, sums, size, depth);
+        break;
+    case TREES:
+        if (addition->step == 2)
+            sim_add_trees(row, sums, size, depth, 2);
+        else
+            sim_add_trees(row, sums, size, depth, 4);
+        break;
+    case FUSED:
+        sim_add_fused(row, sums, size, depth, addition->step, false, false);
+        break;
+    case FUSED_FLOATS:
+        sim_add_fused(row, sums, size, depth, addition->step, false, true);
+        break;
+    case FUSED_SMALL:
+        sim_add_fused(row, sums, size, depth, 16, true, false);
+        break;
+    case FUSED_SMALL_FLOATS:
+        sim_add_fused(row, sums, size, depth, 16, true, true);
+        break;
     }
 }
 
-static inline __attribute__((always_inline)) void multiply_integers(const matrix *a, const matrix *b, sums *sum,
-                                                                    unsigned rows, unsigned size, unsigned depth) {
+static inline __attribute__((always_inline)) void multiply_rows(const struct addition *addition,
+                                                                const struct operands *of, sums *sum, unsigned rows,
+                                                                unsigned size, unsigned depth) {
     for (unsigned i = 0; i < rows; i++) {
         const unsigned first = i / size * size;
-        for (unsigned k = 0; k < depth; k++)
-            for (unsigned j = 0; j < size; j++) (*sum)[i][j] += (uint32_t)(int32_t)((*a)[k][i] * (*b)[k][first + j]);
+        struct sim_products row;
+        for (unsigned k = 0; k < depth; k++) {
+            const unsigned from = of->sparse ? of->places[i][k] : k;
+            row.a[k] = of->a[k][i];
+            row.b[k] = &of->b[from][first];
+            row.b_exponents[k] = &of->b_exponents[from][first];
+        }
+        for (unsigned k = 0; k < depth && addition->how >= FUSED; k++) row.a_exponents[k] = of->a_exponents[k][i];
+        float added[MAX_COLUMNS];
+        memcpy(added, (*sum)[i], size * sizeof(float));
+        add_row(addition, &row, added, size, depth);
+        memcpy((*sum)[i], added, size * sizeof(float));
     }
+}
+
+static inline __attribute__((always_inline)) void multiply_integers(const struct operands *of, sums *sum, unsigned rows,
+                                                                    unsigned size, unsigned depth) {
+    for (unsigned i = 0; i < rows; i++) {
+        const unsigned first = i / size * size;
+        for (unsigned k = 0; k < depth; k++) {
+            const float *b = &of->b[of->sparse ? of->places[i][k] : k][first];
+            for (unsigned j = 0; j < size; j++) (*sum)[i][j] += (uint32_t)(int32_t)(of->a[k][i] * b[j]);
+        }
+    }
+}
+
+// `each`: values of A in a lane; `depth`: of k that A has.
+static void multiply(const struct shape *shape, enum sim_arch arch, unsigned each, unsigned depth, struct operands *of,
+                     sums *sum) {
+    const unsigned size = shape->size, rows = size * shape->blocks;
+    if (shape->a == I8) {
+        if (size == 32)
+            multiply_integers(of, sum, rows, 32, depth);
+        else if (size == 16)
+            multiply_integers(of, sum, rows, 16, depth);
+        else
+            multiply_integers(of, sum, rows, 4, depth);
+        return;
+    }
+    struct range a = {0, 0}, b = {0, 0};
+    if (arch != SIM_GFX90A && shape->a != F32) {
+        a = find_exponents(&of->a, shape->a, arch, depth, rows, &of->a_exponents);
+        b = find_exponents(&of->b, shape->b, arch, shape->k, rows, &of->b_exponents);
+    }
+    const struct addition addition = find_addition(shape, arch, each, a, b);
+    if (size == 32)
+        multiply_rows(&addition, of, sum, rows, 32, depth);
+    else if (size == 16)
+        multiply_rows(&addition, of, sum, rows, 16, depth);
+    else
+        multiply_rows(&addition, of, sum, rows, 4, depth);
 }
 
 // ---- results that are too large: with MODE's FP16_OVFL the greatest, but not on gfx90a ("CDNA3", section 7.1.2)
@@ -243,32 +360,21 @@ static bool clamps(const struct sim_wave *wave) {
     return wave->mode & SIM_MODE_FP16_OVFL && wave->code->inst.arch != SIM_GFX90A;
 }
 
-#define BY_SIZE(function)                                                                                              \
-    (shape.size == 32   ? function(&a, &b, &sum, rows, 32, shape.k)                                                    \
-     : shape.size == 16 ? function(&a, &b, &sum, rows, 16, shape.k)                                                    \
-                        : function(&a, &b, &sum, rows, 4, shape.k))
-
 static void mfma(struct sim_wave *wave, const struct sim_code *code) {
     const struct shape shape = read_shape(code->detail);
-    const unsigned rows = shape.size * shape.blocks;
-    matrix a, b;
+    const enum sim_arch arch = (enum sim_arch)code->inst.arch;
+    struct operands of;
+    of.sparse = false;
     sums sum, before;
     if (!may_broadcast(wave, &code->inst, &shape)) return;
     const unsigned each = elements_of_lane(&shape);
-    if (!read_matrix(wave, &code->inst, SIM_SRC0, &shape, each, &a)) return;
-    if (!read_matrix(wave, &code->inst, SIM_SRC1, &shape, each, &b)) return;
+    if (!read_matrix(wave, &code->inst, SIM_SRC0, &shape, each, &of.a)) return;
+    if (!read_matrix(wave, &code->inst, SIM_SRC1, &shape, each, &of.b)) return;
     if (!read_sums(wave, &code->inst.op[SIM_SRC2], &shape, &sum)) return;
-    if (code->inst.cbsz) broadcast_blocks(&code->inst, &shape, &a);
+    if (code->inst.cbsz) broadcast_blocks(&code->inst, &shape, &of.a);
     if (clamps(wave)) memcpy(before, sum, sizeof sum);
-    if (shape.a == I8)
-        BY_SIZE(multiply_integers);
-    else
-        BY_SIZE(multiply_rows);
-    if (clamps(wave)) clamp_sums(&shape, shape.k, &a, &b, &before, &sum);
-    if (code->inst.arch == SIM_GFX90A && (shape.a == F16 || shape.a == BF16))
-        for (unsigned i = 0; i < rows; i++)
-            for (unsigned j = 0; j < shape.size; j++)
-                sum[i][j] = sim_bits(flush_denormal(sim_float(sum[i][j]), 0x1p-126f));
+    multiply(&shape, arch, each, shape.k, &of, &sum);
+    if (clamps(wave)) clamp_sums(&shape, shape.k, &of.a, &of.b, &before, &sum);
     write_sums(wave, &code->inst, &shape, &sum);
 }
 
@@ -290,26 +396,22 @@ static void smfmac(struct sim_wave *wave, const struct sim_code *code) {
     const unsigned each = elements_of_lane(&pairs), size = shape.size, groups = SIM_LANES / size;
     const unsigned run = inst->op[SIM_SRC0].bits == 128 ? each / 2 : each;
     uint32_t space[SIM_LANES];
-    matrix a, b;
+    struct operands of;
+    of.sparse = true;
     sums sum, before;
     const uint32_t *index = tessera_sim_read_vector(wave, &inst->op[SIM_SRC2], 0, space);
-    if (!index || !read_matrix(wave, inst, SIM_SRC0, &pairs, run, &a) ||
-        !read_matrix(wave, inst, SIM_SRC1, &shape, 2 * run, &b))
+    if (!index || !read_matrix(wave, inst, SIM_SRC0, &pairs, run, &of.a) ||
+        !read_matrix(wave, inst, SIM_SRC1, &shape, 2 * run, &of.b))
         return;
     if (!read_sums(wave, &inst->op[SIM_DST], &shape, &sum)) return;
     if (clamps(wave)) memcpy(before, sum, sizeof sum);
     for (unsigned i = 0; i < size; i++)
         for (unsigned p = 0; p < pairs.k; p++) {
             const unsigned lane = p / run % groups * size + i, e = p / (run * groups) * run + p % run;
-            const unsigned k = p / 2 * 4 + place_of_pair(inst, each, index, lane, e);
-            for (unsigned j = 0; j < size; j++) {
-                if (shape.a == I8)
-                    sum[i][j] += (uint32_t)(int32_t)(a[p][i] * b[k][j]);
-                else
-                    sum[i][j] = sim_bits(fmaf(a[p][i], b[k][j], sim_float(sum[i][j])));
-            }
+            of.places[i][p] = (uint8_t)(p / 2 * 4 + place_of_pair(inst, each, index, lane, e));
         }
-    if (clamps(wave)) clamp_sums(&shape, pairs.k, &a, &b, &before, &sum);
+    multiply(&shape, (enum sim_arch)inst->arch, each, pairs.k, &of, &sum);
+    if (clamps(wave)) clamp_sums(&shape, pairs.k, &of.a, &of.b, &before, &sum);
     write_sums(wave, inst, &shape, &sum);
 }
 

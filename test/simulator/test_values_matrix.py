@@ -316,14 +316,18 @@ def test_xf32_cuts(library: Path, tmp_path: Path) -> None:
 
 
 def test_halves_of_wide_sparse(library: Path, tmp_path: Path) -> None:
-    """Of B's items the second eight are k 32 and up: "CDNA4", section 7.5.1.3. So they are added later."""
+    """Of B's items the second eight are k 32 and up: "CDNA4", section 7.5.1.3. So they are added later.
+
+    They are steps of their own (test_matrix_sums.py): 2^24 and then 1, twice, lose what together they keep.
+    """
     t = Batch("gfx950")
     a = [0] * 16 + [0] * 32 + [f16(4096.0)] * 16
     b = list(a)
     for lane in range(16):
-        a[lane] = join([0] * 4 + [f16(1.0)] * 2, 16)
-        b[lane] = join([0] * 8 + [f16(1.0)] * 2, 16)
-    expected = [join([f32(2.0**24)] * 4, 32)]  # k 24, then 32 and 33; in the other order they would count
+        a[lane] = a[lane + 32] = join([0] * 4 + [f16(1.0)], 16)
+        b[lane] = b[lane + 32] = join([0] * 8 + [f16(1.0)], 16)
+        a[lane + 48], b[lane + 48] = f16(4096.0), f16(4096.0)
+    expected = [join([f32(2.0**24)] * 4, 32)]  # k 24, then 32 and 48; in another order they would count
     bits = {"a": 128, "b": 256, "d": 128}
     text = "v_smfmac_f32_16x16x64_f16 {d}, {a}, {b}, {c}"
     t.add(text, expected, bits=bits, a=a, b=b, c=[0x4444], d=[0])
