@@ -62,12 +62,12 @@ if [ ! -e "$build/everything.built" ]; then
     step "build, one problem" "$build_remedy" ninja -C "$build" -j "$(jobs)" tile_example_fmha_fwd
     "$program"
 fi
-everything=("-DTESSERA_RECEIPT=$receipt" -DTESSERA_TARGETS=cpu -DTESSERA_BUILD_SIMULATOR=OFF)
+everything=(-DTESSERA_TARGETS=cpu -DTESSERA_BUILD_SIMULATOR=OFF)
 if [ -n "$gpu" ]; then
     prepare_tools zig
-    everything=("-DTESSERA_RECEIPT=$receipt" -DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_SIMULATOR=ON)
+    everything=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_SIMULATOR=ON)
 fi
-step "configure" "$build_remedy" configure "$build" "${everything[@]}"
+step "configure" "$build_remedy" configure "$build" "-DTESSERA_RECEIPT=$receipt" "${everything[@]}"
 step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"
 if [ -e "$build/everything.built" ]; then
     "$program"

@@ -116,18 +116,24 @@ static uint32_t missed_multiple(const instance_t *row, const struct tessera_star
     return start->matters && start->value % multiple ? multiple : 0;
 }
 
+// The starts of the call that are not well; returns how many.
+static int list_misaligned(const struct verdict *v, const request_t *r,
+                           struct tessera_start starts[TESSERA_MAX_STARTS]) {
+    const int all = r->op->list_starts(r, starts);
+    int missed = 0;
+    for (int i = 0; i < all; i++)
+        if (missed_multiple(v->row, &starts[i])) starts[missed++] = starts[i];
+    return missed;
+}
+
 static void add_misaligned(text_t *out, const struct verdict *v, const request_t *r, const char *serves) {
     struct tessera_start starts[TESSERA_MAX_STARTS];
-    const char *between = "";
-    const int starts_count = r->op->list_starts(r, starts);
-    for (int i = 0; i < starts_count; i++) {
-        const uint32_t multiple = missed_multiple(v->row, &starts[i]);
-        if (!multiple) continue;
+    const int missed = list_misaligned(v, r, starts);
+    for (int i = 0; i < missed; i++)
         tessera_text_add(out,
                          starts[i].is_pointer ? "%s%s %#llx (%s multiples of %u)" : "%s%s %llu (%s multiples of %u)",
-                         between, starts[i].name, (unsigned long long)starts[i].value, serves, multiple);
-        between = "; ";
-    }
+                         i ? "; " : "", starts[i].name, (unsigned long long)starts[i].value, serves,
+                         missed_multiple(v->row, &starts[i]));
 }
 
 // One reason of a verdict: what the call asks for, and what is served.
@@ -166,14 +172,10 @@ static void add_reasons(text_t *out, const struct verdict *v, const request_t *r
 
 static void add_alignments(text_t *out, const struct verdict *v, const request_t *r) {
     struct tessera_start starts[TESSERA_MAX_STARTS];
-    const char *between = "";
-    const int starts_count = r->op->list_starts(r, starts);
-    for (int i = 0; i < starts_count; i++) {
-        const uint32_t multiple = missed_multiple(v->row, &starts[i]);
-        if (!multiple) continue;
-        tessera_text_add(out, "%s%s to a multiple of %u", between, starts[i].name, multiple);
-        between = ", ";
-    }
+    const int missed = list_misaligned(v, r, starts);
+    for (int i = 0; i < missed; i++)
+        tessera_text_add(out, "%s%s to a multiple of %u", i ? ", " : "", starts[i].name,
+                         missed_multiple(v->row, &starts[i]));
 }
 
 static void add_change(text_t *out, int reason, const struct verdict *v, const request_t *r) {
