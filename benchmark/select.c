@@ -24,13 +24,13 @@ enum {
 
 static const tessera_target targets[TARGETS] = {TESSERA_TARGET_GFX90A, TESSERA_TARGET_GFX942, TESSERA_TARGET_GFX950,
                                                 TESSERA_TARGET_SM_90A};
-static const tessera_dtype dtypes[DTYPES] = {TESSERA_FP16, TESSERA_BF16, TESSERA_FP8BF16};
+static const tessera_fmha_dtype dtypes[DTYPES] = {TESSERA_FMHA_FP16, TESSERA_FMHA_BF16, TESSERA_FMHA_FP8BF16};
 static const uint32_t hdims[HDIMS] = {32, 64, 96, 128, 192, 256};
 static const uint16_t tiles[TILES][2] = {{128, 128}, {64, 128}, {16, 64}};
 
 static tessera_fmha_fwd_instance rows[ROWS];
 static tessera_served served[DTYPES][HDIMS][TRAITS];
-static tessera_slice slices[TESSERA_TARGET_COUNT * TESSERA_DTYPE_COUNT * HDIMS];
+static tessera_slice slices[TESSERA_TARGET_COUNT * TESSERA_FMHA_DTYPE_COUNT * HDIMS];
 static uint32_t order[ROWS];
 
 static void hold(tessera_served *served, const tessera_schema *schema, const char *name, uint64_t values) {
@@ -79,7 +79,7 @@ static tessera_table make_table(void) {
                         rows[count] = make_row(t, tile, &served[d][h][traits]);
                         order[count] = count;
                     }
-                slices[(targets[t] * TESSERA_DTYPE_COUNT + dtypes[d]) * HDIMS + h] =
+                slices[(targets[t] * TESSERA_FMHA_DTYPE_COUNT + dtypes[d]) * HDIMS + h] =
                     (tessera_slice){first, count - first};
             }
     return (tessera_table){schema, rows, sizeof rows[0], count, hdims, HDIMS, slices, order, 0};
@@ -133,6 +133,6 @@ int main(void) {
         if (each < best) best = each;
     }
     printf("%.0f ns a selection, %u rows, %u in a slice\n", best, table.row_count,
-           table.slices[(targets[0] * TESSERA_DTYPE_COUNT + dtypes[0]) * HDIMS].count);
+           table.slices[(targets[0] * TESSERA_FMHA_DTYPE_COUNT + dtypes[0]) * HDIMS].count);
     return 0;
 }

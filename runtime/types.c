@@ -1,27 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Words for kinds and targets.
+// Words of element types and targets.
 #include <string.h>
 
-#include "internal.h"
+#include "words.h"
 
-static const char *const dtypes[TESSERA_DTYPE_COUNT] = {
-    [TESSERA_FP32] = "fp32",       [TESSERA_FP16] = "fp16",       [TESSERA_BF16] = "bf16",   [TESSERA_FP8] = "fp8",
-    [TESSERA_FP8BF16] = "fp8bf16", [TESSERA_FP8FP32] = "fp8fp32", [TESSERA_MXFP8] = "mxfp8", [TESSERA_MXFP4] = "mxfp4",
+static const char *const types[TESSERA_TYPE_COUNT] = {
+    [TESSERA_TYPE_FP32] = "fp32",         [TESSERA_TYPE_FP16] = "fp16",         [TESSERA_TYPE_BF16] = "bf16",
+    [TESSERA_TYPE_E4M3] = "e4m3",         [TESSERA_TYPE_E2M1] = "e2m1",         [TESSERA_TYPE_E5M2] = "e5m2",
+    [TESSERA_TYPE_E4M3FNUZ] = "e4m3fnuz", [TESSERA_TYPE_E5M2FNUZ] = "e5m2fnuz", [TESSERA_TYPE_E8M0] = "e8m0",
+    [TESSERA_TYPE_INT8] = "int8",         [TESSERA_TYPE_INT4] = "int4",         [TESSERA_TYPE_INT32] = "int32",
 };
-static const char *const masks[TESSERA_MASK_COUNT] = {
-    [TESSERA_MASK_NONE] = "no",
-    [TESSERA_MASK_TOP_LEFT] = "top_left",
-    [TESSERA_MASK_BOTTOM_RIGHT] = "bottom_right",
-    [TESSERA_MASK_GENERIC] = "generic",
-};
-static const char *const biases[TESSERA_BIAS_COUNT] = {
-    [TESSERA_BIAS_NONE] = "no",
-    [TESSERA_BIAS_ELEMENTWISE] = "bias",
-    [TESSERA_BIAS_ALIBI] = "alibi",
-};
-static const char *const qscales[TESSERA_QSCALE_COUNT] = {
-    [TESSERA_QSCALE_NONE] = "no",       [TESSERA_QSCALE_PER_TENSOR] = "pt", [TESSERA_QSCALE_BLOCK] = "bs",
-    [TESSERA_QSCALE_KV_BLOCK] = "kvbs", [TESSERA_QSCALE_MX] = "mx",
+static const uint8_t type_bits[TESSERA_TYPE_COUNT] = {
+    [TESSERA_TYPE_FP32] = 32, [TESSERA_TYPE_FP16] = 16, [TESSERA_TYPE_BF16] = 16,    [TESSERA_TYPE_E4M3] = 8,
+    [TESSERA_TYPE_E2M1] = 4,  [TESSERA_TYPE_E5M2] = 8,  [TESSERA_TYPE_E4M3FNUZ] = 8, [TESSERA_TYPE_E5M2FNUZ] = 8,
+    [TESSERA_TYPE_E8M0] = 8,  [TESSERA_TYPE_INT8] = 8,  [TESSERA_TYPE_INT4] = 4,     [TESSERA_TYPE_INT32] = 32,
 };
 static const char *const targets[TESSERA_TARGET_COUNT] = {
     [TESSERA_TARGET_PORTABLE] = "portable",
@@ -37,7 +29,7 @@ static const char *const targets[TESSERA_TARGET_COUNT] = {
     [TESSERA_TARGET_X86_64_V4_AMX] = "x86-64-v4-amx",
 };
 
-static tessera_status find(const char *what, const char *const *words, int count, const char *text, int *out) {
+tessera_status tessera_find_word(const char *what, const char *const *words, int count, const char *text, int *out) {
     if (!text) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "the text of a %s is NULL", what);
     char list[256];
     struct tessera_text all = {list, sizeof list, 0};
@@ -51,20 +43,9 @@ static tessera_status find(const char *what, const char *const *words, int count
     return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "%s \"%s\" is unknown: %s", what, text, list);
 }
 
-#define WORDS(kind, words, count)                                                                                      \
-    tessera_status tessera_##kind##_from_string(const char *text, tessera_##kind *out) {                               \
-        int value;                                                                                                     \
-        if (!out) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "out of a " #kind " is NULL");                   \
-        const tessera_status status = find(#kind, words, count, text, &value);                                         \
-        if (status == TESSERA_SUCCESS) *out = (tessera_##kind)value;                                                   \
-        return status;                                                                                                 \
-    }                                                                                                                  \
-    const char *tessera_##kind##_string(tessera_##kind value) {                                                        \
-        return (unsigned)value < (unsigned)(count) ? (words)[value] : NULL;                                            \
-    }
+WORDS(type, "type", types, TESSERA_TYPE_COUNT)
+WORDS(target, "target", targets, TESSERA_TARGET_COUNT)
 
-WORDS(dtype, dtypes, TESSERA_DTYPE_COUNT)
-WORDS(mask, masks, TESSERA_MASK_COUNT)
-WORDS(bias, biases, TESSERA_BIAS_COUNT)
-WORDS(qscale, qscales, TESSERA_QSCALE_COUNT)
-WORDS(target, targets, TESSERA_TARGET_COUNT)
+int tessera_type_bits(tessera_type value) {
+    return (unsigned)value < (unsigned)TESSERA_TYPE_COUNT ? type_bits[value] : 0;
+}

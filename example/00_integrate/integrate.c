@@ -30,7 +30,7 @@ static int failed(const char *call) {
 static tessera_fmha_fwd_traits make_traits(void) {
     tessera_fmha_fwd_traits traits = TESSERA_FMHA_FWD_TRAITS_INIT;
     traits.hdim_q = traits.hdim_v = HDIM;
-    traits.data_type = TESSERA_FP32;
+    traits.data_type = TESSERA_FMHA_FP32;
     traits.mask_type = TESSERA_MASK_TOP_LEFT;
     return traits;
 }

@@ -175,7 +175,7 @@ void fmha_fwd_fill_inputs(fmha_fwd_problem *p) {
         if (!p->buffers[id].used) continue;
         // CK narrows the scales of v where P would be rounded to fp4.
         if (p->qscale == TESSERA_QSCALE_MX)
-            fill_exponents(p, id, id == BUFFER_V_DESCALE && p->dtype == TESSERA_MXFP4 ? 1 : 3);
+            fill_exponents(p, id, id == BUFFER_V_DESCALE && p->dtype == TESSERA_FMHA_MXFP4 ? 1 : 3);
         else
             fill_descales(p, id);
     }

@@ -62,7 +62,7 @@ static fmha_fwd_outcome settle_shape(fmha_fwd_problem *p, fmha_fwd_result *resul
         if (!p->room_q[b]) p->room_q[b] = p->seqlen_q[b];
         if (!p->room_k[b]) p->room_k[b] = p->seqlen_k[b];
         // A byte of mxfp4 holds two keys of v in column-major order, both of one sequence.
-        if (o->mode && p->dtype == TESSERA_MXFP4 && o->vlayout[0] == 'c') p->room_k[b] += p->room_k[b] % 2;
+        if (o->mode && p->dtype == TESSERA_FMHA_MXFP4 && o->vlayout[0] == 'c') p->room_k[b] += p->room_k[b] % 2;
         if (p->seqlen_q[b] > p->max_seqlen_q) p->max_seqlen_q = p->seqlen_q[b];
         if (p->seqlen_k[b] > p->max_seqlen_k) p->max_seqlen_k = p->seqlen_k[b];
         total_q += p->room_q[b];

@@ -32,7 +32,7 @@ fmha_fwd_outcome fmha_fwd_fail_status(fmha_fwd_result *result, tessera_status st
 
 static fmha_fwd_outcome read_texts(fmha_fwd_problem *p, fmha_fwd_result *result) {
     const fmha_fwd_options *o = &p->options;
-    if (tessera_dtype_from_string(o->prec, &p->dtype) != TESSERA_SUCCESS)
+    if (tessera_fmha_dtype_from_string(o->prec, &p->dtype) != TESSERA_SUCCESS)
         return FMHA_FWD_WRONG("-prec=%s: fp32, fp16, bf16, fp8, fp8bf16, fp8fp32, mxfp8 or mxfp4", o->prec);
     if (fmha_fwd_read_mask(o->mask, &p->mask))
         return FMHA_FWD_WRONG("-mask=%s: 0, 1 or t, 2 or b, t:l,r[,sink], b:l,r[,sink], xt:w, xb:w or g:y,x", o->mask);
@@ -49,8 +49,8 @@ static fmha_fwd_outcome read_texts(fmha_fwd_problem *p, fmha_fwd_result *result)
 
 static fmha_fwd_outcome check_scales(const fmha_fwd_problem *p, fmha_fwd_result *result) {
     const fmha_fwd_options *o = &p->options;
-    int mx = p->dtype == TESSERA_MXFP8 || p->dtype == TESSERA_MXFP4;
-    int fp8 = p->dtype == TESSERA_FP8 || p->dtype == TESSERA_FP8BF16 || p->dtype == TESSERA_FP8FP32;
+    int mx = p->dtype == TESSERA_FMHA_MXFP8 || p->dtype == TESSERA_FMHA_MXFP4;
+    int fp8 = p->dtype == TESSERA_FMHA_FP8 || p->dtype == TESSERA_FMHA_FP8BF16 || p->dtype == TESSERA_FMHA_FP8FP32;
     if (p->qscale == TESSERA_QSCALE_KV_BLOCK)
         return FMHA_FWD_WRONG("-qscale=%s: scales of pages of K and V belong to batch_prefill; here n, pt, bs or mx",
                               o->qscale);
@@ -60,7 +60,7 @@ static fmha_fwd_outcome check_scales(const fmha_fwd_problem *p, fmha_fwd_result 
     if (!fp8 && (p->qscale == TESSERA_QSCALE_PER_TENSOR || p->qscale == TESSERA_QSCALE_BLOCK))
         return FMHA_FWD_WRONG("-qscale=%s with -prec=%s: pt and bs are for fp8, fp8bf16 and fp8fp32", o->qscale,
                               o->prec);
-    if (p->init == INIT_RANGE && (p->dtype == TESSERA_FP32 || p->dtype == TESSERA_BF16))
+    if (p->init == INIT_RANGE && (p->dtype == TESSERA_FMHA_FP32 || p->dtype == TESSERA_FMHA_BF16))
         return FMHA_FWD_WRONG(
             "-init=%s with -prec=%s: products of the type's whole range overflow fp32; ui, ni, uf, nf or tf", o->init,
             o->prec);
@@ -81,7 +81,7 @@ static fmha_fwd_outcome check_numbers(fmha_fwd_problem *p, fmha_fwd_result *resu
     if (o->h < 1) return FMHA_FWD_WRONG("-h=%d: at least 1", o->h);
     if (o->h_k < 1 || o->h % o->h_k)
         return FMHA_FWD_WRONG("-h_k=%d: a number that divides -h=%d, or -1 for the same", o->h_k, o->h);
-    int even = p->dtype == TESSERA_MXFP4;
+    int even = p->dtype == TESSERA_FMHA_MXFP4;
     if (o->d < 1 || o->d > 512 || (even && o->d % 2))
         return FMHA_FWD_WRONG("-d=%d: 1 to 512%s", o->d, even ? ", even" : "");
     if (o->d_v < 1 || o->d_v > 512 || (even && o->d_v % 2))

@@ -68,7 +68,7 @@ typedef struct fmha_fwd_bias {
 
 struct fmha_fwd_problem {
     fmha_fwd_options options; // negative "as the other" values replaced; texts are borrowed
-    tessera_dtype dtype;
+    tessera_fmha_dtype dtype;
     tessera_fp8_format fp8; // the device's
     tessera_qscale qscale;
     fmha_fwd_init init;

@@ -38,7 +38,8 @@
 #ifndef TESSERA_FMHA_FWD_H
 #define TESSERA_FMHA_FWD_H
 
-#include "tessera/device.h"
+#include "tessera/attention.h"
+#include "tessera/call.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -48,7 +49,7 @@ extern "C" {
 typedef struct tessera_fmha_fwd_traits {
     size_t struct_size;     // sizeof(tessera_fmha_fwd_traits)
     int32_t hdim_q, hdim_v; // 1 .. 512; mxfp4: even
-    tessera_dtype data_type;
+    tessera_fmha_dtype data_type;
     int32_t is_group_mode;       // 0: batch, every sequence has the same room; 1: group, sequences are concatenated
     int32_t is_v_rowmajor;       // 1: v is [seqlen_k, hdim_v]; 0: [hdim_v, seqlen_k]
     int32_t has_logits_soft_cap; // not together with a bias, as in CK
@@ -63,7 +64,7 @@ typedef struct tessera_fmha_fwd_traits {
 
 #define TESSERA_FMHA_FWD_TRAITS_INIT                                                                                   \
     {                                                                                                                  \
-        sizeof(tessera_fmha_fwd_traits), 0, 0, TESSERA_FP32, 0, 1, 0, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 0, 0,      \
+        sizeof(tessera_fmha_fwd_traits), 0, 0, TESSERA_FMHA_FP32, 0, 1, 0, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 0, 0, \
             TESSERA_QSCALE_NONE, 0, 0                                                                                  \
     }
 
@@ -171,53 +172,8 @@ static inline tessera_fmha_fwd_args tessera_fmha_fwd_args_init(void) {
 // One row of the generated table; its definition is in tessera/kernel/fmha_fwd.h.
 typedef struct tessera_fmha_fwd_instance tessera_fmha_fwd_instance;
 
-// Computes. `stream` is the device's raw handle (a hipStream_t of its GPU), NULL its default stream; on the CPU it must
-// be NULL and the call returns when the result is there. On a GPU the call puts one launch into the stream and reads no
-// memory, so that arrays of lengths that are not as they must be are not noticed there; once its code is loaded
-// (tessera_fmha_fwd_prepare) it allocates, locks and waits for nothing. On any error nothing is written.
-TESSERA_API tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                            const tessera_fmha_fwd_args *args, void *stream);
-
-// Validates traits, sizes, pointers, strides, alignment and overlap without launching; says what tessera_fmha_fwd
-// would, but for the workspace. The first reads the arrays of lengths, which must be in host memory, whatever the
-// device; the second does as this device would, choice of an instance included.
-TESSERA_API tessera_status tessera_fmha_fwd_check(const tessera_fmha_fwd_traits *traits,
-                                                  const tessera_fmha_fwd_args *args);
-TESSERA_API tessera_status tessera_fmha_fwd_check_on(const tessera_device *device,
-                                                     const tessera_fmha_fwd_traits *traits,
-                                                     const tessera_fmha_fwd_args *args);
-
-// Chooses the instance of least estimated cost, or args->instance if that serves the call. Pure: reads only traits, the
-// sizes in args and facts, does no I/O.
-TESSERA_API tessera_status tessera_fmha_fwd_select(const tessera_device_facts *facts,
-                                                   const tessera_fmha_fwd_traits *traits,
-                                                   const tessera_fmha_fwd_args *args,
-                                                   const tessera_fmha_fwd_instance **out);
-
-// Lists the instances that serve the call with their costs, best first, the chosen one behind a `*`, and why the others
-// do not: a line a reason with a count, or a line an instance with all of its reasons. Where none serves, what would
-// have to change. Writes at most `size` bytes including the final NUL and returns the bytes that the whole text needs
-// (as snprintf does, plus 1).
-typedef enum tessera_explain { TESSERA_EXPLAIN_REASONS = 1, TESSERA_EXPLAIN_INSTANCES = 2 } tessera_explain;
-TESSERA_API size_t tessera_fmha_fwd_explain(const tessera_device_facts *facts, const tessera_fmha_fwd_traits *traits,
-                                            const tessera_fmha_fwd_args *args, tessera_explain how, char *text,
-                                            size_t size);
-
-// The short name of an instance, and CK's name of the combination of traits and tile that this call takes. The second
-// writes as tessera_fmha_fwd_explain does.
-TESSERA_API const char *tessera_fmha_fwd_instance_name(const tessera_fmha_fwd_instance *instance);
-TESSERA_API size_t tessera_fmha_fwd_ck_name(const tessera_fmha_fwd_instance *instance,
-                                            const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
-                                            char *text, size_t size);
-
-// Bytes of workspace that tessera_fmha_fwd needs on this device with its present number of threads. Reads only sizes.
-TESSERA_API tessera_status tessera_fmha_fwd_workspace_size(const tessera_device *device,
-                                                           const tessera_fmha_fwd_traits *traits,
-                                                           const tessera_fmha_fwd_args *args, size_t *bytes);
-
-// Loads what a call with these traits and sizes will run, so that the call itself loads and allocates nothing.
-TESSERA_API tessera_status tessera_fmha_fwd_prepare(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                                    const tessera_fmha_fwd_args *args);
+// tessera_fmha_fwd_check() reads the arrays of lengths. On the CPU a call reads them too, on a GPU none does.
+TESSERA_CALLS(fmha_fwd)
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kinds that traits are made of. Spellings accepted by the ..._from_string functions are those of CK's programs.
+// Types of a tensor's elements. Which of them an operation combines is said in its own header.
 #ifndef TESSERA_TYPES_H
 #define TESSERA_TYPES_H
 
@@ -12,27 +12,27 @@
 extern "C" {
 #endif
 
-// CK's -prec. Where inputs and output differ, the name says input, then output.
-//   name      q, k, v                o      bias   accumulation
-//   fp32      fp32                   fp32   fp32   fp32
-//   fp16      IEEE half              fp16   fp16   fp32
-//   bf16      bfloat16               bf16   bf16   fp32
-//   fp8       e4m3, the device's     e4m3   fp32   fp32, output saturates
-//   fp8bf16   e4m3, the device's     bf16   fp32   fp32
-//   fp8fp32   e4m3, the device's     fp32   fp32   fp32
-//   mxfp8     e4m3 x E8M0 / 32       fp32   fp32   fp32; e4m3 is OCP's
-//   mxfp4     e2m1 x E8M0 / 32       fp32   fp32   fp32, two elements a byte, low nibble first
-typedef enum tessera_dtype {
-    TESSERA_FP32 = 0,
-    TESSERA_FP16 = 1,
-    TESSERA_BF16 = 2,
-    TESSERA_FP8 = 3,
-    TESSERA_FP8BF16 = 4,
-    TESSERA_FP8FP32 = 5,
-    TESSERA_MXFP8 = 6,
-    TESSERA_MXFP4 = 7,
-    TESSERA_DTYPE_COUNT
-} tessera_dtype;
+// Values are part of the ABI. Numbers of 4 bits lie two in a byte, the low nibble first.
+typedef enum tessera_type {
+    TESSERA_TYPE_FP32 = 0,
+    TESSERA_TYPE_FP16 = 1, // IEEE half
+    TESSERA_TYPE_BF16 = 2,
+    TESSERA_TYPE_E4M3 = 3,     // OCP: bias 7, 0x7f and 0xff are NaN, at most 448
+    TESSERA_TYPE_E2M1 = 4,     // OCP MX: 4 bits, at most 6
+    TESSERA_TYPE_E5M2 = 5,     // OCP: bias 15, with infinity, at most 57344
+    TESSERA_TYPE_E4M3FNUZ = 6, // bias 8, 0x80 is NaN (there is no -0), at most 240
+    TESSERA_TYPE_E5M2FNUZ = 7, // bias 16, 0x80 is NaN, at most 57344
+    TESSERA_TYPE_E8M0 = 8,     // OCP MX scale: 2^(byte - 127), 255 is NaN
+    TESSERA_TYPE_INT8 = 9,
+    TESSERA_TYPE_INT4 = 10,
+    TESSERA_TYPE_INT32 = 11,
+    TESSERA_TYPE_COUNT
+} tessera_type;
+
+// "fp32", "fp16", "bf16", "e4m3", "e2m1", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0", "int8", "int4", "int32".
+TESSERA_API tessera_status tessera_type_from_string(const char *text, tessera_type *out);
+TESSERA_API const char *tessera_type_string(tessera_type value); // NULL for other values
+TESSERA_API int tessera_type_bits(tessera_type value);           // of an element; 0 for other values
 
 // What a byte of fp8, fp8bf16 and fp8fp32 means; tessera_device_fp8_format() says which one a device takes.
 typedef enum tessera_fp8_format {
@@ -40,44 +40,6 @@ typedef enum tessera_fp8_format {
     TESSERA_E4M3FN = 1,   // OCP, on CPUs and gfx950: bias 7, 0x7f and 0xff are NaN, at most 448
     TESSERA_E4M3FNUZ = 2  // gfx942: bias 8, 0x80 is NaN (there is no -0), at most 240
 } tessera_fp8_format;
-
-// Which keys a query sees; see tessera/fmha_fwd.h for the coordinates.
-typedef enum tessera_mask {
-    TESSERA_MASK_NONE = 0,
-    TESSERA_MASK_TOP_LEFT = 1,     // causal or windowed, aligned to the first query and key
-    TESSERA_MASK_BOTTOM_RIGHT = 2, // the same, aligned to the last query and key
-    TESSERA_MASK_GENERIC = 3,      // coordinates (y, x) as they are
-    TESSERA_MASK_COUNT
-} tessera_mask;
-
-typedef enum tessera_bias {
-    TESSERA_BIAS_NONE = 0,
-    TESSERA_BIAS_ELEMENTWISE = 1,
-    TESSERA_BIAS_ALIBI = 2,
-    TESSERA_BIAS_COUNT
-} tessera_bias;
-
-typedef enum tessera_qscale {
-    TESSERA_QSCALE_NONE = 0,
-    TESSERA_QSCALE_PER_TENSOR = 1,
-    TESSERA_QSCALE_BLOCK = 2,
-    TESSERA_QSCALE_KV_BLOCK = 3, // batch_prefill only: refused by name elsewhere
-    TESSERA_QSCALE_MX = 4,
-    TESSERA_QSCALE_COUNT
-} tessera_qscale;
-
-// "fp32" ... "mxfp4"; "no", "top_left", ...; each returns TESSERA_ERROR_INVALID_ARGUMENT and leaves *out alone when the
-// text is none of them (tessera_last_error() lists them). The ..._string functions return NULL for other values.
-TESSERA_API tessera_status tessera_dtype_from_string(const char *text, tessera_dtype *out);
-TESSERA_API const char *tessera_dtype_string(tessera_dtype value);
-TESSERA_API tessera_status tessera_mask_from_string(const char *text,
-                                                    tessera_mask *out); // no|top_left|bottom_right|generic
-TESSERA_API const char *tessera_mask_string(tessera_mask value);
-TESSERA_API tessera_status tessera_bias_from_string(const char *text, tessera_bias *out); // no|bias|alibi
-TESSERA_API const char *tessera_bias_string(tessera_bias value);
-TESSERA_API tessera_status tessera_qscale_from_string(const char *text, tessera_qscale *out); // no|pt|bs|kvbs|mx
-TESSERA_API const char *tessera_qscale_string(tessera_qscale value);
-
 #ifdef __cplusplus
 }
 #endif

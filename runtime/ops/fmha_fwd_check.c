@@ -18,15 +18,15 @@ tessera_status tessera_fmha_fwd_read(const tessera_fmha_fwd_traits *traits, cons
 
 // ---- traits
 
-static bool is_fp8(tessera_dtype dtype) {
-    return dtype == TESSERA_FP8 || dtype == TESSERA_FP8BF16 || dtype == TESSERA_FP8FP32;
+static bool is_fp8(tessera_fmha_dtype dtype) {
+    return dtype == TESSERA_FMHA_FP8 || dtype == TESSERA_FMHA_FP8BF16 || dtype == TESSERA_FMHA_FP8FP32;
 }
-static bool is_mx(tessera_dtype dtype) { return dtype == TESSERA_MXFP8 || dtype == TESSERA_MXFP4; }
+static bool is_mx(tessera_fmha_dtype dtype) { return dtype == TESSERA_FMHA_MXFP8 || dtype == TESSERA_FMHA_MXFP4; }
 
 tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
     GUARD(within(t->hdim_q, 1, 512), "hdim_q is %d: 1 to 512", t->hdim_q);
     GUARD(within(t->hdim_v, 1, 512), "hdim_v is %d: 1 to 512", t->hdim_v);
-    GUARD(tessera_dtype_string(t->data_type), "data_type is %d: TESSERA_FP32 (0) to TESSERA_MXFP4 (7)",
+    GUARD(tessera_fmha_dtype_string(t->data_type), "data_type is %d: TESSERA_FMHA_FP32 (0) to TESSERA_FMHA_MXFP4 (7)",
           (int)t->data_type);
     GUARD(within(t->is_group_mode, 0, 1), "is_group_mode is %d: 0 or 1", t->is_group_mode);
     GUARD(within(t->is_v_rowmajor, 0, 1), "is_v_rowmajor is %d: 0 or 1", t->is_v_rowmajor);
@@ -42,7 +42,8 @@ tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
     GUARD(within(t->skip_min_seqlen_q, 0, 1), "skip_min_seqlen_q is %d: 0 or 1", t->skip_min_seqlen_q);
     GUARD(within(t->has_sink, 0, 1), "has_sink is %d: 0 or 1", t->has_sink);
 
-    const char *const dtype = tessera_dtype_string(t->data_type), *const qscale = tessera_qscale_string(t->qscale_type);
+    const char *const dtype = tessera_fmha_dtype_string(t->data_type), *const qscale =
+                                                                           tessera_qscale_string(t->qscale_type);
     const bool scales_fp8 = t->qscale_type == TESSERA_QSCALE_PER_TENSOR || t->qscale_type == TESSERA_QSCALE_BLOCK;
     GUARD(!t->has_logits_soft_cap || t->bias_type == TESSERA_BIAS_NONE,
           "has_logits_soft_cap and bias_type %s: a soft cap goes only without bias", tessera_bias_string(t->bias_type));
@@ -54,9 +55,9 @@ tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
           "qscale_type mx with data_type %s: only mxfp8 and mxfp4 take mx", dtype);
     GUARD(t->qscale_type == TESSERA_QSCALE_MX || !is_mx(t->data_type),
           "data_type %s with qscale_type %s: mxfp8 and mxfp4 need mx", dtype, qscale);
-    GUARD(t->data_type != TESSERA_MXFP4 || t->hdim_q % 2 == 0,
+    GUARD(t->data_type != TESSERA_FMHA_MXFP4 || t->hdim_q % 2 == 0,
           "hdim_q is %d: even for mxfp4, which packs two elements a byte", t->hdim_q);
-    GUARD(t->data_type != TESSERA_MXFP4 || t->hdim_v % 2 == 0,
+    GUARD(t->data_type != TESSERA_FMHA_MXFP4 || t->hdim_v % 2 == 0,
           "hdim_v is %d: even for mxfp4, which packs two elements a byte", t->hdim_v);
     return TESSERA_SUCCESS;
 }
@@ -160,7 +161,7 @@ static tessera_status check_sequence(const struct tessera_fmha_fwd_call *call, i
         GUARD(k[b] >= 0, "seqstart_k_ptr[%d] is %d: 0 or more", b, k[b]);
         GUARD(q[b + 1] >= q[b], "seqstart_q_ptr[%d] is %d: at least the one before, %d", b + 1, q[b + 1], q[b]);
         GUARD(k[b + 1] >= k[b], "seqstart_k_ptr[%d] is %d: at least the one before, %d", b + 1, k[b + 1], k[b]);
-        GUARD(t->data_type != TESSERA_MXFP4 || t->is_v_rowmajor || k[b] % 2 == 0,
+        GUARD(t->data_type != TESSERA_FMHA_MXFP4 || t->is_v_rowmajor || k[b] % 2 == 0,
               "seqstart_k_ptr[%d] is %d: even for column-major v of mxfp4", b, k[b]);
     }
     const struct tessera_fmha_fwd_sequence s = tessera_fmha_fwd_get_sequence(call, b);
@@ -229,31 +230,16 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bo
 
 // ---- the tensors of a call
 
-const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_DTYPE_COUNT] = {
-    [TESSERA_FP32] = {TESSERA_STORAGE_FP32, TESSERA_STORAGE_FP32, TESSERA_STORAGE_FP32},
-    [TESSERA_FP16] = {TESSERA_STORAGE_FP16, TESSERA_STORAGE_FP16, TESSERA_STORAGE_FP16},
-    [TESSERA_BF16] = {TESSERA_STORAGE_BF16, TESSERA_STORAGE_BF16, TESSERA_STORAGE_BF16},
-    [TESSERA_FP8] = {TESSERA_STORAGE_E4M3, TESSERA_STORAGE_E4M3, TESSERA_STORAGE_FP32},
-    [TESSERA_FP8BF16] = {TESSERA_STORAGE_E4M3, TESSERA_STORAGE_BF16, TESSERA_STORAGE_FP32},
-    [TESSERA_FP8FP32] = {TESSERA_STORAGE_E4M3, TESSERA_STORAGE_FP32, TESSERA_STORAGE_FP32},
-    [TESSERA_MXFP8] = {TESSERA_STORAGE_E4M3, TESSERA_STORAGE_FP32, TESSERA_STORAGE_FP32},
-    [TESSERA_MXFP4] = {TESSERA_STORAGE_E2M1, TESSERA_STORAGE_FP32, TESSERA_STORAGE_FP32},
+const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_FMHA_DTYPE_COUNT] = {
+    [TESSERA_FMHA_FP32] = {TESSERA_TYPE_FP32, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_FP16] = {TESSERA_TYPE_FP16, TESSERA_TYPE_FP16, TESSERA_TYPE_FP16},
+    [TESSERA_FMHA_BF16] = {TESSERA_TYPE_BF16, TESSERA_TYPE_BF16, TESSERA_TYPE_BF16},
+    [TESSERA_FMHA_FP8] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_FP8BF16] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_BF16, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_FP8FP32] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_MXFP8] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_MXFP4] = {TESSERA_TYPE_E2M1, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
 };
-
-int tessera_fmha_fwd_bits(tessera_storage storage) {
-    switch (storage) {
-    case TESSERA_STORAGE_FP32:
-        return 32;
-    case TESSERA_STORAGE_FP16:
-    case TESSERA_STORAGE_BF16:
-        return 16;
-    case TESSERA_STORAGE_E4M3:
-        return 8;
-    case TESSERA_STORAGE_E2M1:
-        return 4;
-    }
-    return 0;
-}
 
 static const struct tessera_axis no_axis = {NULL, 1, 0};
 
@@ -300,7 +286,7 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
-    const int bits = tessera_fmha_fwd_bits(storages->qkv);
+    const int bits = tessera_type_bits(storages->qkv);
     const struct tessera_axis heads_v = HEADS(v, a->nhead_k);
 
     tessera_add_tensor(all, "q_ptr", a->q_ptr, bits, false, BATCH(q), HEADS(q, a->nhead_q), ROWS(q, n->tokens_q),
@@ -311,11 +297,11 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
         tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, n->tokens_k), t->hdim_v);
     else
         tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, t->hdim_v), n->tokens_k);
-    tessera_add_tensor(all, "o_ptr", a->o_ptr, tessera_fmha_fwd_bits(storages->o), true, BATCH(o), HEADS(o, a->nhead_q),
+    tessera_add_tensor(all, "o_ptr", a->o_ptr, tessera_type_bits(storages->o), true, BATCH(o), HEADS(o, a->nhead_q),
                        ROWS(o, n->tokens_q), t->hdim_v);
 
     if (t->bias_type == TESSERA_BIAS_ELEMENTWISE)
-        tessera_add_tensor(all, "bias_ptr", a->bias_ptr, tessera_fmha_fwd_bits(storages->bias), false, BATCH(bias),
+        tessera_add_tensor(all, "bias_ptr", a->bias_ptr, tessera_type_bits(storages->bias), false, BATCH(bias),
                            HEADS(bias, a->nhead_q), ROWS(bias, n->tokens_q), n->columns);
     if (t->bias_type == TESSERA_BIAS_ALIBI)
         tessera_add_tensor(all, "bias_ptr", a->bias_ptr, 32, false, ROWS(bias, a->batch), no_axis, no_axis, a->nhead_q);

@@ -30,10 +30,9 @@ tessera_status tessera_fmha_fwd_read_sizes(const tessera_fmha_fwd_traits *traits
 enum { TESSERA_FMHA_FWD_MAX_SEQLEN = INT32_MAX / 2 }; // mask arithmetic of kernels stays within int32
 
 struct tessera_fmha_fwd_storages {
-    tessera_storage qkv, o, bias;
+    tessera_type qkv, o, bias;
 };
-extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_DTYPE_COUNT];
-int tessera_fmha_fwd_bits(tessera_storage storage); // of an element
+extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_FMHA_DTYPE_COUNT];
 
 // ---- selection (fmha_fwd_dispatch.c)
 

@@ -182,7 +182,7 @@ static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
-    const int in = tessera_fmha_fwd_bits(storages->qkv), out = tessera_fmha_fwd_bits(storages->o);
+    const int in = tessera_type_bits(storages->qkv), out = tessera_type_bits(storages->o);
     const bool bias = t->bias_type == TESSERA_BIAS_ELEMENTWISE, randval = t->has_dropout && a->s_randval;
     const bool mx = t->qscale_type == TESSERA_QSCALE_MX;
     const int64_t q_rows = instance->tile.bm0, k_rows = instance->tile.bn0;
@@ -194,7 +194,7 @@ static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
                    {"stride_k", a->stride_k, k_rows, in},
                    {"stride_v", a->stride_v, t->is_v_rowmajor ? k_rows : a->hdim_v, in},
                    {"stride_o", a->stride_o, q_rows, out},
-                   {"stride_bias", bias ? a->stride_bias : 0, q_rows, tessera_fmha_fwd_bits(storages->bias)},
+                   {"stride_bias", bias ? a->stride_bias : 0, q_rows, tessera_type_bits(storages->bias)},
                    {"stride_randval", randval ? a->stride_randval : 0, q_rows, 8},
                    {"stride_q_descale", mx ? a->stride_q_descale : 0, q_rows, 8},
                    {"stride_k_descale", mx ? a->stride_k_descale : 0, k_rows, 8},
@@ -217,7 +217,7 @@ static int64_t count_blocks(const tessera_fmha_fwd_instance *instance, const str
 }
 
 // tanh is 1 - 2 / (1 + exp) there, off by 2^-24 as 1 is, and scores by as much of the cap.
-static float greatest_cap(tessera_dtype data_type) { return data_type == TESSERA_FP32 ? 128.0f : 4096.0f; }
+static float greatest_cap(tessera_fmha_dtype data_type) { return data_type == TESSERA_FMHA_FP32 ? 128.0f : 4096.0f; }
 
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
@@ -226,7 +226,7 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
     const float cap = greatest_cap(call->traits.data_type);
     GUARD(!call->traits.has_logits_soft_cap || a->logits_soft_cap <= cap,
           "logits_soft_cap is %g: at most %g for %s on a GPU", (double)a->logits_soft_cap, (double)cap,
-          tessera_dtype_string(call->traits.data_type));
+          tessera_fmha_dtype_string(call->traits.data_type));
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
     GUARD(count_blocks(instance, call) <= GRID_MAX, "%s is %d: at most %d on a GPU with blocks of %d queries",

@@ -19,8 +19,8 @@ static void add_problem(const struct tessera_fmha_fwd_call *call, struct tessera
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     tessera_text_add(out, "-prec=%s -mode=%d -b=%d -h=%d -h_k=%d -s=%d -s_k=%d -d=%d -d_v=%d",
-                     tessera_dtype_string(t->data_type), t->is_group_mode ? 1 : 0, a->batch, a->nhead_q, a->nhead_k,
-                     t->is_group_mode ? a->max_seqlen_q : a->seqlen_q, a->seqlen_k, a->hdim_q, a->hdim_v);
+                     tessera_fmha_dtype_string(t->data_type), t->is_group_mode ? 1 : 0, a->batch, a->nhead_q,
+                     a->nhead_k, t->is_group_mode ? a->max_seqlen_q : a->seqlen_q, a->seqlen_k, a->hdim_q, a->hdim_v);
     add_mask(call, out);
     if (t->bias_type != TESSERA_BIAS_NONE)
         tessera_text_add(out, " -bias=%c", t->bias_type == TESSERA_BIAS_ALIBI ? 'a' : 'e');

@@ -9,7 +9,7 @@ static void print_name(const tessera_fmha_fwd_instance *instance, const int *n, 
     tessera_fmha_fwd_traits t = TESSERA_FMHA_FWD_TRAITS_INIT;
     tessera_fmha_fwd_args a = TESSERA_FMHA_FWD_ARGS_INIT;
     char name[256];
-    tessera_dtype_from_string(dtype, &t.data_type);
+    tessera_fmha_dtype_from_string(dtype, &t.data_type);
     t.hdim_q = a.hdim_q = n[0];
     t.hdim_v = a.hdim_v = n[1];
     t.is_group_mode = n[2];

@@ -143,16 +143,16 @@ def test_targets_are_those_of_the_header() -> None:
 
 
 def test_data_types_are_those_of_the_header() -> None:
-    text = (ROOT / "include" / "tessera" / "types.h").read_text()
-    values = dict(re.findall(r"TESSERA_(\w+) = (\d+)", text))
+    text = (ROOT / "include" / "tessera" / "attention.h").read_text()
+    values = dict(re.findall(r"TESSERA_FMHA_(\w+) = (\d+)", text))
     assert [int(values[dtype.upper()]) for dtype in DTYPES] == list(range(len(DTYPES)))
 
 
 def test_words_of_traits_are_those_of_the_runtime() -> None:
-    text = (ROOT / "runtime" / "types.c").read_text()
+    text = (ROOT / "runtime/ops/attention.c").read_text()
     words = {trait.name: trait.words for trait in FWD.traits}
     for trait, names, prefix in (
-        ("data_type", "dtypes", ""),
+        ("data_type", "dtypes", "FMHA_"),
         ("mask_type", "masks", "MASK_"),
         ("bias_type", "biases", "BIAS_"),
         ("qscale_type", "qscales", "QSCALE_"),
@@ -160,7 +160,7 @@ def test_words_of_traits_are_those_of_the_runtime() -> None:
         body = re.search(rf"\b{names}\[[^]]*\] = \{{(.*?)\}};", text, re.S)
         assert body
         spelled = dict(re.findall(rf'\[TESSERA_{prefix}(\w+)\] = "(\w+)"', body[1]))
-        order = enumerators("types.h", f"TESSERA_{prefix}", spelled)
+        order = enumerators("attention.h", f"TESSERA_{prefix}", spelled)
         assert tuple(spelled[name] for name in order) == words[trait]
 
 

@@ -129,7 +129,7 @@ TEST(Buffers, RefusedCallsWriteNothing) {
          TESSERA_ERROR_INVALID_ARGUMENT},
         {"rows of o overlap", [](Problem &p) { p.args->stride_o = 1; }, TESSERA_ERROR_INVALID_ARGUMENT},
         {"scale_s is NaN", [](Problem &p) { p.args->scale_s = NAN; }, TESSERA_ERROR_INVALID_ARGUMENT},
-        {"a dtype that is none", [](Problem &p) { p.traits->data_type = TESSERA_DTYPE_COUNT; },
+        {"a dtype that is none", [](Problem &p) { p.traits->data_type = TESSERA_FMHA_DTYPE_COUNT; },
          TESSERA_ERROR_INVALID_ARGUMENT},
     };
     for (const auto &one : refused) {
@@ -145,7 +145,7 @@ TEST(Buffers, RefusedCallsWriteNothing) {
         EXPECT_EQ(tessera_fmha_fwd(p.device, p.traits, p.args, nullptr), one.status) << tessera_last_error();
         EXPECT_STRNE(tessera_last_error(), "");
         *p.args = whole;
-        p.traits->data_type = TESSERA_FP32;
+        p.traits->data_type = TESSERA_FMHA_FP32;
         EXPECT_EQ(p.outputs(), before);
     }
 }

@@ -106,9 +106,9 @@ static std::vector<std::string> instances_for(tessera_target target, const std::
     const Case one(arguments);
     const fmha_fwd_options &o = one.options();
     const int32_t hdim_v = o.d_v == -1 ? o.d : o.d_v;
-    tessera_dtype dtype;
+    tessera_fmha_dtype dtype;
     tessera_qscale qscale = TESSERA_QSCALE_NONE;
-    if (tessera_dtype_from_string(o.prec, &dtype) != TESSERA_SUCCESS) throw std::invalid_argument(arguments);
+    if (tessera_fmha_dtype_from_string(o.prec, &dtype) != TESSERA_SUCCESS) throw std::invalid_argument(arguments);
     if (std::string(o.qscale) != "n" && tessera_qscale_from_string(o.qscale, &qscale) != TESSERA_SUCCESS)
         throw std::invalid_argument(arguments);
     const std::map<std::string, int> asked{

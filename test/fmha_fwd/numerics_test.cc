@@ -17,16 +17,16 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
 // Rounds to what a plain computation keeps scores and probabilities in: the inputs' type, bf16 where that is narrower.
-float rounded(tessera_dtype dtype, float value) {
-    if (dtype == TESSERA_FP32) return value;
-    if (dtype == TESSERA_FP16) return static_cast<float>(fmha_fwd_decode_fp16(fmha_fwd_encode_fp16(value)));
+float rounded(tessera_fmha_dtype dtype, float value) {
+    if (dtype == TESSERA_FMHA_FP32) return value;
+    if (dtype == TESSERA_FMHA_FP16) return static_cast<float>(fmha_fwd_decode_fp16(fmha_fwd_encode_fp16(value)));
     return static_cast<float>(fmha_fwd_decode_bf16(fmha_fwd_encode_bf16(value)));
 }
 
 // Attention of one row as three operations, each rounded: scores, softmax, product with v. Sums in fp32.
 std::vector<float> plain_row(const Problem &p, const fmha_fwd_row &row) {
     const tessera_fmha_fwd_args &a = *p.args;
-    const tessera_dtype dtype = p.traits->data_type;
+    const tessera_fmha_dtype dtype = p.traits->data_type;
     const int32_t g = row.head / (a.nhead_q / a.nhead_k);
     std::vector<float> s(static_cast<size_t>(a.seqlen_k), -infinity), o(static_cast<size_t>(a.hdim_v));
     float max = -infinity, sum = 0;

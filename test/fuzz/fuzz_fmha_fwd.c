@@ -98,16 +98,16 @@ static struct {
 static tessera_device *devices[8];
 static int device_count;
 
-static int storage_bits(tessera_dtype dtype) {
-    return dtype == TESSERA_FP32                            ? 32
-           : dtype == TESSERA_FP16 || dtype == TESSERA_BF16 ? 16
-           : dtype == TESSERA_MXFP4                         ? 4
-                                                            : 8;
+static int storage_bits(tessera_fmha_dtype dtype) {
+    return dtype == TESSERA_FMHA_FP32                                 ? 32
+           : dtype == TESSERA_FMHA_FP16 || dtype == TESSERA_FMHA_BF16 ? 16
+           : dtype == TESSERA_FMHA_MXFP4                              ? 4
+                                                                      : 8;
 }
-static int output_bytes(tessera_dtype dtype) {
-    return dtype == TESSERA_FP8                                                         ? 1
-           : dtype == TESSERA_FP16 || dtype == TESSERA_BF16 || dtype == TESSERA_FP8BF16 ? 2
-                                                                                        : 4;
+static int output_bytes(tessera_fmha_dtype dtype) {
+    return dtype == TESSERA_FMHA_FP8                                                                   ? 1
+           : dtype == TESSERA_FMHA_FP16 || dtype == TESSERA_FMHA_BF16 || dtype == TESSERA_FMHA_FP8BF16 ? 2
+                                                                                                       : 4;
 }
 
 // What the rooms hold: few rows of wide heads, few rows against keys that are cut into parts, or some of everything.
@@ -117,11 +117,11 @@ static void choose_traits(traits_t *t) {
     shape = chance(8) ? WIDE : chance(8) ? LONG : USUAL;
     const traits_t plain = TESSERA_FMHA_FWD_TRAITS_INIT;
     *t = plain;
-    t->data_type = (tessera_dtype)below(TESSERA_DTYPE_COUNT);
+    t->data_type = (tessera_fmha_dtype)below(TESSERA_FMHA_DTYPE_COUNT);
     const int32_t most = shape == WIDE ? 512 : shape == LONG ? 24 : 48;
     t->hdim_q = between(1, most);
     t->hdim_v = between(1, most);
-    if (t->data_type == TESSERA_MXFP4) {
+    if (t->data_type == TESSERA_FMHA_MXFP4) {
         t->hdim_q += t->hdim_q % 2;
         t->hdim_v += t->hdim_v % 2;
     }
@@ -134,8 +134,8 @@ static void choose_traits(traits_t *t) {
     t->has_dropout = chance(3);
     t->skip_min_seqlen_q = t->is_group_mode && chance(4);
     t->has_sink = chance(3);
-    if (t->data_type >= TESSERA_FP8) t->qscale_type = (tessera_qscale)below(3); // no, pt, bs
-    if (t->data_type >= TESSERA_MXFP8) t->qscale_type = TESSERA_QSCALE_MX;
+    if (t->data_type >= TESSERA_FMHA_FP8) t->qscale_type = (tessera_qscale)below(3); // no, pt, bs
+    if (t->data_type >= TESSERA_FMHA_MXFP8) t->qscale_type = TESSERA_QSCALE_MX;
 }
 
 // Lengths of `batch` sequences: physical starts, and logical lengths one way or the other.
@@ -143,7 +143,7 @@ static void choose_lengths(args_t *a, int32_t most, int32_t *starts, int32_t *le
     starts[0] = cumulative[0] = 0;
     for (int32_t b = 0; b < a->batch; b++) {
         int32_t size = chance(6) ? 0 : between(0, most);
-        if (call.traits.data_type == TESSERA_MXFP4) size -= size % 2; // column-major v begins at whole bytes
+        if (call.traits.data_type == TESSERA_FMHA_MXFP4) size -= size % 2; // column-major v begins at whole bytes
         starts[b + 1] = starts[b] + size;
         lengths[b] = pads ? between(0, size) : size;
         cumulative[b + 1] = cumulative[b] + lengths[b];
@@ -304,7 +304,7 @@ static void fill_room(int number, enum pattern pattern) {
 }
 
 static void fill_inputs(const traits_t *t) {
-    static const enum pattern elements[TESSERA_DTYPE_COUNT] = {FP32, FP16, BF16, E4M3, E4M3, E4M3, E4M3, E2M1};
+    static const enum pattern elements[TESSERA_FMHA_DTYPE_COUNT] = {FP32, FP16, BF16, E4M3, E4M3, E4M3, E4M3, E2M1};
     const enum pattern element = elements[t->data_type];
     for (int n = 0; n < 3; n++) fill_room(n, element);
     fill_room(3, t->bias_type == TESSERA_BIAS_ALIBI ? SLOPES : element == FP16 || element == BF16 ? element : FP32);
@@ -522,7 +522,7 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
         const args_t *args;
     } *const c = user;
     (void)index;
-    const tessera_dtype dtype = c->traits->data_type;
+    const tessera_fmha_dtype dtype = c->traits->data_type;
     const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(dtype, 0);
     double error = 0;
     if (!(fmha_fwd_compare_row(fmha_fwd_output_element(dtype, TESSERA_E4M3FN), fmha_fwd_o_row(c->traits, c->args, *row),
@@ -593,7 +593,7 @@ static void iterate(void) {
     }
     if (!sensible && chance(20)) call.traits.struct_size = odd_size(sizeof call.traits);
     if (!sensible && chance(20)) call.args.struct_size = odd_size(sizeof call.args);
-    if (call.traits.data_type < TESSERA_DTYPE_COUNT) fill_inputs(&call.traits);
+    if (call.traits.data_type < TESSERA_FMHA_DTYPE_COUNT) fill_inputs(&call.traits);
     memcpy(&snapshot, &memory, sizeof memory);
     call_before = call;
 

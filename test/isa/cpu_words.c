@@ -507,11 +507,11 @@ static const struct {
     uint32_t last, after; // the greatest finite code, and what lies beyond it
     uint32_t nan;         // one code of NaN
 } formats[] = {
-    [TESSERA_STORAGE_FP32] = {"fp32", 32, 0, 0, 0},
-    [TESSERA_STORAGE_FP16] = {"fp16", 16, 0x7bff, 0x7c00, 0x7e00},
-    [TESSERA_STORAGE_BF16] = {"bf16", 16, 0x7f7f, 0x7f80, 0x7fc0},
-    [TESSERA_STORAGE_E4M3] = {"e4m3", 8, 0x7e, 0x7e, 0x7f},
-    [TESSERA_STORAGE_E2M1] = {"e2m1", 4, 0, 0, 0},
+    [TESSERA_TYPE_FP32] = {"fp32", 32, 0, 0, 0},
+    [TESSERA_TYPE_FP16] = {"fp16", 16, 0x7bff, 0x7c00, 0x7e00},
+    [TESSERA_TYPE_BF16] = {"bf16", 16, 0x7f7f, 0x7f80, 0x7fc0},
+    [TESSERA_TYPE_E4M3] = {"e4m3", 8, 0x7e, 0x7e, 0x7f},
+    [TESSERA_TYPE_E2M1] = {"e2m1", 4, 0, 0, 0},
 };
 
 // The number with this sign, exponent and mantissa, where exponent 0 marks denormals.
@@ -523,16 +523,16 @@ static float small_float(uint32_t code, int exponent_bits, int mantissa_bits) {
     return code >> (exponent_bits + mantissa_bits) ? -magnitude : magnitude;
 }
 
-static float decode(tessera_storage storage, uint32_t code) {
+static float decode(tessera_type storage, uint32_t code) {
     switch (storage) {
-    case TESSERA_STORAGE_FP16:
+    case TESSERA_TYPE_FP16:
         if ((code & 0x7fff) >= 0x7c00) return as_float((code & 0x8000) << 16 | 0x7f800000 | (code & 0x3ff) << 13);
         return small_float(code, 5, 10);
-    case TESSERA_STORAGE_BF16:
+    case TESSERA_TYPE_BF16:
         return as_float(code << 16);
-    case TESSERA_STORAGE_E4M3:
+    case TESSERA_TYPE_E4M3:
         return (code & 0x7f) == 0x7f ? as_float(code << 24 | 0x7fc00000) : small_float(code, 4, 3);
-    case TESSERA_STORAGE_E2M1:
+    case TESSERA_TYPE_E2M1:
         return small_float(code, 2, 1);
     default:
         return as_float(code);
@@ -540,8 +540,8 @@ static float decode(tessera_storage storage, uint32_t code) {
 }
 
 // The nearest code, of two the even one; too great a number becomes what lies after the last.
-static uint32_t encode(tessera_storage storage, float x) {
-    const uint32_t sign = storage == TESSERA_STORAGE_E4M3 ? as_bits(x) >> 24 & 0x80 : as_bits(x) >> 16 & 0x8000;
+static uint32_t encode(tessera_type storage, float x) {
+    const uint32_t sign = storage == TESSERA_TYPE_E4M3 ? as_bits(x) >> 24 & 0x80 : as_bits(x) >> 16 & 0x8000;
     const double a = fabs((double)x);
     if (isnan(x)) return sign | formats[storage].nan;
     uint32_t low = 0, end = formats[storage].last + 1; // the last code that is no greater than a: low <= it < end
@@ -557,7 +557,7 @@ static uint32_t encode(tessera_storage storage, float x) {
     return sign | (below < above ? low : below > above ? high : low & 1 ? high : low);
 }
 
-static bool is_nan_code(tessera_storage storage, uint32_t code) { return isnan(decode(storage, code)); }
+static bool is_nan_code(tessera_type storage, uint32_t code) { return isnan(decode(storage, code)); }
 
 // Flush denormals to zero and take them for zero, as a host that was linked with -ffast-math would. Whatever has
 // denormal codes of its own must come out the same.
@@ -572,17 +572,16 @@ static void flush_denormals(bool on) {
 #endif
 }
 
-__attribute__((noinline)) static void fetch(tessera_storage storage, const void *base, int64_t at, int count,
-                                            lanes *x) {
+__attribute__((noinline)) static void fetch(tessera_type storage, const void *base, int64_t at, int count, lanes *x) {
     *x = of_f(v_fetch(storage, base, at, count));
 }
 
-__attribute__((noinline)) static void put(tessera_storage storage, void *base, int64_t at, int count, const lanes *x) {
+__attribute__((noinline)) static void put(tessera_type storage, void *base, int64_t at, int count, const lanes *x) {
     v_put(storage, base, at, count, v_load(x->f));
 }
 
 // Every code of a storage read, and written back.
-static void check_codes(tessera_storage storage, bool flush) {
+static void check_codes(tessera_type storage, bool flush) {
     const int bits = formats[storage].bits;
     for (uint32_t first = 0; first < 1u << bits; first += LANES) {
         lanes code, got, back, want;
@@ -608,13 +607,13 @@ static void check_codes(tessera_storage storage, bool flush) {
 }
 
 static void test_codes(void) {
-    for (int storage = TESSERA_STORAGE_FP16; storage <= TESSERA_STORAGE_E2M1; storage++) {
-        check_codes((tessera_storage)storage, false);
-        check_codes((tessera_storage)storage, true);
+    for (int storage = TESSERA_TYPE_FP16; storage <= TESSERA_TYPE_E2M1; storage++) {
+        check_codes((tessera_type)storage, false);
+        check_codes((tessera_type)storage, true);
     }
 }
 
-static void check_rounding_of(tessera_storage storage, const lanes *in) {
+static void check_rounding_of(tessera_type storage, const lanes *in) {
     const int bytes = formats[storage].bits / 8;
     lanes want;
     for (int l = 0; l < LANES; l++) want.u[l] = encode(storage, in->f[l]);
@@ -634,38 +633,38 @@ static void check_rounding_of(tessera_storage storage, const lanes *in) {
 
 // Each midpoint of two codes and its neighbours, with both signs, and numbers anywhere.
 static void test_rounding(void) {
-    for (int storage = TESSERA_STORAGE_FP16; storage <= TESSERA_STORAGE_E4M3; storage++) {
+    for (int storage = TESSERA_TYPE_FP16; storage <= TESSERA_TYPE_E4M3; storage++) {
         const uint32_t last = formats[storage].last;
         lanes in;
         int filled = 0;
         for (uint32_t code = 0; code <= last; code++) {
-            const double low = decode((tessera_storage)storage, code);
-            const double high = code == last ? 2 * low - decode((tessera_storage)storage, code - 1)
-                                             : decode((tessera_storage)storage, code + 1);
+            const double low = decode((tessera_type)storage, code);
+            const double high = code == last ? 2 * low - decode((tessera_type)storage, code - 1)
+                                             : decode((tessera_type)storage, code + 1);
             const float middle = (float)((low + high) / 2);
             const float about[] = {nextafterf(middle, 0.0f), middle, nextafterf(middle, INFINITY)};
             for (int n = 0; n < 6; n++) {
                 in.f[filled++] = n % 2 ? -about[n / 2] : about[n / 2];
                 if (filled < LANES) continue;
-                check_rounding_of((tessera_storage)storage, &in);
+                check_rounding_of((tessera_type)storage, &in);
                 filled = 0;
             }
         }
         for (int l = 0; l < LANES && filled; l++) in.f[l] = l < filled ? in.f[l] : 0.0f;
-        check_rounding_of((tessera_storage)storage, &in);
+        check_rounding_of((tessera_type)storage, &in);
         for (int n = 0; n < 20000; n++) {
             for (int l = 0; l < LANES; l++) in.u[l] = random_bits();
-            check_rounding_of((tessera_storage)storage, &in);
+            check_rounding_of((tessera_type)storage, &in);
         }
         for (int i = 0; i < COUNT(edges); i++) {
             in = edge(i, 1);
-            check_rounding_of((tessera_storage)storage, &in);
+            check_rounding_of((tessera_type)storage, &in);
         }
     }
 }
 
 // The operand lies at the head or the end of the page, so that it alone can be read.
-static void check_fetch(tessera_storage storage, int where, int at, int count) {
+static void check_fetch(tessera_type storage, int where, int at, int count) {
     const int bits = formats[storage].bits;
     const int begin = at * bits / 8, end = count ? ((at + count) * bits + 7) / 8 : begin;
     const uint8_t *operand = place(where, (size_t)(end - begin));
@@ -679,10 +678,10 @@ static void check_fetch(tessera_storage storage, int where, int at, int count) {
 }
 
 static void test_fetch(void) {
-    for (int storage = TESSERA_STORAGE_FP32; storage <= TESSERA_STORAGE_E2M1; storage++)
+    for (int storage = TESSERA_TYPE_FP32; storage <= TESSERA_TYPE_E2M1; storage++)
         for (int where = 0; where < 2; where++)
             for (int at = 0; at < 2 * LANES; at++)
-                for (int count = 0; count <= LANES; count++) check_fetch((tessera_storage)storage, where, at, count);
+                for (int count = 0; count <= LANES; count++) check_fetch((tessera_type)storage, where, at, count);
 }
 
 // Neither reads nor writes, wherever it is pointed at.
@@ -698,7 +697,7 @@ static void test_prefetch(void) {
     if (memcmp(before, page, page_bytes) != 0 && complain()) printf("prefetch: changed memory\n");
 }
 
-static void check_put(tessera_storage storage, int where, int at, int count) {
+static void check_put(tessera_type storage, int where, int at, int count) {
     const int bytes = formats[storage].bits / 8;
     uint8_t *operand = place(where, (size_t)(count * bytes));
     lanes in, got = {.u = {0}}, want = {.u = {0}};
@@ -708,17 +707,17 @@ static void check_put(tessera_storage storage, int where, int at, int count) {
     put(storage, (void *)((uintptr_t)operand - (uintptr_t)(at * bytes)), at, count, &in);
     for (int l = 0; l < count; l++) {
         got.u[l] = load_bits(operand + l * bytes, bytes);
-        want.u[l] = storage == TESSERA_STORAGE_FP32 ? in.u[l] : encode(storage, in.f[l]);
+        want.u[l] = storage == TESSERA_TYPE_FP32 ? in.u[l] : encode(storage, in.f[l]);
     }
     check(formats[storage].name, same_bits, &got, &want, 1, &in);
     check_untouched(formats[storage].name, operand, (size_t)(count * bytes));
 }
 
 static void test_put(void) {
-    for (int storage = TESSERA_STORAGE_FP32; storage <= TESSERA_STORAGE_E4M3; storage++)
+    for (int storage = TESSERA_TYPE_FP32; storage <= TESSERA_TYPE_E4M3; storage++)
         for (int where = 0; where < 3; where++)
             for (int at = 0; at < 3; at++)
-                for (int count = 0; count <= LANES; count++) check_put((tessera_storage)storage, where, at, count);
+                for (int count = 0; count <= LANES; count++) check_put((tessera_type)storage, where, at, count);
 }
 
 static void test_scalars(void) {
@@ -881,7 +880,7 @@ static void test_philox(void) {
 // As v_store_bf16, but denormals become 0.
 static uint32_t pair_code(float x) {
     const uint32_t sign = as_bits(x) >> 16 & 0x8000;
-    return fabsf(x) < FLT_MIN ? sign : encode(TESSERA_STORAGE_BF16, x);
+    return fabsf(x) < FLT_MIN ? sign : encode(TESSERA_TYPE_BF16, x);
 }
 
 static bool same_pair(uint32_t a, uint32_t b) {
@@ -944,7 +943,7 @@ static void test_pair_loads(void) {
 }
 
 // Every pair of codes.
-static void check_pair_codes(const char *word, vi (*vector)(vi), tessera_storage storage) {
+static void check_pair_codes(const char *word, vi (*vector)(vi), tessera_type storage) {
     const uint32_t codes = 1u << formats[storage].bits;
     for (uint32_t high = 0; high < codes; high++)
         for (uint32_t low = 0; low < codes; low += LANES) {
@@ -959,8 +958,8 @@ static void check_pair_codes(const char *word, vi (*vector)(vi), tessera_storage
 }
 
 static void test_pair_codes(void) {
-    check_pair_codes("v_bf16_of_e4m3", v_bf16_of_e4m3, TESSERA_STORAGE_E4M3);
-    check_pair_codes("v_bf16_of_e2m1", v_bf16_of_e2m1, TESSERA_STORAGE_E2M1);
+    check_pair_codes("v_bf16_of_e4m3", v_bf16_of_e4m3, TESSERA_TYPE_E4M3);
+    check_pair_codes("v_bf16_of_e2m1", v_bf16_of_e2m1, TESSERA_TYPE_E2M1);
 }
 
 // Pairs of any bf16 but denormals, by every power of 2 that leaves them in range; NaN by anything.

@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 HEADERS = ROOT / "include/tessera"
 # A vocabulary knows no operation: of ours it includes what lies beside it, and how elements lie in memory.
-SHARED = {"tessera/storage.h"}
+SHARED = {"tessera/types.h", "tessera/status.h"}
 
 
 def included(text: str) -> set[str]:
@@ -25,7 +25,7 @@ def test_vocabularies_know_no_operation(header: Path) -> None:
 
 
 def test_what_vocabularies_share_knows_none_either() -> None:
-    assert all(not included((HEADERS.parent / name).read_text()) for name in SHARED)
+    assert all(included((HEADERS.parent / name).read_text()) <= SHARED for name in SHARED)
 
 
 def test_builtins_and_intrinsics_stand_in_vocabularies_alone() -> None:

@@ -122,39 +122,39 @@ static fmha_fwd_element fp8_element(tessera_fp8_format fp8) {
     return fp8 == TESSERA_E4M3FNUZ ? FMHA_FWD_E4M3FNUZ : FMHA_FWD_E4M3;
 }
 
-fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype, tessera_fp8_format fp8) {
+fmha_fwd_element fmha_fwd_input_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8) {
     switch (dtype) {
-    case TESSERA_FP32:
+    case TESSERA_FMHA_FP32:
         return FMHA_FWD_FP32;
-    case TESSERA_FP16:
+    case TESSERA_FMHA_FP16:
         return FMHA_FWD_FP16;
-    case TESSERA_BF16:
+    case TESSERA_FMHA_BF16:
         return FMHA_FWD_BF16;
-    case TESSERA_MXFP4:
+    case TESSERA_FMHA_MXFP4:
         return FMHA_FWD_E2M1;
-    case TESSERA_MXFP8:
+    case TESSERA_FMHA_MXFP8:
         return FMHA_FWD_E4M3;
     default:
         return fp8_element(fp8);
     }
 }
 
-fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype, tessera_fp8_format fp8) {
+fmha_fwd_element fmha_fwd_output_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8) {
     switch (dtype) {
-    case TESSERA_FP16:
+    case TESSERA_FMHA_FP16:
         return FMHA_FWD_FP16;
-    case TESSERA_BF16:
-    case TESSERA_FP8BF16:
+    case TESSERA_FMHA_BF16:
+    case TESSERA_FMHA_FP8BF16:
         return FMHA_FWD_BF16;
-    case TESSERA_FP8:
+    case TESSERA_FMHA_FP8:
         return fp8_element(fp8);
     default:
         return FMHA_FWD_FP32;
     }
 }
 
-fmha_fwd_element fmha_fwd_bias_element(tessera_dtype dtype) {
-    return dtype == TESSERA_FP16 ? FMHA_FWD_FP16 : dtype == TESSERA_BF16 ? FMHA_FWD_BF16 : FMHA_FWD_FP32;
+fmha_fwd_element fmha_fwd_bias_element(tessera_fmha_dtype dtype) {
+    return dtype == TESSERA_FMHA_FP16 ? FMHA_FWD_FP16 : dtype == TESSERA_FMHA_BF16 ? FMHA_FWD_BF16 : FMHA_FWD_FP32;
 }
 
 int32_t fmha_fwd_element_bits(fmha_fwd_element element) {
@@ -739,18 +739,18 @@ int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera
 
 // --- comparison ------------------------------------------------------------------------------------------------------
 
-fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_dtype dtype, int on_gpu) {
+fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, int on_gpu) {
     const double p_error = on_gpu ? 0x1p-4 : 0x1p-8, p_floor = on_gpu ? 0x1p-18 : 0;
     switch (dtype) {
-    case TESSERA_FP32:
+    case TESSERA_FMHA_FP32:
         return (fmha_fwd_tolerance){1e-5, 1e-5, 1e-4, 0, 0, 0, 0};
-    case TESSERA_FP16:
+    case TESSERA_FMHA_FP16:
         return (fmha_fwd_tolerance){1e-3, 1e-3, 1e-4, 0x1p-11, 0, on_gpu ? 0x1p-11 : 0, 0};
-    case TESSERA_BF16:
+    case TESSERA_FMHA_BF16:
         return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4, 0x1p-8, 0, 0x1p-8, 0};
-    case TESSERA_FP8:
+    case TESSERA_FMHA_FP8:
         return (fmha_fwd_tolerance){0, 0, 1e-4, 0x1p-4, 0x1p-10, p_error, p_floor};
-    case TESSERA_FP8BF16:
+    case TESSERA_FMHA_FP8BF16:
         return (fmha_fwd_tolerance){0, 0, 1e-4, 0x1p-8, 0x1p-116, p_error, p_floor};
     default:
         return (fmha_fwd_tolerance){0, 0, 1e-4, 0, 0x1p-116, p_error, p_floor};

@@ -86,9 +86,9 @@ typedef enum fmha_fwd_element {
     FMHA_FWD_E4M3FNUZ,
     FMHA_FWD_E2M1 // two a byte, low nibble first
 } fmha_fwd_element;
-fmha_fwd_element fmha_fwd_input_element(tessera_dtype dtype, tessera_fp8_format fp8);
-fmha_fwd_element fmha_fwd_output_element(tessera_dtype dtype, tessera_fp8_format fp8);
-fmha_fwd_element fmha_fwd_bias_element(tessera_dtype dtype);
+fmha_fwd_element fmha_fwd_input_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
+fmha_fwd_element fmha_fwd_output_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
+fmha_fwd_element fmha_fwd_bias_element(tessera_fmha_dtype dtype);
 int32_t fmha_fwd_element_bits(fmha_fwd_element element);
 double fmha_fwd_load(fmha_fwd_element element, const void *base, int64_t index);
 void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double value);
@@ -113,7 +113,7 @@ void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double 
 typedef struct fmha_fwd_tolerance {
     double rtol, atol, lse_atol, half_step, least, p_error, p_floor;
 } fmha_fwd_tolerance;
-fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_dtype dtype, int on_gpu);
+fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, int on_gpu);
 
 // Compares n elements of the output's type with the reference (saturated, or infinite, where the type makes it so).
 // Returns the greatest error over bound, <= 1 when valid, infinity where one is NaN; *max_error takes the greatest

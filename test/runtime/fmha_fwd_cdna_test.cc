@@ -29,7 +29,7 @@ class Cdna : public ::testing::Test {
         instance.base.threads = 256;
         const std::string pack = make_pack("fmha_fwd", "gfx942", {{"kernel", "ELF kernel"}});
         EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
-        call.traits.data_type = TESSERA_FP16;
+        call.traits.data_type = TESSERA_FMHA_FP16;
         call.args.seqlen_q = call.args.max_seqlen_q = 300;
         call.args.seqlen_k = 77;
         call.set_strides();
@@ -245,7 +245,7 @@ TEST_F(Cdna, OverNheadK) {
 }
 
 TEST_F(Cdna, PerTensor) {
-    call.dtype(TESSERA_FP8BF16, TESSERA_QSCALE_PER_TENSOR);
+    call.dtype(TESSERA_FMHA_FP8BF16, TESSERA_QSCALE_PER_TENSOR);
     const Args args = launched();
     EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_PER_TENSOR));
     EXPECT_EQ(args.q_descale, call.args.q_descale_ptr);
@@ -255,7 +255,7 @@ TEST_F(Cdna, PerTensor) {
 }
 
 TEST_F(Cdna, BlockScale) {
-    call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+    call.dtype(TESSERA_FMHA_FP8, TESSERA_QSCALE_BLOCK);
     call.args.block_scale_size_q = 3;
     call.args.block_scale_size_kv = 100;
     const tessera_fmha_fwd_args &a = call.args;
@@ -283,7 +283,7 @@ TEST_F(Cdna, BlockScale) {
 }
 
 TEST_F(Cdna, Microscaling) {
-    call.dtype(TESSERA_MXFP8, TESSERA_QSCALE_MX);
+    call.dtype(TESSERA_FMHA_MXFP8, TESSERA_QSCALE_MX);
     const tessera_fmha_fwd_args &a = call.args;
     Args args = launched();
     EXPECT_EQ(args.features, 0u);
@@ -392,23 +392,23 @@ TEST_F(Cdna, Limits) {
 // A block's rows span less than 2 GiB, whatever their elements take.
 TEST_F(Cdna, LimitsOfElements) {
     const struct {
-        tessera_dtype dtype;
+        tessera_fmha_dtype dtype;
         tessera_qscale qscale;
         int64_t tessera_fmha_fwd_args::*stride;
         int64_t least_refused;
     } cases[] = {
-        {TESSERA_FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_q, INT32_MAX / 4 / 128},
-        {TESSERA_FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 4 / 128},
-        {TESSERA_FP8, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_k, INT32_MAX / 64},
-        {TESSERA_FP8, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 128},
-        {TESSERA_FP8BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 2 / 128},
-        {TESSERA_FP8FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_v, INT32_MAX / 64},
-        {TESSERA_FP8FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_bias, INT32_MAX / 4 / 128},
-        {TESSERA_BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_bias, INT32_MAX / 2 / 128},
-        {TESSERA_BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_randval, INT32_MAX / 128},
-        {TESSERA_MXFP4, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_q, INT32_MAX * INT64_C(2) / 128},
-        {TESSERA_MXFP8, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_q_descale, INT32_MAX / 128},
-        {TESSERA_MXFP8, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_v_descale, INT32_MAX / 16},
+        {TESSERA_FMHA_FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_q, INT32_MAX / 4 / 128},
+        {TESSERA_FMHA_FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 4 / 128},
+        {TESSERA_FMHA_FP8, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_k, INT32_MAX / 64},
+        {TESSERA_FMHA_FP8, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 128},
+        {TESSERA_FMHA_FP8BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_o, INT32_MAX / 2 / 128},
+        {TESSERA_FMHA_FP8FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_v, INT32_MAX / 64},
+        {TESSERA_FMHA_FP8FP32, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_bias, INT32_MAX / 4 / 128},
+        {TESSERA_FMHA_BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_bias, INT32_MAX / 2 / 128},
+        {TESSERA_FMHA_BF16, TESSERA_QSCALE_NONE, &tessera_fmha_fwd_args::stride_randval, INT32_MAX / 128},
+        {TESSERA_FMHA_MXFP4, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_q, INT32_MAX * INT64_C(2) / 128},
+        {TESSERA_FMHA_MXFP8, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_q_descale, INT32_MAX / 128},
+        {TESSERA_FMHA_MXFP8, TESSERA_QSCALE_MX, &tessera_fmha_fwd_args::stride_v_descale, INT32_MAX / 16},
     };
     for (const auto &c : cases) {
         call.traits.bias_type = TESSERA_BIAS_ELEMENTWISE;
@@ -418,11 +418,11 @@ TEST_F(Cdna, LimitsOfElements) {
             call.args.*c.stride = stride;
             const tessera_fmha_fwd_call whole = call.whole();
             EXPECT_EQ(tessera_fmha_fwd_cdna_check(&instance, &whole) == TESSERA_SUCCESS, stride < c.least_refused)
-                << tessera_dtype_string(c.dtype) << " " << stride << " " << tessera_last_error();
+                << tessera_fmha_dtype_string(c.dtype) << " " << stride << " " << tessera_last_error();
         }
     }
     call.traits.is_v_rowmajor = 0; // rows of v are columns of the head, of which there are 16
-    call.dtype(TESSERA_BF16, TESSERA_QSCALE_NONE);
+    call.dtype(TESSERA_FMHA_BF16, TESSERA_QSCALE_NONE);
     for (const int64_t stride : {INT32_MAX / 2 / 16 - 1, INT32_MAX / 2 / 16}) {
         call.args.stride_v = stride;
         const tessera_fmha_fwd_call whole = call.whole();
@@ -450,34 +450,34 @@ TEST_F(Cdna, Refused) {
          },
          "seqstart_k_ptr is NULL: this call needs it"},
         {[&] {
-             call.dtype(TESSERA_FP8, TESSERA_QSCALE_PER_TENSOR);
+             call.dtype(TESSERA_FMHA_FP8, TESSERA_QSCALE_PER_TENSOR);
              call.args.k_descale_ptr = nullptr;
          },
          "k_descale_ptr is NULL: this call needs it"},
         {[&] {
-             call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+             call.dtype(TESSERA_FMHA_FP8, TESSERA_QSCALE_BLOCK);
              call.args.v_descale_ptr = static_cast<const char *>(call.args.v_descale_ptr) + 2;
          },
          "v_descale_ptr is "},
         {[&] {
-             call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+             call.dtype(TESSERA_FMHA_FP8, TESSERA_QSCALE_BLOCK);
              call.args.block_scale_size_kv = 0;
          },
          "block_scale_size_kv is 0: 1 or more, 128 is usual"},
         {[&] {
-             call.dtype(TESSERA_FP8, TESSERA_QSCALE_BLOCK);
+             call.dtype(TESSERA_FMHA_FP8, TESSERA_QSCALE_BLOCK);
              call.group();
              call.args.block_scale_seqstart_q_ptr = nullptr;
          },
          "block_scale_seqstart_q_ptr is NULL: this call needs it"},
         {[&] {
-             call.dtype(TESSERA_MXFP8, TESSERA_QSCALE_MX);
+             call.dtype(TESSERA_FMHA_MXFP8, TESSERA_QSCALE_MX);
              call.group();
              call.args.seqstart_v_scale_ptr = nullptr;
          },
          "seqstart_v_scale_ptr is NULL: this call needs it"},
         {[&] {
-             call.dtype(TESSERA_MXFP4, TESSERA_QSCALE_MX);
+             call.dtype(TESSERA_FMHA_MXFP4, TESSERA_QSCALE_MX);
              call.args.stride_k = 33;
          },
          "stride_k is 33: even for mxfp4, which packs two elements a byte"},
@@ -515,7 +515,7 @@ TEST_F(Cdna, ReadsNoMemory) {
                                         {false, TESSERA_QSCALE_BLOCK},
                                         {true, TESSERA_QSCALE_PER_TENSOR},
                                         {true, TESSERA_QSCALE_BLOCK}}) {
-        call.dtype(TESSERA_FP8FP32, qscale);
+        call.dtype(TESSERA_FMHA_FP8FP32, qscale);
         if (group) call.group();
         call.traits.has_lse = 1;
         call.args.q_descale_ptr = at(11);

@@ -28,12 +28,12 @@ void alibi(Call &c) { c.traits.bias_type = TESSERA_BIAS_ALIBI, c.set_strides(); 
 void bias(Call &c) { c.traits.bias_type = TESSERA_BIAS_ELEMENTWISE; }
 void lse(Call &c) { c.traits.has_lse = 1; }
 void sink(Call &c) { c.traits.has_sink = 1; }
-void per_tensor(Call &c) { c.dtype(TESSERA_FP8, TESSERA_QSCALE_PER_TENSOR); }
-void blocks(Call &c) { c.dtype(TESSERA_FP8BF16, TESSERA_QSCALE_BLOCK); }
+void per_tensor(Call &c) { c.dtype(TESSERA_FMHA_FP8, TESSERA_QSCALE_PER_TENSOR); }
+void blocks(Call &c) { c.dtype(TESSERA_FMHA_FP8BF16, TESSERA_QSCALE_BLOCK); }
 void blocks_of_group(Call &c) { blocks(c), group(c); }
-void mxfp8(Call &c) { c.dtype(TESSERA_MXFP8, TESSERA_QSCALE_MX); }
+void mxfp8(Call &c) { c.dtype(TESSERA_FMHA_MXFP8, TESSERA_QSCALE_MX); }
 void mxfp8_of_group(Call &c) { mxfp8(c), group(c); }
-void mxfp4(Call &c) { c.dtype(TESSERA_MXFP4, TESSERA_QSCALE_MX); }
+void mxfp4(Call &c) { c.dtype(TESSERA_FMHA_MXFP4, TESSERA_QSCALE_MX); }
 void lengths_of_group(Call &c) {
     group(c);
     c.args.seqlen_q_ptr = c.seqlen_q.data();
@@ -62,7 +62,7 @@ const Guard guards[] = {
     {"HdimQLarge", nothing, [](Call &c) { c.traits.hdim_q = c.args.hdim_q = 513; }, "hdim_q is 513: 1 to 512"},
     {"HdimVZero", nothing, [](Call &c) { c.traits.hdim_v = c.args.hdim_v = 0; }, "hdim_v is 0: 1 to 512"},
     {"HdimVLarge", nothing, [](Call &c) { c.traits.hdim_v = c.args.hdim_v = 513; }, "hdim_v is 513: 1 to 512"},
-    {"DataType", nothing, [](Call &c) { c.traits.data_type = static_cast<tessera_dtype>(8); }, "data_type is 8"},
+    {"DataType", nothing, [](Call &c) { c.traits.data_type = static_cast<tessera_fmha_dtype>(8); }, "data_type is 8"},
     {"GroupMode", nothing, [](Call &c) { c.traits.is_group_mode = 2; }, "is_group_mode is 2"},
     {"GroupModeNegative", nothing, [](Call &c) { c.traits.is_group_mode = -1; }, "is_group_mode is -1"},
     {"VRowmajorNegative", nothing, [](Call &c) { c.traits.is_v_rowmajor = -1; }, "is_v_rowmajor is -1"},
@@ -86,9 +86,9 @@ const Guard guards[] = {
     {"SoftCapWithAlibi", alibi, [](Call &c) { c.traits.has_logits_soft_cap = 1; },
      "has_logits_soft_cap and bias_type alibi"},
     {"KvBlock", per_tensor, [](Call &c) { c.traits.qscale_type = TESSERA_QSCALE_KV_BLOCK; }, "qscale_type kvbs"},
-    {"PerTensorOfFp16", nothing, [](Call &c) { c.dtype(TESSERA_FP16, TESSERA_QSCALE_PER_TENSOR); },
+    {"PerTensorOfFp16", nothing, [](Call &c) { c.dtype(TESSERA_FMHA_FP16, TESSERA_QSCALE_PER_TENSOR); },
      "qscale_type pt with data_type fp16"},
-    {"BlocksOfFp32", nothing, [](Call &c) { c.dtype(TESSERA_FP32, TESSERA_QSCALE_BLOCK); },
+    {"BlocksOfFp32", nothing, [](Call &c) { c.dtype(TESSERA_FMHA_FP32, TESSERA_QSCALE_BLOCK); },
      "qscale_type bs with data_type fp32"},
     {"BlocksOfMx", mxfp8, [](Call &c) { c.traits.qscale_type = TESSERA_QSCALE_BLOCK; },
      "qscale_type bs with data_type mxfp8"},
@@ -178,12 +178,12 @@ const Guard guards[] = {
 
     // alignment
     {"AlignQ", nothing, [](Call &c) { c.args.q_ptr = c.room(0) + 2; }, "must be aligned to 4 bytes"},
-    {"AlignQOfFp16", [](Call &c) { c.dtype(TESSERA_FP16, TESSERA_QSCALE_NONE), c.args.q_ptr = c.room(0) + 2; },
+    {"AlignQOfFp16", [](Call &c) { c.dtype(TESSERA_FMHA_FP16, TESSERA_QSCALE_NONE), c.args.q_ptr = c.room(0) + 2; },
      [](Call &c) { c.args.q_ptr = c.room(0) + 1; }, "must be aligned to 2 bytes"},
     {"AlignO", [](Call &c) { blocks(c), c.args.o_ptr = c.room(10) + 2; },
      [](Call &c) { c.args.o_ptr = c.room(10) + 1; }, "o_ptr is"},
     {"AlignLse", lse, [](Call &c) { c.args.lse_ptr = c.room(9) + 2; }, "lse_ptr is"},
-    {"AlignAlibi", [](Call &c) { c.dtype(TESSERA_FP16, TESSERA_QSCALE_NONE), alibi(c); },
+    {"AlignAlibi", [](Call &c) { c.dtype(TESSERA_FMHA_FP16, TESSERA_QSCALE_NONE), alibi(c); },
      [](Call &c) { c.args.bias_ptr = c.room(3) + 2; }, "bias_ptr is"},
     {"AlignSeed", [](Call &c) { dropout(c), c.args.drop_prefs = 1; },
      [](Call &c) { c.args.drop_seed_ptr = reinterpret_cast<uint64_t *>(c.room(11) + 4); }, "drop_seed_ptr is"},
@@ -319,8 +319,9 @@ class Accepts : public ::testing::Test {
 };
 
 TEST_F(Accepts, EveryDtype) {
-    for (int dtype = 0; dtype < TESSERA_DTYPE_COUNT; dtype++) {
-        call.dtype(static_cast<tessera_dtype>(dtype), dtype >= TESSERA_MXFP8 ? TESSERA_QSCALE_MX : TESSERA_QSCALE_NONE);
+    for (int dtype = 0; dtype < TESSERA_FMHA_DTYPE_COUNT; dtype++) {
+        call.dtype(static_cast<tessera_fmha_dtype>(dtype),
+                   dtype >= TESSERA_FMHA_MXFP8 ? TESSERA_QSCALE_MX : TESSERA_QSCALE_NONE);
         expect_accepted();
     }
 }

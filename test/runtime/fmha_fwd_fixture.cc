@@ -70,7 +70,7 @@ void Call::group() {
     set_strides();
 }
 
-void Call::dtype(tessera_dtype dtype, tessera_qscale qscale) {
+void Call::dtype(tessera_fmha_dtype dtype, tessera_qscale qscale) {
     traits.data_type = dtype;
     traits.qscale_type = qscale;
     set_strides();
@@ -109,7 +109,7 @@ tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target,
 
 Table::Table(std::vector<tessera_fmha_fwd_instance> rows_) : rows(std::move(rows_)) {
     for (int target = 0; target < TESSERA_TARGET_COUNT; target++)
-        for (int dtype = 0; dtype < TESSERA_DTYPE_COUNT; dtype++)
+        for (int dtype = 0; dtype < TESSERA_FMHA_DTYPE_COUNT; dtype++)
             for (size_t bucket = 0; bucket < buckets.size(); bucket++) {
                 const auto first = static_cast<uint32_t>(order.size());
                 const int floor = bucket ? static_cast<int>(buckets[bucket - 1]) : 0;

@@ -20,9 +20,9 @@ struct Call {
     Call(const Call &) = delete;
     Call &operator=(const Call &) = delete;
 
-    void group();                                           // sequences of 6 and 4 queries, 10 and 7 keys
-    void dtype(tessera_dtype dtype, tessera_qscale qscale); // with strides that suit
-    void set_strides();                                     // packed [batch, head, token, hdim], from sizes
+    void group();                                                // sequences of 6 and 4 queries, 10 and 7 keys
+    void dtype(tessera_fmha_dtype dtype, tessera_qscale qscale); // with strides that suit
+    void set_strides();                                          // packed [batch, head, token, hdim], from sizes
 
     tessera_status check() { return tessera_fmha_fwd_check(&traits, &args); }
     tessera_fmha_fwd_call whole() const { return {traits, args}; }

@@ -63,7 +63,7 @@ TEST_F(Select, FastestOfTheTargetsThatTheDeviceRuns) {
 
 TEST_F(Select, EachTraitIsHeld) {
     const std::pair<const char *, void (*)(Served &)> narrowed[] = {
-        {"data_type fp32 (serves fp16)", [](auto &s) { s.hold("data_type", 1 << TESSERA_FP16); }},
+        {"data_type fp32 (serves fp16)", [](auto &s) { s.hold("data_type", 1 << TESSERA_FMHA_FP16); }},
         {"mask_type no (serves top_left, generic)", [](auto &s) { s.hold("mask_type", 0b1010); }},
         {"bias_type no (serves alibi)", [](auto &s) { s.hold("bias_type", 0b100); }},
         {"qscale_type no (serves pt)", [](auto &s) { s.hold("qscale_type", 0b10); }},
@@ -95,8 +95,8 @@ TEST_F(Select, EachTraitIsHeld) {
 
 TEST_F(Select, AnyOfItsProducts) {
     Served products[2] = {all, all};
-    products[0].hold("data_type", 1 << TESSERA_FP16);
-    products[1].hold("data_type", 1 << TESSERA_FP32);
+    products[0].hold("data_type", 1 << TESSERA_FMHA_FP16);
+    products[1].hold("data_type", 1 << TESSERA_FMHA_FP32);
     products[1].hdim_q().max = 8;
     auto instance = make_instance("two", TESSERA_TARGET_PORTABLE, products, 64, 64);
     instance.base.served_count = 2;
@@ -105,7 +105,7 @@ TEST_F(Select, AnyOfItsProducts) {
     call.traits.hdim_q = call.args.hdim_q = 9; // each trait by itself is served, together they are not
     EXPECT_EQ(chosen(table), "TESSERA_ERROR_NO_INSTANCE: no instance serves this call; nearest is two, kept out by "
                              "data_type fp32 (serves fp16): change data_type to fp16");
-    call.traits.data_type = TESSERA_FP16;
+    call.traits.data_type = TESSERA_FMHA_FP16;
     EXPECT_EQ(chosen(table), "two");
 }
 
@@ -130,7 +130,7 @@ TEST_F(Select, NamesTheNearestInstance) {
 
 TEST_F(Select, TheNearestIsOfTheDataType) {
     Served wrong_type = all, two_away = all;
-    wrong_type.hold("data_type", 1 << TESSERA_FP16);
+    wrong_type.hold("data_type", 1 << TESSERA_FMHA_FP16);
     two_away.hold("is_v_rowmajor", 1);
     two_away.hdim_q().multiple = 16;
     const Table table({make_instance("wrong_type", TESSERA_TARGET_PORTABLE, &wrong_type, 64, 64),
@@ -163,9 +163,9 @@ TEST_F(Select, TheNearestIsThatOfTheNearestHeadDims) {
 
 TEST_F(Select, AllValuesThatWouldDo) {
     Served fp16 = all, two = all, both = all;
-    fp16.hold("data_type", 1 << TESSERA_FP16);
-    two.hold("data_type", 1 << TESSERA_BF16 | 1 << TESSERA_FP8);
-    both.hold("data_type", 1 << TESSERA_MXFP8); // which something else keeps out as well
+    fp16.hold("data_type", 1 << TESSERA_FMHA_FP16);
+    two.hold("data_type", 1 << TESSERA_FMHA_BF16 | 1 << TESSERA_FMHA_FP8);
+    both.hold("data_type", 1 << TESSERA_FMHA_MXFP8); // which something else keeps out as well
     both.hold("has_sink", 2);
     const Table table({make_instance("fp16", TESSERA_TARGET_PORTABLE, &fp16, 64, 64),
                        make_instance("two", TESSERA_TARGET_PORTABLE, &two, 64, 64),
@@ -176,8 +176,8 @@ TEST_F(Select, AllValuesThatWouldDo) {
 
 TEST_F(Select, CountsTheReasons) {
     Served fp16 = all, bf16 = all, even = all;
-    fp16.hold("data_type", 1 << TESSERA_FP16);
-    bf16.hold("data_type", 1 << TESSERA_BF16);
+    fp16.hold("data_type", 1 << TESSERA_FMHA_FP16);
+    bf16.hold("data_type", 1 << TESSERA_FMHA_BF16);
     bf16.hold("has_sink", 2);
     even.hold("has_sink", 2);
     even.hdim_q().multiple = 3;
@@ -278,7 +278,7 @@ TEST_F(Select, OfEqualsTheMoreCapableTargetThenTheFirst) {
 
 TEST_F(Select, ExplainsBestFirst) {
     Served fp16 = all;
-    fp16.hold("data_type", 1 << TESSERA_FP16);
+    fp16.hold("data_type", 1 << TESSERA_FMHA_FP16);
     const Table table({make_instance("slow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 1),
                        make_instance("other", TESSERA_TARGET_PORTABLE, &fp16, 64, 64, 1),
                        make_instance("fast", TESSERA_TARGET_X86_64_V3, &all, 64, 64, 9)});
@@ -403,7 +403,7 @@ class SelectOnGpu : public Select {
         call.args.batch = 1;
         call.args.nhead_q = call.args.nhead_k = 16;
         call.traits.hdim_q = call.args.hdim_q = call.traits.hdim_v = call.args.hdim_v = 128;
-        call.traits.data_type = TESSERA_BF16;
+        call.traits.data_type = TESSERA_FMHA_BF16;
         call.set_strides();
     }
 };

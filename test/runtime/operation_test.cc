@@ -15,7 +15,7 @@ namespace {
 struct Traits {
     size_t struct_size;
     int32_t n;
-    tessera_dtype input;
+    tessera_type input;
     int32_t fused_add, saves, shade;
 };
 
@@ -105,7 +105,7 @@ class Operation : public ::testing::Test {
     const tessera_slice slices[4] = {{0, 2}, {1, 1}, {0, 2}, {1, 1}}; // of the first target; there are no others
     tessera_device_facts facts = {sizeof facts, 1u << TESSERA_TARGET_PORTABLE, 4, 0, 0, 0, 0};
     tessera_served short_rows = {}, long_rows = {};
-    Traits asked = {sizeof asked, 512, TESSERA_FP32, 0, 0, 0};
+    Traits asked = {sizeof asked, 512, TESSERA_TYPE_FP32, 0, 0, 0};
     uint64_t stride = 512;
     uint32_t alignment = 0;
     std::vector<Row> rows;
@@ -151,7 +151,7 @@ TEST_F(Operation, RowsThatAreNotFilledUp) {
 
 TEST_F(Operation, CkName) {
     EXPECT_EQ(ck_name(), "norm2d_fwd_fp16_narrow_one_pass1024_nadd_even_nsave");
-    asked = {sizeof asked, 2049, static_cast<tessera_dtype>(1), 2, 1, 0};
+    asked = {sizeof asked, 2049, static_cast<tessera_type>(1), 2, 1, 0};
     EXPECT_EQ(ck_name(), "norm2d_fwd_bf16_wide_one_pass8192_sadd_odd_save");
 }
 

@@ -170,7 +170,7 @@ class Captured : public Simulated {
 
     Captured() {
         traits.hdim_q = traits.hdim_v = args.hdim_q = args.hdim_v = kHdim;
-        traits.data_type = TESSERA_FP16;
+        traits.data_type = TESSERA_FMHA_FP16;
         args.batch = args.nhead_q = args.nhead_k = args.seqlen_k = 1;
         args.seqlen_q = args.max_seqlen_q = kRows;
         args.scale_s = 1;
@@ -236,7 +236,7 @@ TEST_F(Captured, PreloadedDevicesLoadNothing) {
     ASSERT_EQ(tessera_preload(device), TESSERA_SUCCESS) << tessera_last_error();
     void *graph = nullptr;
     ASSERT_EQ(hip("hipStreamBeginCapture", stream, 0), 0);
-    for (const auto dtype : {TESSERA_FP16, TESSERA_BF16}) {
+    for (const auto dtype : {TESSERA_FMHA_FP16, TESSERA_FMHA_BF16}) {
         traits.data_type = dtype;
         EXPECT_EQ(tessera_fmha_fwd(device, &traits, &args, stream), TESSERA_SUCCESS) << tessera_last_error();
     }

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "tessera/types.h"
+#include "tessera/attention.h"
 
 extern "C" {
 #include "internal.h"
@@ -37,8 +37,8 @@ TEST(Status, VersionIsThreeNumbers) {
 }
 
 TEST(LastError, BelongsToItsThread) {
-    tessera_dtype dtype;
-    ASSERT_EQ(tessera_dtype_from_string("here", &dtype), TESSERA_ERROR_INVALID_ARGUMENT);
+    tessera_fmha_dtype dtype;
+    ASSERT_EQ(tessera_fmha_dtype_from_string("here", &dtype), TESSERA_ERROR_INVALID_ARGUMENT);
     std::thread([] {
         EXPECT_STREQ(tessera_last_error(), "");
         tessera_mask mask;
@@ -49,9 +49,9 @@ TEST(LastError, BelongsToItsThread) {
 }
 
 TEST(LastError, StaysAfterSuccess) {
-    tessera_dtype dtype;
-    ASSERT_EQ(tessera_dtype_from_string("x", &dtype), TESSERA_ERROR_INVALID_ARGUMENT);
-    ASSERT_EQ(tessera_dtype_from_string("fp16", &dtype), TESSERA_SUCCESS);
+    tessera_fmha_dtype dtype;
+    ASSERT_EQ(tessera_fmha_dtype_from_string("x", &dtype), TESSERA_ERROR_INVALID_ARGUMENT);
+    ASSERT_EQ(tessera_fmha_dtype_from_string("fp16", &dtype), TESSERA_SUCCESS);
     EXPECT_STREQ(tessera_last_error(), "dtype \"x\" is unknown: fp32, fp16, bf16, fp8, fp8bf16, fp8fp32, mxfp8, mxfp4");
 }
 
@@ -140,15 +140,25 @@ void expect_words(const std::vector<const char *> &words, tessera_status (*from)
 }
 
 TEST(Kinds, Words) {
-    expect_words<tessera_dtype>({"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "mxfp8", "mxfp4"},
-                                tessera_dtype_from_string, tessera_dtype_string);
+    expect_words<tessera_fmha_dtype>({"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "mxfp8", "mxfp4"},
+                                     tessera_fmha_dtype_from_string, tessera_fmha_dtype_string);
     expect_words<tessera_mask>({"no", "top_left", "bottom_right", "generic"}, tessera_mask_from_string,
                                tessera_mask_string);
     expect_words<tessera_bias>({"no", "bias", "alibi"}, tessera_bias_from_string, tessera_bias_string);
     expect_words<tessera_qscale>({"no", "pt", "bs", "kvbs", "mx"}, tessera_qscale_from_string, tessera_qscale_string);
+    expect_words<tessera_type>(
+        {"fp32", "fp16", "bf16", "e4m3", "e2m1", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0", "int8", "int4", "int32"},
+        tessera_type_from_string, tessera_type_string);
     expect_words<tessera_target>({"portable", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "armv8-a",
                                   "gfx90a", "gfx942", "gfx950", "sm_90a", "x86-64-v4-amx"},
                                  tessera_target_from_string, tessera_target_string);
+}
+
+TEST(Kinds, TypesHaveBits) {
+    const int bits[] = {32, 16, 16, 8, 4, 8, 8, 8, 8, 8, 4, 32, 0};
+    for (int type = 0; type <= TESSERA_TYPE_COUNT; type++)
+        EXPECT_EQ(tessera_type_bits(static_cast<tessera_type>(type)), bits[type]) << type;
+    EXPECT_EQ(tessera_type_bits(static_cast<tessera_type>(-1)), 0);
 }
 
 TEST(Text, CountsWhatDoesNotFit) {

@@ -43,7 +43,7 @@ class Verbose : public ::testing::Test {
         instance.base.threads = 256;
         const std::string pack = make_pack("fmha_fwd", "gfx942", {{"kernel", "ELF kernel"}});
         EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
-        call.dtype(TESSERA_FP16, TESSERA_QSCALE_NONE);
+        call.dtype(TESSERA_FMHA_FP16, TESSERA_QSCALE_NONE);
     }
     ~Verbose() override { tessera_device_close(device); }
 

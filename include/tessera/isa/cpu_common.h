@@ -7,7 +7,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "tessera/storage.h"
+#include "tessera/types.h"
 
 #define ALIGN64(bytes) (((size_t)(bytes) + 63) & ~(size_t)63)
 
@@ -94,13 +94,13 @@ INLINE vf v_load_e2m1(const uint8_t *p) {
     return v_as_f(v_or_i(v_as_i(value), v_shl_i(v_and_i(code, v_set1_i(8)), 28)));
 }
 
-INLINE int64_t bytes_of(tessera_storage storage, int64_t elements) {
+INLINE int64_t bytes_of(tessera_type storage, int64_t elements) {
     switch (storage) {
-    case TESSERA_STORAGE_FP32:
+    case TESSERA_TYPE_FP32:
         return elements * 4;
-    case TESSERA_STORAGE_E4M3:
+    case TESSERA_TYPE_E4M3:
         return elements;
-    case TESSERA_STORAGE_E2M1:
+    case TESSERA_TYPE_E2M1:
         return elements / 2;
     default:
         return elements * 2;
@@ -108,15 +108,15 @@ INLINE int64_t bytes_of(tessera_storage storage, int64_t elements) {
 }
 
 // LANES elements from p on, as fp32.
-INLINE vf v_load_as(tessera_storage storage, const void *p) {
+INLINE vf v_load_as(tessera_type storage, const void *p) {
     switch (storage) {
-    case TESSERA_STORAGE_FP16:
+    case TESSERA_TYPE_FP16:
         return v_load_f16((const uint16_t *)p);
-    case TESSERA_STORAGE_BF16:
+    case TESSERA_TYPE_BF16:
         return v_load_bf16((const uint16_t *)p);
-    case TESSERA_STORAGE_E4M3:
+    case TESSERA_TYPE_E4M3:
         return v_load_e4m3((const uint8_t *)p);
-    case TESSERA_STORAGE_E2M1:
+    case TESSERA_TYPE_E2M1:
         return v_load_e2m1((const uint8_t *)p);
     default:
         return v_load((const float *)p);
@@ -124,10 +124,10 @@ INLINE vf v_load_as(tessera_storage storage, const void *p) {
 }
 
 // What v_fetch does rarely, once for all places that fetch.
-static RARE vf v_fetch_part(tessera_storage storage, const void *base, int64_t at, int count) {
+static RARE vf v_fetch_part(tessera_type storage, const void *base, int64_t at, int count) {
     uint8_t whole[LANES * sizeof(float)] = {0};
     const uint8_t *bytes = (const uint8_t *)base;
-    if (storage == TESSERA_STORAGE_E2M1)
+    if (storage == TESSERA_TYPE_E2M1)
         for (int i = 0; i < count; i++)
             whole[i / 2] |= (uint8_t)((bytes[(at + i) / 2] >> (at + i) % 2 * 4 & 15) << i % 2 * 4);
     else
@@ -136,24 +136,24 @@ static RARE vf v_fetch_part(tessera_storage storage, const void *base, int64_t a
 }
 
 // `count` <= LANES elements from element `at` of a tensor on, as fp32; the lanes beyond are 0. Reads nothing else.
-INLINE vf v_fetch(tessera_storage storage, const void *base, int64_t at, int count) {
-    const int within_byte = storage == TESSERA_STORAGE_E2M1 && at % 2;
+INLINE vf v_fetch(tessera_type storage, const void *base, int64_t at, int count) {
+    const int within_byte = storage == TESSERA_TYPE_E2M1 && at % 2;
     if (count < LANES || within_byte) return v_fetch_part(storage, base, at, count);
     return v_load_as(storage, (const uint8_t *)base + bytes_of(storage, at));
 }
 
 // Writes the first `count` lanes from element `at` on, and nothing else.
-INLINE void v_put(tessera_storage storage, void *base, int64_t at, int count, vf x) {
+INLINE void v_put(tessera_type storage, void *base, int64_t at, int count, vf x) {
     uint8_t whole[LANES * sizeof(float)];
     void *p = (uint8_t *)base + bytes_of(storage, at), *to = count < LANES ? (void *)whole : p;
     switch (storage) {
-    case TESSERA_STORAGE_FP16:
+    case TESSERA_TYPE_FP16:
         v_store_f16((uint16_t *)to, x);
         break;
-    case TESSERA_STORAGE_BF16:
+    case TESSERA_TYPE_BF16:
         v_store_bf16((uint16_t *)to, x);
         break;
-    case TESSERA_STORAGE_E4M3:
+    case TESSERA_TYPE_E4M3:
         v_store_e4m3((uint8_t *)to, x);
         break;
     default:

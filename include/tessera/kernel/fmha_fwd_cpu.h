@@ -4,14 +4,14 @@
 #define TESSERA_KERNEL_FMHA_FWD_CPU_H
 
 #include "tessera/fmha_fwd.h"
-#include "tessera/storage.h"
+#include "tessera/types.h"
 
 // The part of a call that all its tasks share. Everything was checked; in `args` the pointers that the traits do not
 // ask for are NULL and the batch strides of group mode are 0.
 struct tessera_fmha_fwd_cpu_problem {
     const tessera_fmha_fwd_traits *traits;
     const tessera_fmha_fwd_args *args;
-    tessera_storage qkv_storage, o_storage, bias_storage;
+    tessera_type qkv_storage, o_storage, bias_storage;
     int32_t group; // nhead_q / nhead_k
     float scale_s; // args->scale_s times the per-tensor descales of q and k
     float scale_o; // the per-tensor descale of v, else 1

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// Kinds that traits of attention are made of. Spellings accepted by the ..._from_string functions are those of CK's
+// programs.
+#ifndef TESSERA_ATTENTION_H
+#define TESSERA_ATTENTION_H
+
+#include "tessera/types.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// CK's -prec. Where inputs and output differ, the name says input, then output.
+//   name      q, k, v                o      bias   accumulation
+//   fp32      fp32                   fp32   fp32   fp32
+//   fp16      IEEE half              fp16   fp16   fp32
+//   bf16      bfloat16               bf16   bf16   fp32
+//   fp8       e4m3, the device's     e4m3   fp32   fp32, output saturates
+//   fp8bf16   e4m3, the device's     bf16   fp32   fp32
+//   fp8fp32   e4m3, the device's     fp32   fp32   fp32
+//   mxfp8     e4m3 x E8M0 / 32       fp32   fp32   fp32; e4m3 is OCP's
+//   mxfp4     e2m1 x E8M0 / 32       fp32   fp32   fp32, two elements a byte, low nibble first
+typedef enum tessera_fmha_dtype {
+    TESSERA_FMHA_FP32 = 0,
+    TESSERA_FMHA_FP16 = 1,
+    TESSERA_FMHA_BF16 = 2,
+    TESSERA_FMHA_FP8 = 3,
+    TESSERA_FMHA_FP8BF16 = 4,
+    TESSERA_FMHA_FP8FP32 = 5,
+    TESSERA_FMHA_MXFP8 = 6,
+    TESSERA_FMHA_MXFP4 = 7,
+    TESSERA_FMHA_DTYPE_COUNT
+} tessera_fmha_dtype;
+
+// Which keys a query sees; see tessera/fmha_fwd.h for the coordinates.
+typedef enum tessera_mask {
+    TESSERA_MASK_NONE = 0,
+    TESSERA_MASK_TOP_LEFT = 1,     // causal or windowed, aligned to the first query and key
+    TESSERA_MASK_BOTTOM_RIGHT = 2, // the same, aligned to the last query and key
+    TESSERA_MASK_GENERIC = 3,      // coordinates (y, x) as they are
+    TESSERA_MASK_COUNT
+} tessera_mask;
+
+typedef enum tessera_bias {
+    TESSERA_BIAS_NONE = 0,
+    TESSERA_BIAS_ELEMENTWISE = 1,
+    TESSERA_BIAS_ALIBI = 2,
+    TESSERA_BIAS_COUNT
+} tessera_bias;
+
+typedef enum tessera_qscale {
+    TESSERA_QSCALE_NONE = 0,
+    TESSERA_QSCALE_PER_TENSOR = 1,
+    TESSERA_QSCALE_BLOCK = 2,
+    TESSERA_QSCALE_KV_BLOCK = 3, // batch_prefill only: refused by name elsewhere
+    TESSERA_QSCALE_MX = 4,
+    TESSERA_QSCALE_COUNT
+} tessera_qscale;
+
+// "fp32" ... "mxfp4"; "no", "top_left", ...; each returns TESSERA_ERROR_INVALID_ARGUMENT and leaves *out alone when the
+// text is none of them (tessera_last_error() lists them). The ..._string functions return NULL for other values.
+TESSERA_API tessera_status tessera_fmha_dtype_from_string(const char *text, tessera_fmha_dtype *out);
+TESSERA_API const char *tessera_fmha_dtype_string(tessera_fmha_dtype value);
+TESSERA_API tessera_status tessera_mask_from_string(const char *text,
+                                                    tessera_mask *out); // no|top_left|bottom_right|generic
+TESSERA_API const char *tessera_mask_string(tessera_mask value);
+TESSERA_API tessera_status tessera_bias_from_string(const char *text, tessera_bias *out); // no|bias|alibi
+TESSERA_API const char *tessera_bias_string(tessera_bias value);
+TESSERA_API tessera_status tessera_qscale_from_string(const char *text, tessera_qscale *out); // no|pt|bs|kvbs|mx
+TESSERA_API const char *tessera_qscale_string(tessera_qscale value);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// What all operations of attention share: the words of their kinds.
+#include "tessera/attention.h"
+
+#include "words.h"
+
+static const char *const dtypes[TESSERA_FMHA_DTYPE_COUNT] = {
+    [TESSERA_FMHA_FP32] = "fp32",   [TESSERA_FMHA_FP16] = "fp16",       [TESSERA_FMHA_BF16] = "bf16",
+    [TESSERA_FMHA_FP8] = "fp8",     [TESSERA_FMHA_FP8BF16] = "fp8bf16", [TESSERA_FMHA_FP8FP32] = "fp8fp32",
+    [TESSERA_FMHA_MXFP8] = "mxfp8", [TESSERA_FMHA_MXFP4] = "mxfp4",
+};
+static const char *const masks[TESSERA_MASK_COUNT] = {
+    [TESSERA_MASK_NONE] = "no",
+    [TESSERA_MASK_TOP_LEFT] = "top_left",
+    [TESSERA_MASK_BOTTOM_RIGHT] = "bottom_right",
+    [TESSERA_MASK_GENERIC] = "generic",
+};
+static const char *const biases[TESSERA_BIAS_COUNT] = {
+    [TESSERA_BIAS_NONE] = "no",
+    [TESSERA_BIAS_ELEMENTWISE] = "bias",
+    [TESSERA_BIAS_ALIBI] = "alibi",
+};
+static const char *const qscales[TESSERA_QSCALE_COUNT] = {
+    [TESSERA_QSCALE_NONE] = "no",       [TESSERA_QSCALE_PER_TENSOR] = "pt", [TESSERA_QSCALE_BLOCK] = "bs",
+    [TESSERA_QSCALE_KV_BLOCK] = "kvbs", [TESSERA_QSCALE_MX] = "mx",
+};
+WORDS(fmha_dtype, "dtype", dtypes, TESSERA_FMHA_DTYPE_COUNT)
+WORDS(mask, "mask", masks, TESSERA_MASK_COUNT)
+WORDS(bias, "bias", biases, TESSERA_BIAS_COUNT)
+WORDS(qscale, "qscale", qscales, TESSERA_QSCALE_COUNT)
