@@ -109,6 +109,17 @@ static inline bool tessera_range_holds(const tessera_range *range, uint32_t size
     return size >= range->min && size <= range->max && size % range->multiple == 0;
 }
 
+// Declares what tests and tools need of an operation beside the functions of tessera/call.h: the table that this
+// library was generated with, and selection over any table.
+#define TESSERA_TABLE_CALLS(op)                                                                                        \
+    TESSERA_API const tessera_table *tessera_##op##_get_table(void);                                                   \
+    TESSERA_API tessera_status tessera_##op##_table_select(                                                            \
+        const tessera_table *table, const tessera_device_facts *facts, const tessera_##op##_traits *traits,            \
+        const tessera_##op##_args *args, const tessera_##op##_instance **out);                                         \
+    TESSERA_API size_t tessera_##op##_table_explain(                                                                   \
+        const tessera_table *table, const tessera_device_facts *facts, const tessera_##op##_traits *traits,            \
+        const tessera_##op##_args *args, tessera_explain how, char *text, size_t size);
+
 #ifdef __cplusplus
 }
 #endif

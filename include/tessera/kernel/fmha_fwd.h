@@ -29,18 +29,7 @@ struct tessera_fmha_fwd_instance {
     float alone_cycles, busy_cycles; // GPU instances: a block's, see runtime/ops/fmha_fwd_cost_cdna.c
 };
 
-// Selection over any table, as tests and tools need it; tessera_fmha_fwd_select() is this over the build's own.
-TESSERA_API tessera_status tessera_fmha_fwd_table_select(const tessera_table *table, const tessera_device_facts *facts,
-                                                         const tessera_fmha_fwd_traits *traits,
-                                                         const tessera_fmha_fwd_args *args,
-                                                         const tessera_fmha_fwd_instance **out);
-TESSERA_API size_t tessera_fmha_fwd_table_explain(const tessera_table *table, const tessera_device_facts *facts,
-                                                  const tessera_fmha_fwd_traits *traits,
-                                                  const tessera_fmha_fwd_args *args, tessera_explain how, char *text,
-                                                  size_t size);
-
-// The table that this library was generated with.
-TESSERA_API const tessera_table *tessera_fmha_fwd_get_table(void);
+TESSERA_TABLE_CALLS(fmha_fwd)
 
 #ifdef __cplusplus
 }
