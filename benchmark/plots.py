@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
-"""Draws what fmha_fwd.py measured, as SVG and PNG beside its file. Needs matplotlib.
+"""Draws what bench.py measured of operations, as SVG and PNG beside their files. Needs matplotlib.
 
-    python benchmark/plots.py [benchmark/results/fmha_fwd.jsonl]
+    python benchmark/plots.py [benchmark/results/fmha_fwd.jsonl ...]      without files: all that there are
 
 Pictures are of one machine each, and its name is in the names of their files; only those of the file's first
 machine go without.
@@ -11,18 +11,16 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from records import Record, read, shape_of
-from shapes import SUITES, limit_of, median_probe
+import page as pages
+from page import Page, Record, median_probe
+from records import read
 
 ROOT = Path(__file__).resolve().parents[1]
-PRECS = ("fp32", "bf16", "fp16")
-# The suites whose shapes are compared; "scaling" has pictures of its own.
-CASES = ("table", "short", "decode")
 
 Drawings = dict[str, Callable[[Any], None]]  # by name
 
@@ -37,67 +35,77 @@ def machines(records: list[Record]) -> dict[str, tuple[str, list[Record]]]:
     return found
 
 
-def bars(axes: Any, records: list[Record], value: str) -> None:
-    """A group of bars for each shape and type, a bar for each rival."""
-    shapes = [shape for suite in CASES for shape in SUITES[suite]]
-    groups = [(shape, prec) for prec in PRECS for shape in shapes]
-    of = {(shape_of(r), r["prec"], r["rival"]): r[value] for r in records}
-    groups = [group for group in groups if any((*group, r["rival"]) in of for r in records)]
+def cases_of(page: Page, suites: Sequence[str]) -> list[str]:
+    """The names of the cases of suites, in order, type by type."""
+    return [case.name for prec in page.precs for suite in suites for case in page.cases(suite, [prec])]
+
+
+def bars(axes: Any, page: Page, records: list[Record], value: str) -> None:
+    """A group of bars for each case, a bar for each rival."""
+    of = {(r["case"], r["rival"]): r[value] for r in records}
     rivals = list(dict.fromkeys(r["rival"] for r in records))
+    groups = [case for case in cases_of(page, page.pictured) if any((case, rival) in of for rival in rivals)]
     for n, rival in enumerate(rivals):
-        places = [g + n * 0.8 / len(rivals) for g, group in enumerate(groups) if (*group, rival) in of]
-        heights = [of[(*group, rival)] for group in groups if (*group, rival) in of]
+        places = [g + n * 0.8 / len(rivals) for g, group in enumerate(groups) if (group, rival) in of]
+        heights = [of[group, rival] for group in groups if (group, rival) in of]
         axes.bar(places, heights, 0.8 / len(rivals), label=rival, align="edge")
-    axes.set_xticks([g + 0.4 for g in range(len(groups))], [f"{prec} {shape}" for shape, prec in groups])
+    axes.set_xticks([g + 0.4 for g in range(len(groups))], groups)
     axes.tick_params("x", rotation=90, labelsize=7)
     if value == "ratio":
         axes.set_yscale("log", base=2)
 
 
-def roofs(records: list[Record]) -> dict[str, float]:
+def roofs(page: Page, records: list[Record]) -> dict[str, float]:
     """GFLOP/s (reading: GB/s) of each limit that Tessera's calls have met: medians of what was probed."""
     ours = [r for r in records if r["rival"] == "tessera"]
     probe = median_probe([r["probe"] for r in ours])
-    met = {"read", *(limit_of(shape_of(r), r["what"]) for r in ours)}
-    return {limit: probe[limit] for limit in sorted(met)}
+    return {limit: probe[limit] for limit in sorted({"read", *map(page.limit, ours)})}
 
 
-def roofline(axes: Any, records: list[Record]) -> None:
+def roofline(axes: Any, page: Page, records: list[Record]) -> None:
     """GFLOP/s over FLOP for a byte of the tensors, under what reading and products allow."""
-    shapes = {shape for suite in CASES for shape in SUITES[suite]}
-    records = [r for r in records if shape_of(r) in shapes]
-    tops = roofs(records)
+    compared = set(cases_of(page, page.pictured))
+    records = [r for r in records if r["case"] in compared]
+    tops = roofs(page, records)
     read = tops.pop("read")
     for rival in dict.fromkeys(r["rival"] for r in records):
-        points = [(shape_of(r).intensity(r["prec"]), r["gflops"]) for r in records if r["rival"] == rival]
+        points = [(page.intensity(r), r["gflops"]) for r in records if r["rival"] == rival]
         axes.plot(*zip(*points, strict=True), "o", markersize=4, label=rival)
     for limit, top in tops.items():
         axes.plot([0.5, top / read, 4096], [0.5 * read, top, top], "k-", linewidth=0.8)
         axes.annotate(limit, (4096, top), fontsize=7, ha="right", va="bottom")
     axes.set_xscale("log", base=2)
     axes.set_yscale("log", base=2)
-    axes.set_xlabel("FLOP for a byte of Q, K, V and O")
+    axes.set_xlabel("FLOP for a byte of the tensors")
 
 
-def scaling(axes: Any, records: list[Record]) -> None:
-    """GFLOP/s over the length."""
+def scaling(axes: Any, page: Page, records: list[Record]) -> None:
+    """GFLOP/s over the size of the problem."""
+    assert page.scaling
+    scaled = set(cases_of(page, [page.scaling]))
+    records = [r for r in records if r["case"] in scaled]
     for rival in dict.fromkeys(r["rival"] for r in records):
-        points = {shape_of(r): r["gflops"] for r in records if r["rival"] == rival}
-        there = [shape for shape in SUITES["scaling"] if shape in points]
-        axes.plot([s.s_q for s in there], [points[s] for s in there], marker="o", label=rival)
+        points = sorted((page.scale(r), r["gflops"]) for r in records if r["rival"] == rival)
+        axes.plot(*zip(*points, strict=True), marker="o", label=rival)
     axes.set_xscale("log", base=2)
-    axes.set_xlabel("length (8 heads, d 128)")
+    axes.set_xlabel(page.scale_label)
 
 
-def threads_scaling(axes: Any, records: list[Record]) -> None:
-    """GFLOP/s over the number of threads, of the longest shape of the suite."""
-    shape = SUITES["scaling"][-1]
-    records = [r for r in records if shape_of(r) == shape]
+def largest(page: Page, prec: str) -> str:
+    """The last case of the suite of one problem in several sizes."""
+    assert page.scaling
+    return page.cases(page.scaling, [prec])[-1].name
+
+
+def threads_scaling(axes: Any, page: Page, records: list[Record]) -> None:
+    """GFLOP/s over the number of threads, of the largest problem of the suite."""
+    case = largest(page, records[0]["prec"])
+    records = [r for r in records if r["case"] == case]
     for rival in dict.fromkeys(r["rival"] for r in records):
         points = sorted((r["threads"], r["gflops"]) for r in records if r["rival"] == rival)
         axes.plot(*zip(*points, strict=True), marker="o", label=rival)
     axes.set_xticks(sorted({r["threads"] for r in records}))
-    axes.set_xlabel(f"threads ({shape})")
+    axes.set_xlabel(f"threads ({case})")
 
 
 def main() -> int:
@@ -109,38 +117,38 @@ def main() -> int:
     except ImportError:
         print("plots.py needs matplotlib: pip install matplotlib", file=sys.stderr)
         return 1
-    path = Path(sys.argv[1]) if len(sys.argv) > 1 else ROOT / "benchmark/results/fmha_fwd.jsonl"
-    records = [record for case in read(path).values() for record in case if "rival" in record]
-    for processor, (slug, measured) in machines(records).items():
-        draw_all(processor, measured, path.with_name(path.stem + slug))
+    results = [ROOT / f"benchmark/results/{name}.jsonl" for name in pages.names()]
+    for path in [Path(word) for word in sys.argv[1:]] or [path for path in results if path.exists()]:
+        records = [record for case in read(path).values() for record in case if "rival" in record]
+        for processor, (slug, measured) in machines(records).items():
+            draw_all(pages.load(path.stem), processor, measured, path.with_name(path.stem + slug))
     return 0
 
 
-def draw_all(processor: str, everything: list[Record], path: Path) -> None:
+def draw_all(page: Page, processor: str, everything: list[Record], path: Path) -> None:
     """A machine's pictures, of the greatest number of threads; each name begins with that of the path."""
     threads = max(r["threads"] for r in everything)
     records = [r for r in everything if r["threads"] == threads]
 
     def save(name: str, title: str, drawings: Drawings) -> None:
-        draw(path.with_name(f"{path.name}_{name}"), f"fmha_fwd on {processor}: {title}", drawings)
+        draw(path.with_name(f"{path.name}_{name}"), f"{page.name} on {processor}: {title}", drawings)
 
-    save("share", f"share of the limit measured beside it, {threads} threads", one(bars, records, "share"))
-    save("ratio", f"time over Tessera's, {threads} threads", one(bars, records, "ratio"))
-    save("roofline", f"GFLOP/s, {threads} threads", by_type(roofline, records))
-    if any(shape_of(r) == SUITES["scaling"][-1] for r in records):  # else not measured
-        save("scaling", f"GFLOP/s over the length, {threads} threads", by_type(scaling, records))
+    def by_type(picture: Callable[..., None], records: list[Record]) -> Drawings:
+        types = [prec for prec in page.precs if any(r["prec"] == prec for r in records)]
+        return {
+            prec: partial(picture, page=page, records=[r for r in records if r["prec"] == prec])
+            for prec in types
+        }
+
+    share, ratio = (partial(bars, page=page, records=records, value=value) for value in ("share", "ratio"))
+    save("share", f"share of the limit measured beside it, {threads} threads", {"": share})
+    save("ratio", f"time over Tessera's, {threads} threads", {"": ratio})
+    if page.intensity(records[0]) is not None:
+        save("roofline", f"GFLOP/s, {threads} threads", by_type(roofline, records))
+    measured = {r["case"] for r in records}
+    if page.scaling and any(largest(page, prec) in measured for prec in page.precs):
+        save("scaling", f"GFLOP/s over the size, {threads} threads", by_type(scaling, records))
         save("threads", "GFLOP/s over threads", by_type(threads_scaling, everything))
-
-
-def one(picture: Callable[..., None], *arguments: Any) -> Drawings:
-    """A picture of all types in one."""
-    return {"": lambda axes: picture(axes, *arguments)}
-
-
-def by_type(picture: Callable[..., None], records: list[Record]) -> Drawings:
-    """A picture of each type."""
-    types = [prec for prec in PRECS if any(r["prec"] == prec for r in records)]
-    return {prec: partial(picture, records=[r for r in records if r["prec"] == prec]) for prec in types}
 
 
 def draw(path: Path, title: str, drawings: Drawings) -> None:

@@ -8,21 +8,13 @@ import os
 from pathlib import Path
 from typing import Any
 
-from shapes import Shape
-
 Record = dict[str, Any]
 Case = tuple[object, ...]
 
 
-def shape_of(record: Record) -> Shape:
-    """The problem that was timed."""
-    return Shape(*(record[name] for name in Shape.__dataclass_fields__))
-
-
 def case_of(record: Record) -> Case:
     """What is measured anew together: its records, one for each rival, are of the same rounds."""
-    problem = record.get("feature") or shape_of(record)
-    return record["processor"], problem, record["prec"], record["threads"]
+    return record["processor"], record["case"], record["threads"]
 
 
 def read(path: Path) -> dict[Case, list[Record]]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from fmha_fwd import Bench, Tessera
-from shapes import Figures, limit_of, square
+from bench import probe
+from pages.fmha_fwd import Figures, limit_of, square, tessera
 
 SHAPE = square(1, 2, 2, 1024, 128)
 # Of each limit. Kernels on vectors reach 80 to 90 %. Tile products are so fast that softmax and reading
@@ -32,18 +32,18 @@ def is_steady(rates: list[float]) -> bool:
     return sum(rate > STEADY * max(rates) for rate in rates) > len(rates) / 2
 
 
-def best_share(bench: Bench, prec: str) -> tuple[str, float | None]:
+def best_share(build: Path, prec: str) -> tuple[str, float | None]:
     """The limit, and the best turn's share of it, tried until enough; None where turns vary too much."""
-    tessera = Tessera(bench.options.build)
-    limit = limit_of(SHAPE, tessera.prepare(SHAPE, prec, 1))
+    program = tessera(build, SHAPE, prec)
+    limit = limit_of(SHAPE, program.prepare(1))
     probes, rates, shares = [], [], []
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
-        probe = bench.probe(1)
-        figures = Figures(SHAPE, prec, (tessera.time(3),))
-        probes.append(probe[limit])
+        limits = probe(build, 1)
+        figures = Figures(SHAPE, prec, (program.time(3),))
+        probes.append(limits[limit])
         rates.append(figures.gflops)
-        shares.append(figures.share([probe], limit))
+        shares.append(figures.share([limits], limit))
         if shares[-1] >= LEAST[limit] and len(shares) > 1:
             return limit, max(shares)
     return limit, max(shares) if is_steady(probes) and is_steady(rates) else None
@@ -55,11 +55,10 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--build", type=Path, required=True)
-    parser.set_defaults(rivals="", env=[])
-    bench = Bench(parser.parse_args())
+    build = parser.parse_args().build
     worst = 0
     for prec in ("fp32", "bf16", "fp16"):
-        limit, share = best_share(bench, prec)
+        limit, share = best_share(build, prec)
         if share is None:
             print(f"{prec}: {limit} or the calls vary too much to tell")
             worst = worst or 77

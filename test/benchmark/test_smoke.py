@@ -5,10 +5,8 @@ from __future__ import annotations
 
 import itertools
 import sys
-from argparse import Namespace
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -16,7 +14,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmark"))
 
 import smoke  # noqa: E402
-from shapes import PRODUCTS  # noqa: E402
+from pages.fmha_fwd import PRODUCTS  # noqa: E402
 
 GFLOP = smoke.SHAPE.flop / 1e9
 AMX = "fmha_fwd__x86_64_v4_amx_b512x256x32_w1_qr_tile"
@@ -32,23 +30,23 @@ def judge(
     limit = 0.0
 
     class Program:
-        def __init__(self, _: Path) -> None: ...
+        def __init__(self, *_: object) -> None: ...
         def prepare(self, *_: object) -> str:
             return instance
 
         def time(self, _: int) -> float:
             return GFLOP / (next(turns) * limit) * 1e3
 
-    def probe(_: int) -> dict[str, float]:
+    def probe(*_: object) -> dict[str, float]:
         nonlocal limit
         limit = next(limits)
         return {name: limit, "fma_avx2": 1.0}
 
     clock = itertools.count(0, smoke.SECONDS / 10)
-    monkeypatch.setattr(smoke, "Tessera", Program)
+    monkeypatch.setattr(smoke, "tessera", Program)
+    monkeypatch.setattr(smoke, "probe", probe)
     monkeypatch.setattr(smoke.time, "monotonic", lambda: next(clock))
-    bench: Any = Namespace(options=Namespace(build=Path()), probe=probe)
-    return smoke.best_share(bench, "bf16")
+    return smoke.best_share(Path(), "bf16")
 
 
 def test_every_limit_has_a_margin() -> None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The arithmetic of benchmark/: what is counted, what medians and ratios are taken of."""
+"""The page of fmha_fwd: what is counted, what limits a call, what is asked."""
 
 from __future__ import annotations
 
@@ -15,19 +15,25 @@ from codegen.targets import TARGETS
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmark"))
 
-from bars import CAUSAL, SHARES, Judgement, judge, judge_feature, least_share  # noqa: E402
-from shapes import (  # noqa: E402
+from page import Judgement, median_probe, median_ratio  # noqa: E402
+from pages.fmha_fwd import (  # noqa: E402
+    CAUSAL,
+    PAGE,
     PLAIN,
     PRODUCTS,
     RAGGED,
+    SHARES,
     SUITES,
     Figures,
     Shape,
     features,
+    judge,
+    judge_feature,
+    least_share,
     limit_of,
-    median_probe,
-    median_ratio,
+    shape_of,
     square,
+    tessera,
     window_share,
 )
 
@@ -146,16 +152,21 @@ def test_bars_of_shapes() -> None:
 def test_judgements() -> None:
     """The best rival counts; decoding is judged by memory alone; outside the table ahead is enough."""
     shape = SUITES["table"][0]
-    ours = {"prec": "fp16", "share": 0.85, "ratio": 1.0}
+    ours = {"share": 0.85, "ratio": 1.0}
     rivals = [{"ratio": 2.0}, {"ratio": 1.25}]
-    assert judge(shape, [ours, *rivals]) == [
+    assert judge(shape, "fp16", [ours, *rivals]) == [
         Judgement("share of the limit", 0.85, 0.80),
         Judgement("times the best rival", 1.25, 1.3),
     ]
-    assert [j.met for j in judge(shape, [ours, *rivals])] == [True, False]
-    assert judge(square(4, 8, 8, 512, 32), [ours, *rivals]) == [Judgement("times the best rival", 1.25, 1.0)]
-    assert judge(SUITES["decode"][0], [ours, *rivals]) == [Judgement("share of the limit", 0.85, 0.90)]
-    assert Judgement("", 1.0, 1.0).met
+    assert [j.met for j in judge(shape, "fp16", [ours, *rivals])] == [True, False]
+    assert judge(square(4, 8, 8, 512, 32), "fp16", [ours, *rivals]) == [
+        Judgement("times the best rival", 1.25, 1.0)
+    ]
+    assert judge(SUITES["decode"][0], "fp16", [ours, *rivals]) == [
+        Judgement("share of the limit", 0.85, 0.90)
+    ]
+    assert Judgement("", 1.0, least=1.0).met and Judgement("", 1.0, most=1.0).met
+    assert not Judgement("", 1.0, least=1.1).met and not Judgement("", 1.0, most=0.9).met
 
 
 def test_work_of_features() -> None:
@@ -170,3 +181,19 @@ def test_work_of_features() -> None:
     assert of["bias", "bf16"].work == 1 and of["bias", "bf16"].beside == "bf16"
     assert {f.prec for f in features() if f.least == 1.0} == {"fp8", "fp8bf16", "mxfp8", "mxfp4"}
     assert judge_feature(of["dropout", "bf16"], 0.76).met and not judge_feature(of["bias", "bf16"], 0.76).met
+
+
+def test_words_of_a_call() -> None:
+    """An extra word takes the place of the shape's or the device's."""
+    words = tessera(Path("b"), square(1, 2, 2, 64, 32, causal=True), "bf16", "-s=8,9 -device=cpu:x86-64-v3")
+    assert words.program == Path("b/bin/tile_example_fmha_fwd")
+    assert words.words == ["-b=1", "-h=2", "-h_k=2", "-s_k=64", "-d=32", "-prec=bf16", "-mask=t"]
+    assert words.extra == ["-s=8,9", "-device=cpu:x86-64-v3"]
+
+
+def test_cases() -> None:
+    """A case's fields say its shape, which a rival is told; features are for Tessera alone."""
+    table = PAGE.cases("table", ["fp32", "bf16"])
+    assert len(table) == 2 * len(SUITES["table"]) == len({case.name for case in table})
+    assert shape_of(table[0].fields()) == SUITES["table"][0] and table[0].problem() == table[0].fields()
+    assert [case.problem() for case in PAGE.cases("features", ["fp32"])] == [None] * (len(features()) + 1)

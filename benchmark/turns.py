@@ -1,0 +1,200 @@
+# SPDX-License-Identifier: MIT
+"""Who is timed, each in a process of its own, and the turns in which they are."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+
+class Unable(Exception):
+    """A rival that cannot do a problem."""
+
+
+class Contestant(Protocol):
+    """What can be timed."""
+
+    name: str
+
+    def prepare(self, threads: int) -> str:
+        """Makes ready for the calls; returns what makes them: an instance, or a library's version."""
+
+    def time(self, count: int) -> float:
+        """Milliseconds of a call: the mean of `count` after one."""
+
+    def close(self) -> None:
+        """Ends what prepare began."""
+
+
+class Example:
+    """A program of example/, which times with its own clock and says in JSON what it did."""
+
+    name = "tessera"
+
+    def __init__(self, program: Path, words: list[str], extra: str = "") -> None:
+        self.program, self.extra = program, extra.split()
+        replaced = {word.split("=", 1)[0] for word in self.extra}  # an extra word takes the place of a word
+        self.words = [word for word in ["-device=cpu", *words] if word.split("=", 1)[0] not in replaced]
+        self.threads = 1
+
+    def _run(self, *options: str) -> dict[str, Any]:
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "result.json"
+            words = [*self.words, *self.extra, f"-threads={self.threads}", *options]
+            words = [str(self.program), *words, "-json=1", f"-jsonfile={file}"]
+            subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+            result: dict[str, Any] = json.loads(file.read_text())
+        return result
+
+    def prepare(self, threads: int) -> str:
+        """Verifies a call; returns the instance."""
+        self.threads = threads
+        return str(self._run("-v=1", "-warmup=0", "-repeat=1")["kernel"])
+
+    def time(self, count: int) -> float:
+        """As the program says."""
+        return float(self._run("-v=0", "-warmup=1", f"-repeat={count}")["perf"]["time"])
+
+    def close(self) -> None:
+        """Nothing runs."""
+
+
+class Process:
+    """A process that answers each line with one, of JSON."""
+
+    def __init__(self, command: list[str], threads: int) -> None:
+        self.process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+        )
+
+    def ask(self, order: str) -> dict[str, Any] | None:
+        """Its answer; None where it has ended."""
+        assert self.process.stdin and self.process.stdout
+        try:
+            self.process.stdin.write(order + "\n")
+            self.process.stdin.flush()
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        answer: dict[str, Any] | None = json.loads(line) if line else None
+        return answer
+
+    def end(self) -> None:
+        """At once."""
+        self.process.kill()
+        self.process.communicate()
+
+
+class Library:
+    """Another library, in a process that imports it once and does one problem after the other."""
+
+    def __init__(self, name: str, python: str, module: str) -> None:
+        self.name = name
+        self.command = [python, str(Path(__file__).with_name("rival.py")), module, name]
+        self.process: Process | None = None
+        self.threads = 0
+
+    def ask(self, order: dict[str, Any]) -> dict[str, Any]:
+        """An answer that is not an error."""
+        answer = self.process.ask(json.dumps(order)) if self.process else None
+        if answer is None:
+            self.close()
+            raise Unable("the process ended")
+        if "error" in answer:
+            raise Unable(answer["error"])
+        return answer
+
+    def prepare(self, problem: dict[str, Any], threads: int) -> str:
+        """Returns the library's version. A number of threads has a process of its own."""
+        if threads != self.threads:
+            self.close()
+        self.process = self.process or Process(self.command, threads)
+        self.threads = threads
+        return str(self.ask({"prepare": {**problem, "threads": threads}})["version"])
+
+    def close(self) -> None:
+        """Ends the process."""
+        if self.process:
+            self.process.end()
+            self.process = None
+
+
+class Rival:
+    """A library's call for a problem."""
+
+    def __init__(self, library: Library, problem: dict[str, Any]) -> None:
+        self.name, self.library, self.problem = library.name, library, problem
+
+    def prepare(self, threads: int) -> str:
+        """Returns the library's version."""
+        return self.library.prepare(self.problem, threads)
+
+    def time(self, count: int) -> float:
+        """As rival.py times."""
+        return float(self.library.ask({"time": count})["ms"])
+
+    def close(self) -> None:
+        """The library stays, for the next problem, without this one's memory."""
+        with suppress(Unable):
+            self.library.ask({"forget": True})
+
+
+@dataclass
+class Entry:
+    """Who can do a case, and what its rounds took."""
+
+    contestant: Contestant
+    what: str  # instance or version
+    count: int = 1
+    milliseconds: list[float] = field(default_factory=list)
+
+
+def enter(contestant: Contestant, threads: int, timed_ms: float, most: int) -> Entry:
+    """Prepares it, and finds how many calls take about so long."""
+    entry = Entry(contestant, contestant.prepare(threads))
+    for _ in range(2):  # a first call of few is slower than one of many
+        each = max(contestant.time(min(entry.count, 10)), 1e-6)
+        entry.count = max(1, min(most, round(timed_ms / each)))
+        if entry.count <= 10:
+            break
+    return entry
+
+
+def enter_all(
+    contestants: Sequence[Contestant], who: str, start: Callable[[Contestant], Entry]
+) -> list[Entry]:
+    """Those that can do the problem."""
+    able = []
+    for contestant in contestants:
+        try:
+            able.append(start(contestant))
+        except Unable as error:
+            print(f"{contestant.name} does not do {who}: {error}", file=sys.stderr)
+    return able
+
+
+def rounds(entries: list[Entry], count: int, probe: Callable[[], dict[str, float]]) -> list[dict[str, float]]:
+    """Times the entries in turns, and leaves out a rival that fails; returns the rounds' probes."""
+    probes = []
+    for _ in range(count):
+        probes.append(probe())
+        for entry in list(entries):
+            try:
+                entry.milliseconds.append(entry.contestant.time(entry.count))
+            except Unable as error:
+                print(f"{entry.contestant.name} gave up: {error}", file=sys.stderr)
+                entries.remove(entry)
+    return probes
