@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from codegen import Refused, emit, one_of, resources, show
+from codegen import Refused, emit, resources, show, unknown
 from codegen.check import check, check_renders
 from codegen.ops import parse_apis
 from codegen.ops.fmha_fwd.cdna import ROUNDINGS
@@ -173,9 +173,9 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
     if apis is None:
         apis = ",".join(dict.fromkeys(row["api"] for row in listed)) or "fwd"
     if options.rounding not in ("", *ROUNDINGS):
-        raise one_of("rounding", options.rounding, ROUNDINGS)
+        raise Refused(unknown("rounding", options.rounding, ROUNDINGS))
     if options.suffix not in SUFFIXES:
-        raise one_of("suffix", options.suffix, SUFFIXES)
+        raise Refused(unknown("suffix", options.suffix, SUFFIXES))
     ops = parse_apis(apis, options.mask)
     for op in ops:
         op.suffix = options.suffix
@@ -222,15 +222,15 @@ def render_one(selections: list[Selection], name: str) -> str:
     for instance in instances:
         if instance.name == name:
             return instance_source(instance)
-    raise one_of("instance", name, (instance.name for instance in instances))
+    raise Refused(unknown("instance", name, (instance.name for instance in instances)))
 
 
 def check_words(options: argparse.Namespace) -> None:
     """Refuses what is none of an option's words."""
     if options.format not in show.FORMATS:
-        raise one_of("format", options.format, show.FORMATS)
+        raise Refused(unknown("format", options.format, show.FORMATS))
     if options.explain not in (None, *EXPLANATIONS):
-        raise one_of("explanation", options.explain, EXPLANATIONS)
+        raise Refused(unknown("explanation", options.explain, EXPLANATIONS))
 
 
 def run(options: argparse.Namespace) -> int:

@@ -8,6 +8,6 @@ class Refused(Exception):
     """What was asked for cannot be had. The message is one line that says what would be accepted."""
 
 
-def one_of(what: str, value: str, choices: Iterable[object]) -> Refused:
-    """The refusal of a value that is none of `choices`."""
-    return Refused(f"unknown {what} '{value}'; there is: {', '.join(map(str, choices))}")
+def unknown(what: str, value: str, choices: Iterable[object]) -> str:
+    """Why a value is refused that is none of `choices`."""
+    return f"unknown {what} '{value}'; there is: {', '.join(map(str, choices))}"

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codegen import Refused, one_of
+from codegen import Refused, unknown
 from codegen.rows import read_toml
 from codegen.space import Region, bits, held_values, union
 from codegen.spec import Instance, Operation
@@ -60,7 +60,7 @@ def find_receipt(receipts: Iterable[Receipt], word: str) -> Receipt:
     for receipt in receipts:
         if word == receipt.name or word == str(receipt.number):
             return receipt
-    raise one_of("receipt", word, receipts)
+    raise Refused(unknown("receipt", word, receipts))
 
 
 def cover(instances: list[Instance]) -> list[Instance]:

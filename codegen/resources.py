@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from codegen import Refused, one_of
+from codegen import Refused, unknown
 from codegen.elf import CodeObject
 from codegen.machine_code import Counts, instructions, main_loop
 from codegen.spec import symbol_of
@@ -85,7 +85,7 @@ def _resources(name: str, code: CodeObject, target: str) -> Resources:
     page = TARGETS.get(target or made_for)
     if not isinstance(page, CdnaTarget):
         cdna = (name for name, page in TARGETS.items() if isinstance(page, CdnaTarget))
-        raise one_of("target", target or made_for, cdna)
+        raise Refused(unknown("target", target or made_for, cdna))
     if made_for != page.name:
         raise Refused(f"is for {made_for}, not for {page.name}")
     symbol = symbol_of(name)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from codegen import Refused, one_of
+from codegen import Refused, unknown
 from codegen.space import Region
 from codegen.spec import Instance, Operation, Tile
 from codegen.targets import TARGETS, there_is
@@ -43,7 +43,7 @@ def read_instances(
     document = read_toml(path)
     for key in document:
         if key not in ("default", "tile"):
-            raise Refused(f"{path}: {one_of('table', key, ('default', 'tile'))}")
+            raise Refused(f"{path}: {unknown('table', key, ('default', 'tile'))}")
     by_target: dict[str, list[Instance]] = {name: [] for name in targets}
     regions: dict[tuple[str, ...], Region] = {}
     for number, row in enumerate(document.get("tile", []), 1):
@@ -75,7 +75,7 @@ def _row_targets(row: dict[str, Any]) -> list[str]:
         raise Refused("targets must be a list of at least one target")
     for name in names:
         if name not in TARGETS:
-            raise one_of("target", name, TARGETS)
+            raise Refused(unknown("target", name, TARGETS))
     return names
 
 
@@ -124,7 +124,7 @@ def _tile(record: type[Any], said: dict[str, Any]) -> Tile:
     fields = {field.name: field for field in dataclasses.fields(record)}
     for name, value in said.items():
         if name not in fields:
-            raise one_of("field", name, ("targets", *fields))
+            raise Refused(unknown("field", name, ("targets", *fields)))
         kind = str(fields[name].type)
         if type(value) not in PYTHON_TYPES[kind]:
             raise Refused(f"{name} = {value!r} is not of type {kind}")

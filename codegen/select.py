@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from codegen import Refused, one_of
+from codegen import Refused, unknown
 from codegen.glob import Glob
 from codegen.receipts import Receipt, cover
 from codegen.space import Box, Clause, Region, bits, parse_clauses, region_meet, region_size
@@ -236,7 +236,7 @@ def _keep(selection: Selection, clause: Clause) -> None:
     """Keeps the instances whose own field a clause names."""
     fields = selection.op.instance_fields
     if clause.field not in fields:
-        raise one_of("field", clause.field, [*selection.op.space.fields, *fields])
+        raise Refused(unknown("field", clause.field, [*selection.op.space.fields, *fields]))
     kept = []
     for match in selection.matches:
         if (cell(fields[clause.field](match.instance)) in clause.words) != clause.negated:

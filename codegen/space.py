@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from codegen import Refused, one_of
+from codegen import Refused, unknown
 
 Box = tuple[int, ...]
 Region = tuple[Box, ...]
@@ -46,7 +46,7 @@ class Axis:
         if view is not None:
             words = self.views[view]
             if word not in words:
-                raise one_of(view, word, words)
+                raise Refused(unknown(view, word, words))
             return self.mask(words[word])
         if word in self.values:
             return self.mask((word,))
@@ -56,7 +56,7 @@ class Axis:
             return self.mask(self.aliases[word])
         if word in self.refused:
             raise Refused(f"{self.name} '{word}' is refused: {self.refused[word]}")
-        raise one_of(self.name, word, self.values)
+        raise Refused(unknown(self.name, word, self.values))
 
     def mask(self, values: Iterable[str]) -> int:
         """A set of values."""
@@ -119,7 +119,7 @@ class Space:
         region: Region = (self.full,)
         for clause in parse_clauses(text):
             if clause.field not in self.fields:
-                raise one_of("field", clause.field, self.fields)
+                raise Refused(unknown("field", clause.field, self.fields))
             region = region_meet(region, (self.clause(clause),))
         return region
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 
-from codegen import Refused, one_of
+from codegen import Refused, unknown
 from codegen.spec import Operation
 
 # CK's --mask: how names spell masks.
@@ -27,7 +27,7 @@ def operations(mask: str = "simplified") -> dict[str, Operation]:
 def parse_apis(text: str, mask: str) -> list[Operation]:
     """The operations of a comma list."""
     if mask not in MASKS:
-        raise one_of("mask", mask, MASKS)
+        raise Refused(unknown("mask", mask, MASKS))
     known = operations(mask)
     chosen = []
     for word in text.split(","):
