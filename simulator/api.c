@@ -1,28 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Opening and closing a simulated GPU, errors, and the words of faults.
-#include "internal.h"
-
-#include <stdarg.h>
-#include <stdio.h>
+// Opening and closing a simulated GPU, and what it is told.
 #include <stdlib.h>
 #include <string.h>
 
-static _Thread_local char last_error[512];
-
-const char *tessera_sim_last_error(void) { return last_error; }
-
-tessera_status tessera_sim_fail(tessera_status status, const char *format, ...) {
-    va_list list;
-    va_start(list, format);
-    vsnprintf(last_error, sizeof last_error, format, list);
-    va_end(list);
-    return status;
-}
-
-const char *const tessera_sim_arch_names[SIM_ARCHS] = {
-    [SIM_GFX90A] = "gfx90a", [SIM_GFX942] = "gfx942", [SIM_GFX950] = "gfx950"};
-
-uint32_t tessera_sim_lds_limit(enum sim_arch arch) { return arch == SIM_GFX950 ? 160 * 1024 : 64 * 1024; }
+#include "machine/error.h"
+#include "machine/gpu.h"
 
 static bool find_arch(const char *text, enum sim_arch *arch) {
     const size_t length = strcspn(text, ":");
@@ -159,8 +141,6 @@ void tessera_sim_close(tessera_sim *sim) {
     free(sim);
 }
 
-const char *tessera_sim_arch(const tessera_sim *sim) { return tessera_sim_arch_names[sim->arch]; }
-
 tessera_status tessera_sim_set_threads(tessera_sim *sim, int count) {
     if (count < 0 || count > MOST_THREADS)
         return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "count=%d: accepted are 0 to %d", count, MOST_THREADS);
@@ -183,25 +163,4 @@ void tessera_sim_set_hostcall(tessera_sim *sim, void *buffer, tessera_sim_hostca
     sim->hostcall = fn;
     sim->hostcall_user = user;
     pthread_mutex_unlock(&sim->lock);
-}
-
-const char *tessera_sim_fault_string(tessera_sim_fault fault) {
-    static const char *const names[TESSERA_SIM_FAULT_COUNT] = {
-        [TESSERA_SIM_FAULT_NONE] = "none",
-        [TESSERA_SIM_FAULT_UNKNOWN_INSTRUCTION] = "unknown instruction",
-        [TESSERA_SIM_FAULT_UNIMPLEMENTED] = "unimplemented",
-        [TESSERA_SIM_FAULT_OUT_OF_BOUNDS] = "out of bounds",
-        [TESSERA_SIM_FAULT_MISALIGNED] = "misaligned",
-        [TESSERA_SIM_FAULT_READ_ONLY] = "store to read-only memory",
-        [TESSERA_SIM_FAULT_TRAP] = "trap",
-        [TESSERA_SIM_FAULT_RUNAWAY] = "runaway",
-        [TESSERA_SIM_FAULT_EARLY_USE] = "early use",
-        [TESSERA_SIM_FAULT_WAIT_STATES] = "missing wait states",
-        [TESSERA_SIM_FAULT_UNDEFINED] = "undefined value",
-        [TESSERA_SIM_FAULT_LDS_RACE] = "LDS race",
-        [TESSERA_SIM_FAULT_BARRIER_MISMATCH] = "barrier mismatch",
-        [TESSERA_SIM_FAULT_DEADLOCK] = "deadlock",
-        [TESSERA_SIM_FAULT_USE_AFTER_FREE] = "use after free",
-    };
-    return (unsigned)fault < TESSERA_SIM_FAULT_COUNT ? names[fault] : "unknown fault";
 }

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "decode.h"
+#include "decode/decode.h"
 
 static void disassemble(enum sim_arch arch, char *line) {
     uint32_t words[4];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Says of each s_nop which rule of hazards.c asks for it, as `tessera_sim_padding gfx942 < words`.
+// Says of each s_nop which rule of check/hazards.c asks for it, as `tessera_sim_padding gfx942 < words`.
 //
 // In: the hexadecimal words of a kernel's code. Out: a line for each run of s_nops before another instruction, of
 // fields divided by tabs: its place, the s_nops' states, the states that are missing without them on some path, the
@@ -13,7 +13,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "sanitize.h"
+#include "check/hazards.h"
+#include "execute/effects.h"
+#include "execute/fetch.h"
 
 enum { MOST_WORDS = 1 << 18, FARTHEST = 20 };
 

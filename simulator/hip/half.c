@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Conversions of half floats that compilers call on hosts without them; AMD's library has them too.
-#include "float_formats.h"
+#include "execute/float_formats.h"
 #include "hip_api.h"
 
 HIP_API uint16_t __gnu_f2h_ieee(float value) { return (uint16_t)sim_float_to_half(value); }

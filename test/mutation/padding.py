@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""What is each s_nop of a kernel for? Each must have a rule or a reason of simulator/hazards.md.
+"""What is each s_nop of a kernel for? Each must have a rule or a reason of simulator/check/hazards.md.
 
     padding.py --tools build/bin build/device    emitted kernels: build/device/gfx942/*.co, ...
     padding.py --tools build/bin programs        programs compiled from C

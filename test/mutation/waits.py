@@ -11,8 +11,8 @@ comes earlier; where a branch leads to that, or another s_nop follows, it become
 noticed if some order and landing gives a report or another result. Reasons why one is not: the runs do not
 reach it; all such waits and barriers together are not noticed, so that in these runs nothing depends on
 them; it is noticed together with another one, which does its work too; for an s_nop, what padding.py
-says: hardware does not need it (simulator/hazards.md), or these runs do not take the path that does. Exits 1
-if some mutant is neither noticed nor explained.
+says: hardware does not need it (simulator/check/hazards.md), or these runs do not take the path that does.
+Exits 1 if some mutant is neither noticed nor explained.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 SIMULATOR = ROOT / "simulator"
-sys.path[:0] = [str(SIMULATOR), str(Path(__file__).parent), str(ROOT / "test" / "mutation")]
+sys.path[:0] = [str(SIMULATOR / "instructions"), str(Path(__file__).parent), str(ROOT / "test" / "mutation")]
 
 Run = Callable[[str, str], str]
 
@@ -34,10 +34,10 @@ def clang() -> list[str]:
 def disassemble(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """Compiles tessera_sim_disassemble; returns a function from an architecture and lines to its output."""
     folder = tmp_path_factory.mktemp("disassemble")
-    generate = [sys.executable, str(SIMULATOR / "generate_tables.py"), "--output", str(folder)]
-    subprocess.run(generate, check=True)
+    generate = SIMULATOR / "instructions" / "generate_tables.py"
+    subprocess.run([sys.executable, generate, "--output", folder], check=True)
     program = folder / "disassemble"
-    sources = [SIMULATOR / "disassemble" / "main.c", SIMULATOR / "decode.c", SIMULATOR / "print.c"]
+    sources = [SIMULATOR / name for name in ("disassemble/main.c", "decode/decode.c", "decode/print.c")]
     flags = ["-std=c11", "-O1", "-Wall", "-Wextra", "-Werror", f"-I{SIMULATOR}", f"-I{folder}"]
     command: list[str | Path] = [
         os.environ.get("CC", "cc"),

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """Random legal encodings of every row of the tables, made from the layouts in AMD's ISA documents.
 
-The layouts stand here a second time, next to those in simulator/decode.c, so that one checks the other.
+The layouts stand here a second time, next to those in simulator/decode/decode.c: one checks the other.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ RULE = r'\{[A-Z0-9_ |]+,\s*[A-Z0-9_ |]+,\s*[A-Z_]+,\s*\{([^}]*)\},\s*"([^"]*)"\}
 
 def rules() -> tuple[list[tuple[str, list[str]]], int]:
     """Texts and states of all rules, and how many at the end hardware does not need."""
-    source = (SIMULATOR / "hazards.c").read_text()
+    source = (SIMULATOR / "check" / "hazards.c").read_text()
     table, reasons = (
         source.split("rules[] = {")[1].split("};")[0],
         source.split("reasons[] = {")[1].split("};")[0],
@@ -214,7 +214,7 @@ def rows(section: str) -> list[list[str]]:
 
 def test_sources() -> None:
     """hazards.md has each rule with its states, and who asks for it or why not."""
-    needed, spare = (SIMULATOR / "hazards.md").read_text().split("## What LLVM keeps")
+    needed, spare = (SIMULATOR / "check" / "hazards.md").read_text().split("## What LLVM keeps")
     found, spares = rules()
     assert [(row[0], row[1:4]) for row in rows(needed)] == found[:-spares]
     assert [(row[0], row[1:4]) for row in rows(spare)] == found[-spares:]

@@ -62,7 +62,7 @@ def test_one_opcode_twice() -> None:
 
 
 def test_generates_the_same_twice_and_leaves_files_alone(tmp_path: Path) -> None:
-    command = [sys.executable, str(SIMULATOR / "generate_tables.py"), "--output", str(tmp_path)]
+    command = [sys.executable, str(TABLES / "generate_tables.py"), "--output", str(tmp_path)]
     subprocess.run(command, check=True)
     before = {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in tmp_path.iterdir()}
     subprocess.run(command, check=True)

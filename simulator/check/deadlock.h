@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Waves that wait for what never comes: a wave that is where it was before with the same registers, and no memory
+// changed in between, does the same for ever. When each wave of a workgroup does, or stands at a barrier, that is a
+// deadlock.
+//
+// Now and then a wave's state is kept and looked for again, in loops of a few thousand instructions. Launches on
+// several host threads are left alone: there another workgroup may change what is waited for. On one thread workgroups
+// run one after the other, so that waiting for a later one is a deadlock here, and may be none on a GPU.
+#pragma once
+
+#include "machine/launch.h"
+
+struct sim_kept_state;
+
+// The kept state of a workgroup's waves; NULL when out of memory.
+struct sim_kept_state *tessera_sim_open_deadlock(const struct sim_launch *launch);
+void tessera_sim_close_deadlock(struct sim_kept_state *kept);
+void tessera_sim_start_deadlock(struct sim_wave *wave);
+
+// After an instruction that touched memory: whether it changed any.
+void tessera_sim_note_changes(struct sim_wave *wave);
+// Before each instruction.
+void tessera_sim_check_deadlock(struct sim_wave *wave);

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// Undefined values: which bits of registers and memory nothing has set, and what comes of them.
+//
+// Each bit has a shadow bit. What an instruction makes of undefined bits is found by running it again with other values
+// in their place: the bits of its results that change are undefined. So moves, shifts, selections and masks are exact
+// to the bit, and no instruction needs a rule of its own. What carries or rounds may be found less undefined than it
+// is, where all tried values agree; never more.
+//
+// Undefined bits may be moved, computed with and stored. They are reported where they decide an address, a branch, EXEC
+// or the number of a register.
+#pragma once
+
+#include "machine/launch.h"
+
+struct sim_shadow_memory;
+
+// Bits of registers that nothing has defined are set. Moves with its registers when an operation is put off.
+struct sim_shadow {
+    uint32_t sgpr[SIM_SGPRS];
+    bool scc;
+    sim_vgpr vgpr[2 * SIM_VGPRS] __attribute__((aligned(64)));
+};
+
+// Shadows of a workgroup's LDS and scratch, and what its instructions touch; NULL when out of memory.
+struct sim_shadow_memory *tessera_sim_open_shadow(const struct sim_launch *launch);
+void tessera_sim_close_shadow(struct sim_shadow_memory *memory);
+
+// Everything but what the hardware sets is undefined; of the group too with its first wave.
+void tessera_sim_start_shadow(struct sim_wave *wave);
+
+// Executes an instruction, and its registers' and memory's shadows with it.
+void tessera_sim_execute_shadow(struct sim_wave *wave, const struct sim_code *code);
+
+uint8_t *tessera_sim_shadow_of_lds(const struct sim_wave *wave);
+uint8_t *tessera_sim_shadow_of_scratch(const struct sim_wave *wave);
+
+// Notes an access of the instruction that runs, with its shadow (NULL: defined); returns where its bytes are: `host`,
+// or a copy of it when the instruction runs again.
+uint8_t *tessera_sim_note_access(struct sim_wave *wave, int lane, uint8_t *host, uint8_t *undefined, size_t bytes);
+
+// An access of the instruction that ran, for those who look on.
+struct sim_touched {
+    uint8_t *host, *undefined;
+    int16_t lane;
+    uint16_t bytes;
+    uint16_t twin;      // the first access to this place
+    uint8_t before[64]; // its bytes before the instruction
+};
+
+// Those of the instruction that ran last.
+const struct sim_touched *tessera_sim_touched(const struct sim_wave *wave, unsigned *count);

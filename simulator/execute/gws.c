@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: MIT
+// ds_gws_*: global wave sync, 64 resources of the GPU that are semaphores or barriers. "Vega Instruction Set
+// Architecture", the DS instructions' descriptions; later documents name them only.
+#include "machine/launch.h"
+#include "operands.h"
+#include "semantics.h"
+
+// The first active lane's value; false after a fault.
+static bool read_count(struct sim_wave *wave, const struct sim_code *code, int32_t *count) {
+    const uint64_t exec = sim_exec(wave);
+    sim_vgpr *data = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 1);
+    if (data) *count = (int32_t)data[0][exec ? __builtin_ctzll(exec) : 0];
+    return data != NULL;
+}
+
+// The wave stays at this instruction and comes back to it with its next turn.
+static void wait_here(struct sim_wave *wave) { wave->next_pc = wave->pc; }
+
+// Waves of other workgroups may run at another time, or at the same time on another thread.
+static bool is_alone(struct sim_wave *wave) {
+    const uint64_t groups = wave->group->launch->group_count;
+    if (groups > 1)
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0,
+                            "waits for waves of other workgroups: %llu of them run one after another",
+                            (unsigned long long)groups);
+    return groups == 1;
+}
+
+static void barrier(struct sim_wave *wave, struct sim_gws *gws, int32_t count) {
+    if (!wave->gws_waits) { // the last one to come opens it and sets up the next one
+        wave->gws_waits = true;
+        wave->gws_flag = gws->flag;
+        if (gws->counter <= 0) {
+            gws->flag = !gws->flag;
+            gws->counter = count;
+        } else {
+            gws->counter--;
+        }
+    }
+    wave->gws_waits = gws->flag == wave->gws_flag;
+    if (wave->gws_waits) wait_here(wave);
+}
+
+static void acquire(struct sim_wave *wave, struct sim_gws *gws) {
+    if (!wave->gws_waits) wave->gws_released = gws->released;
+    wave->gws_waits = gws->counter <= 0 && gws->released == wave->gws_released;
+    if (wave->gws_waits)
+        wait_here(wave);
+    else if (gws->counter > 0)
+        gws->counter--;
+}
+
+enum { INIT, BARRIER, RELEASE_ONE, RELEASE_MANY, RELEASE_ALL, ACQUIRE }; // detail of a row
+
+static void operate(struct sim_wave *wave, struct sim_gws *gws, uint32_t operation, int32_t count) {
+    switch (operation) {
+    case INIT:
+        *gws = (struct sim_gws){.counter = count};
+        break;
+    case BARRIER:
+        barrier(wave, gws, count);
+        break;
+    case RELEASE_ONE:
+        gws->counter++;
+        break;
+    case RELEASE_MANY:
+        gws->counter += count;
+        break;
+    case RELEASE_ALL:
+        gws->released++;
+        break;
+    case ACQUIRE:
+        acquire(wave, gws);
+        break;
+    }
+}
+
+// The resource is M0[21:16] and the instruction's offset; what a driver gives a process starts at 0 here.
+static void synchronize(struct sim_wave *wave, const struct sim_code *code) {
+    tessera_sim *sim = wave->group->launch->sim;
+    const unsigned resource = ((wave->sgpr[SIM_M0] >> 16) + (unsigned)code->inst.offset) % SIM_GWS_RESOURCES;
+    int32_t count = 0;
+    if (code->inst.op[SIM_DATA].kind != SIM_ABSENT && !read_count(wave, code, &count)) return;
+    if (code->detail != INIT && !is_alone(wave)) return;
+    pthread_mutex_lock(&sim->lock);
+    operate(wave, &sim->gws[resource], code->detail, count);
+    pthread_mutex_unlock(&sim->lock);
+}
+
+#define ROW(op, detail)                                                                                                \
+    { SIM_OP_DS_GWS_##op, synchronize, NULL, detail }
+static const struct sim_semantics rows[] = {
+    ROW(INIT, INIT),
+    ROW(BARRIER, BARRIER),
+    ROW(SEMA_V, RELEASE_ONE),
+    ROW(SEMA_BR, RELEASE_MANY),
+    ROW(SEMA_RELEASE_ALL, RELEASE_ALL),
+    ROW(SEMA_P, ACQUIRE),
+};
+const struct sim_semantics_list tessera_sim_gws_list = {rows, sizeof rows / sizeof *rows};

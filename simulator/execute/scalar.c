@@ -1,0 +1,448 @@
+// SPDX-License-Identifier: MIT
+// Scalar operands, and the instructions of the scalar ALU.
+#include "machine/access.h"
+#include "operands.h"
+#include "semantics.h"
+
+uint64_t tessera_sim_read_scalar(struct sim_wave *wave, const struct sim_operand *operand) {
+    switch (operand->kind) {
+    case SIM_SGPR:
+        return operand->bits > 32 ? sim_get_sgpr64(wave, operand->index) : wave->sgpr[operand->index];
+    case SIM_CONST:
+    case SIM_LITERAL:
+        return operand->value;
+    case SIM_SPECIAL:
+        break;
+    default:
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "operand kind %u as a scalar", operand->kind);
+        return 0;
+    }
+    switch (operand->index) { // as 32 bits the bases read as 0: they stand in the high half
+    case SIM_SHARED_BASE:
+        return operand->bits > 32 ? SIM_SHARED_APERTURE : 0;
+    case SIM_PRIVATE_BASE:
+        return operand->bits > 32 ? SIM_PRIVATE_APERTURE : 0;
+    case SIM_VCCZ:
+        return sim_get_sgpr64(wave, SIM_VCC) == 0;
+    case SIM_EXECZ:
+        return sim_exec(wave) == 0;
+    case SIM_SCC:
+        return wave->scc;
+    default:
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "special operand %u", operand->index);
+        return 0;
+    }
+}
+
+void tessera_sim_write_scalar(struct sim_wave *wave, const struct sim_operand *operand, uint64_t value) {
+    if (operand->kind != SIM_SGPR) {
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "operand kind %u as a scalar result",
+                            operand->kind);
+    } else if (operand->bits > 32) {
+        sim_set_sgpr64(wave, operand->index, value);
+    } else {
+        wave->sgpr[operand->index] = (uint32_t)value;
+    }
+}
+
+static inline uint64_t source(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot) {
+    return tessera_sim_read_scalar(wave, &code->inst.op[slot]);
+}
+
+static inline void result(struct sim_wave *wave, const struct sim_code *code, uint64_t value) {
+    tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], value);
+}
+
+// Instructions with one and two sources; SCC is what `condition` says of the result d, KEEP leaves it.
+#define KEEP (wave->scc)
+#define UNARY(name, type, value, condition)                                                                            \
+    static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
+        const type a = (type)source(wave, code, SIM_SRC0);                                                             \
+        const type d = (type)(value);                                                                                  \
+        result(wave, code, (uint64_t)d);                                                                               \
+        wave->scc = (condition);                                                                                       \
+    }
+#define BINARY(name, type, value, condition)                                                                           \
+    static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
+        const type a = (type)source(wave, code, SIM_SRC0), b = (type)source(wave, code, SIM_SRC1);                     \
+        const type d = (type)(value);                                                                                  \
+        result(wave, code, (uint64_t)d);                                                                               \
+        wave->scc = (condition);                                                                                       \
+    }
+#define COMPARE(name, type, condition)                                                                                 \
+    static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
+        const type a = (type)source(wave, code, SIM_SRC0), b = (type)source(wave, code, SIM_SRC1);                     \
+        wave->scc = (condition);                                                                                       \
+    }
+// The constant of SOPK.
+#define CONSTANT(name, type, immediate)                                                                                \
+    static inline type name(const struct sim_code *code) { return (type)(immediate)code->inst.imm; }
+CONSTANT(signed_constant, int32_t, int16_t)
+CONSTANT(unsigned_constant, uint32_t, uint16_t)
+#define COMPARE_CONSTANT(name, type, read, condition)                                                                  \
+    static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
+        const type a = (type)source(wave, code, SIM_SRC0), b = (type)read(code);                                       \
+        wave->scc = (condition);                                                                                       \
+    }
+
+static inline uint32_t popcount(uint64_t value) { return (uint32_t)__builtin_popcountll(value); }
+
+static inline uint64_t reverse(uint64_t value, unsigned bits) {
+    uint64_t reversed = 0;
+    for (unsigned i = 0; i < bits; i++) reversed |= (value >> i & 1) << (bits - 1 - i);
+    return reversed;
+}
+
+// The lowest set bit, or -1.
+static inline int32_t find_low(uint64_t value) { return value ? __builtin_ctzll(value) : -1; }
+// The highest set bit counted from the top of `bits`, or -1.
+static inline int32_t find_high(uint64_t value, int bits) { return value ? __builtin_clzll(value) - (64 - bits) : -1; }
+// The first bit from the top that differs from the sign, or -1.
+static inline int32_t find_sign(int64_t value, int bits) { return find_high((uint64_t)(value ^ value >> 63), bits); }
+
+static inline uint64_t whole_quads(uint64_t value) {
+    uint64_t any = value | value >> 1;
+    any = (any | any >> 2) & UINT64_C(0x1111111111111111);
+    return any * 15;
+}
+static inline uint64_t quad_mask(uint64_t value) {
+    uint64_t mask = 0;
+    for (int i = 0; i < 16; i++) mask |= (uint64_t)((value >> 4 * i & 15) != 0) << i;
+    return mask;
+}
+static inline uint64_t replicate(uint32_t value) {
+    uint64_t twice = 0;
+    for (int i = 0; i < 32; i++) twice |= (uint64_t)(value >> i & 1) * 3 << 2 * i;
+    return twice;
+}
+
+UNARY(mov_b32, uint32_t, a, KEEP)
+UNARY(mov_b64, uint64_t, a, KEEP)
+UNARY(not_b32, uint32_t, ~a, d != 0)
+UNARY(not_b64, uint64_t, ~a, d != 0)
+UNARY(wqm_b32, uint32_t, whole_quads(a), d != 0)
+UNARY(wqm_b64, uint64_t, whole_quads(a), d != 0)
+UNARY(quadmask_b32, uint32_t, quad_mask(a), d != 0)
+UNARY(quadmask_b64, uint64_t, quad_mask(a), d != 0)
+UNARY(brev_b32, uint32_t, reverse(a, 32), KEEP)
+UNARY(brev_b64, uint64_t, reverse(a, 64), KEEP)
+UNARY(bcnt0_b32, uint32_t, 32 - popcount(a), d != 0)
+UNARY(bcnt0_b64, uint64_t, 64 - popcount(a), d != 0)
+UNARY(bcnt1_b32, uint32_t, popcount(a), d != 0)
+UNARY(bcnt1_b64, uint64_t, popcount(a), d != 0)
+UNARY(ff0_b32, uint32_t, find_low((uint32_t)~a), KEEP)
+UNARY(ff0_b64, uint64_t, find_low(~a), KEEP)
+UNARY(ff1_b32, uint32_t, find_low(a), KEEP)
+UNARY(ff1_b64, uint64_t, find_low(a), KEEP)
+UNARY(flbit_b32, uint32_t, find_high(a, 32), KEEP)
+UNARY(flbit_b64, uint64_t, find_high(a, 64), KEEP)
+UNARY(flbit_i32, int32_t, find_sign(a, 32), KEEP)
+UNARY(flbit_i64, int64_t, find_sign(a, 64), KEEP)
+UNARY(sext_i8, int32_t, (int8_t)a, KEEP)
+UNARY(sext_i16, int32_t, (int16_t)a, KEEP)
+UNARY(abs_i32, uint32_t, (int32_t)a < 0 ? 0u - a : a, d != 0)
+UNARY(bitreplicate, uint64_t, replicate((uint32_t)a), KEEP)
+
+static void cmov(struct sim_wave *wave, const struct sim_code *code) {
+    if (wave->scc) result(wave, code, source(wave, code, SIM_SRC0));
+}
+
+// s_bitset: detail is the bit's new value.
+static void bitset(struct sim_wave *wave, const struct sim_code *code) {
+    const unsigned bits = code->inst.op[SIM_DST].bits;
+    const uint64_t bit = UINT64_C(1) << (source(wave, code, SIM_SRC0) & (bits - 1));
+    const uint64_t old = source(wave, code, SIM_DST);
+    result(wave, code, code->detail ? old | bit : old & ~bit);
+}
+
+BINARY(add_u32, uint32_t, a + b, d < a)
+BINARY(sub_u32, uint32_t, a - b, b > a)
+BINARY(add_i32, uint32_t, a + b, (~(a ^ b) & (a ^ d)) >> 31)
+BINARY(sub_i32, uint32_t, a - b, ((a ^ b) & (a ^ d)) >> 31)
+BINARY(addc_u32, uint32_t, a + b + wave->scc, (uint64_t)a + b + wave->scc > UINT32_MAX)
+BINARY(subb_u32, uint32_t, a - b - wave->scc, (uint64_t)b + wave->scc > a)
+BINARY(min_i32, int32_t, a < b ? a : b, a < b)
+BINARY(min_u32, uint32_t, a < b ? a : b, a < b)
+BINARY(max_i32, int32_t, a > b ? a : b, a >= b)
+BINARY(max_u32, uint32_t, a > b ? a : b, a >= b)
+BINARY(cselect_b32, uint32_t, wave->scc ? a : b, KEEP)
+BINARY(cselect_b64, uint64_t, wave->scc ? a : b, KEEP)
+BINARY(and_b32, uint32_t, a &b, d != 0)
+BINARY(and_b64, uint64_t, a &b, d != 0)
+BINARY(or_b32, uint32_t, a | b, d != 0)
+BINARY(or_b64, uint64_t, a | b, d != 0)
+BINARY(xor_b32, uint32_t, a ^ b, d != 0)
+BINARY(xor_b64, uint64_t, a ^ b, d != 0)
+BINARY(andn2_b32, uint32_t, a & ~b, d != 0)
+BINARY(andn2_b64, uint64_t, a & ~b, d != 0)
+BINARY(orn2_b32, uint32_t, a | ~b, d != 0)
+BINARY(orn2_b64, uint64_t, a | ~b, d != 0)
+BINARY(nand_b32, uint32_t, ~(a &b), d != 0)
+BINARY(nand_b64, uint64_t, ~(a &b), d != 0)
+BINARY(nor_b32, uint32_t, ~(a | b), d != 0)
+BINARY(nor_b64, uint64_t, ~(a | b), d != 0)
+BINARY(xnor_b32, uint32_t, ~(a ^ b), d != 0)
+BINARY(xnor_b64, uint64_t, ~(a ^ b), d != 0)
+BINARY(lshl_b32, uint32_t, a << (b & 31), d != 0)
+BINARY(lshl_b64, uint64_t, a << (b & 63), d != 0)
+BINARY(lshr_b32, uint32_t, a >> (b & 31), d != 0)
+BINARY(lshr_b64, uint64_t, a >> (b & 63), d != 0)
+BINARY(ashr_i32, int32_t, a >> (b & 31), d != 0)
+BINARY(ashr_i64, int64_t, a >> (b & 63), d != 0)
+BINARY(bfm_b32, uint32_t, ((UINT32_C(1) << (a & 31)) - 1) << (b & 31), KEEP)
+BINARY(bfm_b64, uint64_t, ((UINT64_C(1) << (a & 63)) - 1) << (b & 63), KEEP)
+BINARY(mul_i32, uint32_t, a *b, KEEP)
+BINARY(mul_hi_u32, uint32_t, (uint64_t)a *b >> 32, KEEP)
+BINARY(mul_hi_i32, int32_t, (int64_t)a *b >> 32, KEEP)
+// The magnitude of a difference that has wrapped: of 0x80000000 and 1 it is 0x7fffffff.
+BINARY(absdiff_i32, uint32_t, (int32_t)(a - b) < 0 ? b - a : a - b, d != 0)
+BINARY(lshl1_add_u32, uint32_t, (a << 1) + b, ((uint64_t)a << 1) + b > UINT32_MAX)
+BINARY(lshl2_add_u32, uint32_t, (a << 2) + b, ((uint64_t)a << 2) + b > UINT32_MAX)
+BINARY(lshl3_add_u32, uint32_t, (a << 3) + b, ((uint64_t)a << 3) + b > UINT32_MAX)
+BINARY(lshl4_add_u32, uint32_t, (a << 4) + b, ((uint64_t)a << 4) + b > UINT32_MAX)
+BINARY(pack_ll, uint32_t, (a & 0xffff) | b << 16, KEEP)
+BINARY(pack_lh, uint32_t, (a & 0xffff) | (b & 0xffff0000), KEEP)
+BINARY(pack_hh, uint32_t, a >> 16 | (b & 0xffff0000), KEEP)
+
+// Bit fields: the first bit in the low bits of b, the width in bits 22:16.
+static inline uint64_t extract(uint64_t value, unsigned first, unsigned width, unsigned bits, bool sign) {
+    if (width == 0) return 0;
+    if (width > bits) width = bits;
+    if (first + width > bits)
+        return sign ? (uint64_t)((int64_t)(value << (64 - bits)) >> (64 - bits + first)) : value >> first;
+    const uint64_t top = value << (64 - first - width);
+    return sign ? (uint64_t)((int64_t)top >> (64 - width)) : top >> (64 - width);
+}
+BINARY(bfe_u32, uint32_t, extract(a, b & 31, b >> 16 & 127, 32, false), d != 0)
+BINARY(bfe_i32, uint32_t, extract(a, b & 31, b >> 16 & 127, 32, true), d != 0)
+BINARY(bfe_u64, uint64_t, extract(a, b & 63, b >> 16 & 127, 64, false), d != 0)
+BINARY(bfe_i64, uint64_t, extract(a, b & 63, b >> 16 & 127, 64, true), d != 0)
+
+COMPARE(eq_32, uint32_t, a == b)
+COMPARE(lg_32, uint32_t, a != b)
+COMPARE(eq_64, uint64_t, a == b)
+COMPARE(lg_64, uint64_t, a != b)
+COMPARE(gt_i32, int32_t, a > b)
+COMPARE(ge_i32, int32_t, a >= b)
+COMPARE(lt_i32, int32_t, a < b)
+COMPARE(le_i32, int32_t, a <= b)
+COMPARE(gt_u32, uint32_t, a > b)
+COMPARE(ge_u32, uint32_t, a >= b)
+COMPARE(lt_u32, uint32_t, a < b)
+COMPARE(le_u32, uint32_t, a <= b)
+COMPARE(bitcmp0_b32, uint32_t, !(a >> (b & 31) & 1))
+COMPARE(bitcmp1_b32, uint32_t, a >> (b & 31) & 1)
+COMPARE(bitcmp0_b64, uint64_t, !(a >> (b & 63) & 1))
+COMPARE(bitcmp1_b64, uint64_t, a >> (b & 63) & 1)
+
+COMPARE_CONSTANT(eq_k_i32, int32_t, signed_constant, a == b)
+COMPARE_CONSTANT(lg_k_i32, int32_t, signed_constant, a != b)
+COMPARE_CONSTANT(gt_k_i32, int32_t, signed_constant, a > b)
+COMPARE_CONSTANT(ge_k_i32, int32_t, signed_constant, a >= b)
+COMPARE_CONSTANT(lt_k_i32, int32_t, signed_constant, a < b)
+COMPARE_CONSTANT(le_k_i32, int32_t, signed_constant, a <= b)
+COMPARE_CONSTANT(eq_k_u32, uint32_t, unsigned_constant, a == b)
+COMPARE_CONSTANT(lg_k_u32, uint32_t, unsigned_constant, a != b)
+COMPARE_CONSTANT(gt_k_u32, uint32_t, unsigned_constant, a > b)
+COMPARE_CONSTANT(ge_k_u32, uint32_t, unsigned_constant, a >= b)
+COMPARE_CONSTANT(lt_k_u32, uint32_t, unsigned_constant, a < b)
+COMPARE_CONSTANT(le_k_u32, uint32_t, unsigned_constant, a <= b)
+
+static void movk(struct sim_wave *wave, const struct sim_code *code) {
+    result(wave, code, (uint32_t)signed_constant(code));
+}
+
+static void cmovk(struct sim_wave *wave, const struct sim_code *code) {
+    if (wave->scc) movk(wave, code);
+}
+
+static void addk(struct sim_wave *wave, const struct sim_code *code) {
+    const uint32_t a = (uint32_t)source(wave, code, SIM_DST), b = (uint32_t)signed_constant(code), d = a + b;
+    result(wave, code, d);
+    wave->scc = (~(a ^ b) & (a ^ d)) >> 31;
+}
+
+static void mulk(struct sim_wave *wave, const struct sim_code *code) {
+    result(wave, code, (uint32_t)source(wave, code, SIM_DST) * (uint32_t)signed_constant(code));
+}
+
+// s_and_saveexec_b64 and its kin: the old EXEC to the destination, a combination to EXEC.
+#define SAVE_EXEC(name, value)                                                                                         \
+    static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
+        const uint64_t a = source(wave, code, SIM_SRC0), exec = sim_exec(wave);                                        \
+        result(wave, code, exec);                                                                                      \
+        sim_set_sgpr64(wave, SIM_EXEC, (value));                                                                       \
+        wave->scc = sim_exec(wave) != 0;                                                                               \
+    }
+SAVE_EXEC(and_saveexec, a &exec)
+SAVE_EXEC(or_saveexec, a | exec)
+SAVE_EXEC(xor_saveexec, a ^ exec)
+SAVE_EXEC(andn1_saveexec, ~a &exec)
+SAVE_EXEC(andn2_saveexec, a & ~exec)
+SAVE_EXEC(orn1_saveexec, ~a | exec)
+SAVE_EXEC(orn2_saveexec, a | ~exec)
+SAVE_EXEC(nand_saveexec, ~(a &exec))
+SAVE_EXEC(nor_saveexec, ~(a | exec))
+SAVE_EXEC(xnor_saveexec, ~(a ^ exec))
+// As above, but the destination takes the new EXEC.
+#define WRITE_EXEC(name, value)                                                                                        \
+    static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
+        const uint64_t a = source(wave, code, SIM_SRC0), exec = sim_exec(wave);                                        \
+        sim_set_sgpr64(wave, SIM_EXEC, (value));                                                                       \
+        result(wave, code, sim_exec(wave));                                                                            \
+        wave->scc = sim_exec(wave) != 0;                                                                               \
+    }
+WRITE_EXEC(andn1_wrexec, ~a &exec)
+WRITE_EXEC(andn2_wrexec, a & ~exec)
+
+// Relative moves of SGPRs: M0 is added to the register's number.
+static void movrel(struct sim_wave *wave, const struct sim_code *code) {
+    struct sim_operand from = code->inst.op[SIM_SRC0], to = code->inst.op[SIM_DST];
+    const uint32_t index = wave->sgpr[SIM_M0];
+    struct sim_operand *moved = code->detail ? &to : &from;
+    if (moved->kind != SIM_SGPR || index + moved->index + (moved->bits > 32) >= SIM_FLAT_SCRATCH) {
+        tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, -1, 0, "m0 = %u leads out of the SGPRs", index);
+        return;
+    }
+    moved->index = (uint16_t)(moved->index + index);
+    tessera_sim_write_scalar(wave, &to, tessera_sim_read_scalar(wave, &from));
+}
+
+#define ROW(op, execute)                                                                                               \
+    { SIM_OP_S_##op, execute, NULL, 0 }
+static const struct sim_semantics rows[] = {
+    ROW(MOV_B32, mov_b32),
+    ROW(MOV_B64, mov_b64),
+    ROW(CMOV_B32, cmov),
+    ROW(CMOV_B64, cmov),
+    ROW(NOT_B32, not_b32),
+    ROW(NOT_B64, not_b64),
+    ROW(WQM_B32, wqm_b32),
+    ROW(WQM_B64, wqm_b64),
+    ROW(QUADMASK_B32, quadmask_b32),
+    ROW(QUADMASK_B64, quadmask_b64),
+    ROW(BREV_B32, brev_b32),
+    ROW(BREV_B64, brev_b64),
+    ROW(BCNT0_I32_B32, bcnt0_b32),
+    ROW(BCNT0_I32_B64, bcnt0_b64),
+    ROW(BCNT1_I32_B32, bcnt1_b32),
+    ROW(BCNT1_I32_B64, bcnt1_b64),
+    ROW(FF0_I32_B32, ff0_b32),
+    ROW(FF0_I32_B64, ff0_b64),
+    ROW(FF1_I32_B32, ff1_b32),
+    ROW(FF1_I32_B64, ff1_b64),
+    ROW(FLBIT_I32_B32, flbit_b32),
+    ROW(FLBIT_I32_B64, flbit_b64),
+    ROW(FLBIT_I32, flbit_i32),
+    ROW(FLBIT_I32_I64, flbit_i64),
+    ROW(SEXT_I32_I8, sext_i8),
+    ROW(SEXT_I32_I16, sext_i16),
+    ROW(ABS_I32, abs_i32),
+    ROW(BITREPLICATE_B64_B32, bitreplicate),
+    {SIM_OP_S_BITSET0_B32, bitset, NULL, 0},
+    {SIM_OP_S_BITSET0_B64, bitset, NULL, 0},
+    {SIM_OP_S_BITSET1_B32, bitset, NULL, 1},
+    {SIM_OP_S_BITSET1_B64, bitset, NULL, 1},
+    {SIM_OP_S_MOVRELS_B32, movrel, NULL, 0},
+    {SIM_OP_S_MOVRELS_B64, movrel, NULL, 0},
+    {SIM_OP_S_MOVRELD_B32, movrel, NULL, 1},
+    {SIM_OP_S_MOVRELD_B64, movrel, NULL, 1},
+    ROW(AND_SAVEEXEC_B64, and_saveexec),
+    ROW(OR_SAVEEXEC_B64, or_saveexec),
+    ROW(XOR_SAVEEXEC_B64, xor_saveexec),
+    ROW(ANDN1_SAVEEXEC_B64, andn1_saveexec),
+    ROW(ANDN2_SAVEEXEC_B64, andn2_saveexec),
+    ROW(ORN1_SAVEEXEC_B64, orn1_saveexec),
+    ROW(ORN2_SAVEEXEC_B64, orn2_saveexec),
+    ROW(NAND_SAVEEXEC_B64, nand_saveexec),
+    ROW(NOR_SAVEEXEC_B64, nor_saveexec),
+    ROW(XNOR_SAVEEXEC_B64, xnor_saveexec),
+    ROW(ANDN1_WREXEC_B64, andn1_wrexec),
+    ROW(ANDN2_WREXEC_B64, andn2_wrexec),
+    ROW(ADD_U32, add_u32),
+    ROW(SUB_U32, sub_u32),
+    ROW(ADD_I32, add_i32),
+    ROW(SUB_I32, sub_i32),
+    ROW(ADDC_U32, addc_u32),
+    ROW(SUBB_U32, subb_u32),
+    ROW(MIN_I32, min_i32),
+    ROW(MIN_U32, min_u32),
+    ROW(MAX_I32, max_i32),
+    ROW(MAX_U32, max_u32),
+    ROW(CSELECT_B32, cselect_b32),
+    ROW(CSELECT_B64, cselect_b64),
+    ROW(AND_B32, and_b32),
+    ROW(AND_B64, and_b64),
+    ROW(OR_B32, or_b32),
+    ROW(OR_B64, or_b64),
+    ROW(XOR_B32, xor_b32),
+    ROW(XOR_B64, xor_b64),
+    ROW(ANDN2_B32, andn2_b32),
+    ROW(ANDN2_B64, andn2_b64),
+    ROW(ORN2_B32, orn2_b32),
+    ROW(ORN2_B64, orn2_b64),
+    ROW(NAND_B32, nand_b32),
+    ROW(NAND_B64, nand_b64),
+    ROW(NOR_B32, nor_b32),
+    ROW(NOR_B64, nor_b64),
+    ROW(XNOR_B32, xnor_b32),
+    ROW(XNOR_B64, xnor_b64),
+    ROW(LSHL_B32, lshl_b32),
+    ROW(LSHL_B64, lshl_b64),
+    ROW(LSHR_B32, lshr_b32),
+    ROW(LSHR_B64, lshr_b64),
+    ROW(ASHR_I32, ashr_i32),
+    ROW(ASHR_I64, ashr_i64),
+    ROW(BFM_B32, bfm_b32),
+    ROW(BFM_B64, bfm_b64),
+    ROW(MUL_I32, mul_i32),
+    ROW(MUL_HI_U32, mul_hi_u32),
+    ROW(MUL_HI_I32, mul_hi_i32),
+    ROW(ABSDIFF_I32, absdiff_i32),
+    ROW(LSHL1_ADD_U32, lshl1_add_u32),
+    ROW(LSHL2_ADD_U32, lshl2_add_u32),
+    ROW(LSHL3_ADD_U32, lshl3_add_u32),
+    ROW(LSHL4_ADD_U32, lshl4_add_u32),
+    ROW(PACK_LL_B32_B16, pack_ll),
+    ROW(PACK_LH_B32_B16, pack_lh),
+    ROW(PACK_HH_B32_B16, pack_hh),
+    ROW(BFE_U32, bfe_u32),
+    ROW(BFE_I32, bfe_i32),
+    ROW(BFE_U64, bfe_u64),
+    ROW(BFE_I64, bfe_i64),
+    ROW(CMP_EQ_I32, eq_32),
+    ROW(CMP_LG_I32, lg_32),
+    ROW(CMP_EQ_U32, eq_32),
+    ROW(CMP_LG_U32, lg_32),
+    ROW(CMP_EQ_U64, eq_64),
+    ROW(CMP_LG_U64, lg_64),
+    ROW(CMP_GT_I32, gt_i32),
+    ROW(CMP_GE_I32, ge_i32),
+    ROW(CMP_LT_I32, lt_i32),
+    ROW(CMP_LE_I32, le_i32),
+    ROW(CMP_GT_U32, gt_u32),
+    ROW(CMP_GE_U32, ge_u32),
+    ROW(CMP_LT_U32, lt_u32),
+    ROW(CMP_LE_U32, le_u32),
+    ROW(BITCMP0_B32, bitcmp0_b32),
+    ROW(BITCMP1_B32, bitcmp1_b32),
+    ROW(BITCMP0_B64, bitcmp0_b64),
+    ROW(BITCMP1_B64, bitcmp1_b64),
+    ROW(CMPK_EQ_I32, eq_k_i32),
+    ROW(CMPK_LG_I32, lg_k_i32),
+    ROW(CMPK_GT_I32, gt_k_i32),
+    ROW(CMPK_GE_I32, ge_k_i32),
+    ROW(CMPK_LT_I32, lt_k_i32),
+    ROW(CMPK_LE_I32, le_k_i32),
+    ROW(CMPK_EQ_U32, eq_k_u32),
+    ROW(CMPK_LG_U32, lg_k_u32),
+    ROW(CMPK_GT_U32, gt_k_u32),
+    ROW(CMPK_GE_U32, ge_k_u32),
+    ROW(CMPK_LT_U32, lt_k_u32),
+    ROW(CMPK_LE_U32, le_k_u32),
+    ROW(MOVK_I32, movk),
+    ROW(CMOVK_I32, cmovk),
+    ROW(ADDK_I32, addk),
+    ROW(MULK_I32, mulk),
+};
+const struct sim_semantics_list tessera_sim_scalar = {rows, sizeof rows / sizeof *rows};

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: MIT
+// An instruction ready to run: as it was decoded, what it does, and what it reads and writes beside memory (ranges of
+// registers, explicit operands and implicit ones).
+#pragma once
+
+#include "decode/decode.h"
+
+enum sim_file {
+    SIM_FILE_VECTOR, // VGPRs from 0, AGPRs from SIM_VGPRS; tessera_sim_effect_first() knows where the wave has them
+    SIM_FILE_SCALAR, // as struct sim_operand has them: VCC, M0 and EXEC among them
+    SIM_FILE_SCC,
+    SIM_FILE_MODE,
+};
+
+enum sim_access {
+    SIM_READS = 1,
+    SIM_WRITES = 2,
+    SIM_ALL_LANES = 4, // vectors: EXEC does not choose the lanes
+    SIM_PARTLY = 8,    // a write that leaves bits of the registers as they were
+};
+
+struct sim_effect {
+    uint8_t slot;   // enum sim_slot of the operand; SIM_SLOTS: implicit
+    uint8_t file;   // enum sim_file
+    uint8_t access; // enum sim_access
+    uint8_t count;  // registers
+    uint16_t first;
+};
+
+// The unit of the compute unit that runs an instruction.
+enum sim_unit {
+    SIM_UNIT_SCALAR, // ALU, branches and what steers a wave
+    SIM_UNIT_SCALAR_MEMORY,
+    SIM_UNIT_VALU,
+    SIM_UNIT_MATRIX,
+    SIM_UNIT_MEMORY, // MUBUF, MTBUF, GLOBAL, SCRATCH
+    SIM_UNIT_FLAT,   // memory or LDS
+    SIM_UNIT_LDS,
+    SIM_UNITS
+};
+
+enum { SIM_MAX_EFFECTS = 14 };
+
+struct sim_effects {
+    uint8_t unit; // enum sim_unit
+    uint8_t count;
+    bool to_lds;                  // a load that passes registers by
+    uint8_t passes;               // of a matrix instruction
+    uint64_t first_of, second_of; // rules of hazards.c that the instruction may be the first or second one of
+    struct sim_effect list[SIM_MAX_EFFECTS];
+};
+
+struct sim_alu;
+struct sim_code;
+struct sim_wave;
+
+typedef void (*sim_execute)(struct sim_wave *wave, const struct sim_code *code);
+typedef void (*sim_lanes)(struct sim_alu *alu);
+
+// An instruction ready to run.
+struct sim_code {
+    sim_execute execute;
+    sim_lanes lanes;
+    uint32_t detail;
+    uint8_t size;
+    uint8_t element[SIM_SLOTS]; // bits of an element of each operand; a packed one has several
+    struct sim_inst inst;
+    struct sim_effects effects;
+};
