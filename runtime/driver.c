@@ -49,6 +49,9 @@ static tessera_status fill(struct tessera_driver *d, const char *name, void *lib
     OPTIONAL(hipGetDevicePropertiesR0600);
     if (!function) REQUIRED(hipGetDeviceProperties);
     OPTIONAL(hipStreamSynchronize);
+    OPTIONAL(hipMemsetAsync);
+    OPTIONAL(hipMemsetD32Async);
+    OPTIONAL(hipMemcpyAsync);
     OPTIONAL(tessera_hip_listen);
 #undef REQUIRED
 #undef OPTIONAL

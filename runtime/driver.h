@@ -51,7 +51,11 @@ struct tessera_driver {
     // Fills in a hipDeviceProp_t: since ROCm 6 by the first and longer; before by the second.
     int (*hipGetDevicePropertiesR0600)(void *properties, int device);
     int (*hipGetDeviceProperties)(void *properties, int device);
-    int (*hipStreamSynchronize)(void *stream); // NULL: a host's table without it; only TESSERA_VERBOSE calls it
+    // NULL where a host's table lacks them: not every call needs them.
+    int (*hipStreamSynchronize)(void *stream);
+    int (*hipMemsetAsync)(void *to, int byte, size_t bytes, void *stream);
+    int (*hipMemsetD32Async)(void *to, int word, size_t count, void *stream);
+    int (*hipMemcpyAsync)(void *to, const void *from, size_t bytes, int kind, void *stream);
     // The simulator's alone: lines that say more than its errors' names go to `listener`.
     void (*tessera_hip_listen)(void (*listener)(const char *line));
 

@@ -90,62 +90,31 @@ void tessera_gpu_unload_all(struct tessera_gpu *gpu) {
 
 // ---- launching
 
-static tessera_status is_capturing(const struct tessera_gpu *gpu, void *stream, bool *out) {
-    int previous, capturing = 0;
-    TRY(tessera_gpu_enter(gpu, &previous));
-    int error = gpu->driver->hipStreamIsCapturing(stream, &capturing);
-    if (error == HIP_ERROR_STREAM_CAPTURE_IMPLICIT) {
-        gpu->driver->hipGetLastError();
-        capturing = 1;
-        error = 0;
-    }
-    *out = capturing;
-    return tessera_gpu_leave(gpu, previous, "hipStreamIsCapturing", error);
-}
-
-static tessera_status refuse_in_capture(const struct tessera_gpu *gpu, const char *symbol, void *stream) {
+static tessera_status refuse_in_capture(const tessera_device *device, const char *symbol, void *stream) {
     bool capturing;
-    TRY(is_capturing(gpu, stream, &capturing));
+    TRY(tessera_gpu_is_capturing(device, stream, &capturing));
     if (!capturing) return TESSERA_SUCCESS;
     return tessera_fail(TESSERA_ERROR_NOT_PREPARED,
                         "%s: the stream captures, and %s is not loaded: prepare the call or preload the device before",
-                        gpu->name, symbol);
+                        device->name, symbol);
 }
 
 tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
-                                  const uint32_t grid[3], const void *argument, size_t bytes, void *stream) {
+                                  const struct tessera_launch *launch, const void *argument, size_t bytes,
+                                  void *stream) {
     struct tessera_gpu *const gpu = device->gpu;
     const function_t *function = find(gpu, kernel->symbol);
     if (!function) {
-        TRY(refuse_in_capture(gpu, kernel->symbol, stream));
+        TRY(refuse_in_capture(device, kernel->symbol, stream));
         TRY(tessera_gpu_load(device, kernel));
         function = find(gpu, kernel->symbol);
     }
     // HIP_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE and _END
     void *extra[] = {(void *)1, (void *)(size_t)argument, (void *)2, &bytes, (void *)3};
+    const uint32_t *const grid = launch->grid, *const block = launch->block;
     int previous;
     TRY(tessera_gpu_enter(gpu, &previous));
-    return tessera_gpu_leave(gpu, previous, "hipModuleLaunchKernel",
-                             gpu->driver->hipModuleLaunchKernel(function->function, grid[0], grid[1], grid[2],
-                                                                kernel->threads, 1, 1, 0, stream, NULL, extra));
-}
-
-// ---- waiting
-
-tessera_status tessera_gpu_wait(const tessera_device *device, void *stream, bool *waited) {
-    const struct tessera_gpu *const gpu = device->gpu;
-    const struct tessera_driver *const d = gpu->driver;
-    int previous;
-    bool capturing = true;
-    *waited = false;
-    if (d->hipStreamSynchronize) TRY(is_capturing(gpu, stream, &capturing));
-    if (capturing) return TESSERA_SUCCESS;
-    TRY(tessera_gpu_enter(gpu, &previous));
-    int error = d->hipStreamSynchronize(stream);
-    *waited = error != HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED; // which it may be because of another stream
-    if (!*waited) {
-        d->hipGetLastError();
-        error = 0;
-    }
-    return tessera_gpu_leave(gpu, previous, "hipStreamSynchronize", error);
+    const int error = gpu->driver->hipModuleLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0],
+                                                         block[1], block[2], launch->lds_bytes, stream, NULL, extra);
+    return tessera_gpu_leave(gpu, previous, "hipModuleLaunchKernel", error);
 }

@@ -16,7 +16,7 @@ static double milliseconds(void) {
 
 tessera_status tessera_told_begin(struct tessera_told *told) {
     const tessera_instance *const row = told->row;
-    const struct tessera_gpu_kernel kernel = {told->operation, row->symbol, row->threads};
+    const struct tessera_gpu_kernel kernel = {told->operation, row->symbol};
     told->timed = true;
     if (told->device->gpu) TRY(tessera_gpu_wait(told->device, told->stream, &told->timed));
     if (told->device->gpu && told->timed) TRY(tessera_gpu_load(told->device, &kernel));

@@ -12,7 +12,7 @@
 typedef struct tessera_fmha_fwd_cdna_args kernel_args;
 
 static struct tessera_gpu_kernel kernel_of(const tessera_fmha_fwd_instance *instance) {
-    return (struct tessera_gpu_kernel){"fmha_fwd", instance->base.symbol, instance->base.threads};
+    return (struct tessera_gpu_kernel){"fmha_fwd", instance->base.symbol};
 }
 
 tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance) {
@@ -240,7 +240,9 @@ tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const 
     const int64_t blocks = count_blocks(instance, call);
     if (blocks == 0) return TESSERA_SUCCESS;
     const kernel_args args = fill_args(call, (int32_t)blocks);
-    const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)args.blocks_q, (uint32_t)call->args.batch};
+    const struct tessera_launch launch = {
+        .grid = {(uint32_t)call->args.nhead_q, (uint32_t)args.blocks_q, (uint32_t)call->args.batch},
+        .block = {instance->base.threads, 1, 1}};
     const struct tessera_gpu_kernel kernel = kernel_of(instance);
-    return tessera_gpu_launch(device, &kernel, grid, &args, sizeof args, stream);
+    return tessera_gpu_launch(device, &kernel, &launch, &args, sizeof args, stream);
 }

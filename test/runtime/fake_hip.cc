@@ -90,6 +90,25 @@ int hipMemset(void *to, int byte, size_t bytes) {
     memset(to, byte, bytes);
     return 0;
 }
+int hipMemsetAsync(void *to, int byte, size_t bytes, void *stream) {
+    CALL(hipMemsetAsync);
+    fake->filled = stream;
+    memset(to, byte, bytes);
+    return 0;
+}
+int hipMemsetD32Async(void *to, int word, size_t count, void *stream) {
+    CALL(hipMemsetD32Async);
+    fake->filled = stream;
+    for (size_t i = 0; i < count; i++) static_cast<int *>(to)[i] = word;
+    return 0;
+}
+int hipMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *stream) {
+    CALL(hipMemcpyAsync);
+    if (kind != 1 || (stream && stream == fake->capturing)) return 1;
+    fake->filled = stream;
+    memcpy(to, from, bytes);
+    return 0;
+}
 int hipModuleLoadData(void **module, const void *image) {
     CALL(hipModuleLoadData);
     *module = new Module{static_cast<const char *>(image)};
@@ -114,14 +133,15 @@ int hipModuleGetFunction(void **function, void *module, const char *name) {
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                           unsigned shared, void *stream, void **params, void **extra) {
     CALL(hipModuleLaunchKernel);
-    if (shared || params || !extra || extra[0] != reinterpret_cast<void *>(1) ||
-        extra[2] != reinterpret_cast<void *>(2) || extra[4] != reinterpret_cast<void *>(3))
+    if (params || !extra || extra[0] != reinterpret_cast<void *>(1) || extra[2] != reinterpret_cast<void *>(2) ||
+        extra[4] != reinterpret_cast<void *>(3))
         return 1; // hipErrorInvalidValue
     const auto *const bytes = static_cast<const unsigned char *>(extra[1]);
     fake->launches.push_back({static_cast<Function *>(function)->symbol,
                               fake->current,
                               {gx, gy, gz},
                               {bx, by, bz},
+                              shared,
                               stream,
                               {bytes, bytes + *static_cast<size_t *>(extra[3])}});
     return 0;
@@ -174,6 +194,9 @@ std::vector<tessera_driver_entry> FakeHip::entries() const {
                                              ENTRY(hipDeviceSynchronize),
                                              ENTRY(hipMemcpy),
                                              ENTRY(hipMemset),
+                                             ENTRY(hipMemsetAsync),
+                                             ENTRY(hipMemsetD32Async),
+                                             ENTRY(hipMemcpyAsync),
                                              ENTRY(hipModuleLoadData),
                                              ENTRY(hipModuleUnload),
                                              ENTRY(hipModuleGetFunction),

@@ -16,7 +16,7 @@
 struct FakeLaunch {
     std::string symbol;
     int device; // that was current
-    unsigned grid[3], block[3];
+    unsigned grid[3], block[3], lds_bytes;
     void *stream;
     std::vector<unsigned char> argument;
 };
@@ -40,6 +40,7 @@ class FakeHip {
     int current = 0;
     int units = 100;           // compute units of the first, one more of each that follows
     void *capturing = nullptr; // the stream that captures
+    void *filled = nullptr;    // the stream that was last given a fill or a copy
     std::vector<FakeLaunch> launches;
     std::vector<std::string> images; // of modules that are loaded
     int memory = 0;                  // allocations that live

@@ -2,6 +2,7 @@
 // GPUs behind a driver that counts: facts, memory, the current device, loading, launching, capture.
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <thread>
 
 #include "fake_hip.h"
@@ -12,7 +13,7 @@ extern "C" {
 
 namespace {
 
-const uint32_t kGrid[3] = {5, 4, 3};
+const tessera_launch kLaunch = {{5, 4, 3}, {64, 2, 8}, 96};
 const char kArgument[] = "the argument";
 void *const kStream = reinterpret_cast<void *>(0x1234);
 
@@ -31,13 +32,13 @@ class Gpu : public ::testing::Test {
     }
 
     tessera_status launch(const tessera_gpu_kernel &kernel, void *stream = nullptr) {
-        return tessera_gpu_launch(device, &kernel, kGrid, kArgument, sizeof kArgument, stream);
+        return tessera_gpu_launch(device, &kernel, &kLaunch, kArgument, sizeof kArgument, stream);
     }
 
     FakeHip hip;
     tessera_device *device = nullptr;
     int current = 0;
-    const tessera_gpu_kernel first = {"test", "first", 256}, second = {"test", "second", 512};
+    const tessera_gpu_kernel first = {"test", "first"}, second = {"test", "second"};
 };
 
 TEST_F(Gpu, Facts) {
@@ -93,7 +94,8 @@ TEST_F(Gpu, Memory) {
 }
 
 TEST_F(Gpu, EveryCallThatFails) {
-    char bytes[4] = {};
+    alignas(4) char bytes[4] = {};
+    const uint32_t word = 0;
     void *memory = nullptr;
     const struct {
         const char *name;
@@ -110,6 +112,9 @@ TEST_F(Gpu, EveryCallThatFails) {
         {"hipModuleGetFunction", [&] { return launch(first); }},
         {"hipStreamIsCapturing", [&] { return launch(first); }},
         {"hipModuleLaunchKernel", [&] { return launch(first); }},
+        {"hipMemsetAsync", [&] { return tessera_gpu_zero(device, bytes, 4, kStream); }},
+        {"hipMemcpyAsync", [&] { return tessera_gpu_copy_small(device, bytes, &word, 4, kStream); }},
+        {"hipStreamIsCapturing", [&] { return tessera_gpu_copy_small(device, bytes, &word, 4, kStream); }},
         {"hipGetDevice", [&] { return launch(first); }},
         {"hipSetDevice", [&] { return launch(first); }},
     };
@@ -132,7 +137,8 @@ TEST_F(Gpu, LaunchesOnItsDeviceWithTheArgument) {
     EXPECT_EQ(l.symbol, "first");
     EXPECT_EQ(l.device, 1);
     EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{5, 4, 3}));
-    EXPECT_EQ(std::vector<unsigned>(l.block, l.block + 3), (std::vector<unsigned>{256, 1, 1}));
+    EXPECT_EQ(std::vector<unsigned>(l.block, l.block + 3), (std::vector<unsigned>{64, 2, 8}));
+    EXPECT_EQ(l.lds_bytes, 96u);
     EXPECT_EQ(l.stream, kStream);
     EXPECT_EQ(std::string(l.argument.begin(), l.argument.end()), std::string(kArgument, sizeof kArgument));
 }
@@ -162,7 +168,7 @@ TEST_F(Gpu, EachDeviceLoadsForItself) {
     tessera_device *other = nullptr;
     ASSERT_EQ(tessera_device_open("hip:1", &other), TESSERA_SUCCESS);
     ASSERT_EQ(launch(first), TESSERA_SUCCESS);
-    EXPECT_EQ(tessera_gpu_launch(other, &first, kGrid, kArgument, sizeof kArgument, nullptr), TESSERA_SUCCESS);
+    EXPECT_EQ(tessera_gpu_launch(other, &first, &kLaunch, kArgument, sizeof kArgument, nullptr), TESSERA_SUCCESS);
     EXPECT_EQ(hip.images.size(), 2u);
     tessera_device_close(other);
     EXPECT_EQ(hip.images.size(), 1u);
@@ -190,8 +196,53 @@ TEST_F(Gpu, WhatWasPreparedIsCaptured) {
     EXPECT_EQ(hip.calls["hipStreamIsCapturing"], 0);
 }
 
+TEST_F(Gpu, ZeroesAndCopiesInAStream) {
+    uint32_t memory[4] = {9, 9, 9, 9};
+    const uint32_t words[2] = {0x01020304, 0xfffefdfc};
+    EXPECT_EQ(tessera_gpu_zero(device, memory, 12, kStream), TESSERA_SUCCESS);
+    EXPECT_EQ(std::vector<uint32_t>(memory, memory + 4), (std::vector<uint32_t>{0, 0, 0, 9}));
+    EXPECT_EQ(hip.filled, kStream);
+    for (const bool capturing : {false, true}) {
+        hip.capturing = capturing ? kStream : nullptr;
+        hip.filled = nullptr;
+        hip.calls.clear();
+        memory[1] = memory[2] = 0;
+        EXPECT_EQ(tessera_gpu_copy_small(device, &memory[1], words, sizeof words, kStream), TESSERA_SUCCESS);
+        EXPECT_EQ(std::vector<uint32_t>(memory, memory + 4), (std::vector<uint32_t>{0, words[0], words[1], 9}));
+        EXPECT_EQ(hip.filled, kStream);
+        EXPECT_EQ(hip.calls["hipMemcpyAsync"], !capturing) << "a graph would read host memory that is gone";
+        EXPECT_EQ(hip.calls["hipMemsetD32Async"], capturing ? 2 : 0);
+    }
+}
+
+TEST_F(Gpu, TableWithoutWhatACallNeeds) {
+    uint32_t words[2] = {};
+    const struct {
+        const char *name;
+        bool capturing;
+        std::function<tessera_status(const tessera_device *)> call;
+    } cases[] = {
+        {"hipMemsetAsync", false, [&](auto d) { return tessera_gpu_zero(d, words, 8, kStream); }},
+        {"hipMemcpyAsync", false, [&](auto d) { return tessera_gpu_copy_small(d, words, words, 8, kStream); }},
+        {"hipMemsetD32Async", true, [&](auto d) { return tessera_gpu_copy_small(d, words, words, 8, kStream); }},
+    };
+    for (const auto &c : cases) {
+        std::vector<tessera_driver_entry> some;
+        for (const auto &entry : hip.entries())
+            if (strcmp(entry.name, c.name) != 0) some.push_back(entry);
+        ASSERT_EQ(tessera_set_driver("hip", some.data(), some.size()), TESSERA_SUCCESS);
+        tessera_device *old = nullptr;
+        ASSERT_EQ(tessera_device_open("hip:1", &old), TESSERA_SUCCESS) << tessera_last_error();
+        hip.capturing = c.capturing ? kStream : nullptr;
+        EXPECT_EQ(c.call(old), TESSERA_ERROR_DEVICE);
+        EXPECT_EQ(tessera_last_error(),
+                  std::string("hip:1: the table of tessera_set_driver() lacks the function ") + c.name);
+        tessera_device_close(old);
+    }
+}
+
 TEST_F(Gpu, KernelThatNoPackHas) {
-    const tessera_gpu_kernel missing = {"test", "third", 256}, other_op = {"other", "first", 256};
+    const tessera_gpu_kernel missing = {"test", "third"}, other_op = {"other", "first"};
     EXPECT_EQ(launch(missing), TESSERA_ERROR_DEVICE);
     EXPECT_STREQ(tessera_last_error(), "no pack of test for gfx942 has third: tessera_load_pack() adds one, where this "
                                        "library has none inside");
@@ -201,7 +252,7 @@ TEST_F(Gpu, KernelThatNoPackHas) {
 TEST_F(Gpu, CodeObjectWithoutTheKernel) {
     const std::string pack = make_pack("test", "gfx942", {{"fourth", "ELF of another"}});
     ASSERT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
-    const tessera_gpu_kernel fourth = {"test", "fourth", 256};
+    const tessera_gpu_kernel fourth = {"test", "fourth"};
     EXPECT_EQ(launch(fourth), TESSERA_ERROR_DEVICE);
     EXPECT_NE(std::string(tessera_last_error()).find("hipModuleGetFunction failed with hipErrorNotFound (500)"),
               std::string::npos);

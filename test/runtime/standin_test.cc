@@ -16,6 +16,10 @@
 
 #include "tessera/fmha_fwd.h"
 
+extern "C" {
+#include "device.h"
+}
+
 namespace {
 
 const std::string kStandin = TESSERA_STANDIN; // and 5, 6 or 7
@@ -229,6 +233,31 @@ TEST_F(Captured, Graph) {
     EXPECT_TRUE(output_is(0x33));
     hip("hipGraphExecDestroy", executable);
     hip("hipGraphDestroy", graph);
+}
+
+TEST_F(Captured, ZeroesAndCopies) {
+    void *graph = nullptr, *executable = nullptr;
+    const std::vector<uint32_t> expected = {0, 0x01020304, 0xfffefdfc, 0x11111111};
+    std::vector<uint32_t> words = {0x01020304, 0xfffefdfc}, back(4);
+    char *const to = static_cast<char *>(memory[0]);
+    ASSERT_EQ(hip("hipStreamBeginCapture", stream, 0), 0);
+    EXPECT_EQ(tessera_gpu_zero(device, to, 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(tessera_gpu_copy_small(device, to + 4, words.data(), 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(hip("hipStreamEndCapture", stream, &graph), 0);
+    words = {1, 2}; // the host's again
+    ASSERT_EQ(hip("hipGraphInstantiate", &executable, graph, nullptr, nullptr, size_t{0}), 0);
+    ASSERT_EQ(hip("hipGraphLaunch", executable, stream), 0);
+    EXPECT_EQ(tessera_device_copy_from(device, back.data(), to, 16), TESSERA_SUCCESS);
+    EXPECT_EQ(back, expected);
+    hip("hipGraphExecDestroy", executable);
+    hip("hipGraphDestroy", graph);
+
+    words = {expected[1], expected[2]};
+    ASSERT_EQ(tessera_device_set(device, to, 0x11, 16), TESSERA_SUCCESS);
+    EXPECT_EQ(tessera_gpu_zero(device, to, 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(tessera_gpu_copy_small(device, to + 4, words.data(), 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(tessera_device_copy_from(device, back.data(), to, 16), TESSERA_SUCCESS);
+    EXPECT_EQ(back, expected);
 }
 
 TEST_F(Captured, PreloadedDevicesLoadNothing) {
