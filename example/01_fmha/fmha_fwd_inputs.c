@@ -8,7 +8,7 @@
 typedef struct stream {
     uint64_t state;
     fmha_fwd_init init;
-    fmha_fwd_element element;
+    tessera_type element;
     int64_t drawn;
 } stream;
 
@@ -19,8 +19,7 @@ static uint64_t next(stream *s) {
     return z ^ z >> 31;
 }
 
-static stream stream_of(const fmha_fwd_problem *p, fmha_fwd_buffer_id id, fmha_fwd_init init,
-                        fmha_fwd_element element) {
+static stream stream_of(const fmha_fwd_problem *p, fmha_fwd_buffer_id id, fmha_fwd_init init, tessera_type element) {
     stream s = {p->seed * BUFFER_COUNT + (uint64_t)id, init, element, 0};
     s.state = next(&s);
     return s;
@@ -35,15 +34,15 @@ static double normal(stream *s, double mean, double variance) {
     return mean + sqrt(variance) * radius * cos(angle);
 }
 
-static double greatest_of(fmha_fwd_element element) {
+static double greatest_of(tessera_type element) {
     switch (element) {
-    case FMHA_FWD_FP16:
+    case TESSERA_TYPE_FP16:
         return 65504;
-    case FMHA_FWD_E4M3:
+    case TESSERA_TYPE_E4M3:
         return 448;
-    case FMHA_FWD_E4M3FNUZ:
+    case TESSERA_TYPE_E4M3FNUZ:
         return 240;
-    case FMHA_FWD_E2M1:
+    case TESSERA_TYPE_E2M1:
         return 6;
     default:
         return 0x1.fep127;
@@ -74,7 +73,7 @@ typedef struct strides {
 // Fills the logical part of a tensor of tokens: rows are tokens.
 static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, int32_t heads, const int32_t *lengths,
                         const int32_t *rooms, int32_t columns) {
-    fmha_fwd_element element = fmha_fwd_input_element(p->dtype, p->fp8);
+    tessera_type element = fmha_fwd_input_element(p->dtype, p->fp8);
     stream s = stream_of(p, id, p->init, element);
     int64_t first = 0;
     for (int32_t b = 0; b < p->options.b; b++) {
@@ -82,7 +81,7 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
             for (int64_t i = first; i < first + lengths[b]; i++) {
                 int64_t index = (p->options.mode ? 0 : b * at.batch) + h * at.nhead + i * at.row;
                 for (int32_t d = 0; d < columns; d++)
-                    fmha_fwd_store(element, fmha_fwd_pointer(p, id), index + d, draw(&s));
+                    element_store(element, fmha_fwd_pointer(p, id), index + d, draw(&s));
             }
         if (p->options.mode) first += rooms[b];
     }
@@ -91,7 +90,7 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
 // The same for v in column-major order: rows are columns of the head, tokens lie side by side.
 static void fill_columns(fmha_fwd_problem *p) {
     const tessera_fmha_fwd_args *a = &p->args;
-    fmha_fwd_element element = fmha_fwd_input_element(p->dtype, p->fp8);
+    tessera_type element = fmha_fwd_input_element(p->dtype, p->fp8);
     stream s = stream_of(p, BUFFER_V, p->init, element);
     int64_t first = 0;
     for (int32_t b = 0; b < p->options.b; b++) {
@@ -99,7 +98,7 @@ static void fill_columns(fmha_fwd_problem *p) {
             for (int32_t d = 0; d < a->hdim_v; d++) {
                 int64_t index = (p->options.mode ? 0 : b * a->batch_stride_v) + g * a->nhead_stride_v + d * a->stride_v;
                 for (int64_t j = first; j < first + p->seqlen_k[b]; j++)
-                    fmha_fwd_store(element, fmha_fwd_pointer(p, BUFFER_V), index + j, draw(&s));
+                    element_store(element, fmha_fwd_pointer(p, BUFFER_V), index + j, draw(&s));
             }
         if (p->options.mode) first += p->room_k[b];
     }
@@ -107,10 +106,10 @@ static void fill_columns(fmha_fwd_problem *p) {
 
 // Fills a whole buffer; init INIT_RANGE becomes plain uniform, as in CK for biases.
 static void fill_bias(fmha_fwd_problem *p) {
-    fmha_fwd_element element = fmha_fwd_bias_element(p->dtype);
+    tessera_type element = fmha_fwd_bias_element(p->dtype);
     stream s = stream_of(p, BUFFER_BIAS, p->init == INIT_RANGE ? INIT_UNIFORM : p->init, element);
-    int64_t count = p->buffers[BUFFER_BIAS].bytes / (fmha_fwd_element_bits(element) / 8);
-    for (int64_t n = 0; n < count; n++) fmha_fwd_store(element, fmha_fwd_pointer(p, BUFFER_BIAS), n, draw(&s));
+    int64_t count = p->buffers[BUFFER_BIAS].bytes / (element_bits(element) / 8);
+    for (int64_t n = 0; n < count; n++) element_store(element, fmha_fwd_pointer(p, BUFFER_BIAS), n, draw(&s));
 }
 
 // Slopes of Press et al. (2022): powers of 2^(-8/n) for the greatest power of two n <= heads, then every other one of
@@ -129,7 +128,7 @@ static void fill_slopes(fmha_fwd_problem *p) {
 
 // E8M0 bytes whose product with the greatest element is 2^-range to 2^range, at times 2^-127 or a thousand times that.
 static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
-    stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
+    stream s = stream_of(p, id, INIT_UNIFORM, TESSERA_TYPE_FP32);
     double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype, p->fp8)));
     uint8_t *bytes = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes; n++)
@@ -142,7 +141,7 @@ static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double ra
 // something else in each block.
 static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
     static const double odd[] = {-1, 0x1p-20, 0x1p6, 0, 1, -0x1p-3, 0x1p3, 0x1p-60};
-    stream s = stream_of(p, id, INIT_UNIFORM, FMHA_FWD_FP32);
+    stream s = stream_of(p, id, INIT_UNIFORM, TESSERA_TYPE_FP32);
     double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype, p->fp8));
     float *scales = fmha_fwd_pointer(p, id);
     for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales; n++)
@@ -153,7 +152,7 @@ static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
 }
 
 static void fill_sinks(fmha_fwd_problem *p) {
-    stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, FMHA_FWD_FP32);
+    stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, TESSERA_TYPE_FP32);
     float *sinks = fmha_fwd_pointer(p, BUFFER_SINK);
     for (int32_t h = 0; h < p->args.nhead_q; h++) sinks[h] = (float)nearbyint(uniform(&s, 30, 60));
 }
@@ -183,7 +182,7 @@ void fmha_fwd_fill_inputs(fmha_fwd_problem *p) {
 }
 
 void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths) {
-    stream s = {seed, INIT_UNIFORM, FMHA_FWD_FP32, 0};
+    stream s = {seed, INIT_UNIFORM, TESSERA_TYPE_FP32, 0};
     for (int32_t n = 0; n < count; n++) lengths[n] = mean;
     if (count < 2 || mean == 0) return;
     // Moves tokens from one sequence to another, so that the mean stays: single ones, as CK does, unless there are

@@ -78,8 +78,8 @@ static void use_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, int permuted,
 static void use_qkvo(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     tessera_fmha_fwd_args *a = &p->args;
-    int32_t in = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype, p->fp8));
-    int32_t out = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype, p->fp8));
+    int32_t in = element_bits(fmha_fwd_input_element(p->dtype, p->fp8));
+    int32_t out = element_bits(fmha_fwd_output_element(p->dtype, p->fp8));
     int32_t multiple = o->pad_columns ? 512 / in : in < 8 ? 2 : 1; // mxfp4 strides are even
     use_tokens(p, BUFFER_Q, o->iperm, o->h, p->shape_seqlen_q, o->d, in, &a->batch_stride_q, &a->nhead_stride_q,
                &a->stride_q);
@@ -111,7 +111,7 @@ static void use_bias(fmha_fwd_problem *p) {
     } else if (p->bias.type == TESSERA_BIAS_ELEMENTWISE) {
         int64_t heads = p->bias.rank ? o->h : 1;
         use_tokens(p, BUFFER_BIAS, o->iperm, heads, p->shape_seqlen_q, p->max_seqlen_k,
-                   fmha_fwd_element_bits(fmha_fwd_bias_element(p->dtype)), &a->batch_stride_bias, &a->nhead_stride_bias,
+                   element_bits(fmha_fwd_bias_element(p->dtype)), &a->batch_stride_bias, &a->nhead_stride_bias,
                    &a->stride_bias);
         if (p->bias.rank < 2) {
             p->buffers[BUFFER_BIAS].bytes = times(a->batch_stride_bias, p->buffers[BUFFER_BIAS].element_bytes);
@@ -258,8 +258,8 @@ fmha_fwd_outcome fmha_fwd_lay_out(fmha_fwd_problem *p, fmha_fwd_result *result) 
 
 uint8_t fmha_fwd_unwritten_byte(const fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
     const int input = id == BUFFER_Q || id == BUFFER_K || id == BUFFER_V;
-    const int fnuz = (input && fmha_fwd_input_element(p->dtype, p->fp8) == FMHA_FWD_E4M3FNUZ) ||
-                     (id == BUFFER_O && fmha_fwd_output_element(p->dtype, p->fp8) == FMHA_FWD_E4M3FNUZ);
+    const int fnuz = (input && fmha_fwd_input_element(p->dtype, p->fp8) == TESSERA_TYPE_E4M3FNUZ) ||
+                     (id == BUFFER_O && fmha_fwd_output_element(p->dtype, p->fp8) == TESSERA_TYPE_E4M3FNUZ);
     return fnuz ? 0x80 : FMHA_FWD_UNWRITTEN_BYTE;
 }
 

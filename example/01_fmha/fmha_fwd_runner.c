@@ -61,8 +61,8 @@ static fmha_fwd_outcome prepare(fmha_fwd_problem *p, fmha_fwd_result *result) {
 // Pairs of query and key that the mask lets through, and CK's bytes: each of q, k, v, o once.
 static void count_work(const fmha_fwd_problem *p, fmha_fwd_result *result) {
     const tessera_fmha_fwd_args *a = &p->args;
-    double in_bytes = fmha_fwd_element_bits(fmha_fwd_input_element(p->dtype, p->fp8)) / 8.0;
-    double out_bytes = fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype, p->fp8)) / 8.0;
+    double in_bytes = element_bits(fmha_fwd_input_element(p->dtype, p->fp8)) / 8.0;
+    double out_bytes = element_bits(fmha_fwd_output_element(p->dtype, p->fp8)) / 8.0;
     double pairs = 0, q = 0, k = 0;
     for (int32_t b = 0; b < a->batch; b++) {
         fmha_fwd_sequence s = fmha_fwd_sequence_of(&p->traits, a, b);
@@ -229,7 +229,7 @@ static fmha_fwd_outcome check_guards(const fmha_fwd_problem *p, fmha_fwd_result 
 // Is what belongs to query `i` of every head of sequence `b` as it was before the call?
 static int untouched(const fmha_fwd_problem *p, int32_t b, int32_t i) {
     const tessera_fmha_fwd_args *a = &p->args;
-    int64_t o_bytes = (int64_t)a->hdim_v * (fmha_fwd_element_bits(fmha_fwd_output_element(p->dtype, p->fp8)) / 8);
+    int64_t o_bytes = (int64_t)a->hdim_v * (element_bits(fmha_fwd_output_element(p->dtype, p->fp8)) / 8);
     for (int32_t h = 0; h < a->nhead_q; h++) {
         fmha_fwd_row row = {b, h, i};
         if (!all_bytes(fmha_fwd_o_row(&p->traits, a, row), o_bytes, fmha_fwd_unwritten_byte(p, BUFFER_O))) return 0;

@@ -19,8 +19,8 @@ constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 // Rounds to what a plain computation keeps scores and probabilities in: the inputs' type, bf16 where that is narrower.
 float rounded(tessera_fmha_dtype dtype, float value) {
     if (dtype == TESSERA_FMHA_FP32) return value;
-    if (dtype == TESSERA_FMHA_FP16) return static_cast<float>(fmha_fwd_decode_fp16(fmha_fwd_encode_fp16(value)));
-    return static_cast<float>(fmha_fwd_decode_bf16(fmha_fwd_encode_bf16(value)));
+    if (dtype == TESSERA_FMHA_FP16) return static_cast<float>(element_decode_fp16(element_encode_fp16(value)));
+    return static_cast<float>(element_decode_bf16(element_encode_bf16(value)));
 }
 
 // Attention of one row as three operations, each rounded: scores, softmax, product with v. Sums in fp32.

@@ -45,7 +45,7 @@ int64_t Problem::index(char tensor, int b, int h, int token, int d) const {
 
 float Problem::at(char tensor, int b, int h, int token, int d) const {
     const void *base = tensor == 'q' ? args->q_ptr : tensor == 'k' ? args->k_ptr : args->v_ptr;
-    return static_cast<float>(fmha_fwd_load(input(), base, index(tensor, b, h, token, d)));
+    return static_cast<float>(element_load(input(), base, index(tensor, b, h, token, d)));
 }
 
 void Problem::each(char tensor, const std::function<float(int b, int h, int token, int d)> &value) {
@@ -56,14 +56,14 @@ void Problem::each(char tensor, const std::function<float(int b, int h, int toke
         for (int32_t h = 0; h < heads; h++)
             for (int32_t i = 0; i < tokens; i++)
                 for (int32_t d = 0; d < (tensor == 'v' ? args->hdim_v : args->hdim_q); d++)
-                    fmha_fwd_store(input(), base, index(tensor, b, h, i, d), value(b, h, i, d));
+                    element_store(input(), base, index(tensor, b, h, i, d), value(b, h, i, d));
 }
 
 void Problem::each_bias(const std::function<float(int i, int j)> &value) {
     for (int32_t i = 0; i < args->seqlen_q; i++)
         for (int32_t j = 0; j < args->seqlen_k; j++)
-            fmha_fwd_store(fmha_fwd_bias_element(traits->data_type), const_cast<void *>(args->bias_ptr),
-                           i * args->stride_bias + j, value(i, j));
+            element_store(fmha_fwd_bias_element(traits->data_type), const_cast<void *>(args->bias_ptr),
+                          i * args->stride_bias + j, value(i, j));
 }
 
 std::vector<fmha_fwd_row> Problem::rows(int64_t every) const {
@@ -79,7 +79,7 @@ std::vector<fmha_fwd_row> Problem::rows(int64_t every) const {
 }
 
 double Problem::o(const fmha_fwd_row &row, int32_t d) const {
-    return fmha_fwd_load(output(), fmha_fwd_o_row(traits, args, row), d);
+    return element_load(output(), fmha_fwd_o_row(traits, args, row), d);
 }
 
 Problem::Answer Problem::reference(const std::vector<fmha_fwd_row> &rows) const {
@@ -121,8 +121,8 @@ void Problem::expect_rows_match(const std::vector<fmha_fwd_row> &rows) const {
 
 double Problem::rounded_output(double value) const {
     uint32_t place = 0;
-    fmha_fwd_store(output(), &place, 0, value);
-    return fmha_fwd_load(output(), &place, 0);
+    element_store(output(), &place, 0, value);
+    return element_load(output(), &place, 0);
 }
 
 std::vector<uint8_t> Problem::outputs() const {
@@ -132,7 +132,7 @@ std::vector<uint8_t> Problem::outputs() const {
         bytes.insert(bytes.end(), begin, begin + count);
     };
     for (const fmha_fwd_row &row : rows()) {
-        append(fmha_fwd_o_row(traits, args, row), args->hdim_v * fmha_fwd_element_bits(output()) / 8);
+        append(fmha_fwd_o_row(traits, args, row), args->hdim_v * element_bits(output()) / 8);
         if (traits->has_lse) append(fmha_fwd_lse_of(traits, args, row), 4);
         if (!args->s_randval) continue;
         const fmha_fwd_sequence s = fmha_fwd_sequence_of(traits, args, row.batch);

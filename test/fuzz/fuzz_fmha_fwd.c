@@ -264,7 +264,7 @@ enum pattern { FP32, FP16, BF16, E4M3, E2M1, E8M0, SLOPES, PATTERNS };
 
 // Numbers from -1 to 1 in each format; E8M0 from 2^-6 to 2^-2, slopes of alibi from 0.5 down.
 static void encode(enum pattern pattern, double x, int n, uint8_t *bytes) {
-    const uint16_t half = pattern == FP16 ? fmha_fwd_encode_fp16(x) : fmha_fwd_encode_bf16(x);
+    const uint16_t half = pattern == FP16 ? element_encode_fp16(x) : element_encode_bf16(x);
     const float single = pattern == SLOPES ? 0.5f / (float)(1 + n % 64) : (float)x;
     switch (pattern) {
     case FP16:
@@ -272,7 +272,7 @@ static void encode(enum pattern pattern, double x, int n, uint8_t *bytes) {
         memcpy(bytes + 2 * n, &half, 2);
         break;
     case E4M3:
-        bytes[n] = fmha_fwd_encode_e4m3(x);
+        bytes[n] = element_encode_e4m3(x);
         break;
     case E2M1:
         bytes[n] = (uint8_t)(n * 37 + n / 256);

@@ -26,192 +26,45 @@ enum {
 
 // --- element types ---------------------------------------------------------------------------------------------------
 
-static double from_bits(uint64_t bits) {
-    double value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
+static tessera_type fp8_element(tessera_fp8_format fp8) {
+    return fp8 == TESSERA_E4M3FNUZ ? TESSERA_TYPE_E4M3FNUZ : TESSERA_TYPE_E4M3;
 }
 
-// A normal number: (1 + mantissa / 2^bits) 2^exponent.
-static double normal(int negative, int exponent, unsigned mantissa, int bits) {
-    return from_bits((uint64_t)negative << 63 | (uint64_t)(exponent + 1023) << 52 | (uint64_t)mantissa << (52 - bits));
-}
-
-double fmha_fwd_decode_fp16(uint16_t bits) {
-    int negative = bits >> 15, exponent = (bits >> 10) & 31;
-    unsigned mantissa = bits & 1023;
-    if (exponent == 31) return mantissa ? NAN : negative ? -INFINITY : INFINITY;
-    if (exponent == 0) return (negative ? -0x1p-24 : 0x1p-24) * mantissa;
-    return normal(negative, exponent - 15, mantissa, 10);
-}
-
-double fmha_fwd_decode_bf16(uint16_t bits) {
-    uint32_t wide = (uint32_t)bits << 16;
-    float value;
-    memcpy(&value, &wide, sizeof value);
-    return value;
-}
-
-double fmha_fwd_decode_e4m3(uint8_t bits) {
-    int negative = bits >> 7, exponent = (bits >> 3) & 15;
-    unsigned mantissa = bits & 7;
-    if (exponent == 15 && mantissa == 7) return NAN;
-    if (exponent == 0) return (negative ? -0x1p-9 : 0x1p-9) * mantissa;
-    return normal(negative, exponent - 7, mantissa, 3);
-}
-
-double fmha_fwd_decode_e4m3fnuz(uint8_t bits) {
-    int negative = bits >> 7, exponent = (bits >> 3) & 15;
-    unsigned mantissa = bits & 7;
-    if (bits == 0x80) return NAN;
-    if (exponent == 0) return (negative ? -0x1p-10 : 0x1p-10) * mantissa;
-    return normal(negative, exponent - 8, mantissa, 3);
-}
-
-double fmha_fwd_decode_e2m1(uint8_t nibble) {
-    static const double magnitude[8] = {0, 0.5, 1, 1.5, 2, 3, 4, 6};
-    double value = magnitude[nibble & 7];
-    return nibble & 8 ? -value : value;
-}
-
-double fmha_fwd_decode_e8m0(uint8_t bits) { return bits == 255 ? NAN : ldexp(1, bits - 127); }
-
-// Code of |value| in a format with `bits` of mantissa whose least normal number is 2^least; ties go to even, and codes
-// go on past the format's greatest. Infinity and NaN give the greatest codes of all.
-static uint64_t encode(double value, int bits, int least) {
-    uint64_t wide;
-    memcpy(&wide, &value, sizeof wide);
-    int exponent = (int)(wide >> 52 & 2047) - 1023;
-    uint64_t mantissa = (wide & ((UINT64_C(1) << 52) - 1)) | UINT64_C(1) << 52;
-    int below = exponent < least ? least - exponent : 0;
-    if (below > bits + 1) return 0;
-    int drop = 52 - bits + below;
-    uint64_t kept = mantissa >> drop, rest = mantissa & ((UINT64_C(1) << drop) - 1), half = UINT64_C(1) << (drop - 1);
-    kept += rest > half || (rest == half && kept % 2);
-    return below ? kept : kept + ((uint64_t)(exponent - least) << bits);
-}
-
-uint16_t fmha_fwd_encode_fp16(double value) {
-    uint64_t sign = signbit(value) ? 0x8000 : 0, code = encode(value, 10, -14);
-    return (uint16_t)(sign | (isnan(value) ? 0x7e00 : code < 0x7c00 ? code : 0x7c00));
-}
-
-uint16_t fmha_fwd_encode_bf16(double value) {
-    uint64_t sign = signbit(value) ? 0x8000 : 0, code = encode(value, 7, -126);
-    return (uint16_t)(sign | (isnan(value) ? 0x7fc0 : code < 0x7f80 ? code : 0x7f80));
-}
-
-uint8_t fmha_fwd_encode_e4m3(double value) {
-    uint64_t sign = signbit(value) ? 0x80 : 0, code = encode(value, 3, -6);
-    return (uint8_t)(sign | (isnan(value) ? 0x7f : code < 0x7e ? code : 0x7e));
-}
-
-uint8_t fmha_fwd_encode_e4m3fnuz(double value) {
-    uint64_t code = encode(value, 3, -7);
-    if (isnan(value)) return 0x80;
-    if (code == 0) return 0; // has no sign
-    return (uint8_t)((signbit(value) ? 0x80 : 0) | (code < 0x7f ? code : 0x7f));
-}
-
-uint8_t fmha_fwd_encode_e2m1(double value) {
-    uint64_t sign = signbit(value) ? 8 : 0, code = encode(value, 1, 0);
-    return (uint8_t)(sign | (code < 7 ? code : 7));
-}
-
-static fmha_fwd_element fp8_element(tessera_fp8_format fp8) {
-    return fp8 == TESSERA_E4M3FNUZ ? FMHA_FWD_E4M3FNUZ : FMHA_FWD_E4M3;
-}
-
-fmha_fwd_element fmha_fwd_input_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8) {
+tessera_type fmha_fwd_input_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8) {
     switch (dtype) {
     case TESSERA_FMHA_FP32:
-        return FMHA_FWD_FP32;
+        return TESSERA_TYPE_FP32;
     case TESSERA_FMHA_FP16:
-        return FMHA_FWD_FP16;
+        return TESSERA_TYPE_FP16;
     case TESSERA_FMHA_BF16:
-        return FMHA_FWD_BF16;
+        return TESSERA_TYPE_BF16;
     case TESSERA_FMHA_MXFP4:
-        return FMHA_FWD_E2M1;
+        return TESSERA_TYPE_E2M1;
     case TESSERA_FMHA_MXFP8:
-        return FMHA_FWD_E4M3;
+        return TESSERA_TYPE_E4M3;
     default:
         return fp8_element(fp8);
     }
 }
 
-fmha_fwd_element fmha_fwd_output_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8) {
+tessera_type fmha_fwd_output_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8) {
     switch (dtype) {
     case TESSERA_FMHA_FP16:
-        return FMHA_FWD_FP16;
+        return TESSERA_TYPE_FP16;
     case TESSERA_FMHA_BF16:
     case TESSERA_FMHA_FP8BF16:
-        return FMHA_FWD_BF16;
+        return TESSERA_TYPE_BF16;
     case TESSERA_FMHA_FP8:
         return fp8_element(fp8);
     default:
-        return FMHA_FWD_FP32;
+        return TESSERA_TYPE_FP32;
     }
 }
 
-fmha_fwd_element fmha_fwd_bias_element(tessera_fmha_dtype dtype) {
-    return dtype == TESSERA_FMHA_FP16 ? FMHA_FWD_FP16 : dtype == TESSERA_FMHA_BF16 ? FMHA_FWD_BF16 : FMHA_FWD_FP32;
-}
-
-int32_t fmha_fwd_element_bits(fmha_fwd_element element) {
-    switch (element) {
-    case FMHA_FWD_FP32:
-        return 32;
-    case FMHA_FWD_E4M3:
-    case FMHA_FWD_E4M3FNUZ:
-        return 8;
-    case FMHA_FWD_E2M1:
-        return 4;
-    default:
-        return 16;
-    }
-}
-
-double fmha_fwd_load(fmha_fwd_element element, const void *base, int64_t index) {
-    switch (element) {
-    case FMHA_FWD_FP32:
-        return ((const float *)base)[index];
-    case FMHA_FWD_FP16:
-        return fmha_fwd_decode_fp16(((const uint16_t *)base)[index]);
-    case FMHA_FWD_BF16:
-        return fmha_fwd_decode_bf16(((const uint16_t *)base)[index]);
-    case FMHA_FWD_E4M3:
-        return fmha_fwd_decode_e4m3(((const uint8_t *)base)[index]);
-    case FMHA_FWD_E4M3FNUZ:
-        return fmha_fwd_decode_e4m3fnuz(((const uint8_t *)base)[index]);
-    default:
-        return fmha_fwd_decode_e2m1(((const uint8_t *)base)[index / 2] >> (index % 2 * 4) & 15);
-    }
-}
-
-void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double value) {
-    switch (element) {
-    case FMHA_FWD_FP32:
-        ((float *)base)[index] = (float)value;
-        break;
-    case FMHA_FWD_FP16:
-        ((uint16_t *)base)[index] = fmha_fwd_encode_fp16(value);
-        break;
-    case FMHA_FWD_BF16:
-        ((uint16_t *)base)[index] = fmha_fwd_encode_bf16(value);
-        break;
-    case FMHA_FWD_E4M3:
-        ((uint8_t *)base)[index] = fmha_fwd_encode_e4m3(value);
-        break;
-    case FMHA_FWD_E4M3FNUZ:
-        ((uint8_t *)base)[index] = fmha_fwd_encode_e4m3fnuz(value);
-        break;
-    case FMHA_FWD_E2M1: {
-        uint8_t *byte = (uint8_t *)base + index / 2;
-        int shift = index % 2 * 4;
-        *byte = (uint8_t)((*byte & ~(15 << shift)) | fmha_fwd_encode_e2m1(value) << shift);
-        break;
-    }
-    }
+tessera_type fmha_fwd_bias_element(tessera_fmha_dtype dtype) {
+    return dtype == TESSERA_FMHA_FP16   ? TESSERA_TYPE_FP16
+           : dtype == TESSERA_FMHA_BF16 ? TESSERA_TYPE_BF16
+                                        : TESSERA_TYPE_FP32;
 }
 
 // --- Philox ----------------------------------------------------------------------------------------------------------
@@ -340,7 +193,7 @@ const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_
     int64_t index =
         row_index(traits, row.batch, args->batch_stride_o, row.head, args->nhead_stride_o, token, args->stride_o);
     return (const char *)args->o_ptr +
-           index * (fmha_fwd_element_bits(fmha_fwd_output_element(traits->data_type, TESSERA_FP8_NONE)) / 8);
+           index * (element_bits(fmha_fwd_output_element(traits->data_type, TESSERA_FP8_NONE)) / 8);
 }
 
 const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
@@ -355,7 +208,7 @@ const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tesser
 typedef struct job {
     const tessera_fmha_fwd_traits *traits;
     const tessera_fmha_fwd_args *args;
-    fmha_fwd_element input;
+    tessera_type input;
     const fmha_fwd_row *rows;
     const int64_t *chunk_begin; // chunks + 1 row numbers
     int64_t chunks;
@@ -429,9 +282,9 @@ static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_f
                           row->head, a->nhead_stride_q_descale, row->query, a->block_scale_size_q);
     double square = 0;
     for (int32_t d = 0; d < a->hdim_q; d++) {
-        q[d] = scale * fmha_fwd_load(job->input, a->q_ptr, at + d);
+        q[d] = scale * element_load(job->input, a->q_ptr, at + d);
         if (qscale == TESSERA_QSCALE_MX)
-            q[d] *= fmha_fwd_decode_e8m0(((const uint8_t *)a->q_descale_ptr)[scale_at + d / 32]);
+            q[d] *= element_decode_e8m0(((const uint8_t *)a->q_descale_ptr)[scale_at + d / 32]);
         square += q[d] * q[d];
     }
     return sqrt(square);
@@ -459,9 +312,9 @@ static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_s
             scale = block_descale(job, a->k_descale_ptr, a->block_scale_seqstart_k_ptr, b, a->batch_stride_k_descale, g,
                                   a->nhead_stride_k_descale, j, a->block_scale_size_kv);
         for (int32_t d = 0; d < a->hdim_q; d++) {
-            double value = scale * fmha_fwd_load(job->input, a->k_ptr, at + d);
+            double value = scale * element_load(job->input, a->k_ptr, at + d);
             if (qscale == TESSERA_QSCALE_MX)
-                value *= fmha_fwd_decode_e8m0(((const uint8_t *)a->k_descale_ptr)[scale_at + d / 32]);
+                value *= element_decode_e8m0(((const uint8_t *)a->k_descale_ptr)[scale_at + d / 32]);
             block[d * KEYS + n] = value;
             square += value * value;
         }
@@ -490,9 +343,9 @@ static double decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd
                                   a->nhead_stride_v_descale, j, a->block_scale_size_kv);
         for (int32_t d = 0; d < a->hdim_v; d++) {
             int64_t at = job->traits->is_v_rowmajor ? token * a->stride_v + d : d * a->stride_v + token;
-            double value = scale * fmha_fwd_load(job->input, a->v_ptr, base + at);
+            double value = scale * element_load(job->input, a->v_ptr, base + at);
             if (qscale == TESSERA_QSCALE_MX)
-                value *= fmha_fwd_decode_e8m0(
+                value *= element_decode_e8m0(
                     ((const uint8_t *)a->v_descale_ptr)[scale_base + d * a->stride_v_descale + j / 32]);
             block[(int64_t)n * row_stride + d] = value;
             greatest = fmax(greatest, fabs(value));
@@ -520,7 +373,7 @@ static void finish_scores(const job *job, const fmha_fwd_row *row, const fmha_fw
         }
         if (t->has_logits_soft_cap) scores[n] = a->logits_soft_cap * tanh(scores[n] / a->logits_soft_cap);
         if (t->bias_type == TESSERA_BIAS_ELEMENTWISE)
-            scores[n] += fmha_fwd_load(fmha_fwd_bias_element(t->data_type), a->bias_ptr, bias_at + j);
+            scores[n] += element_load(fmha_fwd_bias_element(t->data_type), a->bias_ptr, bias_at + j);
         if (t->bias_type == TESSERA_BIAS_ALIBI) scores[n] += alibi(a, slope, s->seqlen_q, s->seqlen_k, row->query, j);
     }
 }
@@ -767,13 +620,16 @@ static double excess(double got, double want, double bound, double *max_error) {
 }
 
 // The least magnitude that rounds to infinity.
-static double infinite_from(fmha_fwd_element output) {
-    return output == FMHA_FWD_FP16 ? 65520 : output == FMHA_FWD_BF16 ? 0x1.ffp127 : 0x1.ffffffp127;
+static double infinite_from(tessera_type output) {
+    return output == TESSERA_TYPE_FP16 ? 65520 : output == TESSERA_TYPE_BF16 ? 0x1.ffp127 : 0x1.ffffffp127;
 }
 
-double fmha_fwd_compare_row(fmha_fwd_element output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
+double fmha_fwd_compare_row(tessera_type output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
                             const fmha_fwd_tolerance *t, double *max_error) {
-    double saturated = output == FMHA_FWD_E4M3 ? 448 : output == FMHA_FWD_E4M3FNUZ ? 240 : INFINITY, greatest = 0;
+    double saturated = output == TESSERA_TYPE_E4M3       ? 448
+                       : output == TESSERA_TYPE_E4M3FNUZ ? 240
+                                                         : INFINITY,
+           greatest = 0;
     double of_keys = t->least + t->p_floor * want->seqlen_k * want->value_size;
     double of_scores = 0x1p-23 * want->score_size * want->value_size;
     for (int32_t d = 0; d < n; d++) {
@@ -782,7 +638,7 @@ double fmha_fwd_compare_row(fmha_fwd_element output, const void *got, const fmha
         double given = t->rtol * fabs(target) + t->atol;
         double derived = t->half_step * fabs(target) + t->p_error * want->o_size[d] + of_keys;
         double bound = (isfinite(derived) && derived > given ? derived : given) + (isfinite(of_scores) ? of_scores : 0);
-        double value = fmha_fwd_load(output, got, d);
+        double value = element_load(output, got, d);
         int rounds_to_it = isinf(value) && fabs(target) + given >= infinite_from(output);
         if (rounds_to_it && (value > 0) == (target > 0)) continue;
         double ratio = excess(value, target, bound, max_error);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What tessera_fmha_fwd must compute, row by row, accumulated in fp64. Written from the text of tessera/fmha_fwd.h
-// alone: it shares no code with kernels or runtime, dtypes, masks and Philox included. `fp8` says what bytes of the fp8
+// alone: it shares no code with kernels or runtime, masks and Philox included. `fp8` says what bytes of the fp8
 // dtypes mean; TESSERA_FP8_NONE is taken for OCP's.
 #ifndef FMHA_FWD_REFERENCE_H
 #define FMHA_FWD_REFERENCE_H
@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "elements.h"
 #include "tessera/fmha_fwd.h"
 
 #ifdef __cplusplus
@@ -63,35 +64,10 @@ const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_
 const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
                              fmha_fwd_row row);
 
-// Conversions, for tests and for filling inputs. Decoding is exact; encoding rounds to nearest even, and 8 bits
-// and fewer saturate.
-double fmha_fwd_decode_fp16(uint16_t bits);
-double fmha_fwd_decode_bf16(uint16_t bits);
-double fmha_fwd_decode_e4m3(uint8_t bits);
-double fmha_fwd_decode_e4m3fnuz(uint8_t bits);
-double fmha_fwd_decode_e2m1(uint8_t nibble);
-double fmha_fwd_decode_e8m0(uint8_t bits);
-uint16_t fmha_fwd_encode_fp16(double value);
-uint16_t fmha_fwd_encode_bf16(double value);
-uint8_t fmha_fwd_encode_e4m3(double value);
-uint8_t fmha_fwd_encode_e4m3fnuz(double value);
-uint8_t fmha_fwd_encode_e2m1(double value); // a nibble
-
-// How elements lie in memory, what the tensors of a dtype are made of, and single elements of a tensor.
-typedef enum fmha_fwd_element {
-    FMHA_FWD_FP32,
-    FMHA_FWD_FP16,
-    FMHA_FWD_BF16,
-    FMHA_FWD_E4M3, // OCP's
-    FMHA_FWD_E4M3FNUZ,
-    FMHA_FWD_E2M1 // two a byte, low nibble first
-} fmha_fwd_element;
-fmha_fwd_element fmha_fwd_input_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
-fmha_fwd_element fmha_fwd_output_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
-fmha_fwd_element fmha_fwd_bias_element(tessera_fmha_dtype dtype);
-int32_t fmha_fwd_element_bits(fmha_fwd_element element);
-double fmha_fwd_load(fmha_fwd_element element, const void *base, int64_t index);
-void fmha_fwd_store(fmha_fwd_element element, void *base, int64_t index, double value);
+// What the tensors of a dtype are made of.
+tessera_type fmha_fwd_input_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
+tessera_type fmha_fwd_output_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
+tessera_type fmha_fwd_bias_element(tessera_fmha_dtype dtype);
 
 // How far an answer may be off:
 //
@@ -118,7 +94,7 @@ fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, int on_gpu);
 // Compares n elements of the output's type with the reference (saturated, or infinite, where the type makes it so).
 // Returns the greatest error over bound, <= 1 when valid, infinity where one is NaN; *max_error takes the greatest
 // error unless it is greater already.
-double fmha_fwd_compare_row(fmha_fwd_element output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
+double fmha_fwd_compare_row(tessera_type output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
                             const fmha_fwd_tolerance *tolerance, double *max_error);
 double fmha_fwd_compare_lse(float got, const fmha_fwd_reference_row *want, const fmha_fwd_tolerance *tolerance,
                             double *max_error);

@@ -4,16 +4,15 @@
 from __future__ import annotations
 
 import ctypes
-import os
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 np = pytest.importorskip("numpy")
+
+from formats import bf16_values, e2m1_values, e4m3_values, e4m3fnuz_values  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = (ROOT / "include/tessera/fmha_fwd.h").read_text()
@@ -52,120 +51,6 @@ Args = struct_of("tessera_fmha_fwd_args")
 
 class Row(ctypes.Structure):
     _fields_ = [("batch", ctypes.c_int32), ("head", ctypes.c_int32), ("query", ctypes.c_int32)]
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    compiler = os.environ.get("CC") or shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
-    if not compiler:
-        pytest.skip("no C compiler")
-    path = tmp_path_factory.mktemp("reference") / "libreference.so"
-    source = ROOT / "test/reference/fmha_fwd_reference.c"
-    flags = ["-std=c11", "-O2", "-shared", "-fPIC", f"-I{ROOT / 'include'}"]
-    subprocess.run([*compiler.split(), *flags, "-o", str(path), str(source), "-lm", "-lpthread"], check=True)
-    lib = ctypes.CDLL(str(path))
-    for name in ("fp16", "bf16", "e4m3", "e4m3fnuz", "e2m1", "e8m0"):
-        integer = ctypes.c_uint16 if name.endswith("16") else ctypes.c_uint8
-        decode = getattr(lib, f"fmha_fwd_decode_{name}")
-        decode.argtypes, decode.restype = [integer], ctypes.c_double
-        if name != "e8m0":
-            encode = getattr(lib, f"fmha_fwd_encode_{name}")
-            encode.argtypes, encode.restype = [ctypes.c_double], integer
-    lib.fmha_fwd_dropout_byte.argtypes = [ctypes.c_uint64] * 2 + [ctypes.c_uint32] * 3
-    lib.fmha_fwd_dropout_byte.restype = ctypes.c_uint8
-    return lib
-
-
-# --- element types ------------------------------------------------------------------------------------------
-
-
-def bf16_values(bits: Any) -> Any:
-    with np.errstate(invalid="ignore"):  # signalling NaN
-        return (np.asarray(bits).astype(np.uint32) << 16).view(np.float32).astype(np.float64)
-
-
-def e4m3_values(bits: Any) -> Any:
-    b = np.asarray(bits).astype(np.int64)
-    exponent, mantissa = (b >> 3) & 15, b & 7
-    value = np.where(exponent == 0, mantissa / 8 * 2.0**-6, (1 + mantissa / 8) * 2.0 ** (exponent - 7))
-    value = np.where((exponent == 15) & (mantissa == 7), np.nan, value)
-    return np.where(b & 128, -value, value)
-
-
-def e4m3fnuz_values(bits: Any) -> Any:
-    """Its codes are those of OCP's with twice the exponent's bias; NaN is what would be -0."""
-    b = np.asarray(bits).astype(np.int64)
-    exponent, mantissa = (b >> 3) & 15, b & 7
-    value = np.where(exponent == 0, mantissa / 8 * 2.0**-7, (1 + mantissa / 8) * 2.0 ** (exponent - 8))
-    return np.where(b == 128, np.nan, np.where(b & 128, -value, value))
-
-
-def e2m1_values(nibbles: Any) -> Any:
-    n = np.asarray(nibbles).astype(np.int64)
-    exponent, mantissa = (n >> 1) & 3, n & 1
-    value = np.where(exponent == 0, mantissa / 2, (1 + mantissa / 2) * 2.0 ** (exponent - 1))
-    return np.where(n & 8, -value, value)
-
-
-def test_decode_every_code(library: ctypes.CDLL) -> None:
-    all16, all8 = np.arange(65536, dtype=np.uint16), np.arange(256, dtype=np.uint8)
-    for name, codes, want in [
-        ("fp16", all16, all16.view(np.float16).astype(np.float64)),
-        ("bf16", all16, bf16_values(all16)),
-        ("e4m3", all8, e4m3_values(all8)),
-        ("e4m3fnuz", all8, e4m3fnuz_values(all8)),
-        ("e2m1", all8[:16], e2m1_values(all8[:16])),
-        ("e8m0", all8, np.where(all8 == 255, np.nan, 2.0 ** (all8.astype(np.float64) - 127))),
-    ]:
-        decode = getattr(library, f"fmha_fwd_decode_{name}")
-        np.testing.assert_array_equal([decode(int(c)) for c in codes], want, err_msg=name)
-
-
-def test_landmarks_of_fp8(library: ctypes.CDLL) -> None:
-    """1, the greatest, the least normal and the least number, as the formats' descriptions give them."""
-    decode = [library.fmha_fwd_decode_e4m3, library.fmha_fwd_decode_e4m3fnuz]
-    assert [decode[0](code) for code in (0x38, 0x7E, 0x08, 0x01)] == [1, 448, 2.0**-6, 2.0**-9]
-    assert [decode[1](code) for code in (0x40, 0x7F, 0x08, 0x01)] == [1, 240, 2.0**-7, 2.0**-10]
-    assert [sum(np.isnan(one(code)) for code in range(256)) for one in decode] == [2, 1]
-
-
-def nearest_code(values: Any, x: float) -> int:
-    """By exhaustion: the nearest of the values of codes 0 .. n, the even code where two are as near."""
-    distance = np.abs(values - x)
-    best = np.flatnonzero(distance == distance.min())
-    return int(best[0] if best[0] % 2 == 0 else best[-1])
-
-
-def test_encode_rounds_to_nearest_even(library: ctypes.CDLL) -> None:
-    rng = np.random.default_rng(7)
-    samples = np.concatenate([rng.normal(0, 10.0**e, 400) for e in range(-9, 8)])
-    halves = (np.arange(0, 4096, dtype=np.uint16) * 8).view(np.float16).astype(np.float64)
-    samples = np.concatenate([samples, halves[np.isfinite(halves)], [0.0, -0.0, 1e300, -1e300, 5e-324]])
-    for name, values, sign in [
-        ("e4m3", e4m3_values(np.arange(127)), 128),
-        ("e4m3fnuz", e4m3fnuz_values(np.arange(128)), 128),
-        ("e2m1", e2m1_values(np.arange(8)), 8),
-    ]:
-        encode = getattr(library, f"fmha_fwd_encode_{name}")
-        for x in samples:
-            want = nearest_code(values, min(abs(float(x)), 1e6))
-            if np.signbit(x) and (want or name != "e4m3fnuz"):
-                want |= sign
-            assert encode(float(x)) == want, (name, x)
-        # Every tie between two neighbours.
-        for n, tie in enumerate((values[1:] + values[:-1]) / 2):
-            assert encode(float(tie)) == n + n % 2, (name, tie)
-    with np.errstate(over="ignore"):
-        want16 = samples.astype(np.float16).view(np.uint16)
-    assert [library.fmha_fwd_encode_fp16(float(x)) for x in samples] == want16.tolist()
-    single = samples[np.abs(samples) < 3e38].astype(np.float32)
-    bits = single.view(np.uint32).astype(np.uint64)
-    want_bf16 = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
-    assert [library.fmha_fwd_encode_bf16(float(x)) for x in single] == want_bf16.tolist()
-    assert np.isnan(library.fmha_fwd_decode_e4m3(library.fmha_fwd_encode_e4m3(float("nan"))))
-    assert library.fmha_fwd_encode_e4m3(float("inf")) == 0x7E
-    assert library.fmha_fwd_encode_e4m3fnuz(float("nan")) == 0x80
-    assert library.fmha_fwd_encode_e4m3fnuz(float("-inf")) == 0xFF
 
 
 # --- Philox -------------------------------------------------------------------------------------------------
