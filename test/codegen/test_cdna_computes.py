@@ -57,7 +57,9 @@ def test_what_follows_from_the_type(compute: str) -> None:
     facts, one = FACTS[compute], tile(compute)
     assert one.bits == facts.bits and one.chunk == facts.chunk and one.bias_bits == facts.bias_bits
     assert one.mma_k == facts.product and one.hdim_multiple == facts.multiple
-    assert one.parts == facts.product * facts.bits // 8 // 32 and one.mx == (compute in ("mxfp8", "mxfp4"))
+    assert one.operand_chunks == facts.product * facts.bits // 8 // 32 and one.mx == (
+        compute in ("mxfp8", "mxfp4")
+    )
     elements = 64 * (128 + 128)  # of k and v; a power of 2 needs no room to spare
     assert one.lds_bytes == elements * facts.bits // 8 + (elements // 32 if one.mx else 0)
     assert compute in one.numerics(page("gfx950"))
@@ -79,7 +81,7 @@ def test_rows_are_named_by_what_they_serve(instance: Instance) -> None:
 def test_wide_products() -> None:
     """wk0 = 64 of fp8 is one MFMA of gfx950: two accesses of a lane; head dims fill it."""
     wide = tile("fp8", o="bf16", wk0=64, hdim_q=80, hdim_v=96)
-    assert (wide.parts, wide.mma_k, wide.dq, wide.dv) == (2, 64, 128, 96)
+    assert (wide.operand_chunks, wide.mma_k, wide.dq, wide.dv) == (2, 64, 128, 96)
     assert wide.complaint(page("gfx950")) == ""
     assert wide.complaint(page("gfx942")) == "wk0 = 64 is more than two accesses = 32, and no MFMA by itself"
     assert tile("fp8", o="bf16", hdim_q=80, hdim_v=96).dq == 96
@@ -163,7 +165,14 @@ def test_p_uses_the_range_of_its_type(target: str) -> None:
 
 def one_of_each() -> list[Instance]:
     kinds = {
-        (i.target.name, i.tile.pipeline, i.tile.compute, i.tile.v_layout, i.tile.o_type, i.tile.parts): i
+        (
+            i.target.name,
+            i.tile.pipeline,
+            i.tile.compute,
+            i.tile.v_layout,
+            i.tile.o_type,
+            i.tile.operand_chunks,
+        ): i
         for i in GPUS
     }
     return list(kinds.values())
@@ -174,10 +183,10 @@ def test_emitted_files_have_the_records(instance: Instance) -> None:
     text = run("--render", instance.name).out
     found = {name: int(value) for name, value in re.findall(r"\b([A-Z_]+)(?: =)? (-?\d+)\b", text)}
     facts, one = FACTS[instance.compute], instance.tile
-    assert (found["BITS"], found["PARTS"]) == (facts.bits, one.parts)
+    assert (found["BITS"], found["OPERAND_CHUNKS"]) == (facts.bits, one.operand_chunks)
     assert found["O_BITS"] == {"fp32": 32, "fp16": 16, "bf16": 16, "fp8": 8}[one.o_type]
     assert found["P_SHIFT"] == one.p_shift(instance.target)
     assert (found["BM"], found["BN"], found["DQ"], found["DV"]) == (one.bm0, one.bn0, one.dq, one.dv)
     assert (found["MX"], found["DESCALED"]) == (one.mx, one.compute == "fp8")
     assert (found["V_COLUMNS"], found["WHOLE_CHUNKS"]) == (one.v_layout == "c", one.access == 16)
-    assert (f"MMA_OF mma_wide_{one.compute}\n" in text) == (one.parts == 2 and not one.mx)
+    assert (f"MMA_OF mma_wide_{one.compute}\n" in text) == (one.operand_chunks == 2 and not one.mx)

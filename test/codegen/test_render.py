@@ -52,7 +52,7 @@ SAID = """
 #include "tessera/kernel/fmha_fwd_cdna.h"
 enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, P_SHIFT = 0 };
 #define BITS 16
-#define PARTS 1
+#define OPERAND_CHUNKS 1
 #define MX 0
 #define DESCALED 0
 #define V_COLUMNS 0
@@ -84,7 +84,9 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/common/cdna/store.h"\n'
     said = SAID
     if header.name == "staged_scales.h":
-        said = said.replace("MX 0", "MX 1").replace("BITS 16\n#define PARTS", "BITS 8\n#define PARTS")
+        said = said.replace("MX 0", "MX 1").replace(
+            "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
+        )
     if header.name == "staged_columns.h":
         said = said.replace("V_COLUMNS 0", "V_COLUMNS 1")
     try:

@@ -146,7 +146,7 @@ class CdnaTile:
         return self.wk0 or max(2 * self.chunk, 2 * SCALE_BLOCK if self.mx else 0)
 
     @property
-    def parts(self) -> int:
+    def operand_chunks(self) -> int:
         """Accesses of a lane, of which a wave has two along wk0, that make its share of one product."""
         return self.mma_k // (2 * self.chunk)
 
@@ -308,7 +308,7 @@ class CdnaTile:
             there = ", ".join("x".join(map(str, shape)) for shape in shapes)
             shape = f"{self.wm0}x{self.wn0}x{self.mma_k}"
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
-        if self.parts > 1 and (self.wm0, self.wn0, self.mma_k) not in shapes:
+        if self.operand_chunks > 1 and (self.wm0, self.wn0, self.mma_k) not in shapes:
             return f"wk0 = {self.mma_k} is more than two accesses = {2 * self.chunk}, and no MFMA by itself"
         return self._uneven() or self._not_written_for() or self._too_large(target)
 

@@ -7,7 +7,7 @@
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 #endif
 
-// Fields of a struct read better side by side:
+// One line a struct reads better than clang-format's layout:
 // clang-format off
 static const char *const words_0[] = {
     "fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "mxfp8", "mxfp4",

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// What is done to scores before softmax beyond scaling them: soft cap, bias and ALiBi. UNPACK widens an element of a
-// bias of 16 bits.
+// Changes that scores take before softmax, beside their scale: soft cap, bias and ALiBi. UNPACK widens an element of a
+// 16-bit bias.
 //
 // Takes args, DESCALED, BIAS_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_ADJUST_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_ADJUST_H
 
-#include "tessera/device/attention/cdna/part.h"
 #include "tessera/device/attention/cdna/scores.h"
+#include "tessera/device/attention/cdna/task.h"
 
 #if DESCALED
 #include "tessera/device/attention/cdna/descales.h"
 #else
-// What K Q^T is multiplied by.
+// The factor of K Q^T.
 INLINE float score_scale(const args *a) { return a->scale_log2; }
 #endif
 
@@ -26,11 +26,11 @@ INLINE void soft_cap(f32x16 s[KEY_BLOCKS], float cap_log2, float cap_scale) { //
 }
 
 #if BIAS_BITS == 32
-INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct part *p, int query, int tile) {
-    const int64_t first = query_element(p, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
-    const int stride = (int)a->stride_bias, left = p->seqlen_q - p->first;
-    const buffer bias = rows_of(a->bias, first, left, BM, stride, p->seqlen_k, 32);
-    const int offset = 4 * ((query - p->first) * stride + first_key(tile));
+INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, int query, int tile) {
+    const int64_t first = query_element(task, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
+    const int stride = (int)a->stride_bias, left = task->seqlen_q - task->first;
+    const buffer bias = rows_of(a->bias, first, left, BM, stride, task->seqlen_k, 32);
+    const int offset = 4 * ((query - task->first) * stride + first_key(tile));
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
@@ -38,14 +38,15 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct part *p, 
     }
 }
 #else
-// Four elements at a time where all rows and the last one's end lie on whole words: a load that is in part outside of
-// its buffer gives zero.
-INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct part *p, int query, int tile) {
-    const int64_t first = query_element(p, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
-    const int stride = (int)a->stride_bias, left = p->seqlen_q - p->first;
-    const buffer bias = rows_of(a->bias, first, left, BM, stride, p->seqlen_k, 16);
-    const int offset = 2 * ((query - p->first) * stride + first_key(tile));
-    const int words = (((uint64_t)a->bias / 2 + (uint64_t)first) | (uint64_t)stride | (uint64_t)p->seqlen_k) % 2 == 0;
+// Loads four elements at a time where every row, and the end of the last one, lies on a whole word. A load that
+// crosses the end of its buffer returns zero for all of them, so other layouts take one element at a time.
+INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, int query, int tile) {
+    const int64_t first = query_element(task, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
+    const int stride = (int)a->stride_bias, left = task->seqlen_q - task->first;
+    const buffer bias = rows_of(a->bias, first, left, BM, stride, task->seqlen_k, 16);
+    const int offset = 2 * ((query - task->first) * stride + first_key(tile));
+    const int words =
+        (((uint64_t)a->bias / 2 + (uint64_t)first) | (uint64_t)stride | (uint64_t)task->seqlen_k) % 2 == 0;
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
@@ -65,9 +66,9 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct part *p, 
 }
 #endif
 
-INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct part *p, int query, int tile) {
-    const float slope = LOG2E * read_float(a->bias, p->batch * a->batch_stride_bias + p->head);
-    const int shift = a->features & TESSERA_CDNA_ALIBI_SHIFT ? p->seqlen_k - p->seqlen_q : 0;
+INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, int query, int tile) {
+    const float slope = LOG2E * read_float(a->bias, task->batch * a->batch_stride_bias + task->head);
+    const int shift = a->features & TESSERA_CDNA_ALIBI_SHIFT ? task->seqlen_k - task->seqlen_q : 0;
     const int vertical = a->features & TESSERA_CDNA_ALIBI_VERTICAL;
     const float zero = (float)(vertical ? 0 : query + shift) - (float)first_key(tile);
     UNROLL
@@ -77,13 +78,13 @@ INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct part *p,
     }
 }
 
-// Scores in units of log2, from those of K Q^T.
+// Turns products K Q^T into scores in units of log2.
 INLINE void adjust(f32x16 s[KEY_BLOCKS], const struct row *r, int tile) {
     const args *a = (const args *)kernel_argument();
-    const struct part p = find_part(a);
+    const struct task task = find_task(a);
     const int query = here(r->query);
 #if DESCALED
-    if (a->features & TESSERA_CDNA_BLOCK) descale_scores(s, a, &p, r->descale, tile);
+    if (a->features & TESSERA_CDNA_BLOCK) descale_scores(s, a, &task, r->descale, tile);
 #endif
     if (a->features & TESSERA_CDNA_SOFT_CAP) {
         soft_cap(s, a->cap_log2, a->cap_scale * score_scale(a));
@@ -91,8 +92,8 @@ INLINE void adjust(f32x16 s[KEY_BLOCKS], const struct row *r, int tile) {
         UNROLL
         for (int b = 0; b < KEY_BLOCKS; b++) s[b] *= score_scale(a);
     }
-    if (a->features & TESSERA_CDNA_BIAS) add_bias(s, a, &p, query, tile);
-    if (a->features & TESSERA_CDNA_ALIBI) add_alibi(s, a, &p, query, tile);
+    if (a->features & TESSERA_CDNA_BIAS) add_bias(s, a, &task, query, tile);
+    if (a->features & TESSERA_CDNA_ALIBI) add_alibi(s, a, &task, query, tile);
 }
 
 #endif

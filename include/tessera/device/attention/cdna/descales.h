@@ -5,17 +5,17 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DESCALES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DESCALES_H
 
-#include "tessera/device/attention/cdna/part.h"
 #include "tessera/device/attention/cdna/scores.h"
+#include "tessera/device/attention/cdna/task.h"
 
-// What K Q^T is multiplied by.
+// The factor of K Q^T.
 INLINE float score_scale(const args *a) {
     float scale = a->scale_log2;
     if (a->features & TESSERA_CDNA_PER_TENSOR) scale *= read_float(a->q_descale, 0) * read_float(a->k_descale, 0);
     return scale;
 }
 
-// TESSERA_CDNA_BLOCK: the descales of a sequence and head, one for each `size` rows of it; `last` is its last row.
+// TESSERA_CDNA_BLOCK: the descales of one sequence and head. Each covers `size` rows; `last` is the last row.
 struct descales {
     const float *of;
     int size, last;
@@ -34,17 +34,17 @@ INLINE struct descales find_descales(const void *of, int64_t sequence, int64_t h
 
 INLINE float query_descale(int query) {
     const args *a = (const args *)kernel_argument();
-    const struct part p = find_part(a);
+    const struct task task = find_task(a);
     const struct descales q =
-        find_descales(a->q_descale, p.batch * a->batch_stride_q_descale, p.head * a->nhead_stride_q_descale,
-                      a->block_scale_seqstart_q, p.batch, a->block_scale_size_q, p.seqlen_q - 1);
+        find_descales(a->q_descale, task.batch * a->batch_stride_q_descale, task.head * a->nhead_stride_q_descale,
+                      a->block_scale_seqstart_q, task.batch, a->block_scale_size_q, task.seqlen_q - 1);
     return descale_of(&q, query);
 }
 
-INLINE void descale_scores(f32x16 s[KEY_BLOCKS], const args *a, const struct part *p, float of_query, int tile) {
+INLINE void descale_scores(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, float of_query, int tile) {
     const struct descales k =
-        find_descales(a->k_descale, p->batch * a->batch_stride_k_descale, p->head_k * a->nhead_stride_k_descale,
-                      a->block_scale_seqstart_k, p->batch, a->block_scale_size_kv, p->seqlen_k - 1);
+        find_descales(a->k_descale, task->batch * a->batch_stride_k_descale, task->head_k * a->nhead_stride_k_descale,
+                      a->block_scale_seqstart_k, task->batch, a->block_scale_size_kv, task->seqlen_k - 1);
     if (k.size % BN == 0) {
         UNROLL
         for (int b = 0; b < KEY_BLOCKS; b++) s[b] *= of_query * descale_of(&k, tile);
@@ -60,13 +60,14 @@ INLINE void descale_scores(f32x16 s[KEY_BLOCKS], const args *a, const struct par
     }
 }
 
-// TESSERA_CDNA_BLOCK: O is in units of the tile's descale of v, since P times a descale would leave fp8's range.
+// TESSERA_CDNA_BLOCK: O is kept divided by the current tile's descale of v, its unit: P times a descale could leave
+// the range of fp8.
 struct unit {
-    float now, most; // most: of all tiles yet
+    float now, most; // most: the greatest of all tiles so far
 };
 
-// O from the unit before to another. One that is 2^-64 of one before would let O overflow, and what it stands for is
-// lost beside what O may hold: those that are smaller are not taken. Returns whether it is.
+// Brings O to another unit. A unit below 2^-64 of an earlier one is refused: O could overflow, and what such a tile
+// adds is lost beside what O holds anyway. Returns whether the unit was taken.
 INLINE int change_unit(f32x16 o[D_BLOCKS], struct unit *unit, float to) {
     unit->most = max_f32(unit->most, abs_f32(to));
     if (abs_f32(to) < max_f32(unit->most * 0x1p-64f, 0x1p-126f)) return 0;
@@ -79,17 +80,17 @@ INLINE int change_unit(f32x16 o[D_BLOCKS], struct unit *unit, float to) {
     return 1;
 }
 
-// P times v's descales over the tile's unit: the descale of all of its keys, else the greatest of theirs. Returns
-// whether they are of any weight.
+// Multiplies P by v's descales over the tile's unit, which is the one descale that all of the tile's keys share, or
+// else the greatest of theirs. Returns whether the tile adds anything to O.
 INLINE int descale_values(f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], struct unit *unit, int tile) {
     const args *a = (const args *)kernel_argument();
-    const struct part p = find_part(a);
+    const struct task task = find_task(a);
     const struct descales v =
-        find_descales(a->v_descale, p.batch * a->batch_stride_v_descale, p.head_k * a->nhead_stride_v_descale,
-                      a->block_scale_seqstart_k, p.batch, a->block_scale_size_kv, p.seqlen_k - 1);
+        find_descales(a->v_descale, task.batch * a->batch_stride_v_descale, task.head_k * a->nhead_stride_v_descale,
+                      a->block_scale_seqstart_k, task.batch, a->block_scale_size_kv, task.seqlen_k - 1);
     const int whole = v.size % BN == 0;
     float to = descale_of(&v, tile);
-    for (int key = tile + 1; !whole && key < min_i32(tile + BN, p.seqlen_k); key++)
+    for (int key = tile + 1; !whole && key < min_i32(tile + BN, task.seqlen_k); key++)
         to = max_f32(abs_f32(to), abs_f32(descale_of(&v, key)));
     if (!change_unit(o, unit, to)) return 0;
     const int first = here(first_key(tile));
@@ -104,7 +105,7 @@ INLINE int descale_values(f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], struct unit 
     return 1;
 }
 
-// What O is multiplied by in the end.
+// The factor of O at the end.
 INLINE float value_descale(const struct unit *unit) {
     const args *a = (const args *)kernel_argument();
     if (a->features & TESSERA_CDNA_BLOCK) return unit->now;

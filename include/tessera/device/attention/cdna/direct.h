@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tiles of K, and of V where reads of LDS can transpose: memory straight to LDS, of which products take their operands.
+// Tiles of K, and of V where reads of LDS can transpose: they go from memory straight to LDS, and products read their
+// operands there.
 //
 // LDS_BANKS: banks of LDS. LOAD: bytes that a lane loads at once by LOAD_TO_LDS.
 //
@@ -10,15 +11,15 @@
 #include "tessera/device/attention/cdna/keys.h"
 
 enum { V_CHUNKS = DV / CHUNK };
-// Two tiles of each, so that one is read while the other arrives. They are objects of their own, not elements of an
-// array: so the compiler sees that what is read is not what is on its way, and does not wait for that.
+// Two tiles of each: one is read while the other arrives. They are separate objects, not elements of an array, so that
+// the compiler knows that reads of one need not wait for loads to the other.
 LDS u32x4 k_even[BN * Q_CHUNKS], k_odd[BN * Q_CHUNKS]; // [BN][DQ]
 LDS u32x4 v_even[BN * V_CHUNKS], v_odd[BN * V_CHUNKS]; // [BN][DV] where reads transpose, else [DV][BN]
 
-// A load to LDS writes what its lanes bring one after the other. So it is on the way from memory that a row's chunks
-// change places, for the same chunk of successive keys to lie in different banks. SLOTS: chunks in all banks, as many
-// as lanes read at once.
-#define POWER(n) ((n) & -(n)) // of 2 that divides n
+// A load to LDS writes the lanes' data one after the other, so chunks are permuted by the addresses that lanes load
+// from: the same chunk of successive keys must lie in different banks. SLOTS: chunks that all banks hold together, as
+// many as lanes read at once.
+#define POWER(n) ((n) & -(n)) // the greatest power of 2 that divides n
 #define CYCLE(chunks) (POWER(chunks) < SLOTS ? POWER(chunks) : SLOTS)
 enum { SLOTS = LDS_BANKS / 4, K_CYCLE = CYCLE(Q_CHUNKS) };
 INLINE int k_slot(int key, int chunk) { return chunk ^ (key / (SLOTS / K_CYCLE) & (K_CYCLE - 1)); }
@@ -30,11 +31,11 @@ enum { KEY_CHUNKS = BN / CHUNK };
 INLINE int v_slot(int d, int chunk) { return chunk ^ ((d ^ d / 8 % 4) & (KEY_CHUNKS - 1)); }
 #endif
 
-// PASS: chunks that the workgroup loads at once. After PLACES(chunks) passes over rows of so
-// many chunks, lanes are where they were in the first row.
+// PASS: chunks that the workgroup loads at once. Rows of `chunks` chunks repeat their permutation after
+// PLACES(chunks) passes.
 enum { PASS = THREADS * LOAD / 16 };
 #define PLACES(chunks) ((chunks)*SLOTS / (POWER((chunks)*SLOTS) < PASS ? POWER((chunks)*SLOTS) : PASS))
-struct places { // in bytes from a tile's first row
+struct places { // where a lane loads, in bytes from a tile's first row
     int k[PLACES(Q_CHUNKS)];
 #if TRANSPOSING_READS
     int v[PLACES(V_CHUNKS)];
@@ -43,8 +44,8 @@ struct places { // in bytes from a tile's first row
 
 INLINE int chunk_of(int pass) { return PASS * pass + thread_id() * LOAD / 16; }
 INLINE int place(int key, int chunk, int stride, int width) {
-    const int part = thread_id() * LOAD % 16;
-    return (chunk < width ? 16 * chunk : OUTSIDE) + part + BYTES(key * stride);
+    const int within = thread_id() * LOAD % 16;
+    return (chunk < width ? 16 * chunk : OUTSIDE) + within + BYTES(key * stride);
 }
 
 INLINE void find_places(struct places *p, const struct keys *keys) {
@@ -62,8 +63,8 @@ INLINE void find_places(struct places *p, const struct keys *keys) {
 #endif
 }
 
-// BN rows of `chunks` chunks. `to` is where the wave's part of the first pass goes. Places further on are computed
-// where they are used: there are too many for registers.
+// Loads BN rows of `chunks` chunks. `to` is where the wave's share of the first pass goes. Places beyond the first
+// PLACES are computed where they are used: they would take too many registers.
 INLINE void load_rows(buffer from, const int *places, int chunks, int stride, SHARED u32x4 *to) {
     int at[PLACES(DQ > DV ? Q_CHUNKS : V_CHUNKS) + PLACES(DQ > DV ? V_CHUNKS : Q_CHUNKS)];
     const int rows = PLACES(chunks) * PASS / chunks;
@@ -76,8 +77,8 @@ INLINE void load_rows(buffer from, const int *places, int chunks, int stride, SH
     }
 }
 
-// A lane's part of an operand lies some bytes from its tile's first, which are kept in registers, and others that are
-// the same in all lanes: those are part of the instruction.
+// The address of what a lane reads for an operand is the tile's first byte, plus an offset that depends on the lane and
+// is kept in a register (here), plus one that is the same in all lanes and goes into the instruction.
 struct reads {
     int k[K_CYCLE / 2];
 #if TRANSPOSING_READS
@@ -102,7 +103,7 @@ INLINE operand k_operand(lds_tile k, int block, int step) {
 }
 
 #if TRANSPOSING_READS
-// Of 16 lanes each reads 4 columns of a key, and is given 4 keys of a column.
+// Each of 16 lanes reads 4 columns of a key, and receives 4 keys of a column.
 INLINE operand v_operand(lds_tile v, int block, int step) {
     enum { READS = V_CYCLE / 4 };
     SHARED const u32x4 *at = read_at(v, block % READS, 16 * step * V_CHUNKS + block / READS * V_CYCLE);
@@ -131,7 +132,7 @@ INLINE void find_reads(struct reads *r) {
 #endif
 }
 
-// The same, from which nothing is computed before this point.
+// Keeps the compiler from computing anything from the offsets before this point.
 INLINE void hold_reads(struct reads *r) {
     UNROLL
     for (int n = 0; n < (int)(sizeof r->k / sizeof *r->k); n++) r->k[n] = here(r->k[n]);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// V through registers to LDS, beside K that goes straight there: a load to LDS cannot transpose.
+// V goes through registers to LDS, while K goes straight there: a load to LDS cannot transpose.
 //
 // Takes V_WORDS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_V_H
@@ -7,8 +7,8 @@
 
 #include "tessera/device/attention/cdna/direct.h"
 
-// A thread takes 2 * V_WORDS columns of 4 keys. COPIES: how many times.
-enum { V_PARTS = DV / 2 / V_WORDS, V_COPIES = (BN / 4 * V_PARTS + THREADS - 1) / THREADS };
+// An item is 2 * V_WORDS columns of 4 keys. V_COPIES: items of a thread.
+enum { V_ITEMS = DV / 2 / V_WORDS, V_COPIES = (BN / 4 * V_ITEMS + THREADS - 1) / THREADS };
 #if V_WORDS == 1
 typedef uint32_t v_words;
 #define V_WORD(x, w) x
@@ -32,21 +32,21 @@ INLINE void fetch_v(struct staged *s, const struct keys *keys, int tile, int end
     const buffer from = v_rows(keys, tile, end);
     UNROLL
     for (int c = 0; c < V_COPIES; c++) {
-        const int key = 4 * (v_item(c) / V_PARTS), word = v_item(c) % V_PARTS * V_WORDS;
+        const int key = 4 * (v_item(c) / V_ITEMS), word = v_item(c) % V_ITEMS * V_WORDS;
         const int place = here((2 * word < keys->hdim_v ? 4 * word : OUTSIDE) + BYTES(key * keys->stride_v));
         UNROLL
         for (int i = 0; i < 4; i++) s->v[4 * c + i] = LOAD_V(from, place + BYTES(i * keys->stride_v));
     }
 }
 
-// Step n of the product with P takes keys 16 n + 4 h + 0..3 and 16 n + 8 + 4 h + 0..3 from half h of the wave, as S^T
-// has left them: those 8 are chunk 2 n + h of a column.
+// The product S^T leaves half h of the wave with keys 16 n + 4 h + 0..3 and 16 n + 8 + 4 h + 0..3 of P for step n of
+// the product with V. These 8 keys are chunk 2 n + h of a column of V.
 INLINE void store_v(const struct staged *s, SHARED u32x4 *to) {
     UNROLL
     for (int c = 0; c < V_COPIES; c++) {
-        const int group = v_item(c) / V_PARTS, d = v_item(c) % V_PARTS * V_WORDS * 2; // keys 4 group + 0..3
-        const int chunk = group / 4 * 2 + group % 2, part = group / 2 % 2;
-        if (BN / 4 * V_PARTS % THREADS != 0 && 4 * group >= BN) continue;
+        const int group = v_item(c) / V_ITEMS, d = v_item(c) % V_ITEMS * V_WORDS * 2; // keys 4 group + 0..3
+        const int chunk = group / 4 * 2 + group % 2, half = group / 2 % 2;
+        if (BN / 4 * V_ITEMS % THREADS != 0 && 4 * group >= BN) continue;
         UNROLL
         for (int w = 0; w < V_WORDS; w++) {
             const uint32_t k0 = V_WORD(s->v[4 * c], w), k1 = V_WORD(s->v[4 * c + 1], w);
@@ -54,8 +54,8 @@ INLINE void store_v(const struct staged *s, SHARED u32x4 *to) {
             const u32x2 even = {low_halves(k0, k1), low_halves(k2, k3)};
             const u32x2 odd = {high_halves(k0, k1), high_halves(k2, k3)};
             const int column = d + 2 * w;
-            ((SHARED u32x2 *)&to[column * KEY_CHUNKS + v_slot(column, chunk)])[part] = even;
-            ((SHARED u32x2 *)&to[(column + 1) * KEY_CHUNKS + v_slot(column + 1, chunk)])[part] = odd;
+            ((SHARED u32x2 *)&to[column * KEY_CHUNKS + v_slot(column, chunk)])[half] = even;
+            ((SHARED u32x2 *)&to[(column + 1) * KEY_CHUNKS + v_slot(column + 1, chunk)])[half] = odd;
         }
     }
 }

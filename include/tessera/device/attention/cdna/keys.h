@@ -5,19 +5,19 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_KEYS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_KEYS_H
 
-#include "tessera/device/attention/cdna/part.h"
+#include "tessera/device/attention/cdna/task.h"
 
 #if MX
-// Their scales, in rows of keys and in rows of V^T.
+// The scales of K, in rows of keys, and of V, in rows of V^T.
 struct key_scales {
     const char *k, *v;
     int stride_k, stride_v;
 };
 
-INLINE struct key_scales find_key_scales(const args *a, const struct part *p) {
-    const int64_t k = key_element(p, a->batch_stride_k_descale, a->nhead_stride_k_descale, a->stride_k_descale);
-    const int64_t v = p->batch * a->batch_stride_v_descale + p->head_k * a->nhead_stride_v_descale +
-                      (a->seqstart_v_scale ? read_int(a->seqstart_v_scale, p->batch) : 0);
+INLINE struct key_scales find_key_scales(const args *a, const struct task *task) {
+    const int64_t k = key_element(task, a->batch_stride_k_descale, a->nhead_stride_k_descale, a->stride_k_descale);
+    const int64_t v = task->batch * a->batch_stride_v_descale + task->head_k * a->nhead_stride_v_descale +
+                      (a->seqstart_v_scale ? read_int(a->seqstart_v_scale, task->batch) : 0);
     const char *base_k = (const char *)a->k_descale + k, *base_v = (const char *)a->v_descale + v;
     const struct key_scales scales = {base_k, base_v, (int)a->stride_k_descale, (int)a->stride_v_descale};
     return scales;
@@ -33,12 +33,12 @@ struct keys {
 #endif
 };
 
-INLINE struct keys find_keys(const args *a, const struct part *p) {
-    const int64_t k = key_element(p, a->batch_stride_k, a->nhead_stride_k, a->stride_k);
-    const int64_t v = key_element(p, a->batch_stride_v, a->nhead_stride_v, a->stride_v);
+INLINE struct keys find_keys(const args *a, const struct task *task) {
+    const int64_t k = key_element(task, a->batch_stride_k, a->nhead_stride_k, a->stride_k);
+    const int64_t v = key_element(task, a->batch_stride_v, a->nhead_stride_v, a->stride_v);
     const char *base_k = (const char *)a->k + BYTES(k), *base_v = (const char *)a->v + BYTES(v);
 #if MX
-    const struct key_scales scales = find_key_scales(a, p);
+    const struct key_scales scales = find_key_scales(a, task);
     const struct keys keys = {base_k, base_v, (int)a->stride_k, (int)a->stride_v, a->hdim_q, a->hdim_v, scales};
 #else
     const struct keys keys = {base_k, base_v, (int)a->stride_k, (int)a->stride_v, a->hdim_q, a->hdim_v};

@@ -1,52 +1,53 @@
 // SPDX-License-Identifier: MIT
-// Sizes of an instance, and what lanes bring to its products.
+// Sizes of an instance, and the operands of its products as lanes hold them.
 //
 // BM, BN: queries of a workgroup and keys of a tile. DQ, DV: head dims, of which a call may use a part. WAVES: of a
-// workgroup, each with 32 queries. BITS: of an element of q, k and v. PARTS: chunks that a lane brings to a product.
+// workgroup, each with 32 queries. BITS: of an element of q, k and v. OPERAND_CHUNKS: chunks that a lane holds of an
+// operand.
 // MX: each 32 elements have a scale; else MMA_OF is the product. TWO_OF_P packs two numbers of softmax, of 16 bits.
 //
-// Takes BM, BN, DQ, DV, WAVES, BITS, PARTS, MX.
+// Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_OPERANDS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_OPERANDS_H
 
 #include "tessera/device/common/cdna/buffers.h"
 
 enum { THREADS = 64 * WAVES };
-// CHUNK: elements of 16 bytes, which one access moves. STEP: elements that a product sums over; STEPS: products along
-// the reduced dimension. BLOCKS: 32 rows of one.
-enum { CHUNK = 128 / BITS, STEP = 2 * PARTS * CHUNK, Q_CHUNKS = DQ / CHUNK };
+// CHUNK: elements of 16 bytes, which one access moves. STEP: elements that one product sums over; STEPS: products along
+// the reduced dimension. BLOCKS: groups of 32 rows.
+enum { CHUNK = 128 / BITS, STEP = 2 * OPERAND_CHUNKS * CHUNK, Q_CHUNKS = DQ / CHUNK };
 enum { Q_STEPS = DQ / STEP, KEY_STEPS = BN / STEP, KEY_BLOCKS = BN / 32, D_BLOCKS = DV / 32 };
 #define BYTES(elements) ((elements)*BITS / 8)
 
 #if MX
 typedef struct {
-    u32x4 part[PARTS];
-    uint32_t scale; // E8M0: half h of the wave brings that of elements 32 h + 0..31 of the product's
+    u32x4 chunk[OPERAND_CHUNKS];
+    uint32_t scale; // E8M0: half h of the wave holds that of elements 32 h + 0..31 of the product's
 } operand;
-// P is fp8 beside both types of V.
-enum { P_BITS = 8, P_PARTS = 2 };
+// P is fp8 whether V is mxfp8 or mxfp4.
+enum { P_BITS = 8, P_OPERAND_CHUNKS = 2 };
 typedef struct {
-    u32x4 part[P_PARTS];
+    u32x4 chunk[P_OPERAND_CHUNKS];
 } p_operand;
 enum { E8M0_ONE = 127 };
-#if PARTS == 1
-#define MMA(a, b, c) mma_mxfp4((a).part[0], (b).part[0], c, (a).scale, (b).scale)
-#define MMA_P(v, p, c) mma_mxfp4_mxfp8((v).part[0], (p).part[0], (p).part[1], c, (v).scale, E8M0_ONE)
+#if OPERAND_CHUNKS == 1
+#define MMA(a, b, c) mma_mxfp4((a).chunk[0], (b).chunk[0], c, (a).scale, (b).scale)
+#define MMA_P(v, p, c) mma_mxfp4_mxfp8((v).chunk[0], (p).chunk[0], (p).chunk[1], c, (v).scale, E8M0_ONE)
 #else
-#define MMA(a, b, c) mma_mxfp8((a).part[0], (a).part[1], (b).part[0], (b).part[1], c, (a).scale, (b).scale)
-#define MMA_P(v, p, c) mma_mxfp8((v).part[0], (v).part[1], (p).part[0], (p).part[1], c, (v).scale, E8M0_ONE)
+#define MMA(a, b, c) mma_mxfp8((a).chunk[0], (a).chunk[1], (b).chunk[0], (b).chunk[1], c, (a).scale, (b).scale)
+#define MMA_P(v, p, c) mma_mxfp8((v).chunk[0], (v).chunk[1], (p).chunk[0], (p).chunk[1], c, (v).scale, E8M0_ONE)
 #endif
 #else
 typedef struct {
-    u32x4 part[PARTS];
+    u32x4 chunk[OPERAND_CHUNKS];
 } operand;
-enum { P_BITS = BITS, P_PARTS = PARTS };
+enum { P_BITS = BITS, P_OPERAND_CHUNKS = OPERAND_CHUNKS };
 typedef operand p_operand;
 #define MMA_P MMA
-#if PARTS == 1
-#define MMA(a, b, c) MMA_OF((a).part[0], (b).part[0], c)
+#if OPERAND_CHUNKS == 1
+#define MMA(a, b, c) MMA_OF((a).chunk[0], (b).chunk[0], c)
 #else
-#define MMA(a, b, c) MMA_OF((a).part[0], (a).part[1], (b).part[0], (b).part[1], c)
+#define MMA(a, b, c) MMA_OF((a).chunk[0], (a).chunk[1], (b).chunk[0], (b).chunk[1], c)
 #endif
 #endif
 
@@ -59,7 +60,7 @@ typedef operand p_operand;
 #define PACK_P(x, e) pack_fp8((x)[e], (x)[(e) + 1], (x)[(e) + 2], (x)[(e) + 3])
 #endif
 
-// 16 bytes, `begin` elements from a row's begin: as many words of them as the row has.
+// Loads the 16 bytes that begin at element `begin` of a row; words past the row's end are 0.
 INLINE u32x4 load_chunk(buffer from, int place, int begin, int hdim) {
     u32x4 x;
     UNROLL

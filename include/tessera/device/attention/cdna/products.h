@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The two products of a tile, from LDS: scores, and values times probabilities. Both take operands where the staging
-// of tiles has put them.
+// The two products of a tile: scores K Q^T, and V^T P^T. K and V are read from LDS, where the staging of tiles has put
+// them.
 //
 // Takes lds_tile, k_operand, v_operand.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PRODUCTS_H
@@ -14,7 +14,7 @@ INLINE void scores(const operand q[Q_STEPS], lds_tile k, f32x16 s[KEY_BLOCKS]) {
         s[b] = (f32x16)0.0f;
         UNROLL
         for (int n = 0; n < Q_STEPS; n++) s[b] = MMA(k_operand(k, b, n), q[n], s[b]);
-#if BITS == 8 && PARTS == 2
+#if BITS == 8 && OPERAND_CHUNKS == 2
         s[b] = settled(s[b]);
 #endif
     }
@@ -28,7 +28,7 @@ INLINE void pack(const f32x16 s[KEY_BLOCKS], p_operand p[KEY_STEPS]) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e += NUMBERS) {
             const int chunk = (ELEMENTS * b + e) / P_CHUNK;
-            p[chunk / P_PARTS].part[chunk % P_PARTS][e % P_CHUNK / NUMBERS] = PACK_P(s[b], e);
+            p[chunk / P_OPERAND_CHUNKS].chunk[chunk % P_OPERAND_CHUNKS][e % P_CHUNK / NUMBERS] = PACK_P(s[b], e);
         }
     }
 }

@@ -1,55 +1,57 @@
 // SPDX-License-Identifier: MIT
-// A wave's queries: q in, o and the logarithm of the sum out. WHOLE_CHUNKS: rows begin at multiples of 16 bytes, else
-// of 4. store_four() is the epilogue's, for elements of O_BITS.
+// A wave's queries: loads q, stores o and the logarithm of the sum. WHOLE_CHUNKS: rows begin at multiples of 16 bytes,
+// else of 4. store_four() is the epilogue's, for elements of O_BITS.
 //
 // Takes args, MX, WHOLE_CHUNKS, P_SHIFT, O_BITS, store_four.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
 
-#include "tessera/device/attention/cdna/part.h"
 #include "tessera/device/attention/cdna/scores.h"
+#include "tessera/device/attention/cdna/task.h"
 
 #if MX
-INLINE void load_q_scales(operand q[Q_STEPS], const args *a, const struct part *p, int query) {
-    const int64_t first = query_element(p, a->batch_stride_q_descale, a->nhead_stride_q_descale, a->stride_q_descale);
+INLINE void load_q_scales(operand q[Q_STEPS], const args *a, const struct task *task, int query) {
+    const int64_t first =
+        query_element(task, a->batch_stride_q_descale, a->nhead_stride_q_descale, a->stride_q_descale);
     const int groups = (a->hdim_q + 31) / 32, stride = (int)a->stride_q_descale;
-    const buffer from = rows_of(a->q_descale, first, p->seqlen_q - p->first, BM, stride, groups, 8);
+    const buffer from = rows_of(a->q_descale, first, task->seqlen_q - task->first, BM, stride, groups, 8);
     UNROLL
     for (int n = 0; n < Q_STEPS; n++) {
         const int group = 2 * n + lane_id() / 32;
-        q[n].scale = buffer_load_1(from, group < groups ? (query - p->first) * stride + group : OUTSIDE);
+        q[n].scale = buffer_load_1(from, group < groups ? (query - task->first) * stride + group : OUTSIDE);
     }
 }
 #endif
 
-INLINE void load_q(operand q[Q_STEPS], const args *a, const struct part *p, int query) {
-    const int64_t first = query_element(p, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
-    const buffer from = rows_of(a->q, first, p->seqlen_q - p->first, BM, a->stride_q, a->hdim_q, BITS);
-    const int begin = lane_id() / 32, offset = BYTES((query - p->first) * (int)a->stride_q) + 16 * begin;
+INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, int query) {
+    const int64_t first = query_element(task, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
+    const buffer from = rows_of(a->q, first, task->seqlen_q - task->first, BM, a->stride_q, a->hdim_q, BITS);
+    const int begin = lane_id() / 32, offset = BYTES((query - task->first) * (int)a->stride_q) + 16 * begin;
     UNROLL
     for (int c = 0; c < Q_CHUNKS / 2; c++) {
         const int chunk = 2 * c; // beside `begin`
 #if !WHOLE_CHUNKS
-        q[c / PARTS].part[c % PARTS] = load_chunk(from, offset + 16 * chunk, CHUNK * (chunk + begin), a->hdim_q);
+        q[c / OPERAND_CHUNKS].chunk[c % OPERAND_CHUNKS] =
+            load_chunk(from, offset + 16 * chunk, CHUNK * (chunk + begin), a->hdim_q);
 #else
-        q[c / PARTS].part[c % PARTS] =
+        q[c / OPERAND_CHUNKS].chunk[c % OPERAND_CHUNKS] =
             buffer_load_16(from, CHUNK * (chunk + begin) < a->hdim_q ? offset + 16 * chunk : OUTSIDE);
 #endif
     }
 #if MX
-    load_q_scales(q, a, p, query);
+    load_q_scales(q, a, task, query);
 #endif
 }
 
-// O over the sum, to which a sink adds, and the logarithm of the sum. Scores are `scale` times what r->max is of, O is
-// `unit` times what o is of.
+// Stores O over the sum, to which a sink adds, and the logarithm of the sum. The maximum score is scale * r->max, and O
+// is unit * o.
 INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
     const args *a = (const args *)kernel_argument();
-    const struct part p = find_part(a);
-    const int row = r->query - p.first;
+    const struct task task = find_task(a);
+    const int row = r->query - task.first;
     float max = r->max * scale, sum = r->sum + other_half(r->sum), over = a->keep_scale * unit;
     if (a->sink) {
-        const float sink = LOG2E * read_float(a->sink, p.head), most = max_f32(max, sink);
+        const float sink = LOG2E * read_float(a->sink, task.head), most = max_f32(max, sink);
         const float old = max == -INFINITY_F32 ? 0.0f : exp2_fast(max - most);
         sum = sum * old + (sink == -INFINITY_F32 ? 0.0f : exp2_fast(sink - most + P_SHIFT));
         over *= old;
@@ -57,8 +59,8 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
     }
     over = sum == 0.0f ? 0.0f : over * reciprocal(sum);
 
-    const int left = p.seqlen_q - p.first, half = lane_id() / 32;
-    const int64_t o_first = query_element(&p, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
+    const int left = task.seqlen_q - task.first, half = lane_id() / 32;
+    const int64_t o_first = query_element(&task, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
     const buffer to = rows_of(a->o, o_first, left, BM, a->stride_o, a->hdim_v, O_BITS);
     const int offset = row * (int)a->stride_o + 4 * half;
     UNROLL
@@ -70,7 +72,7 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
             if (32 * b + 2 * e < a->hdim_v) store_four(to, offset + 32 * b + 2 * e, four);
         }
     }
-    const int64_t lse_first = query_element(&p, a->batch_stride_lse, a->nhead_stride_lse, 1);
+    const int64_t lse_first = query_element(&task, a->batch_stride_lse, a->nhead_stride_lse, 1);
     const buffer lse = rows_of(a->lse, lse_first, a->lse ? left : 0, BM, 1, 1, 32);
     const float log2_sum = sum == 0.0f ? -INFINITY_F32 : max + log2_fast(sum) - P_SHIFT;
     if (half == 0) buffer_store_4(lse, 4 * row, AS_U32(log2_sum * LN2));

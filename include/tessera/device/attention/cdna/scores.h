@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A wave's scores, and what a lane keeps of its query. DESCALED: fp8, whose tensors or blocks have descales.
+// A wave's scores, and the state of a lane's row of them. DESCALED: fp8, whose tensors or blocks have descales.
 //
 // Takes DESCALED.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_SCORES_H
@@ -7,12 +7,13 @@
 
 #include "tessera/device/attention/cdna/operands.h"
 
-// What a lane keeps of its query. Element e of block b of the scores is key 32 b + 8 (e / 4) + 4 (lane / 32) + e % 4.
+// The row of scores of a lane's query; lanes l and l + 32 have the same query and different keys. Element e of block b
+// of the scores is key 32 b + 8 (e / 4) + 4 (lane / 32) + e % 4.
 struct row {
-    int query;      // in the sequence
-    float max, sum; // of scores, and of this lane's part of P
+    int query;      // its number in the sequence
+    float max, sum; // of all scores; of the probabilities of this lane's keys
 #if DESCALED
-    float descale; // TESSERA_CDNA_BLOCK: of the query
+    float descale; // TESSERA_CDNA_BLOCK: the query's
 #endif
 };
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Softmax of a tile, and of all before it. Probabilities are times 2^P_SHIFT.
+// Online softmax: a tile's scores to probabilities, which are kept times 2^P_SHIFT, and the running maximum and sum.
 //
 // Takes P_SHIFT.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_SOFTMAX_H
@@ -7,8 +7,9 @@
 
 #include "tessera/device/attention/cdna/scores.h"
 
-// The new maximum; what came before is brought to it. Scores are `scale` times what s holds. Returns what is to be
-// taken from them: the maximum, or where its rounding would make P 2^64 or 0, nothing: then s is made less here.
+// Raises the maximum to that of the tile, and rescales O and the sum to it. Scores are scale * s. Returns the shift
+// that exponentials() is to subtract: the scaled maximum less P_SHIFT. Where that is so great that its rounding would
+// spoil P, the maximum is subtracted from s here, exactly, and only P_SHIFT is left.
 INLINE float raise_max(struct row *r, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], float scale) {
     float max = r->max;
     UNROLL
@@ -38,9 +39,9 @@ INLINE float raise_max(struct row *r, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], 
     return -P_SHIFT;
 }
 
-// Scores to exp2(scale s - shift).
+// s becomes exp2(scale * s - shift), and its sum is added to r->sum.
 INLINE void exponentials(struct row *r, f32x16 s[KEY_BLOCKS], float scale, float shift) {
-    f32x2 sum = {r->sum, 0.0f}; // two at a time, as one instruction adds
+    f32x2 sum = {r->sum, 0.0f}; // one instruction adds two numbers
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
@@ -52,7 +53,7 @@ INLINE void exponentials(struct row *r, f32x16 s[KEY_BLOCKS], float scale, float
             s[b][e + 1] = p.y;
         }
     }
-    r->sum = here_f32(sum.x + sum.y); // lest s is kept for it
+    r->sum = here_f32(sum.x + sum.y); // here, or the compiler adds later and keeps s in registers until then
 }
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tiles of K and V: memory to registers to LDS, of which products take their operands.
+// Tiles of K and V: they go from memory through registers to LDS, and products read their operands there.
 //
 // Takes MX, V_COLUMNS, WHOLE_CHUNKS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_STAGED_H
@@ -7,10 +7,10 @@
 
 #include "tessera/device/attention/cdna/keys.h"
 
-// K [BN][DQ] and V^T [DV][BN] in chunks. Eight rows' same chunk, which eight lanes read at once, must lie in different
-// banks, and so must a thread's eight rows of V^T: a power of two of chunks is permuted by the row's number, other
-// widths have a chunk to spare.
-// K has rows for all chunks that threads move, some more than BN where these do not come out even.
+// K [BN][DQ] and V^T [DV][BN] in chunks. Eight lanes read the same chunk of eight rows at once, and a thread writes
+// eight rows of V^T: these must lie in different banks. Where a row has a power of two of chunks, its number permutes
+// them; rows of other widths have one chunk of padding.
+// K has room for every chunk that threads move, which may be more than BN rows.
 #define POWER_OF_2(n) (((n) & ((n)-1)) == 0)
 enum { KEY_CHUNKS = BN / CHUNK };
 enum { K_COPIES = (BN * Q_CHUNKS + THREADS - 1) / THREADS };
@@ -19,29 +19,29 @@ enum { K_ROWS = (K_COPIES * THREADS + Q_CHUNKS - 1) / Q_CHUNKS };
 LDS u32x4 k_tile[K_ROWS * K_ROW];
 LDS u32x4 v_tile[DV * KEY_CHUNKS];
 
-// So many rows are eight chunks.
+// Rows that have eight chunks together.
 enum { K_CYCLE = Q_CHUNKS < 8 ? 8 / Q_CHUNKS : 1, V_CYCLE = KEY_CHUNKS < 8 ? 8 / KEY_CHUNKS : 1 };
 INLINE int k_place(int key, int chunk) {
     return key * K_ROW + (POWER_OF_2(Q_CHUNKS) ? chunk ^ (key / K_CYCLE & (8 / K_CYCLE - 1)) : chunk);
 }
 INLINE int v_place(int d, int chunk) { return d * KEY_CHUNKS + (chunk ^ ((d / V_CYCLE ^ d / 8) & (8 / V_CYCLE - 1))); }
 
-// A product takes chunks from the halves of the wave in turns, of both operands.
-INLINE int operand_chunk(int step, int part) { return 2 * (step * PARTS + part) + lane_id() / 32; }
+// Along the reduced dimension chunks belong to the two halves of the wave in turns, in both operands.
+INLINE int operand_chunk(int step, int n) { return 2 * (step * OPERAND_CHUNKS + n) + lane_id() / 32; }
 
-// A product with P takes keys in the order that pack() leaves P in: of groups of 4 keys, GROUPS are a chunk. Half h of
-// the wave has P of keys 8 i + 4 h + 0..3, i from 0: groups go to the halves in turns.
+// The product with P sums over keys in the order that pack() leaves P in. A chunk has GROUPS groups of 4 keys; half h
+// of the wave has P of keys 8 i + 4 h + 0..3: groups belong to the halves in turns.
 enum { GROUPS = CHUNK / 4 };
 #if BITS == 4
-// A chunk of V is beside a chunk of P of each half: of its keys those come first that half 0 has.
+// A chunk of V meets a chunk of P from each half: the keys of half 0 come first in it.
 INLINE int v_chunk(int group) { return group / GROUPS; }
-INLINE int v_part(int group) { return group % 2 * (GROUPS / 2) + group / 2 % (GROUPS / 2); }
+INLINE int v_position(int group) { return group % 2 * (GROUPS / 2) + group / 2 % (GROUPS / 2); }
 #else
 INLINE int v_chunk(int group) { return group / (2 * GROUPS) * 2 + group % 2; }
-INLINE int v_part(int group) { return group / 2 % GROUPS; }
+INLINE int v_position(int group) { return group / 2 % GROUPS; }
 #endif
 
-// Thread t's item of the workgroup's: t, t + THREADS, ... in the order of memory.
+// Items are numbered in the order of memory; thread t moves items t, t + THREADS, ...
 INLINE uint32_t item(int copy) { return (uint32_t)thread_id() + (uint32_t)(THREADS * copy); }
 
 #if MX
@@ -60,8 +60,8 @@ struct staged {
 #endif
 };
 
-// Where this thread reads in a tile, in bytes. Of K its items are chunks. Chunks past the head dim, and items that a
-// thread has too many, lie outside.
+// Where this thread reads in a tile, in bytes. An item of K is a chunk. Chunks past the head dim, and items past the
+// tile's last, are OUTSIDE.
 struct places {
     int k[K_COPIES], v[V_LOADS];
 #if MX
@@ -113,12 +113,13 @@ INLINE void store_tile(const struct staged *s) {
 #endif
 }
 
-typedef SHARED const u32x4 *lds_tile; // in HIP arrays are not of LDS by their type
+typedef SHARED const u32x4 *lds_tile; // HIP does not see from an array's type that it lies in LDS
 
 INLINE operand k_operand(lds_tile k, int block, int step) {
     operand x;
     UNROLL
-    for (int p = 0; p < PARTS; p++) x.part[p] = k[k_place(32 * block + lane_id() % 32, operand_chunk(step, p))];
+    for (int p = 0; p < OPERAND_CHUNKS; p++)
+        x.chunk[p] = k[k_place(32 * block + lane_id() % 32, operand_chunk(step, p))];
 #if MX
     x.scale = k_scales[64 * (Q_STEPS * block + step) + lane_id()];
 #endif
@@ -128,7 +129,8 @@ INLINE operand k_operand(lds_tile k, int block, int step) {
 INLINE operand v_operand(lds_tile v, int block, int step) {
     operand x;
     UNROLL
-    for (int p = 0; p < PARTS; p++) x.part[p] = v[v_place(32 * block + lane_id() % 32, operand_chunk(step, p))];
+    for (int p = 0; p < OPERAND_CHUNKS; p++)
+        x.chunk[p] = v[v_place(32 * block + lane_id() % 32, operand_chunk(step, p))];
 #if MX
     x.scale = v_scales[64 * (KEY_STEPS * block + step) + lane_id()];
 #endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // V^T [d][key], as it is multiplied: an item is a chunk of keys.
 //
-// Takes item, v_tile, v_place, v_chunk, v_part, KEY_CHUNKS, GROUPS.
+// Takes item, v_tile, v_place, v_chunk, v_position, KEY_CHUNKS, GROUPS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_STAGED_COLUMNS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_STAGED_COLUMNS_H
 
@@ -17,13 +17,13 @@ INLINE void find_v_places(int places[V_LOADS], const struct keys *keys) {
     }
 }
 
-// Keys from `count` on become zeros: behind a row's end there may be anything, NaN too, which P's zeros do not make
-// zero. The word that has some of both is made of its bytes, since in the last row it reaches past the buffer.
+// Keys from `count` on become zeros: past a row's end there may be anything, and P = 0 times NaN is not 0. The word
+// that holds both is loaded byte by byte, since in the last row it reaches past the buffer.
 INLINE void cut_v(u32x4 staged[V_LOADS], const int places[V_LOADS], buffer v, int count) {
-    enum { NUMBERS = 32 / BITS }; // of a word
+    enum { NUMBERS = 32 / BITS }; // in a word
     UNROLL
     for (int c = 0; c < V_LOADS; c++) {
-        const int left = count - CHUNK * (int)(item(c) % KEY_CHUNKS); // of this chunk
+        const int left = count - CHUNK * (int)(item(c) % KEY_CHUNKS); // keys of this chunk
         const int place = left > 0 && left < CHUNK ? places[c] + left / NUMBERS * 4 : OUTSIDE;
         uint32_t last = 0;
         UNROLL
@@ -51,14 +51,14 @@ INLINE void store_v(const u32x4 staged[V_LOADS]) {
         v_tile[v_place(d, v_chunk(chunk * GROUPS))] = (u32x4){low.x, low.y, high.x, high.y};
 #else
 #if BITS == 16
-        const u32x2 of_halves[2] = {v.lo, v.hi}; // of the wave
+        const u32x2 of_halves[2] = {v.lo, v.hi}; // what each half of the wave takes
 #else
         const u32x2 of_halves[2] = {v.even, v.odd};
 #endif
         UNROLL
         for (int half = 0; half < 2; half++) {
             const int group = chunk * GROUPS + half;
-            ((SHARED u32x2 *)&v_tile[v_place(d, v_chunk(group))])[v_part(group) / (GROUPS / 2)] = of_halves[half];
+            ((SHARED u32x2 *)&v_tile[v_place(d, v_chunk(group))])[v_position(group) / (GROUPS / 2)] = of_halves[half];
         }
 #endif
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // V [key][d]: an item is a chunk of each of 4 keys, which becomes 4 keys of each of CHUNK columns.
 //
-// Takes item, v_tile, v_place, v_chunk, v_part.
+// Takes item, v_tile, v_place, v_chunk, v_position.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_STAGED_ROWS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_STAGED_ROWS_H
 
@@ -17,7 +17,7 @@ INLINE void find_v_places(int places[V_LOADS], const struct keys *keys) {
     }
 }
 
-// Of column d: four keys.
+// Stores four keys of column d.
 #if BITS == 32
 typedef u32x4 four;
 #elif BITS == 16
@@ -29,7 +29,7 @@ typedef uint16_t four;
 #endif
 
 INLINE void store_column(int d, int group, four x) {
-    ((SHARED four *)&v_tile[v_place(d, v_chunk(group))])[v_part(group)] = x;
+    ((SHARED four *)&v_tile[v_place(d, v_chunk(group))])[v_position(group)] = x;
 }
 
 INLINE void store_v(const u32x4 staged[V_LOADS]) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Scales of K and V on the way of their tiles: memory to registers to LDS.
+// Scales of K and V take the same way as their tiles: from memory through registers to LDS.
 //
 // Takes item.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_STAGED_SCALES_H
@@ -7,9 +7,9 @@
 
 #include "tessera/device/attention/cdna/keys.h"
 
-// E8M0 scales of 32 elements each. A product takes those of its first 32 elements from half 0 of the wave, the others
-// from half 1: in LDS the bytes of a product, of which there are `steps` along the reduced dimension for each 32 rows,
-// lie in the order of its lanes.
+// Each E8M0 scale covers 32 elements. A product takes the scales of its first 32 elements from half 0 of the wave, the
+// others from half 1: in LDS the bytes of one product lie in the order of its lanes, and each group of 32 rows has
+// `steps` products along the reduced dimension.
 enum { K_GROUPS = 2 * Q_STEPS, V_GROUPS = 2 * KEY_STEPS }; // scales of a row
 enum { K_SCALE_COPIES = (BN * K_GROUPS + THREADS - 1) / THREADS };
 enum { V_SCALE_COPIES = (DV * V_GROUPS + THREADS - 1) / THREADS };
@@ -41,7 +41,7 @@ INLINE void find_scale_places(struct scale_places *p, const struct keys *keys) {
     }
 }
 
-// What lies outside gets the byte 0, of a number that makes zeros of zeros.
+// Scales that are OUTSIDE become the byte 0, a finite scale that leaves zeros zero.
 INLINE void load_scales(struct scales *s, const struct scale_places *p, const struct keys *keys, int tile, int end) {
     const struct key_scales from = keys->scales;
     const int k_groups = (keys->hdim_q + 31) / 32, v_groups = (end - tile + 31) / 32;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Rows in memory: numbers for all lanes, and buffers that end with the last row.
+// Reads of single numbers that all lanes share, and buffers over rows of a tensor.
 #ifndef TESSERA_DEVICE_COMMON_CDNA_BUFFERS_H
 #define TESSERA_DEVICE_COMMON_CDNA_BUFFERS_H
 
@@ -9,10 +9,10 @@ INLINE int read_int(const int32_t *p, int index) { return ((CONSTANT const int32
 INLINE uint64_t read_u64(const uint64_t *p) { return *(CONSTANT const uint64_t *)(uint64_t)p; }
 INLINE float read_float(const void *p, int64_t index) { return ((CONSTANT const float *)(uint64_t)p)[index]; }
 
-enum { OUTSIDE = INT32_MIN }; // of every buffer
+enum { OUTSIDE = INT32_MIN }; // an offset outside of every buffer
 
-// The rows of a block that exist: `rows`, but 0 to `most`, of `width` elements of `bits`. Others read as zero, and are
-// not written.
+// A buffer over `rows` rows, but no fewer than 0 and no more than `most`, of `width` elements of `bits`, from element
+// `first` on. Loads past its end return zero, and stores there do nothing.
 INLINE buffer rows_of(const void *base, int64_t first, int rows, int most, int64_t stride, int width, int bits) {
     rows = min_i32(rows, most);
     const uint32_t elements = rows > 0 ? (uint32_t)(rows - 1) * (uint32_t)stride + (uint32_t)width : 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Epilogue "quant": four numbers as fp8, to nearest even, what is too large as the greatest number.
+// Epilogue "quant": stores four numbers as fp8, rounded to nearest even and saturated.
 #ifndef TESSERA_DEVICE_COMMON_CDNA_QUANT_H
 #define TESSERA_DEVICE_COMMON_CDNA_QUANT_H
 

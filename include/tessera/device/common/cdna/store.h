@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Epilogue "store": four numbers, to nearest even where they become 16 bits. TWO_OF_O packs two.
+// Epilogue "store": stores four numbers, rounded to nearest even where O has 16 bits. TWO_OF_O packs two.
 //
 // Takes O_BITS.
 #ifndef TESSERA_DEVICE_COMMON_CDNA_STORE_H
