@@ -144,7 +144,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 
 def choose_action(options: argparse.Namespace) -> str:
-    """The one thing to do."""
+    """The one action that the options ask for."""
     asked = [action for action in ACTIONS if getattr(options, action)]
     if asked == ["list_blobs", "output_dir"]:
         return "list_blobs"
@@ -167,7 +167,7 @@ def choose_targets(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def choose_instances(options: argparse.Namespace) -> list[Selection]:
-    """What is selected, for each api."""
+    """The selection of each api."""
     listed = show.parse_rows(options.from_file) if options.from_file else []
     apis = options.direction
     if apis is None:
@@ -234,7 +234,7 @@ def check_words(options: argparse.Namespace) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Does what was asked for."""
+    """Carries out the options. Returns the exit code."""
     action = choose_action(options)
     check_words(options)
     if action == "report":
@@ -266,7 +266,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def print_report(folder: Path, form: str) -> int:
-    """What the kernels of a build take, and on stderr what is odd about it."""
+    """Prints the resources of a build's kernels, and on stderr notes about them."""
     rows, notes = resources.report(folder, progress)
     put(show.print_rows(rows, form))
     for note in notes:
@@ -284,7 +284,7 @@ def print_all(lines: Iterable[str]) -> int:
 
 
 def put(text: str) -> None:
-    """Output."""
+    """Writes to stdout."""
     if sys.stdout is None:  # it was closed by the caller
         raise OSError(errno.EBADF, os.strerror(errno.EBADF))
     sys.stdout.write(text)

@@ -78,7 +78,7 @@ class CodeObject:
                         )
 
     def _loaded(self, address: int, length: int) -> bytes:
-        """What a part of memory holds when the object is loaded."""
+        """The bytes of a range of addresses when the object is loaded."""
         for begin, offset, size in self._segments_of(SEGMENT_LOAD):
             if begin <= address and address + length <= begin + size:
                 place = offset + address - begin
@@ -129,7 +129,7 @@ def _value(data: bytes, at: int) -> tuple[Any, int]:
 
 
 def _body(data: bytes, at: int, kind: str, number: int) -> tuple[Any, int]:
-    """What follows a first byte."""
+    """The string, array or map whose first byte was read."""
     if kind == "int":
         return number, at
     if kind in ("text", "bytes"):

@@ -75,7 +75,7 @@ MANIFEST_LINE = re.compile(r"([0-9a-f]{32}|-) ([0-9a-f]{32}|-) (\w[\w.-]*)")
 
 
 def read_manifest(path: Path) -> dict[str, Entry]:
-    """What an earlier call wrote."""
+    """The entries that an earlier call wrote."""
     entries = {}
     for line in (_read(path) or b"").decode(errors="replace").splitlines():
         parts = MANIFEST_LINE.fullmatch(line)
@@ -160,7 +160,7 @@ class Plan:
         return todo
 
     def _render(self, todo: Todo, staging: Path, progress: Progress) -> None:
-        """Renders them, and notes those that did change."""
+        """Renders stale files, and notes those that did change."""
         for done, (file, new) in enumerate(_render_all(todo, staging), 1):
             progress(done, len(todo))
             if new:
@@ -168,7 +168,7 @@ class Plan:
                 self.pending.append(file)
 
     def commit(self) -> str:
-        """Does it, and says what was done."""
+        """Moves what was rendered, removes what is no longer listed, and returns a summary of both."""
         if self.staging:
             if self.pending or self.gone:
                 # Until all is done the manifest lists old and new: a call that is cut short leaves no strays.
@@ -183,7 +183,7 @@ class Plan:
         return f"{len(self.pending)} files written, {kept} kept, {len(self.gone)} removed"
 
     def drop(self) -> None:
-        """Removes what was rendered and not moved."""
+        """Removes files that were rendered and not moved."""
         if self.staging:
             self.staging.remove()
 
@@ -295,7 +295,7 @@ def _stage(file: str, have: str, source: Callable[[], str], staging: Path) -> st
 
 
 def _refuse_folder(folder: Path) -> None:
-    """Refuses to write into what is no folder, and where the sources are."""
+    """Refuses a path that is no folder, and folders of the sources."""
     there = next(place for place in (folder, *folder.parents, Path(".")) if place.exists())
     if not there.is_dir():
         raise Refused(f"cannot write into {folder}: {there} is no folder")
@@ -305,7 +305,7 @@ def _refuse_folder(folder: Path) -> None:
 
 
 def emit(plans: Sequence[Callable[[], Plan]]) -> list[str]:
-    """Carries out the plans of all apis of a call, or none of them. What was done, for each."""
+    """Carries out the plans of all apis of a call, or none of them. Returns a summary of each."""
     made: list[Plan] = []
     try:
         for plan in plans:

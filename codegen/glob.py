@@ -73,7 +73,7 @@ class Glob:
         return found
 
     def _reached(self, place: int) -> int:
-        """A place and those that it reaches because a star may stand for nothing."""
+        """The places reachable from a place without a character, since a star may stand for nothing."""
         state = 1 << place
         while place < len(self._items) and self._items[place] is None:
             place += 1
@@ -93,7 +93,7 @@ def _items(pattern: str) -> list[str]:
 
 
 def _set_end(pattern: str, begin: int) -> int:
-    """Where the [set] that begins at a place ends; `begin` itself when it is an ordinary character."""
+    """The end of the [set] that begins at a place; `begin` itself when the character is an ordinary one."""
     i = begin + 1
     if pattern[i : i + 1] == "!":
         i += 1

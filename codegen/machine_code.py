@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""CDNA machine code, as far as counting takes it: where instructions begin, what they are, where they go on.
+"""CDNA machine code, decoded as far as counting needs: instructions, their kinds and their successors.
 
 Encodings: AMD's ISA documents of CDNA 2, 3 and 4, chapter "Microcode Formats". Names and opcodes are those of
 simulator/instructions/, and nowhere else.
@@ -35,19 +35,19 @@ class Instruction:
     place: int
     size: int
     format: str
-    name: str  # "" where no one asks
+    name: str  # "" for kinds whose name nothing needs
     branch: int | None = None  # where it may jump to
     to_lds: bool = False  # a load from memory to LDS
     under_way: int | None = None  # of a wait: so many operations on memory may still be
 
     @property
     def is_last(self) -> bool:
-        """Whether the one behind it is not executed next."""
+        """Whether the following instruction is not executed next."""
         return self.name in (*ENDS, "s_branch")
 
     @property
     def counts(self) -> Counts:
-        """What it adds to a count."""
+        """The counts that the instruction adds to."""
         if self.format == "mai":
             return Counts(mfma=1)
         if self.format.startswith("v"):
@@ -74,7 +74,7 @@ class Counts:
 
     @property
     def total(self) -> int:
-        """All."""
+        """The number of instructions of all kinds."""
         return self.mfma + self.valu + self.scalar + self.lds + self.memory
 
 
@@ -113,7 +113,7 @@ def _short(word: int) -> tuple[str, int, bool]:
 
 
 def _scalar(word: int) -> tuple[str, int, bool]:
-    """The same of a scalar instruction."""
+    """Format and opcode of a scalar instruction, and whether a word follows it."""
     first, second = (_bits(word, low, 8) == LITERAL for low in (0, 8))
     if _bits(word, 23, 9) == 0x17D:
         return "sop1", _bits(word, 8, 8), first
@@ -201,7 +201,7 @@ class Flow:
         self.dominators = self._find_dominators()
 
     def _find_dominators(self) -> list[set[int]]:
-        """For each block those that every way to it goes through."""
+        """The blocks that every path to a block passes, for each block."""
         everything = set(range(len(self.blocks)))
         found = [{0}, *([everything] * (len(self.blocks) - 1))]
         changed = True
@@ -229,7 +229,7 @@ class Flow:
         return found
 
     def plain_round(self, header: int, body: set[int]) -> Round:
-        """Of the ways round a loop that meet most MFMA, the one of fewest instructions.
+        """The shortest path round a loop, of those that meet most MFMA.
 
         It is what a call executes that asks for nothing that stands behind a branch.
         """
@@ -242,7 +242,7 @@ class Flow:
         return max((best[block] for block in best if header in self.after[block]), key=_rank)
 
     def main_loop(self) -> tuple[set[int], Round] | None:
-        """The innermost loop of most MFMA, and a plain round; None if there is no MFMA in a loop."""
+        """The innermost loop with most MFMA and its plain round; None if no loop has MFMA."""
         loops = self.loops()
         rounds = {header: self.plain_round(header, body) for header, body in loops.items()}
         with_mfma = [header for header in loops if rounds[header].counts.mfma]
@@ -257,14 +257,14 @@ class Flow:
 
 @dataclass(frozen=True)
 class Round:
-    """A way round a loop."""
+    """A path round a loop."""
 
     blocks: tuple[int, ...]
     counts: Counts
 
 
 def main_loop(code: list[Instruction]) -> Counts | None:
-    """What a plain round of the main loop counts, if there is a loop with MFMA."""
+    """The instructions of a plain round of the main loop, if there is a loop with MFMA."""
     found = Flow(code).main_loop()
     return None if found is None else found[1].counts
 
@@ -296,7 +296,7 @@ def early_waits(code: list[Instruction]) -> list[Instruction]:
 
 
 def _issued_behind(block: list[Instruction], issued: int, plain: bool, early: set[Instruction]) -> int:
-    """How many operations were issued behind a block; adds its early waits."""
+    """The number of operations issued up to the end of a block; adds its early waits."""
     for instruction, next_ in itertools.zip_longest(block, block[1:]):
         if instruction.under_way is not None:
             if next_ is not None and next_.name == "s_barrier":
@@ -330,7 +330,7 @@ def _blocks(code: list[Instruction]) -> dict[int, list[Instruction]]:
 
 
 def _successors(block: list[Instruction]) -> set[int]:
-    """Where it may go on behind a block."""
+    """The places where execution may go on after a block."""
     last = block[-1]
     nexts = set() if last.is_last else {last.place + last.size}
     return nexts if last.branch is None else nexts | {last.branch}

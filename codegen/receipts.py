@@ -87,7 +87,7 @@ Feature = tuple[str, str, str]  # target, what, which
 
 
 def _features(instance: Instance) -> frozenset[Feature]:
-    """What an instance shows of its target."""
+    """The features that an instance has of its target."""
     target = instance.target.name
     features = {
         (target, "template", instance.template),

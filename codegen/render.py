@@ -119,7 +119,7 @@ NEEDS = re.compile(r"^// Takes ([\w,\s/]+)\.(?:\s//)?(?: Defines ([\w,\s/]+)\.)?
 
 
 def check_needs(text: str, template: str) -> None:
-    """Refuses a text whose parts lack names that they take, which in an #if would be 0, or define."""
+    """Refuses a text with a fragment that lacks a name it takes (in an #if it would be 0) or defines."""
     before, *parts = NEEDS.split(expanded(text, set()))
     known = words(before)
     for takes, defines, code in zip(parts[::3], parts[1::3], parts[2::3]):
@@ -131,7 +131,7 @@ def check_needs(text: str, template: str) -> None:
 
 
 def names_of(names: str) -> set[str]:
-    """Names in a comment's list."""
+    """The names in a comment's list."""
     return set(re.findall(r"\w+", names))
 
 
@@ -163,7 +163,7 @@ def device_header(name: str) -> str:
 
 
 def instance_words(instance: Instance) -> list[str]:
-    """What an instance is, costs and needs, in words."""
+    """The head of an instance's file: what it serves, costs and needs."""
     target, tile = instance.target, instance.tile
     peak = target.macs[tile.compute]
     traits = instance.op.traits_words(instance.region).replace(",", ", ")

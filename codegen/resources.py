@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What built kernels take of their target, and that they spill nothing and find room.
+"""Registers, LDS and scratch of built kernels, and the checks that they spill nothing and find room.
 
     python -m codegen.resources --target gfx942 OBJECT ...
 
@@ -25,7 +25,7 @@ from codegen.targets import TARGETS, CdnaTarget
 
 @dataclass(frozen=True)
 class Resources:
-    """What a kernel takes."""
+    """The resources of a kernel."""
 
     name: str  # its instance
     target: CdnaTarget
@@ -46,7 +46,7 @@ class Resources:
 
     @property
     def waves(self) -> int:
-        """How many waves a SIMD holds: registers and LDS leave room for them."""
+        """The waves of a SIMD that registers and LDS leave room for."""
         granule = self.target.register_granule
         allocated = max(-(-self.vgprs // granule) * granule, granule)
         waves = self.threads // 64
@@ -54,7 +54,7 @@ class Resources:
         return -(-workgroups * waves // self.target.simds)
 
     def complaints(self) -> list[str]:
-        """What the kernel must not do, and does."""
+        """Faults of the kernel: spills, scratch, or no room."""
         found = []
         if self.vgpr_spills or self.sgpr_spills:
             found.append(f"spills {self.vgpr_spills} VGPRs and {self.sgpr_spills} SGPRs")
@@ -110,7 +110,7 @@ def _resources(name: str, code: CodeObject, target: str) -> Resources:
 
 
 def report(folder: Path, progress: Callable[[int, int], None]) -> tuple[list[dict[str, object]], list[str]]:
-    """A row for each code object (*.co) in a folder and below it, and what is to be said beside them.
+    """A row for each code object (*.co) in a folder and below it, and notes about the folder.
 
     It takes a while: `progress` gets the number of files done, and of all.
     """
@@ -146,7 +146,7 @@ def report(folder: Path, progress: Callable[[int, int], None]) -> tuple[list[dic
 
 
 def _differences(folder: Path) -> Iterator[str]:
-    """Where the code objects of a build are not those of its lists of sources."""
+    """Notes where the code objects of a build are not those of its lists of sources."""
     listed: set[str] = set()
     for file in sorted(folder.rglob("*_sources.txt")):
         lines = (line.split("\t") for line in file.read_text(encoding="utf-8").splitlines())

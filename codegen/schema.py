@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the C table says of an operation's traits: which members of its struct, and where their sets lie."""
+"""The schema of an operation's traits in the C table: members of its struct, and where their sets lie."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Trait:
         return self.stands_for.get(value, (value,))
 
     def set(self, space: Space, box: Box) -> int:
-        """What a box holds, as a set of C's values."""
+        """The values of the trait in a box, as a set of C's values."""
         words = {word for value in space.values(box, self.axis) for word in self.value_words(value)}
         return sum(1 << i for i, word in enumerate(self.words) if word in words)
 
     def tokens(self, space: Space) -> tuple[str, ...]:
-        """CK's tokens of C's values: of several the last, of none an empty one."""
+        """CK's token of each of C's values: the last of several, an empty one where there is none."""
         axis = space.axes[space.index[self.axis]]
         tokens = {
             word: token for value, token in zip(axis.values, axis.tokens) for word in self.value_words(value)

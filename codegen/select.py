@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Which instances a call asks for: receipt, --optdim, --where and --filter, over sets, never over lists.
+"""The instances that a call asks for: receipt, --optdim, --where and --filter, over sets, never over lists.
 
 An instance is selected when a combination that it serves passes all of them; what is selected is never
 narrowed by it.
@@ -27,7 +27,7 @@ class NameFilter:
         self._tails: dict[tuple[int, Box], int] = {}
 
     def count(self, instance: Instance, region: Region) -> int:
-        """How many combinations of a region the pattern takes."""
+        """The number of combinations of a region whose names match."""
         if self.glob.matches(instance.name):
             return region_size(region)
         if region not in self._heads:
@@ -46,7 +46,7 @@ class NameFilter:
         return total
 
     def takes(self, name: str) -> bool:
-        """Whether the pattern takes one name."""
+        """Whether the pattern matches a name."""
         return self.glob.matches(name)
 
     def _read_heads(self, region: Region) -> Iterator[tuple[int, int, Box, int]]:
@@ -68,7 +68,7 @@ class NameFilter:
                         yield first, state, box[self.op.head_axes :], paths
 
     def _count_tail(self, state: int, tail: Box) -> int:
-        """How many endings the pattern takes after the tile."""
+        """The number of name endings after the tile that match."""
         found = self._tails.get((state, tail))
         if found is None:
             if not tail:
@@ -116,7 +116,7 @@ def split_filter(text: str, ops: list[Operation]) -> list[Patterns]:
 
 @dataclass
 class Match:
-    """An instance and what of it was asked for."""
+    """An instance and the combinations of it that were asked for."""
 
     instance: Instance
     region: Region  # the combinations that receipt, --optdim and --where leave
@@ -140,7 +140,7 @@ class Selection:
         return [match.instance for match in self.matches]
 
     def summary(self) -> str:
-        """What was selected, in one line."""
+        """One line about the selection."""
         served = sum(match.instance.combinations for match in self.matches)
         count = f"{len(self.matches)} of {self.available} instances"
         text = f"{self.op.api}: {self.about}: {count}, {served} names of CK"
@@ -159,7 +159,7 @@ class Selection:
 
 @dataclass
 class Request:
-    """What was asked for, of any api."""
+    """The conditions of a call, for any api."""
 
     receipt: Receipt
     optdim: str = "-1"

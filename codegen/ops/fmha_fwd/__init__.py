@@ -58,7 +58,7 @@ class FmhaFwd(Operation):
         self.rules = make_rules(self.space)
 
     def served(self, tile: Any) -> Region:
-        """All traits of the storage types that the tile takes, or those that the row names."""
+        """The combinations of the tile's storage types, or those that the row names."""
         region = region_meet(self.everything, (self.space.box(dtype=tile.dtypes),))
         return region_meet(region, self.space.where(f"{tile.held} {tile.serves}"))
 
@@ -106,7 +106,7 @@ class FmhaFwd(Operation):
         return block_cost(instance.tile, instance.target)
 
     def rounded(self, tile: Any, target: Any, rounding: str) -> Any:
-        """A bf16 tile of a GPU whose row says nothing of rounding."""
+        """The tile with --rounding, if it is a bf16 tile of a GPU whose row does not say how to round."""
         if (
             target.kind != "cdna"
             or tile.compute != "bf16"
@@ -117,7 +117,7 @@ class FmhaFwd(Operation):
         return replace(tile, rounding=rounding)
 
     def block_words(self, instance: Instance) -> str:
-        """The same figures in words."""
+        """The figures that a block is ranked by, in words."""
         if instance.target.kind != "cdna":
             return super().block_words(instance)
         cost = self.block_cost(instance)
@@ -148,7 +148,7 @@ class FmhaFwd(Operation):
         return hdims / instance.macs_per_cycle + instance.tile_cycles / area
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
-        """By data type and pair of head dims: those that are not padded to are served alone."""
+        """The ranges of head dims by data type and pair: an exact range for sides that are not padded."""
         axis = self.space.index["dtype"]
         for dtype in bits(box[axis]):
             multiple = max(tile.hdim_multiple, PACKED.get(DTYPES[dtype], 1))
@@ -157,7 +157,7 @@ class FmhaFwd(Operation):
                 yield (*box[:axis], 1 << dtype, *box[axis + 1 :]), ranges
 
     def row_fields(self, instance: Instance) -> dict[str, str]:
-        """Of GPU instances also what a block costs."""
+        """The fields of the table's row; of GPU instances also the costs of a block."""
         fields = super().row_fields(instance)
         if instance.target.kind == "cdna":
             cost = self.block_cost(instance)

@@ -122,7 +122,7 @@ class CdnaTile:
 
     @property
     def bits(self) -> int:
-        """Of an element of q, k and v."""
+        """Bits of an element of q, k and v."""
         return COMPUTES[self.compute].bits
 
     @property
@@ -132,7 +132,7 @@ class CdnaTile:
 
     @property
     def bias_bits(self) -> int:
-        """Of an element of an elementwise bias."""
+        """Bits of an element of an elementwise bias."""
         return COMPUTES[self.compute].bias_bits
 
     @property
@@ -142,21 +142,21 @@ class CdnaTile:
 
     @property
     def mma_k(self) -> int:
-        """What a product sums over: with scales no less than what two of them are for."""
+        """Elements that one product sums over; with scales at least those of two scales."""
         return self.wk0 or max(2 * self.chunk, 2 * SCALE_BLOCK if self.mx else 0)
 
     @property
     def operand_chunks(self) -> int:
-        """Accesses of a lane, of which a wave has two along wk0, that make its share of one product."""
+        """Chunks that a lane holds of one product's operand; a wave has two lanes along wk0."""
         return self.mma_k // (2 * self.chunk)
 
     @property
     def hdim_multiple(self) -> int:
-        """Head dims of a call are multiples of it."""
+        """The number that head dims of a call are multiples of."""
         return max(8 * self.access // self.bits, HDIM_MULTIPLE)
 
     def p_shift(self, target: CdnaTarget) -> int:
-        """What p in [0, 1] is stored times 2 to the power of: as far as the type goes, fp32's aside."""
+        """The power of 2 that p in [0, 1] is multiplied by, to use the type's range; 0 where that is fp32's."""
         if self.bits < 16:
             return {"ocp": 8, "fnuz": 7}[target.fp8]
         return 14 if self.compute == "fp16" else 0
@@ -173,7 +173,7 @@ class CdnaTile:
 
     @property
     def dtypes(self) -> tuple[str, ...]:
-        """Storage types."""
+        """Data types served."""
         return (COMPUTES[self.compute].dtypes[self.o_type],)
 
     @property
@@ -183,7 +183,7 @@ class CdnaTile:
 
     @property
     def held(self) -> str:
-        """What the kernel is compiled for.
+        """Clauses on the traits that the kernel is compiled for.
 
         One pair of head dims. A row of column-major v begins at an aligned address, but a group's sequences
         begin anywhere in it.
@@ -203,37 +203,37 @@ class CdnaTile:
 
     @property
     def pipeline_needs(self) -> Needs:
-        """What the pipeline takes."""
+        """LDS, registers and limits of the pipeline."""
         return PIPELINES[self.pipeline](self)
 
     @property
     def lds_bytes(self) -> int:
-        """Of a workgroup."""
+        """Bytes of LDS of a workgroup."""
         return self.pipeline_needs.lds_bytes
 
     @property
     def registers(self) -> int:
-        """That a lane holds through the main loop."""
+        """Registers that a lane holds through the main loop."""
         return self.pipeline_needs.registers
 
     @property
     def operand_registers(self) -> int:
-        """Of a lane: q and o."""
+        """Registers of a lane for q and o."""
         return self.wm0 * (self.dq * self.bits // 32 + self.dv) // 64
 
     @property
     def score_registers(self) -> int:
-        """Of a lane: the scores of a tile."""
+        """Registers of a lane for the scores of a tile."""
         return self.wm0 * self.bn0 // 64
 
     @property
     def scale_bytes(self) -> int:
-        """Of a tile of k and one of v."""
+        """Bytes of the scales of a tile of k and of one of v."""
         return self.bn0 * (self.dq + self.dv) // SCALE_BLOCK if self.mx else 0
 
     @property
     def loads_v(self) -> int:
-        """Accesses of v of a thread and tile: row-major those of four keys together."""
+        """Accesses that a thread makes for a tile of v; row-major v takes four keys together."""
         together = 4 if self.v_layout == "r" else 1
         return together * -(-self.bn0 * self.dv // (together * self.chunk) // self.threads)
 
@@ -246,7 +246,7 @@ class CdnaTile:
         return COMPUTES[self.compute].numerics.format(rounding=ROUNDINGS[self.p_rounding(target)])
 
     def cycles(self, target: CdnaTarget) -> float:
-        """What a tile of keys costs beside its multiply-adds, if a unit's SIMDs share it: its softmax."""
+        """Cycles of a tile of keys beside its multiply-adds, shared by a unit's SIMDs: its softmax."""
         return softmax_cycles(self, target)
 
     def needs(self, target: CdnaTarget) -> str:
@@ -257,7 +257,7 @@ class CdnaTile:
         )
 
     def ck_tile(self, target: CdnaTarget) -> dict[str, int]:
-        """CK's fields."""
+        """The tile's fields by CK's names."""
         block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0}
         block |= {"bn1": self.hdim_v, "bk1": self.bk1, "bk0max": self.hdim_q}
         waves = {f"r{side}{gemm}": self.rm0 if side == "m" else 1 for gemm in (0, 1) for side in "mnk"}
@@ -265,7 +265,7 @@ class CdnaTile:
         return block | waves | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
 
     def register_tile(self, target: CdnaTarget) -> dict[str, int]:
-        """Queries and keys that are rounded up to, and what a product sums over."""
+        """The multiples that queries, keys and the reduced dimension are rounded up to."""
         return {"m": self.wm0, "n": self.wn0, "k": self.mma_k}
 
     def complaint(self, target: CdnaTarget) -> str:
@@ -313,13 +313,13 @@ class CdnaTile:
         return self._uneven() or self._not_written_for() or self._too_large(target)
 
     def _not_written_for(self) -> str:
-        """What the pipeline does not do."""
+        """Why the pipeline cannot take the tile, or an empty text."""
         if self.pipeline not in PIPELINES:
             return f"pipeline '{self.pipeline}' is none of {', '.join(PIPELINES)}"
         return self.pipeline_needs.complaint
 
     def _uneven(self) -> str:
-        """What does not divide evenly."""
+        """Sizes that do not divide evenly, or an empty text."""
         if self.access not in (4, ALIGNMENT) or (self.access == 4 and self.v_layout == "c"):
             return f"access = {self.access} is neither {ALIGNMENT} nor, for row-major v, 4"
         if self.bm0 != self.rm0 * self.wm0:
@@ -336,7 +336,7 @@ class CdnaTile:
         return ""
 
     def _too_large(self, target: CdnaTarget) -> str:
-        """What the target lacks."""
+        """Features that the target lacks, or an empty text."""
         if self.threads > target.workgroup_threads:
             return (
                 f"{self.rm0} waves, a workgroup of {target.name} has at most {target.workgroup_threads // 64}"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What a block of keys is estimated to cost on a CDNA GPU.
+"""The estimated cost of a block of keys on a CDNA GPU.
 
 runtime/ops/fmha_fwd_cost_cdna.c makes the time of a call of it.
 """
@@ -37,7 +37,7 @@ class BlockCost:
         return max(self.alone_cycles, count * self.busy_cycles) if count else 0.0
 
     def rounds(self, count: int) -> float:
-        """The same of any number of workgroups, of which a unit has only so many at once."""
+        """Cycles for any number of workgroups, of which a unit has only so many at once."""
         full, rest = divmod(count, self.workgroups)
         return full * self.round(self.workgroups) + self.round(rest)
 
@@ -48,12 +48,12 @@ def workgroups(tile: CdnaTile, target: CdnaTarget) -> int:
 
 
 def softmax_cycles(tile: CdnaTile, target: CdnaTarget) -> float:
-    """Of a block, where all SIMDs of a unit share it."""
+    """Cycles of a block whose work all SIMDs of a unit share."""
     return SCORE_OPERATIONS * tile.bm0 * tile.bn0 / target.lanes
 
 
 def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
-    """The figures of a tile."""
+    """The costs of a tile's blocks."""
     products = tile.bm0 * tile.bn0 * (tile.dq + tile.dv)
     simds = products / (target.macs[tile.compute] * tile.efficiency) + softmax_cycles(tile, target)
     read = tile.bn0 * (tile.dq + tile.dv) * tile.bits / 8  # k and v: written once, read by each wave

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the pipelines of fmha_fwd on CDNA take of a compute unit, and which tiles they are written for."""
+"""The share of a compute unit that pipelines of fmha_fwd on CDNA need, and the tiles they are written for."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Needs:
-    """What a tile takes."""
+    """LDS and registers of a tile."""
 
     lds_bytes: int
-    registers: int  # that a lane holds through the main loop
-    held: str  # in them
+    registers: int  # of a lane through the main loop
+    held: str  # what these hold
     ahead: bool = (
         False  # whether a workgroup that is alone reads LDS while it computes, and has one barrier, not two
     )

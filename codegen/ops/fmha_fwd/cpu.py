@@ -120,21 +120,21 @@ class CpuTile:
         return f"{target.lanes} lanes, any sizes, any strides, pointers aligned to their elements"
 
     def ck_tile(self, target: CpuTarget) -> dict[str, int]:
-        """CK's fields. bn1 and bk0max are those of the call's head dims, which 0 stands for."""
+        """The tile's fields by CK's names. bn1 and bk0max are 0, which stands for the call's head dims."""
         block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0, "bn1": 0, "bk1": self.bn0, "bk0max": 0}
         warps = {f"r{side}{gemm}": 1 for gemm in (0, 1) for side in "mnk"}
         shape = self.register_tile(target)
         return block | warps | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
 
     def register_tile(self, target: CpuTarget) -> dict[str, int]:
-        """Rows, keys and multiply-adds of a lane in a step of the main loop; qr has rows along the lanes."""
+        """Rows, keys and multiply-adds of a lane in a step of the main loop. In qr lanes are rows."""
         rows, keys = self.nv * target.lanes, self.mr
         if self.pipeline == "decode":
             rows, keys = keys, rows
         return {"m": rows, "n": keys, "k": COMPUTES[self.compute].wk}
 
     def cycles(self, target: CpuTarget) -> float:
-        """What a block of keys costs beside its multiply-adds: its softmax and its bookkeeping."""
+        """Cycles of a block of keys beside its multiply-adds: its softmax and its bookkeeping."""
         return SOFTMAX_CYCLES * self.bm0 * self.bn0 / target.lanes + BLOCK_CYCLES
 
     def complaint(self, target: CpuTarget) -> str:

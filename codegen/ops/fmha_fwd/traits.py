@@ -115,7 +115,7 @@ def make_space(mask: str) -> Space:
 
 
 def make_rules(space: Space) -> tuple[Rule, ...]:
-    """What does not go together."""
+    """Combinations that no instance serves, with reasons."""
     return (
         Rule(
             space.box(logits=("yes",), bias=("bias", "alibi")),
