@@ -421,7 +421,7 @@ static void check(struct sim_wave *wave, const struct sim_issued *first, const s
 }
 
 unsigned tessera_sim_states_of(const struct sim_inst *inst) {
-    return inst->row->op == SIM_OP_S_NOP ? ((unsigned)inst->imm & 0xf) + 1 : 1;
+    return inst->row->op == SIM_OP_s_nop ? ((unsigned)inst->imm & 0xf) + 1 : 1;
 }
 
 // A matrix instruction waits for the passes of the one before it; each other instruction takes one state.

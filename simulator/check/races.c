@@ -167,7 +167,7 @@ void tessera_sim_check_races(struct sim_wave *wave, const struct sim_code *code)
         check_lds(wave, code);
         break;
     default:
-        if (code->inst.row->op == SIM_OP_S_BARRIER) check_barrier(wave);
-        if (code->inst.row->op == SIM_OP_S_ENDPGM) check_end(wave);
+        if (code->inst.row->op == SIM_OP_s_barrier) check_barrier(wave);
+        if (code->inst.row->op == SIM_OP_s_endpgm) check_end(wave);
     }
 }

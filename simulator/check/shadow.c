@@ -608,8 +608,8 @@ static bool check_scalar(struct sim_wave *wave, unsigned index, uint32_t bits, c
 
 static bool is_address(const struct sim_code *code, const struct sim_effect *effect) {
     if (effect->slot == SIM_ADDR)
-        return code->inst.row->op != SIM_OP_DS_SWIZZLE_B32 && code->inst.row->op != SIM_OP_DS_BPERMUTE_B32 &&
-               code->inst.row->op != SIM_OP_DS_PERMUTE_B32;
+        return code->inst.row->op != SIM_OP_ds_swizzle_b32 && code->inst.row->op != SIM_OP_ds_bpermute_b32 &&
+               code->inst.row->op != SIM_OP_ds_permute_b32;
     return effect->slot == SIM_BASE || effect->slot == SIM_OFFSET ||
            (effect->slot == SIM_SLOTS && effect->file == SIM_FILE_SCALAR && effect->first == SIM_M0);
 }
@@ -638,22 +638,22 @@ static bool check_vcc_branch(struct sim_wave *wave) {
 static bool check_control(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_operand *target = &code->inst.op[SIM_SRC0];
     switch (code->inst.row->op) {
-    case SIM_OP_S_CBRANCH_SCC0:
-    case SIM_OP_S_CBRANCH_SCC1:
+    case SIM_OP_s_cbranch_scc0:
+    case SIM_OP_s_cbranch_scc1:
         return !shadow_of(wave)->scc || report(wave, -1, FROM_SCC, 0, "a branch");
-    case SIM_OP_S_CBRANCH_VCCZ:
-    case SIM_OP_S_CBRANCH_VCCNZ:
+    case SIM_OP_s_cbranch_vccz:
+    case SIM_OP_s_cbranch_vccnz:
         return check_vcc_branch(wave);
-    case SIM_OP_S_SETPC_B64:
-    case SIM_OP_S_SWAPPC_B64:
+    case SIM_OP_s_setpc_b64:
+    case SIM_OP_s_swappc_b64:
         return check_scalar(wave, target->index, UINT32_MAX, "the address of a jump") &&
                check_scalar(wave, target->index + 1u, UINT32_MAX, "the address of a jump");
-    case SIM_OP_S_SETREG_B32:
+    case SIM_OP_s_setreg_b32:
         return target->kind != SIM_SGPR || check_scalar(wave, target->index, UINT32_MAX, "MODE");
-    case SIM_OP_S_MOVRELS_B32:
-    case SIM_OP_S_MOVRELS_B64:
-    case SIM_OP_S_MOVRELD_B32:
-    case SIM_OP_S_MOVRELD_B64:
+    case SIM_OP_s_movrels_b32:
+    case SIM_OP_s_movrels_b64:
+    case SIM_OP_s_movreld_b32:
+    case SIM_OP_s_movreld_b64:
         return check_scalar(wave, SIM_M0, UINT32_MAX, "a register's number");
     }
     return true;

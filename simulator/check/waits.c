@@ -422,8 +422,8 @@ bool tessera_sim_issue_waits(struct sim_wave *wave, const struct sim_code *code)
     struct sim_waits *waits = &wave->checks->waits;
     if (waits->in_flight) {
         check_early_uses(wave, code);
-        if (code->inst.row->op == SIM_OP_S_WAITCNT) wait_as_told(wave, &code->inst);
-        if (code->inst.row->op == SIM_OP_S_ENDPGM) wait(wave, 0, 0);
+        if (code->inst.row->op == SIM_OP_s_waitcnt) wait_as_told(wave, &code->inst);
+        if (code->inst.row->op == SIM_OP_s_endpgm) wait(wave, 0, 0);
         if (wave->state == SIM_FAULTED) return false;
     }
     switch (code->effects.unit) {

@@ -3,9 +3,8 @@
 //
 // The instructions are rows of simulator/instructions/*.txt; generate_tables.py there renders them to instructions.h
 // (the enum sim_op) and instructions.c (the rows). What an instruction does is named by its row's `op`: SIM_OP_ and the
-// mnemonic in capitals, without an encoding's suffix (v_add_f32 is SIM_OP_V_ADD_F32 in VOP2, VOP3, SDWA and DPP).
-// BUFFER, TBUFFER, FLAT, GLOBAL and SCRATCH share their words: buffer_load_dword and flat_load_dword are both
-// SIM_OP_LOAD_DWORD, global_atomic_add is SIM_OP_ATOMIC_ADD; the format tells how the address is made.
+// mnemonic, without an encoding's suffix (v_add_f32 is SIM_OP_v_add_f32 in VOP2, VOP3, SDWA and DPP). Rows of `is:`
+// have another one's.
 #pragma once
 
 #include <stdbool.h>

@@ -55,7 +55,7 @@ static bool begins(const struct place *place, const char *prefix) {
     return strncmp(place->code->inst.row->mnemonic, prefix, strlen(prefix)) == 0;
 }
 
-static bool is_nop(const struct place *place) { return place->code->inst.row->op == SIM_OP_S_NOP; }
+static bool is_nop(const struct place *place) { return place->code->inst.row->op == SIM_OP_s_nop; }
 
 static bool falls_through(const struct place *place) {
     return !begins(place, "s_branch") && !begins(place, "s_endpgm") && !begins(place, "s_setpc");

@@ -59,7 +59,7 @@ static bool is_vector(enum sim_unit unit) { return unit >= SIM_UNIT_VALU; }
 // Whether the destination keeps bits that the instruction does not make.
 static bool keeps_bits(const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
-    if (inst->row->op == SIM_OP_V_WRITELANE_B32 || contains(inst, "_d16")) return true;
+    if (inst->row->op == SIM_OP_v_writelane_b32 || contains(inst, "_d16")) return true;
     if (begins(inst, "v_fma_mixlo") || begins(inst, "v_fma_mixhi")) return true;
     if (begins(inst, "v_cvt_scalef32_") || begins(inst, "v_cvt_sr_"))
         return inst->op[SIM_DST].bits <= 16 || contains(inst, "_sr_fp8") || contains(inst, "_sr_bf8");
@@ -211,8 +211,8 @@ uint64_t tessera_sim_effect_lanes(const struct sim_wave *wave, const struct sim_
     const struct sim_inst *inst = &code->inst;
     const uint64_t exec = sim_exec(wave);
     if (!(effect->access & SIM_ALL_LANES)) return exec;
-    if (inst->row->op == SIM_OP_V_READFIRSTLANE_B32) return exec ? exec & -exec : 1;
-    if (inst->row->op != SIM_OP_V_READLANE_B32 && inst->row->op != SIM_OP_V_WRITELANE_B32) return UINT64_MAX;
+    if (inst->row->op == SIM_OP_v_readfirstlane_b32) return exec ? exec & -exec : 1;
+    if (inst->row->op != SIM_OP_v_readlane_b32 && inst->row->op != SIM_OP_v_writelane_b32) return UINT64_MAX;
     const struct sim_operand *lane = &inst->op[SIM_SRC1];
     return UINT64_C(1) << ((lane->kind == SIM_SGPR ? wave->sgpr[lane->index] : (uint32_t)lane->value) & 63);
 }

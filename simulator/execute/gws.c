@@ -88,13 +88,13 @@ static void synchronize(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 #define ROW(op, detail)                                                                                                \
-    { SIM_OP_DS_GWS_##op, synchronize, NULL, detail }
+    { SIM_OP_##op, synchronize, NULL, detail }
 static const struct sim_semantics rows[] = {
-    ROW(INIT, INIT),
-    ROW(BARRIER, BARRIER),
-    ROW(SEMA_V, RELEASE_ONE),
-    ROW(SEMA_BR, RELEASE_MANY),
-    ROW(SEMA_RELEASE_ALL, RELEASE_ALL),
-    ROW(SEMA_P, ACQUIRE),
+    ROW(ds_gws_init, INIT),
+    ROW(ds_gws_barrier, BARRIER),
+    ROW(ds_gws_sema_v, RELEASE_ONE),
+    ROW(ds_gws_sema_br, RELEASE_MANY),
+    ROW(ds_gws_sema_release_all, RELEASE_ALL),
+    ROW(ds_gws_sema_p, ACQUIRE),
 };
 const struct sim_semantics_list tessera_sim_gws_list = {rows, sizeof rows / sizeof *rows};

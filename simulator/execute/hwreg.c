@@ -131,11 +131,11 @@ static void set_priority(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 #define ROW(op, execute)                                                                                               \
-    { SIM_OP_S_##op, execute, NULL, 0 }
+    { SIM_OP_##op, execute, NULL, 0 }
 static const struct sim_semantics rows[] = {
-    ROW(GETREG_B32, get_register),
-    ROW(SETREG_B32, set_register),
-    ROW(SETREG_IMM32_B32, set_register),
-    ROW(SETPRIO, set_priority),
+    ROW(s_getreg_b32, get_register),
+    ROW(s_setreg_b32, set_register),
+    ROW(s_setreg_imm32_b32, set_register),
+    ROW(s_setprio, set_priority),
 };
 const struct sim_semantics_list tessera_sim_hardware_registers = {rows, sizeof rows / sizeof *rows};

@@ -125,18 +125,18 @@ static void swizzle(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 #define ROW(op, execute, detail)                                                                                       \
-    { SIM_OP_V_##op, execute, NULL, detail }
+    { SIM_OP_##op, execute, NULL, detail }
 static const struct sim_semantics rows[] = {
-    ROW(NOP, nothing, 0),
-    ROW(CLREXCP, nothing, 0),
-    ROW(READFIRSTLANE_B32, read_first_lane, 0),
-    ROW(READLANE_B32, read_lane, 0),
-    ROW(WRITELANE_B32, write_lane, 0),
-    ROW(SWAP_B32, swap, 0),
-    ROW(PERMLANE16_SWAP_B32, permlane_swap, 16),
-    ROW(PERMLANE32_SWAP_B32, permlane_swap, 32),
-    {SIM_OP_DS_BPERMUTE_B32, bpermute, NULL, 0},
-    {SIM_OP_DS_PERMUTE_B32, permute, NULL, 0},
-    {SIM_OP_DS_SWIZZLE_B32, swizzle, NULL, 0},
+    ROW(v_nop, nothing, 0),
+    ROW(v_clrexcp, nothing, 0),
+    ROW(v_readfirstlane_b32, read_first_lane, 0),
+    ROW(v_readlane_b32, read_lane, 0),
+    ROW(v_writelane_b32, write_lane, 0),
+    ROW(v_swap_b32, swap, 0),
+    ROW(v_permlane16_swap_b32, permlane_swap, 16),
+    ROW(v_permlane32_swap_b32, permlane_swap, 32),
+    {SIM_OP_ds_bpermute_b32, bpermute, NULL, 0},
+    {SIM_OP_ds_permute_b32, permute, NULL, 0},
+    {SIM_OP_ds_swizzle_b32, swizzle, NULL, 0},
 };
 const struct sim_semantics_list tessera_sim_lane_moves = {rows, sizeof rows / sizeof *rows};

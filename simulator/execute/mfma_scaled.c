@@ -107,9 +107,9 @@ static void mfma(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 static const struct sim_semantics rows[] = {
-    {SIM_OP_V_MFMA_F32_16X16X128_F8F6F4, mfma, NULL, 16},
-    {SIM_OP_V_MFMA_F32_32X32X64_F8F6F4, mfma, NULL, 32},
-    {SIM_OP_V_MFMA_SCALE_F32_16X16X128_F8F6F4, mfma, NULL, 16 | SCALED},
-    {SIM_OP_V_MFMA_SCALE_F32_32X32X64_F8F6F4, mfma, NULL, 32 | SCALED},
+    {SIM_OP_v_mfma_f32_16x16x128_f8f6f4, mfma, NULL, 16},
+    {SIM_OP_v_mfma_f32_32x32x64_f8f6f4, mfma, NULL, 32},
+    {SIM_OP_v_mfma_scale_f32_16x16x128_f8f6f4, mfma, NULL, 16 | SCALED},
+    {SIM_OP_v_mfma_scale_f32_32x32x64_f8f6f4, mfma, NULL, 32 | SCALED},
 };
 const struct sim_semantics_list tessera_sim_matrix_scaled = {rows, sizeof rows / sizeof *rows};

@@ -109,49 +109,58 @@ static void nothing(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 #define ROW(op, execute, detail)                                                                                       \
-    { SIM_OP_S_##op, execute, NULL, detail }
-#define LOADS(op, detail)                                                                                              \
-    ROW(op##_DWORD, load_or_store, (detail) | 1), ROW(op##_DWORDX2, load_or_store, (detail) | 2),                      \
-        ROW(op##_DWORDX4, load_or_store, (detail) | 4)
+    { SIM_OP_##op, execute, NULL, detail }
 #define ATOMIC_DETAIL(op, words) ((uint32_t)SIM_ATOMIC_##op << ATOMIC_SHIFT | (words))
-#define ATOMICS(op)                                                                                                    \
-    ROW(ATOMIC_##op, atomic, ATOMIC_DETAIL(op, 1)), ROW(ATOMIC_##op##_X2, atomic, ATOMIC_DETAIL(op, 2)),               \
-        ROW(BUFFER_ATOMIC_##op, atomic, ATOMIC_DETAIL(op, BUFFER | 1)),                                                \
-        ROW(BUFFER_ATOMIC_##op##_X2, atomic, ATOMIC_DETAIL(op, BUFFER | 2))
+#define ATOMICS(what, word, two_words, of_buffer, two_of_buffer)                                                       \
+    ROW(word, atomic, ATOMIC_DETAIL(what, 1)), ROW(two_words, atomic, ATOMIC_DETAIL(what, 2)),                         \
+        ROW(of_buffer, atomic, ATOMIC_DETAIL(what, BUFFER | 1)),                                                       \
+        ROW(two_of_buffer, atomic, ATOMIC_DETAIL(what, BUFFER | 2))
 static const struct sim_semantics rows[] = {
-    LOADS(LOAD, 0),
-    ROW(LOAD_DWORDX8, load_or_store, 8),
-    ROW(LOAD_DWORDX16, load_or_store, 16),
-    LOADS(BUFFER_LOAD, BUFFER),
-    ROW(BUFFER_LOAD_DWORDX8, load_or_store, BUFFER | 8),
-    ROW(BUFFER_LOAD_DWORDX16, load_or_store, BUFFER | 16),
-    LOADS(SCRATCH_LOAD, SCRATCH),
-    LOADS(STORE, STORE),
-    LOADS(BUFFER_STORE, STORE | BUFFER),
-    LOADS(SCRATCH_STORE, STORE | SCRATCH),
-    ATOMICS(SWAP),
-    ATOMICS(CMPSWAP),
-    ATOMICS(ADD),
-    ATOMICS(SUB),
-    ATOMICS(SMIN),
-    ATOMICS(UMIN),
-    ATOMICS(SMAX),
-    ATOMICS(UMAX),
-    ATOMICS(AND),
-    ATOMICS(OR),
-    ATOMICS(XOR),
-    ATOMICS(INC),
-    ATOMICS(DEC),
-    ROW(MEMTIME, read_clock, 0),
-    ROW(MEMREALTIME, read_clock, 0),
+    ROW(s_load_dword, load_or_store, 1),
+    ROW(s_load_dwordx2, load_or_store, 2),
+    ROW(s_load_dwordx4, load_or_store, 4),
+    ROW(s_load_dwordx8, load_or_store, 8),
+    ROW(s_load_dwordx16, load_or_store, 16),
+    ROW(s_buffer_load_dword, load_or_store, BUFFER | 1),
+    ROW(s_buffer_load_dwordx2, load_or_store, BUFFER | 2),
+    ROW(s_buffer_load_dwordx4, load_or_store, BUFFER | 4),
+    ROW(s_buffer_load_dwordx8, load_or_store, BUFFER | 8),
+    ROW(s_buffer_load_dwordx16, load_or_store, BUFFER | 16),
+    ROW(s_scratch_load_dword, load_or_store, SCRATCH | 1),
+    ROW(s_scratch_load_dwordx2, load_or_store, SCRATCH | 2),
+    ROW(s_scratch_load_dwordx4, load_or_store, SCRATCH | 4),
+    ROW(s_store_dword, load_or_store, STORE | 1),
+    ROW(s_store_dwordx2, load_or_store, STORE | 2),
+    ROW(s_store_dwordx4, load_or_store, STORE | 4),
+    ROW(s_buffer_store_dword, load_or_store, STORE | BUFFER | 1),
+    ROW(s_buffer_store_dwordx2, load_or_store, STORE | BUFFER | 2),
+    ROW(s_buffer_store_dwordx4, load_or_store, STORE | BUFFER | 4),
+    ROW(s_scratch_store_dword, load_or_store, STORE | SCRATCH | 1),
+    ROW(s_scratch_store_dwordx2, load_or_store, STORE | SCRATCH | 2),
+    ROW(s_scratch_store_dwordx4, load_or_store, STORE | SCRATCH | 4),
+    ATOMICS(SWAP, s_atomic_swap, s_atomic_swap_x2, s_buffer_atomic_swap, s_buffer_atomic_swap_x2),
+    ATOMICS(CMPSWAP, s_atomic_cmpswap, s_atomic_cmpswap_x2, s_buffer_atomic_cmpswap, s_buffer_atomic_cmpswap_x2),
+    ATOMICS(ADD, s_atomic_add, s_atomic_add_x2, s_buffer_atomic_add, s_buffer_atomic_add_x2),
+    ATOMICS(SUB, s_atomic_sub, s_atomic_sub_x2, s_buffer_atomic_sub, s_buffer_atomic_sub_x2),
+    ATOMICS(SMIN, s_atomic_smin, s_atomic_smin_x2, s_buffer_atomic_smin, s_buffer_atomic_smin_x2),
+    ATOMICS(UMIN, s_atomic_umin, s_atomic_umin_x2, s_buffer_atomic_umin, s_buffer_atomic_umin_x2),
+    ATOMICS(SMAX, s_atomic_smax, s_atomic_smax_x2, s_buffer_atomic_smax, s_buffer_atomic_smax_x2),
+    ATOMICS(UMAX, s_atomic_umax, s_atomic_umax_x2, s_buffer_atomic_umax, s_buffer_atomic_umax_x2),
+    ATOMICS(AND, s_atomic_and, s_atomic_and_x2, s_buffer_atomic_and, s_buffer_atomic_and_x2),
+    ATOMICS(OR, s_atomic_or, s_atomic_or_x2, s_buffer_atomic_or, s_buffer_atomic_or_x2),
+    ATOMICS(XOR, s_atomic_xor, s_atomic_xor_x2, s_buffer_atomic_xor, s_buffer_atomic_xor_x2),
+    ATOMICS(INC, s_atomic_inc, s_atomic_inc_x2, s_buffer_atomic_inc, s_buffer_atomic_inc_x2),
+    ATOMICS(DEC, s_atomic_dec, s_atomic_dec_x2, s_buffer_atomic_dec, s_buffer_atomic_dec_x2),
+    ROW(s_memtime, read_clock, 0),
+    ROW(s_memrealtime, read_clock, 0),
     // Memory has no caches here, and its addresses need no translation.
-    ROW(DCACHE_INV, nothing, 0),
-    ROW(DCACHE_INV_VOL, nothing, 0),
-    ROW(DCACHE_WB, nothing, 0),
-    ROW(DCACHE_WB_VOL, nothing, 0),
-    ROW(DCACHE_DISCARD, nothing, 0),
-    ROW(DCACHE_DISCARD_X2, nothing, 0),
-    ROW(ATC_PROBE, nothing, 0),
-    ROW(ATC_PROBE_BUFFER, nothing, 0),
+    ROW(s_dcache_inv, nothing, 0),
+    ROW(s_dcache_inv_vol, nothing, 0),
+    ROW(s_dcache_wb, nothing, 0),
+    ROW(s_dcache_wb_vol, nothing, 0),
+    ROW(s_dcache_discard, nothing, 0),
+    ROW(s_dcache_discard_x2, nothing, 0),
+    ROW(s_atc_probe, nothing, 0),
+    ROW(s_atc_probe_buffer, nothing, 0),
 };
 const struct sim_semantics_list tessera_sim_scalar_memory = {rows, sizeof rows / sizeof *rows};

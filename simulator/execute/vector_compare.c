@@ -97,23 +97,110 @@ CLASS(is_class_f16, sim_u32, class_f16)
 CLASS(is_class_f32, sim_u32, class_f32)
 CLASS(is_class_f64, sim_u64, class_f64)
 
-#define WITH(op, lanes, detail)                                                                                        \
-    {SIM_OP_V_CMP_##op, tessera_sim_execute_vector, lanes, SIM_CONDITION | (detail)}, {                                \
-        SIM_OP_V_CMPX_##op, tessera_sim_execute_vector, lanes, SIM_CONDITION | SIM_TO_EXEC | (detail)                  \
+#define WITH(to_mask, to_exec, lanes, detail)                                                                          \
+    {SIM_OP_##to_mask, tessera_sim_execute_vector, lanes, SIM_CONDITION | (detail)}, {                                 \
+        SIM_OP_##to_exec, tessera_sim_execute_vector, lanes, SIM_CONDITION | SIM_TO_EXEC | (detail)                    \
     }
-#define ROW(op, lanes) WITH(op, lanes, 0)
-#define INTEGER_ROWS(TYPE, type)                                                                                       \
-    ROW(F_##TYPE, never), ROW(LT_##TYPE, lt_##type), ROW(EQ_##TYPE, eq_##type), ROW(LE_##TYPE, le_##type),             \
-        ROW(GT_##TYPE, gt_##type), ROW(NE_##TYPE, ne_##type), ROW(GE_##TYPE, ge_##type), ROW(T_##TYPE, always)
-#define FLOAT_ROWS(TYPE, type)                                                                                         \
-    ROW(F_##TYPE, never), ROW(LT_##TYPE, lt_##type), ROW(EQ_##TYPE, eq_##type), ROW(LE_##TYPE, le_##type),             \
-        ROW(GT_##TYPE, gt_##type), ROW(LG_##TYPE, lg_##type), ROW(GE_##TYPE, ge_##type), ROW(O_##TYPE, o_##type),      \
-        ROW(U_##TYPE, u_##type), ROW(NGE_##TYPE, nge_##type), ROW(NLG_##TYPE, nlg_##type),                             \
-        ROW(NGT_##TYPE, ngt_##type), ROW(NLE_##TYPE, nle_##type), ROW(NEQ_##TYPE, neq_##type),                         \
-        ROW(NLT_##TYPE, nlt_##type), ROW(TRU_##TYPE, always), WITH(CLASS_##TYPE, is_class_##type, SIM_MOVES)
+#define ROW(to_mask, to_exec, lanes) WITH(to_mask, to_exec, lanes, 0)
 static const struct sim_semantics rows[] = {
-    INTEGER_ROWS(I16, i16), INTEGER_ROWS(U16, u16), INTEGER_ROWS(I32, i32),
-    INTEGER_ROWS(U32, u32), INTEGER_ROWS(I64, i64), INTEGER_ROWS(U64, u64),
-    FLOAT_ROWS(F16, f16),   FLOAT_ROWS(F32, f32),   FLOAT_ROWS(F64, f64),
+    ROW(v_cmp_f_i16, v_cmpx_f_i16, never),
+    ROW(v_cmp_lt_i16, v_cmpx_lt_i16, lt_i16),
+    ROW(v_cmp_eq_i16, v_cmpx_eq_i16, eq_i16),
+    ROW(v_cmp_le_i16, v_cmpx_le_i16, le_i16),
+    ROW(v_cmp_gt_i16, v_cmpx_gt_i16, gt_i16),
+    ROW(v_cmp_ne_i16, v_cmpx_ne_i16, ne_i16),
+    ROW(v_cmp_ge_i16, v_cmpx_ge_i16, ge_i16),
+    ROW(v_cmp_t_i16, v_cmpx_t_i16, always),
+    ROW(v_cmp_f_u16, v_cmpx_f_u16, never),
+    ROW(v_cmp_lt_u16, v_cmpx_lt_u16, lt_u16),
+    ROW(v_cmp_eq_u16, v_cmpx_eq_u16, eq_u16),
+    ROW(v_cmp_le_u16, v_cmpx_le_u16, le_u16),
+    ROW(v_cmp_gt_u16, v_cmpx_gt_u16, gt_u16),
+    ROW(v_cmp_ne_u16, v_cmpx_ne_u16, ne_u16),
+    ROW(v_cmp_ge_u16, v_cmpx_ge_u16, ge_u16),
+    ROW(v_cmp_t_u16, v_cmpx_t_u16, always),
+    ROW(v_cmp_f_i32, v_cmpx_f_i32, never),
+    ROW(v_cmp_lt_i32, v_cmpx_lt_i32, lt_i32),
+    ROW(v_cmp_eq_i32, v_cmpx_eq_i32, eq_i32),
+    ROW(v_cmp_le_i32, v_cmpx_le_i32, le_i32),
+    ROW(v_cmp_gt_i32, v_cmpx_gt_i32, gt_i32),
+    ROW(v_cmp_ne_i32, v_cmpx_ne_i32, ne_i32),
+    ROW(v_cmp_ge_i32, v_cmpx_ge_i32, ge_i32),
+    ROW(v_cmp_t_i32, v_cmpx_t_i32, always),
+    ROW(v_cmp_f_u32, v_cmpx_f_u32, never),
+    ROW(v_cmp_lt_u32, v_cmpx_lt_u32, lt_u32),
+    ROW(v_cmp_eq_u32, v_cmpx_eq_u32, eq_u32),
+    ROW(v_cmp_le_u32, v_cmpx_le_u32, le_u32),
+    ROW(v_cmp_gt_u32, v_cmpx_gt_u32, gt_u32),
+    ROW(v_cmp_ne_u32, v_cmpx_ne_u32, ne_u32),
+    ROW(v_cmp_ge_u32, v_cmpx_ge_u32, ge_u32),
+    ROW(v_cmp_t_u32, v_cmpx_t_u32, always),
+    ROW(v_cmp_f_i64, v_cmpx_f_i64, never),
+    ROW(v_cmp_lt_i64, v_cmpx_lt_i64, lt_i64),
+    ROW(v_cmp_eq_i64, v_cmpx_eq_i64, eq_i64),
+    ROW(v_cmp_le_i64, v_cmpx_le_i64, le_i64),
+    ROW(v_cmp_gt_i64, v_cmpx_gt_i64, gt_i64),
+    ROW(v_cmp_ne_i64, v_cmpx_ne_i64, ne_i64),
+    ROW(v_cmp_ge_i64, v_cmpx_ge_i64, ge_i64),
+    ROW(v_cmp_t_i64, v_cmpx_t_i64, always),
+    ROW(v_cmp_f_u64, v_cmpx_f_u64, never),
+    ROW(v_cmp_lt_u64, v_cmpx_lt_u64, lt_u64),
+    ROW(v_cmp_eq_u64, v_cmpx_eq_u64, eq_u64),
+    ROW(v_cmp_le_u64, v_cmpx_le_u64, le_u64),
+    ROW(v_cmp_gt_u64, v_cmpx_gt_u64, gt_u64),
+    ROW(v_cmp_ne_u64, v_cmpx_ne_u64, ne_u64),
+    ROW(v_cmp_ge_u64, v_cmpx_ge_u64, ge_u64),
+    ROW(v_cmp_t_u64, v_cmpx_t_u64, always),
+    ROW(v_cmp_f_f16, v_cmpx_f_f16, never),
+    ROW(v_cmp_lt_f16, v_cmpx_lt_f16, lt_f16),
+    ROW(v_cmp_eq_f16, v_cmpx_eq_f16, eq_f16),
+    ROW(v_cmp_le_f16, v_cmpx_le_f16, le_f16),
+    ROW(v_cmp_gt_f16, v_cmpx_gt_f16, gt_f16),
+    ROW(v_cmp_lg_f16, v_cmpx_lg_f16, lg_f16),
+    ROW(v_cmp_ge_f16, v_cmpx_ge_f16, ge_f16),
+    ROW(v_cmp_o_f16, v_cmpx_o_f16, o_f16),
+    ROW(v_cmp_u_f16, v_cmpx_u_f16, u_f16),
+    ROW(v_cmp_nge_f16, v_cmpx_nge_f16, nge_f16),
+    ROW(v_cmp_nlg_f16, v_cmpx_nlg_f16, nlg_f16),
+    ROW(v_cmp_ngt_f16, v_cmpx_ngt_f16, ngt_f16),
+    ROW(v_cmp_nle_f16, v_cmpx_nle_f16, nle_f16),
+    ROW(v_cmp_neq_f16, v_cmpx_neq_f16, neq_f16),
+    ROW(v_cmp_nlt_f16, v_cmpx_nlt_f16, nlt_f16),
+    ROW(v_cmp_tru_f16, v_cmpx_tru_f16, always),
+    WITH(v_cmp_class_f16, v_cmpx_class_f16, is_class_f16, SIM_MOVES),
+    ROW(v_cmp_f_f32, v_cmpx_f_f32, never),
+    ROW(v_cmp_lt_f32, v_cmpx_lt_f32, lt_f32),
+    ROW(v_cmp_eq_f32, v_cmpx_eq_f32, eq_f32),
+    ROW(v_cmp_le_f32, v_cmpx_le_f32, le_f32),
+    ROW(v_cmp_gt_f32, v_cmpx_gt_f32, gt_f32),
+    ROW(v_cmp_lg_f32, v_cmpx_lg_f32, lg_f32),
+    ROW(v_cmp_ge_f32, v_cmpx_ge_f32, ge_f32),
+    ROW(v_cmp_o_f32, v_cmpx_o_f32, o_f32),
+    ROW(v_cmp_u_f32, v_cmpx_u_f32, u_f32),
+    ROW(v_cmp_nge_f32, v_cmpx_nge_f32, nge_f32),
+    ROW(v_cmp_nlg_f32, v_cmpx_nlg_f32, nlg_f32),
+    ROW(v_cmp_ngt_f32, v_cmpx_ngt_f32, ngt_f32),
+    ROW(v_cmp_nle_f32, v_cmpx_nle_f32, nle_f32),
+    ROW(v_cmp_neq_f32, v_cmpx_neq_f32, neq_f32),
+    ROW(v_cmp_nlt_f32, v_cmpx_nlt_f32, nlt_f32),
+    ROW(v_cmp_tru_f32, v_cmpx_tru_f32, always),
+    WITH(v_cmp_class_f32, v_cmpx_class_f32, is_class_f32, SIM_MOVES),
+    ROW(v_cmp_f_f64, v_cmpx_f_f64, never),
+    ROW(v_cmp_lt_f64, v_cmpx_lt_f64, lt_f64),
+    ROW(v_cmp_eq_f64, v_cmpx_eq_f64, eq_f64),
+    ROW(v_cmp_le_f64, v_cmpx_le_f64, le_f64),
+    ROW(v_cmp_gt_f64, v_cmpx_gt_f64, gt_f64),
+    ROW(v_cmp_lg_f64, v_cmpx_lg_f64, lg_f64),
+    ROW(v_cmp_ge_f64, v_cmpx_ge_f64, ge_f64),
+    ROW(v_cmp_o_f64, v_cmpx_o_f64, o_f64),
+    ROW(v_cmp_u_f64, v_cmpx_u_f64, u_f64),
+    ROW(v_cmp_nge_f64, v_cmpx_nge_f64, nge_f64),
+    ROW(v_cmp_nlg_f64, v_cmpx_nlg_f64, nlg_f64),
+    ROW(v_cmp_ngt_f64, v_cmpx_ngt_f64, ngt_f64),
+    ROW(v_cmp_nle_f64, v_cmpx_nle_f64, nle_f64),
+    ROW(v_cmp_neq_f64, v_cmpx_neq_f64, neq_f64),
+    ROW(v_cmp_nlt_f64, v_cmpx_nlt_f64, nlt_f64),
+    ROW(v_cmp_tru_f64, v_cmpx_tru_f64, always),
+    WITH(v_cmp_class_f64, v_cmpx_class_f64, is_class_f64, SIM_MOVES),
 };
 const struct sim_semantics_list tessera_sim_vector_compare = {rows, sizeof rows / sizeof *rows};

@@ -175,38 +175,64 @@ static void convert_small(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 #define SCALE(op, from, to, count)                                                                                     \
-    { SIM_OP_V_CVT_SCALEF32_##op, convert_small, NULL, CONVERT(from, to, count) | SCALED }
+    { SIM_OP_##op, convert_small, NULL, CONVERT(from, to, count) | SCALED }
 #define RANDOM(op, from, to, count)                                                                                    \
-    { SIM_OP_V_CVT_SCALEF32_SR_##op, convert_small, NULL, CONVERT(from, to, count) | SCALED | STOCHASTIC }
+    { SIM_OP_##op, convert_small, NULL, CONVERT(from, to, count) | SCALED | STOCHASTIC }
 #define UNSCALED(op, to)                                                                                               \
-    { SIM_OP_V_CVT_SR_##op, convert_small, NULL, CONVERT(F32, to, 1) | STOCHASTIC }
-// All of a format of 8 bits, and of 6.
-#define EIGHT(f)                                                                                                       \
-    SCALE(PK_##f##_F32, F32, f, 2), SCALE(PK_##f##_F16, F16, f, 2), SCALE(PK_##f##_BF16, BF16, f, 2),                  \
-        SCALE(PK_F32_##f, f, F32, 2), SCALE(PK_F16_##f, f, F16, 2), SCALE(PK_BF16_##f, f, BF16, 2),                    \
-        SCALE(F32_##f, f, F32, 1), SCALE(F16_##f, f, F16, 1), RANDOM(f##_F32, F32, f, 1), RANDOM(f##_F16, F16, f, 1),  \
-        RANDOM(f##_BF16, BF16, f, 1)
-#define SIX(f)                                                                                                         \
-    SCALE(2XPK16_##f##_F32, F32, f, 32), SCALE(PK32_##f##_F16, F16, f, 32), SCALE(PK32_##f##_BF16, BF16, f, 32),       \
-        SCALE(PK32_F32_##f, f, F32, 32), SCALE(PK32_F16_##f, f, F16, 32), SCALE(PK32_BF16_##f, f, BF16, 32),           \
-        RANDOM(PK32_##f##_F32, F32, f, 32), RANDOM(PK32_##f##_F16, F16, f, 32), RANDOM(PK32_##f##_BF16, BF16, f, 32)
+    { SIM_OP_##op, convert_small, NULL, CONVERT(F32, to, 1) | STOCHASTIC }
 static const struct sim_semantics rows[] = {
-    UNSCALED(FP8_F32, FP8),
-    UNSCALED(BF8_F32, BF8),
-    UNSCALED(F16_F32, F16),
-    UNSCALED(BF16_F32, BF16),
-    EIGHT(FP8),
-    EIGHT(BF8),
-    SIX(FP6),
-    SIX(BF6),
-    SCALE(PK_FP4_F32, F32, FP4, 2),
-    SCALE(PK_FP4_F16, F16, FP4, 2),
-    SCALE(PK_FP4_BF16, BF16, FP4, 2),
-    SCALE(PK_F32_FP4, FP4, F32, 2),
-    SCALE(PK_F16_FP4, FP4, F16, 2),
-    SCALE(PK_BF16_FP4, FP4, BF16, 2),
-    RANDOM(PK_FP4_F32, F32, FP4, 2),
-    RANDOM(PK_FP4_F16, F16, FP4, 2),
-    RANDOM(PK_FP4_BF16, BF16, FP4, 2),
+    UNSCALED(v_cvt_sr_fp8_f32, FP8),
+    UNSCALED(v_cvt_sr_bf8_f32, BF8),
+    UNSCALED(v_cvt_sr_f16_f32, F16),
+    UNSCALED(v_cvt_sr_bf16_f32, BF16),
+    SCALE(v_cvt_scalef32_pk_fp8_f32, F32, FP8, 2),
+    SCALE(v_cvt_scalef32_pk_fp8_f16, F16, FP8, 2),
+    SCALE(v_cvt_scalef32_pk_fp8_bf16, BF16, FP8, 2),
+    SCALE(v_cvt_scalef32_pk_f32_fp8, FP8, F32, 2),
+    SCALE(v_cvt_scalef32_pk_f16_fp8, FP8, F16, 2),
+    SCALE(v_cvt_scalef32_pk_bf16_fp8, FP8, BF16, 2),
+    SCALE(v_cvt_scalef32_f32_fp8, FP8, F32, 1),
+    SCALE(v_cvt_scalef32_f16_fp8, FP8, F16, 1),
+    RANDOM(v_cvt_scalef32_sr_fp8_f32, F32, FP8, 1),
+    RANDOM(v_cvt_scalef32_sr_fp8_f16, F16, FP8, 1),
+    RANDOM(v_cvt_scalef32_sr_fp8_bf16, BF16, FP8, 1),
+    SCALE(v_cvt_scalef32_pk_bf8_f32, F32, BF8, 2),
+    SCALE(v_cvt_scalef32_pk_bf8_f16, F16, BF8, 2),
+    SCALE(v_cvt_scalef32_pk_bf8_bf16, BF16, BF8, 2),
+    SCALE(v_cvt_scalef32_pk_f32_bf8, BF8, F32, 2),
+    SCALE(v_cvt_scalef32_pk_f16_bf8, BF8, F16, 2),
+    SCALE(v_cvt_scalef32_pk_bf16_bf8, BF8, BF16, 2),
+    SCALE(v_cvt_scalef32_f32_bf8, BF8, F32, 1),
+    SCALE(v_cvt_scalef32_f16_bf8, BF8, F16, 1),
+    RANDOM(v_cvt_scalef32_sr_bf8_f32, F32, BF8, 1),
+    RANDOM(v_cvt_scalef32_sr_bf8_f16, F16, BF8, 1),
+    RANDOM(v_cvt_scalef32_sr_bf8_bf16, BF16, BF8, 1),
+    SCALE(v_cvt_scalef32_2xpk16_fp6_f32, F32, FP6, 32),
+    SCALE(v_cvt_scalef32_pk32_fp6_f16, F16, FP6, 32),
+    SCALE(v_cvt_scalef32_pk32_fp6_bf16, BF16, FP6, 32),
+    SCALE(v_cvt_scalef32_pk32_f32_fp6, FP6, F32, 32),
+    SCALE(v_cvt_scalef32_pk32_f16_fp6, FP6, F16, 32),
+    SCALE(v_cvt_scalef32_pk32_bf16_fp6, FP6, BF16, 32),
+    RANDOM(v_cvt_scalef32_sr_pk32_fp6_f32, F32, FP6, 32),
+    RANDOM(v_cvt_scalef32_sr_pk32_fp6_f16, F16, FP6, 32),
+    RANDOM(v_cvt_scalef32_sr_pk32_fp6_bf16, BF16, FP6, 32),
+    SCALE(v_cvt_scalef32_2xpk16_bf6_f32, F32, BF6, 32),
+    SCALE(v_cvt_scalef32_pk32_bf6_f16, F16, BF6, 32),
+    SCALE(v_cvt_scalef32_pk32_bf6_bf16, BF16, BF6, 32),
+    SCALE(v_cvt_scalef32_pk32_f32_bf6, BF6, F32, 32),
+    SCALE(v_cvt_scalef32_pk32_f16_bf6, BF6, F16, 32),
+    SCALE(v_cvt_scalef32_pk32_bf16_bf6, BF6, BF16, 32),
+    RANDOM(v_cvt_scalef32_sr_pk32_bf6_f32, F32, BF6, 32),
+    RANDOM(v_cvt_scalef32_sr_pk32_bf6_f16, F16, BF6, 32),
+    RANDOM(v_cvt_scalef32_sr_pk32_bf6_bf16, BF16, BF6, 32),
+    SCALE(v_cvt_scalef32_pk_fp4_f32, F32, FP4, 2),
+    SCALE(v_cvt_scalef32_pk_fp4_f16, F16, FP4, 2),
+    SCALE(v_cvt_scalef32_pk_fp4_bf16, BF16, FP4, 2),
+    SCALE(v_cvt_scalef32_pk_f32_fp4, FP4, F32, 2),
+    SCALE(v_cvt_scalef32_pk_f16_fp4, FP4, F16, 2),
+    SCALE(v_cvt_scalef32_pk_bf16_fp4, FP4, BF16, 2),
+    RANDOM(v_cvt_scalef32_sr_pk_fp4_f32, F32, FP4, 2),
+    RANDOM(v_cvt_scalef32_sr_pk_fp4_f16, F16, FP4, 2),
+    RANDOM(v_cvt_scalef32_sr_pk_fp4_bf16, BF16, FP4, 2),
 };
 const struct sim_semantics_list tessera_sim_vector_small = {rows, sizeof rows / sizeof *rows};

@@ -36,7 +36,6 @@ FORMATS = {
     "scratch": 128,
 }
 VOP3_BASE = {"vop1": 0x140, "vop2": 0x100, "vopc": 0}
-FAMILIES = re.compile(r"^(t?buffer|flat|global|scratch)_")
 FLAGS = (
     "vop3 sdwa dpp dpp64 clamp omod op_sel op_sel4 plain neg mix bitop3 permlane fp8 "
     "cbsz abid blgp f8f6f4 scaled pair gds atomic lds lds950 lds_address bare"
@@ -146,13 +145,12 @@ def parse_row(fmt: str, line: str) -> Row:
     if len(fields) > MAX_FIELDS or len({f.slot for f in fields}) != len(fields):
         raise TableError(f"{mnemonic}: too many operands, or one twice")
     flags = right.split()
-    words = [flag.removeprefix("is:") for flag in flags if flag.startswith("is:")]
+    words = [flag.removeprefix("is:") for flag in flags if flag.startswith("is:")] or [mnemonic]
     flags = [flag for flag in flags if not flag.startswith("is:")]
     for flag in flags:
         if flag not in FLAGS:
             raise TableError(f"{mnemonic}: flag {flag!r}: there are {', '.join(FLAGS)}")
-    word = FAMILIES.sub("", words[0] if words else mnemonic)
-    return Row(mnemonic, word, fmt, opcodes, fields, tuple(flags))
+    return Row(mnemonic, words[0], fmt, opcodes, fields, tuple(flags))
 
 
 def read_tables(folder: Path) -> list[Row]:

@@ -53,7 +53,7 @@ static enum row row_of(const struct sim_code *code) {
     case SIM_UNIT_FLAT:
         return MEMORY;
     default:
-        return code->inst.row->op == SIM_OP_S_WAITCNT ? WAIT : code->inst.row->op == SIM_OP_S_BARRIER ? BARRIER : SALU;
+        return code->inst.row->op == SIM_OP_s_waitcnt ? WAIT : code->inst.row->op == SIM_OP_s_barrier ? BARRIER : SALU;
     }
 }
 
