@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: MIT
-# Builds everything and runs every test, each stage with its count and time; ends in "N passed, N failed".
+# Builds everything and runs every test, each stage with its count and time; ends in "N passed, N failed". A stage that
+# passed in this build directory is not repeated while all files that it depends on are the same.
 #
-# usage: scripts/test.sh [--all] [--only WORD] [--no-apt] [--wheels DIR]
-#   --all         whole products of test axes instead of pairwise covers and of the day's samples; run again after an
-#                 interruption, stages that are done for these sources are not repeated
-#   --only WORD   only the stages whose name contains WORD
+# usage: scripts/test.sh [--all] [--again] [--only WORD] [--no-apt] [--wheels DIR]
+#   --all         whole products of test axes instead of pairwise covers and of the day's samples
+#   --again       repeat stages that have passed
+#   --only WORD   only the stages whose name contains WORD, whether or not they have passed
 #   --no-apt      never call apt (it fetches GoogleTest's sources, unpacked in the build directory, where there are none;
 #                 and for root, as in a container, it installs hipcc and qemu-user: 80 MB to fetch, 450 MB on disk)
 #   --wheels DIR  take the Python wheels from DIR instead of an index
@@ -14,7 +15,7 @@
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
-all= only=
+all= only= again=
 while [ $# -gt 0 ]; do
     common_option "$@"
     if [ $shifted -gt 0 ]; then
@@ -22,8 +23,11 @@ while [ $# -gt 0 ]; do
     elif [ "$1" = --all ]; then
         all=1
         shift
+    elif [ "$1" = --again ]; then
+        again=1
+        shift
     elif [ "$1" = --only ] && [ -n "${2-}" ]; then
-        only=$2
+        only=$2 again=1
         shift 2
     elif [ "$1" = -h ] || [ "$1" = --help ]; then
         usage
@@ -45,15 +49,16 @@ not_run=()
 # leaves in $xml, else from its lines "N passed, N failed", else the command is one test. Status 77: could not run here,
 # and the last line says why.
 stage() {
-    local name=$1 id=${1//[^a-zA-Z0-9]/-} log start status counts
+    local name=$1 id=${1//[^a-zA-Z0-9]/-} log start status counts fingerprint
     shift
     case $name in *"$only"*) ;; *) return ;; esac
     log=$build/log/test-$id.log
     xml=$results/$id
     printf '%-34s' "$name"
-    if [ -n "$all" ] && [ "$(sed -n 1p "$xml.done" 2>/dev/null)" = "$fingerprint" ]; then
+    fingerprint=$(grep -E "$reach" "$results/files" | grep -vE "$but" | cat - "$results/machine" | sha256sum)
+    if [ -z "$again" ] && [ "$(sed -n 1p "$xml.done" 2>/dev/null)" = "$fingerprint" ]; then
         counts=$(sed -n 2p "$xml.done")
-        report $counts "already done"
+        report $counts "passed before, nothing that it depends on has changed"
         return
     fi
     rm -rf "$xml" "$xml.done"
@@ -107,8 +112,12 @@ c_compiler=${compiler_options[0]#*=}
 export CC=$c_compiler
 [ -z "$all" ] || export TESSERA_TEST_ALL=1
 export TESSERA_TEST_SEED=${TESSERA_TEST_SEED:-$(date -u +%Y%m%d)}
-fingerprint=$(cd "$root" && find . \( -name .git -o -path ./build -o -name '*_cache' -o -name __pycache__ -o -name '.?*' -type d \) -prune \
-    -o -type f -print0 | sort -z | xargs -0 sha256sum | cat - <("$c_compiler" --version) <(uname -m) | sha256sum)
+
+# A stage depends on the files whose names `reach` matches, `but` not these, on the compiler and the processor, and on the
+# day's samples.
+(cd "$root" && find . \( -name .git -o -path ./build -o -name '*_cache' -o -name __pycache__ -o -name '.?*' -type d \) -prune \
+    -o -type f -print0 | sort -z | xargs -0 sha256sum) >"$results/files"
+{ "$c_compiler" --version && uname -m && grep -m1 -E '^(flags|Features)' /proc/cpuinfo || true; echo "$all $TESSERA_TEST_SEED"; } >"$results/machine"
 rm -f "$results/skipped"
 
 # ---- building
@@ -281,21 +290,27 @@ simulator_sanitized() {
 }
 
 echo
+reach='\.(py|toml)$' but='^$'
 stage "ruff, mypy" python_lint
+reach='\.(c|h|cc|j2|py|toml|clang-format)$'
 stage "clang-format" c_format
+reach=.
 stage "python tests" python_tests
+prose='\.md$|\./docs/|\./benchmark/results/' pytests='\./test/.*/(test_\w+|conftest)\.py$'
+but="$prose|$pytests"
 stage "programs" ctest_in "$build"
 stage "CK's smoke matrix" smoke
 for arch in gfx90a gfx942 gfx950; do stage "CK's smoke matrix on $arch" smoke_simulated $arch; done
 stage "same bytes elsewhere" same_bytes
+stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
+stage "simulator, sanitizers" simulator_sanitized
+stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=bf16 -mode=1*'
+stage "AMX in vectors" emulated_tiles
+but="$but|\./simulator/|\./test/(simulator|runtime|mutation|fmha_fwd|rows|fuzz|common)/"
 stage "clang, warnings are errors" other_compiler
 stage "qemu: Nehalem" emulated Nehalem x86_64_v2
 stage "qemu: Haswell" emulated Haswell x86_64_v3
 stage "qemu: NEON" neon
-stage "AMX in vectors" emulated_tiles
-stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
-stage "simulator, sanitizers" simulator_sanitized
-stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=bf16 -mode=1*'
 
 echo
 sort -u "$results/skipped" 2>/dev/null || true
