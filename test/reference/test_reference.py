@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import ctypes
-import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ import pytest
 np = pytest.importorskip("numpy")
 
 from formats import bf16_values, e2m1_values, e4m3_values, e4m3fnuz_values  # noqa: E402
+from structs import struct_of  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
 HEADER = (ROOT / "include/tessera/fmha_fwd.h").read_text()
@@ -22,31 +22,8 @@ NO_QSCALE, PER_TENSOR, BLOCK, KV_BLOCK, MX = range(5)
 NO_FP8, E4M3FN, E4M3FNUZ = range(3)
 
 
-def struct_of(name: str) -> type[ctypes.Structure]:
-    """The ctypes form of a struct of the header, so that its fields are written in one place."""
-    scalars = {
-        "size_t": ctypes.c_size_t,
-        "int32_t": ctypes.c_int32,
-        "int64_t": ctypes.c_int64,
-        "uint64_t": ctypes.c_uint64,
-        "float": ctypes.c_float,
-    }
-    found = re.search(rf"typedef struct {name} {{(.*?)}} {name};", HEADER, re.S)
-    assert found
-    fields: list[tuple[str, Any]] = []
-    for line in re.sub(r"//.*", "", found[1]).split(";"):
-        words = line.replace("const ", "").split(None, 1)
-        if not words:
-            continue
-        for declarator in words[1].split(","):
-            pointer = "*" in declarator
-            kind = ctypes.c_void_p if pointer else scalars.get(words[0], ctypes.c_int)
-            fields.append((declarator.replace("*", "").strip(), kind))
-    return type(name, (ctypes.Structure,), {"_fields_": fields})
-
-
-Traits = struct_of("tessera_fmha_fwd_traits")
-Args = struct_of("tessera_fmha_fwd_args")
+Traits = struct_of(HEADER, "tessera_fmha_fwd_traits")
+Args = struct_of(HEADER, "tessera_fmha_fwd_args")
 
 
 class Row(ctypes.Structure):
