@@ -446,8 +446,8 @@ def test_rows_that_are_not_numbers(
 
 
 def test_what_fp32_leaves_open(library: ctypes.CDLL) -> None:
-    """A constant row's deviations are its mean's error, and without epsilon there is nothing else; y_scale below
-    the least normal number has hardly a digit."""
+    """A constant row's deviations are its mean's error, and without epsilon nothing else is there; y_scale
+    below the least normal number has hardly a digit."""
     constant = special(MEAN, "fp32", [0.1] * 7, epsilon=0.0)
     answer = Reference(library, constant, {"y": np.zeros((1, 7), np.float32)}).answer(0)
     assert answer.inv.hi == INF and all(one.kind == ANYTHING for one in answer.y[:7])
