@@ -1,81 +1,30 @@
 # SPDX-License-Identifier: MIT
 # GPU instances: each emitted source becomes a code object, those of an operation and target one pack, and packs a part
-# of the library, or files beside it. No GPU SDK is needed: any clang that knows the target will do.
-
-# Sets the commands up to what differs from file to file: tessera_device_compile, tessera_device_assemble where compiling
-# ends in assembly, and tessera_device_link.
+# of the library, or files beside it.
 #
-# The wheel's clang compiles the files as C. Others do so as HIP, since in C LLVM 19 refuses the attributes of kernels; to
-# assembly, since they would link objects themselves, with the lld of their own.
-function(tessera_find_device_compiler)
-    set(flags -nogpulib -ffreestanding -O3 -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include")
-    if(TESSERA_CLANG)
-        get_filename_component(directory "${TESSERA_CLANG}" REALPATH)
-        get_filename_component(directory "${directory}" DIRECTORY)
-        find_program(TESSERA_LLD NAMES ld.lld HINTS "${directory}" DOC "Linker for GPU instances")
-        if(NOT TESSERA_LLD)
-            message(FATAL_ERROR "TESSERA_CLANG=${TESSERA_CLANG}: there is no ld.lld beside it; set TESSERA_LLD")
-        endif()
-        set(compile "${TESSERA_CLANG}" -x hip -std=c++17 --cuda-device-only -nogpuinc -fuse-cuid=none ${flags} -S)
-        set(assemble "${TESSERA_CLANG}" -x assembler --target=amdgcn-amd-amdhsa -c)
-        set(link "${TESSERA_LLD}")
-    else()
-        execute_process(
-            COMMAND "${tessera_python}" -c "import os, ziglang; print(os.path.dirname(ziglang.__file__))"
-            RESULT_VARIABLE result OUTPUT_VARIABLE zig ERROR_QUIET OUTPUT_STRIP_TRAILING_WHITESPACE)
-        if(NOT result EQUAL 0)
-            message(FATAL_ERROR
-                "GPU instances need a clang. One comes in a wheel: ${tessera_python} -m pip install ziglang\n"
-                "Or TESSERA_CLANG names one that knows the target, such as /opt/rocm/llvm/bin/clang.")
-        endif()
-        set(compile "${zig}/zig" clang -nostdinc -isystem "${zig}/lib/include" -x c -std=c11
-            --target=amdgcn-amd-amdhsa ${flags} -c)
-        set(assemble)
-        set(link "${zig}/zig" ld.lld)
-    endif()
-    set(tessera_device_compile "${compile}" PARENT_SCOPE)
-    set(tessera_device_assemble "${assemble}" PARENT_SCOPE)
-    set(tessera_device_link "${link}" -shared PARENT_SCOPE)
-endfunction()
+# A line of a list of sources names its compiler. That of compilers/NAME.cmake has four functions: tessera_NAME_find()
+# sets variables that the others read, tessera_NAME_try(TARGET FLAG...) refuses a compiler that does not know the target,
+# tessera_NAME_add(MADE SOURCE TARGET FLAG...) adds the command that makes MADE.co.
 
-# Refuses a clang that cannot compile a kernel for a target, with what it says.
-function(tessera_try_device_compiler target)
-    execute_process(
-        COMMAND ${tessera_device_compile} ${ARGN} "${PROJECT_SOURCE_DIR}/cmake/kernel.c" -o /dev/null
-        RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output OUTPUT_STRIP_TRAILING_WHITESPACE)
-    if(NOT result EQUAL 0)
-        list(GET tessera_device_compile 0 compiler)
-        message(FATAL_ERROR "${compiler} does not compile for ${target}. A clang that does: ${tessera_python} -m pip "
-                            "install ziglang, with TESSERA_CLANG empty.\n${output}")
-    endif()
-endfunction()
-
-# tessera_add_code_object(FILE TARGET FLAG...): compiles an emitted file, and checks what the kernel takes.
-function(tessera_add_code_object file target)
-    get_filename_component(name "${file}" NAME_WE)
-    set(source "${tessera_generated_dir}/${file}")
-    set(made "${PROJECT_BINARY_DIR}/device/${target}/${name}")
-    set(compiled "${made}.o")
-    set(assemble)
-    if(tessera_device_assemble)
-        set(compiled "${made}.s")
-        set(assemble COMMAND ${tessera_device_assemble} -mcpu=${target} "${made}.s" -o "${made}.o")
-    endif()
-    # Not -MF, which clang's driver has for the host's part of a HIP file alone since LLVM 21 (llvm-project#125646).
-    set(depend -MD -Xclang -dependency-file -Xclang "${made}.d")
-    add_custom_command(
-        OUTPUT "${made}.co"
-        COMMAND ${tessera_device_compile} ${ARGN} ${depend} -MQ "${made}.co" "${source}" -o "${compiled}"
-        ${assemble}
-        COMMAND ${tessera_device_link} "${made}.o" -o "${made}.linked"
-        COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
-                --target ${target} "${made}.linked"
-        COMMAND "${CMAKE_COMMAND}" -E rename "${made}.linked" "${made}.co"
-        DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
-        DEPFILE "${made}.d"
-        COMMENT "Code object ${name}"
-        VERBATIM)
-endfunction()
+# tessera_find_compilers(LINE...): those that lines of lists of sources name, and can compile for each target of theirs.
+macro(tessera_find_compilers)
+    set(targets)
+    foreach(line ${ARGN})
+        string(REPLACE "\t" ";" columns "${line}")
+        list(GET columns 1 compiler)
+        list(GET columns 2 target)
+        if(NOT target IN_LIST targets)
+            list(APPEND targets "${target}")
+            list(GET columns 3 flags)
+            separate_arguments(flags)
+            if(NOT COMMAND tessera_${compiler}_find)
+                include("${PROJECT_SOURCE_DIR}/cmake/compilers/${compiler}.cmake")
+                cmake_language(CALL tessera_${compiler}_find)
+            endif()
+            cmake_language(CALL tessera_${compiler}_try "${target}" ${flags})
+        endif()
+    endforeach()
+endmacro()
 
 # tessera_add_packs(PACKS OP LINE...): the packs of an operation, made of those lines of its list of sources that are for
 # GPUs. Appends "OP TARGET" to PACKS for each.
@@ -85,20 +34,18 @@ function(tessera_add_packs packs_variable op)
     foreach(line ${ARGN})
         string(REPLACE "\t" ";" columns "${line}")
         list(GET columns 0 file)
+        list(GET columns 1 compiler)
         list(GET columns 2 target)
         list(GET columns 3 flags)
         separate_arguments(flags)
-        if(tessera_device_assemble)
-            list(TRANSFORM flags REPLACE "^-mcpu=" "--offload-arch=") # HIP's word
-        endif()
         if(NOT target IN_LIST targets)
             list(APPEND targets "${target}")
-            tessera_try_device_compiler("${target}" ${flags})
             file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/packs" "${PROJECT_BINARY_DIR}/device/${target}")
         endif()
-        tessera_add_code_object("${file}" "${target}" ${flags})
         get_filename_component(name "${file}" NAME_WE)
-        list(APPEND objects_${target} "${PROJECT_BINARY_DIR}/device/${target}/${name}.co")
+        set(object "${PROJECT_BINARY_DIR}/device/${target}/${name}")
+        cmake_language(CALL tessera_${compiler}_add "${object}" "${tessera_generated_dir}/${file}" "${target}" ${flags})
+        list(APPEND objects_${target} "${object}.co")
     endforeach()
 
     foreach(target ${targets})

@@ -27,7 +27,7 @@ else()
     set(tessera_default_targets portable)
 endif()
 
-# Columns of the source lists: file, kind, target, flags of gcc and clang, flags of zig cc, vocabulary.
+# Columns of the source lists: file, compiler, target, flags of gcc and clang, flags of zig cc, vocabulary.
 set(tessera_flags_column 3)
 if(TESSERA_COMPILER_IS_ZIG)
     set(tessera_flags_column 4)
@@ -68,19 +68,22 @@ function(tessera_generate sources)
     message(STATUS "${output}")
 
     set(files)
-    set(all_lines)
-    set(packs)
+    set(host_lines)
+    set(device_lines)
     foreach(op ${ops})
         file(STRINGS "${tessera_generated_dir}/${op}_sources.txt" lines REGEX "^[^#]")
-        list(APPEND all_lines ${lines})
-        list(FILTER lines INCLUDE REGEX "^[^\t]*\tcdna\t")
-        if(lines)
-            tessera_find_device_compiler()
-            tessera_add_packs(packs "${op}" ${lines})
-        endif()
+        set(lines_${op} ${lines})
+        list(FILTER lines_${op} EXCLUDE REGEX "^[^\t]*\thost\t")
+        list(FILTER lines INCLUDE REGEX "^[^\t]*\thost\t")
+        list(APPEND host_lines ${lines})
+        list(APPEND device_lines ${lines_${op}})
     endforeach()
-    list(FILTER all_lines EXCLUDE REGEX "^[^\t]*\tcdna\t")
-    foreach(line ${all_lines})
+    tessera_find_compilers(${device_lines})
+    set(packs)
+    foreach(op ${ops})
+        tessera_add_packs(packs "${op}" ${lines_${op}})
+    endforeach()
+    foreach(line ${host_lines})
         string(REPLACE "\t" ";" columns "${line}")
         list(GET columns 0 file)
         list(GET columns ${tessera_flags_column} flags)
@@ -93,6 +96,18 @@ function(tessera_generate sources)
         set_source_files_properties("${tessera_generated_dir}/${file}" PROPERTIES COMPILE_OPTIONS "${flags}")
     endforeach()
     tessera_place_packs(files ${packs})
+
+    set(library "${tessera_generated_dir}/tessera_library.c")
+    string(REPLACE ";" "," api "${api}")
+    add_custom_command(
+        OUTPUT "${library}"
+        COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.library
+                --api "${api}" --out "${library}"
+        DEPENDS "${PROJECT_SOURCE_DIR}/codegen/library.py" "${PROJECT_SOURCE_DIR}/codegen/targets.py"
+                "${PROJECT_SOURCE_DIR}/templates/dispatch/library.c.j2"
+        COMMENT "List of targets and operations"
+        VERBATIM)
+    list(APPEND files "${library}")
     set(${sources} ${files} PARENT_SCOPE)
-    set(tessera_source_lines "${all_lines}" PARENT_SCOPE)
+    set(tessera_source_lines "${host_lines}" PARENT_SCOPE)
 endfunction()

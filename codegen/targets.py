@@ -15,12 +15,14 @@ from codegen import Refused
 class Target:
     """What generation and ranking know of any target. The enum stands in include/tessera/device.h."""
 
-    kind: ClassVar[str]  # kinds share templates
+    kind: ClassVar[str]  # kinds share templates, and in the library a driver
+    compiler: ClassVar[str]  # "host", or by its name one of cmake/compilers/
     name: str
     families: tuple[str, ...]  # other words for --targets that include this one
     vocabulary: str  # header in include/tessera/isa that its kernels are written in
     macs: dict[str, float]  # peak multiply-adds a cycle and compute unit, for each compute type it has
     source: str  # where the figures come from
+    fp8: str  # flavour of E4M3: "ocp", "fnuz"; "": the target has none
 
     @property
     def tag(self) -> str:
@@ -32,12 +34,19 @@ class Target:
         """The target in C."""
         return f"TESSERA_TARGET_{self.tag.upper()}"
 
+    @property
+    def fp8_enum(self) -> str:
+        """What a byte of fp8 means, in C."""
+        return {"ocp": "TESSERA_E4M3FN", "fnuz": "TESSERA_E4M3FNUZ", "": "TESSERA_FP8_NONE"}[self.fp8]
+
 
 @dataclass(frozen=True, kw_only=True)
 class CpuTarget(Target):
     """An instruction set of CPUs. A compute unit is a core."""
 
     kind: ClassVar[str] = "cpu"
+    compiler: ClassVar[str] = "host"
+    fp8: str = "ocp"
     lanes: int  # fp32 numbers in a vector
     registers: int  # vector registers
     tiles: int = 0  # tile registers, of 16 x 16 words
@@ -56,6 +65,7 @@ class CdnaTarget(Target):
     """
 
     kind: ClassVar[str] = "cdna"
+    compiler: ClassVar[str] = "amdgcn"
     vocabulary: str = "cdna.h"
     compute_units: int  # of one device as the HIP runtime shows it
     xcds: int  # dies of a device, each with an L2 of its own; workgroups go to them in turns
@@ -68,7 +78,6 @@ class CdnaTarget(Target):
     l2_bytes: int  # of a die
     l3_bytes: int  # shared; 0: none
     mfma: dict[str, tuple[tuple[int, int, int], ...]]  # shapes m, n, k with one block, for each compute type
-    fp8: str  # flavour of E4M3: "fnuz", "ocp"; "": the target has none
     transposing_reads: bool  # of LDS: a lane gets what lies in a column
     bf16_conversions: bool  # from fp32, to nearest even, in one instruction
     code_object_version: int

@@ -8,7 +8,7 @@
 
 #include "gpu.h"
 #include "guard.h"
-#include "ops/fmha_fwd_internal.h"
+#include "library.h"
 #include "pack.h"
 
 static tessera_status open_cpu(const char *target_name, tessera_device *device) {
@@ -40,16 +40,19 @@ static tessera_status open_hip(const char *name, tessera_device *device) {
 }
 
 static bool has_instances(tessera_target target) {
-    const tessera_table *const table = tessera_fmha_fwd_get_table();
-    for (uint32_t i = 0; i < table->row_count; i++)
-        if (tessera_row(table, i)->target == target)
-            return tessera_pack_exists("fmha_fwd", tessera_target_string(target));
+    for (size_t t = 0; t < tessera_table_count; t++) {
+        const tessera_table *const table = tessera_tables[t]();
+        for (uint32_t i = 0; i < table->row_count; i++)
+            if (tessera_row(table, i)->target == target && tessera_row(table, i)->symbol &&
+                tessera_pack_exists(table->schema->operation, tessera_target_words[target]))
+                return true;
+    }
     return false;
 }
 
 static bool has_gpu_instances(void) {
-    for (tessera_target target = TESSERA_TARGET_GFX90A; target <= TESSERA_TARGET_GFX950; target++)
-        if (has_instances(target)) return true;
+    for (int target = 0; target < TESSERA_TARGET_COUNT; target++)
+        if (has_instances((tessera_target)target)) return true;
     return false;
 }
 
@@ -100,10 +103,19 @@ const tessera_device_facts *tessera_device_get_facts(const tessera_device *devic
     return device ? &device->facts : NULL;
 }
 
-// As the pages of codegen/targets.py have it.
 tessera_fp8_format tessera_device_fp8_format(const tessera_device *device) {
-    if (!device || device->facts.targets >> TESSERA_TARGET_GFX90A & 1) return TESSERA_FP8_NONE;
-    return device->facts.targets >> TESSERA_TARGET_GFX942 & 1 ? TESSERA_E4M3FNUZ : TESSERA_E4M3FN;
+    for (int target = 0; device && target < TESSERA_TARGET_COUNT; target++) // those of one device agree
+        if (device->facts.targets >> target & 1) return tessera_target_fp8[target];
+    return TESSERA_FP8_NONE;
+}
+
+static tessera_status load_all(const tessera_device *device, const tessera_table *table) {
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        const tessera_instance *const row = tessera_row(table, i);
+        const struct tessera_gpu_kernel kernel = {table->schema->operation, row->symbol};
+        if (device->facts.targets >> row->target & 1) TRY(tessera_gpu_load(device, &kernel));
+    }
+    return TESSERA_SUCCESS;
 }
 
 tessera_status tessera_preload(const tessera_device *device) {
@@ -112,5 +124,6 @@ tessera_status tessera_preload(const tessera_device *device) {
         tessera_start_threads();
         return TESSERA_SUCCESS;
     }
-    return tessera_fmha_fwd_preload(device);
+    for (size_t t = 0; t < tessera_table_count; t++) TRY(load_all(device, tessera_tables[t]()));
+    return TESSERA_SUCCESS;
 }

@@ -2,6 +2,7 @@
 // Words of element types and targets.
 #include <string.h>
 
+#include "library.h"
 #include "words.h"
 
 static const char *const types[TESSERA_TYPE_COUNT] = {
@@ -14,19 +15,6 @@ static const uint8_t type_bits[TESSERA_TYPE_COUNT] = {
     [TESSERA_TYPE_FP32] = 32, [TESSERA_TYPE_FP16] = 16, [TESSERA_TYPE_BF16] = 16,    [TESSERA_TYPE_E4M3] = 8,
     [TESSERA_TYPE_E2M1] = 4,  [TESSERA_TYPE_E5M2] = 8,  [TESSERA_TYPE_E4M3FNUZ] = 8, [TESSERA_TYPE_E5M2FNUZ] = 8,
     [TESSERA_TYPE_E8M0] = 8,  [TESSERA_TYPE_INT8] = 8,  [TESSERA_TYPE_INT4] = 4,     [TESSERA_TYPE_INT32] = 32,
-};
-static const char *const targets[TESSERA_TARGET_COUNT] = {
-    [TESSERA_TARGET_PORTABLE] = "portable",
-    [TESSERA_TARGET_X86_64_V2] = "x86-64-v2",
-    [TESSERA_TARGET_X86_64_V3] = "x86-64-v3",
-    [TESSERA_TARGET_X86_64_V4] = "x86-64-v4",
-    [TESSERA_TARGET_X86_64_V4_BF16] = "x86-64-v4-bf16",
-    [TESSERA_TARGET_ARMV8_A] = "armv8-a",
-    [TESSERA_TARGET_GFX90A] = "gfx90a",
-    [TESSERA_TARGET_GFX942] = "gfx942",
-    [TESSERA_TARGET_GFX950] = "gfx950",
-    [TESSERA_TARGET_SM_90A] = "sm_90a",
-    [TESSERA_TARGET_X86_64_V4_AMX] = "x86-64-v4-amx",
 };
 
 tessera_status tessera_find_word(const char *what, const char *const *words, int count, const char *text, int *out) {
@@ -44,7 +32,7 @@ tessera_status tessera_find_word(const char *what, const char *const *words, int
 }
 
 WORDS(type, "type", types, TESSERA_TYPE_COUNT)
-WORDS(target, "target", targets, TESSERA_TARGET_COUNT)
+WORDS(target, "target", tessera_target_words, TESSERA_TARGET_COUNT)
 
 int tessera_type_bits(tessera_type value) {
     return (unsigned)value < (unsigned)TESSERA_TYPE_COUNT ? type_bits[value] : 0;

@@ -92,11 +92,3 @@ tessera_status tessera_fmha_fwd_prepare(const tessera_device *device, const tess
     tessera_start_threads();
     return TESSERA_SUCCESS;
 }
-
-tessera_status tessera_fmha_fwd_preload(const tessera_device *device) {
-    const tessera_table *const table = tessera_fmha_fwd_get_table();
-    for (uint32_t i = 0; i < table->row_count; i++)
-        if (device->facts.targets >> tessera_row(table, i)->target & 1)
-            TRY(tessera_fmha_fwd_cdna_load(device, (const tessera_fmha_fwd_instance *)tessera_row(table, i)));
-    return TESSERA_SUCCESS;
-}

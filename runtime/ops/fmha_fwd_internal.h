@@ -105,8 +105,6 @@ tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const te
 // Puts a call that was checked into the stream.
 tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
                                             const struct tessera_fmha_fwd_call *call, void *stream);
-// Loads all instances for a GPU (fmha_fwd.c).
-tessera_status tessera_fmha_fwd_preload(const tessera_device *gpu);
 
 // ---- launching on the CPU (fmha_fwd_launch_cpu.c)
 

@@ -14,6 +14,7 @@ from conftest import ROOT, run
 from test_names import FWD, INSTANCES
 from test_table import COMPILERS
 
+from codegen import library
 from codegen.ops.fmha_fwd.traits import FP8, HDIMS, MX
 from codegen.space import bits, held_values, region_meet
 from codegen.spec import Instance
@@ -120,8 +121,10 @@ def test_the_library_spells_the_same_names(tmp_path: Path) -> None:
     sources += [ROOT / "runtime" / "op" / f"{name}.c" for name in ("select", "explain", "ck_name")]
     own = ("check", "cost_cdna", "cost_cpu", "dispatch", "sequence")
     sources += [ROOT / "runtime" / "ops" / f"fmha_fwd_{name}.c" for name in own]
+    sources.append(ROOT / "runtime" / "ops" / "attention.c")
     assert run("-f", " ", "-o", tmp_path).code == 0  # the schema is in the table, whatever its rows
-    sources.append(tmp_path / "fmha_fwd_table.c")
+    sources += [tmp_path / "fmha_fwd_table.c", tmp_path / "tessera_library.c"]
+    assert library.main(["--api", "fwd", "--out", str(sources[-1])]) == 0
     program = tmp_path / "print_ck_name"
     command = [
         COMPILERS[0], "-std=c11", '-DTESSERA_VERSION="0"', f"-I{ROOT / 'include'}", f"-I{ROOT / 'runtime'}",

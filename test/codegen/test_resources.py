@@ -194,7 +194,7 @@ def test_messagepack_of_short_forms(data: str, value: object) -> None:
 def test_the_report_says_what_a_build_lacks(tmp_path: Path) -> None:
     file = compile_object(kernel("x[n] = 1;"), tmp_path / f"{NAME}.co")
     listed = "fmha_fwd_other__gfx942_b1"
-    (tmp_path / "fmha_fwd_sources.txt").write_text(f"# file\n{listed}.c\tcdna\tgfx942\t\t\tcdna.h\n")
+    (tmp_path / "fmha_fwd_sources.txt").write_text(f"# file\n{listed}.c\tamdgcn\tgfx942\t\t\tcdna.h\n")
     result = run("--report", tmp_path)
     assert result.code == 0 and result.lines[1].split()[-6:] == ["-"] * 6
     assert result.err.splitlines() == [
@@ -202,7 +202,7 @@ def test_the_report_says_what_a_build_lacks(tmp_path: Path) -> None:
         f"generate.py: note: {NAME} is left from an earlier build",
         f"generate.py: note: {NAME} has no loop with MFMA",
     ]
-    (tmp_path / "fmha_fwd_sources.txt").write_text(f"{NAME}.c\tcdna\tgfx942\t\t\tcdna.h\n")
+    (tmp_path / "fmha_fwd_sources.txt").write_text(f"{NAME}.c\tamdgcn\tgfx942\t\t\tcdna.h\n")
     assert run("--report", tmp_path).err == f"generate.py: note: {NAME} has no loop with MFMA\n"
     file.unlink()
     assert "there is no code object" in refused("--report", tmp_path)
