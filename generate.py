@@ -181,7 +181,7 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
         op.suffix = options.suffix
     targets = choose_targets(options)
     folder = options.instances or ROOT / "instances"
-    receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT)
+    receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT).among(ops)
     request = Request(receipt, options.optdim, options.where)
     selections = []
     for op, pattern in zip(ops, split_filter(options.filter, ops)):

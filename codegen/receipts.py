@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from codegen import Refused, unknown
@@ -27,6 +27,12 @@ class Receipt:
 
     def __str__(self) -> str:
         return self.name if self.number is None else f"{self.number} ({self.name})"
+
+    def among(self, ops: Iterable[Operation]) -> Receipt:
+        """The receipt of a call for several apis: of those that it does not name it wants none."""
+        unknown: dict[str, list[str]] = {op.api: [] for op in ops if op.api not in self.alternatives}
+        known = any(op.api in self.alternatives for op in ops)
+        return replace(self, alternatives=self.alternatives | unknown) if known and not self.cover else self
 
     def selects_none(self, op: Operation) -> bool:
         """Whether the receipt says that it wants nothing of an api."""

@@ -55,12 +55,12 @@ class NameFilter:
         axes = self.op.space.axes
         for box in region:
             for first in bits(box[0]):
-                states = {self.glob.run(start, f"{axes[0].tokens[first]}_"): 1}
+                states = {self.glob.run(start, _before(axes[0].tokens[first])): 1}
                 for axis, mask in zip(axes[1 : self.op.head_axes], box[1:]):
                     reached: dict[int, int] = {}
                     for state, paths in states.items():
                         for value in bits(mask):
-                            after = self.glob.run(state, f"{axis.tokens[value]}_")
+                            after = self.glob.run(state, _before(axis.tokens[value]))
                             reached[after] = reached.get(after, 0) + paths
                     states = reached
                 for state, paths in states.items():
@@ -77,11 +77,17 @@ class NameFilter:
                 found = 0
                 axis = self.op.space.axes[-len(tail)]
                 for value in bits(tail[0]):
-                    after = self.glob.run(state, f"_{axis.tokens[value]}")
+                    token = axis.tokens[value]
+                    after = self.glob.run(state, f"_{token}" if token else "")
                     if after:
                         found += self._count_tail(after, tail[1:])
             self._tails[state, tail] = found
         return found
+
+
+def _before(token: str) -> str:
+    """A token with what parts it from the next one."""
+    return f"{token}_" if token else ""
 
 
 Patterns = dict[str, str | None]  # by sub-kernel; None: nothing is wanted

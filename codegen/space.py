@@ -26,7 +26,7 @@ def bits(mask: int) -> Iterator[int]:
 
 @dataclass(frozen=True)
 class Axis:
-    """A trait: its values, and the token that stands for each value in CK's names."""
+    """A trait: its values, and the token that stands for each value in CK's names; "": they say nothing."""
 
     name: str
     values: tuple[str, ...]
@@ -50,7 +50,7 @@ class Axis:
             return self.mask(words[word])
         if word in self.values:
             return self.mask((word,))
-        if word in self.tokens:
+        if word and word in self.tokens:
             return sum(1 << v for v, token in enumerate(self.tokens) if token == word)
         if word in self.aliases:
             return self.mask(self.aliases[word])

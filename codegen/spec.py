@@ -105,7 +105,7 @@ class Instance:
     @property
     def template(self) -> str:
         """The template, relative to templates/."""
-        return f"{self.op.name}/{self.tile.pipeline}.{self.target.kind}.c.j2"
+        return f"{self.op.family}/{self.tile.pipeline}.{self.target.kind}.c.j2"
 
     @property
     def compute(self) -> str:
@@ -137,12 +137,12 @@ class Instance:
         head, tail = self.op.space.axes[: self.op.head_axes], self.op.space.axes[self.op.head_axes :]
         for box in region:
             sets = [[axis.tokens[v] for v in bits(mask)] for axis, mask in zip(self.op.space.axes, box)]
-            for hdim in bits(box[0]):
-                sets[0] = [head[0].tokens[hdim]]
-                middle = "".join(self.ck_middle(hdim))
+            for first in bits(box[0]):
+                sets[0] = [head[0].tokens[first]]
+                middle = "".join(self.ck_middle(first))
                 for left in itertools.product(*sets[: len(head)]):
                     for right in itertools.product(*sets[len(head) :][: len(tail)]):
-                        yield "_".join((self.op.name, *left, middle, *right))
+                        yield "_".join(filter(None, (self.op.name, *left, middle, *right)))
 
     def ck_middle(self, first: int) -> tuple[str, ...]:
         """The tile's part of CK's names for value number `first` of the first axis, in pieces that recur."""
@@ -164,6 +164,7 @@ class Operation(ABC):
 
     api: str  # word for --api
     name: str  # word in names of files and symbols
+    family: str  # word for what alike operations share: templates, types of entries
     kernels: tuple[str, ...]  # sub-kernels, in the order of the parts of a filter
     entries: ClassVar[dict[str, str]]  # field of the table's row -> entry of the kernel
     space: Space  # its first axis decides the tile's part of CK's names

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""One module an operation. A module here is all that makes an operation known."""
+"""One module an operation, which is all that makes it known.
+
+A module without operation() is what several share.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,10 @@ def operations(mask: str = "simplified") -> dict[str, Operation]:
     """The operations by the words of --api. `mask` is CK's spelling of masks in names."""
     found = {}
     for module in pkgutil.iter_modules(__path__):
-        operation: Operation = importlib.import_module(f"{__name__}.{module.name}").operation(mask)
-        found[operation.api] = operation
+        make = getattr(importlib.import_module(f"{__name__}.{module.name}"), "operation", None)
+        if make:
+            operation: Operation = make(mask)
+            found[operation.api] = operation
     return found
 
 

@@ -36,8 +36,8 @@ typedef struct tessera_size {
     bool fills; // data of a smaller size may be filled up with zeros to a greater one
 } tessera_size;
 
-// An axis of CK's names, which says one of its tokens: that of a trait's value; of the first limits that hold the
-// call's sizes; or the one that the operation counts itself.
+// An axis of CK's names, which says one of its tokens, or nothing where that is empty: that of a trait's value; of the
+// first limits that hold the call's sizes; or the one that the operation counts itself.
 typedef struct tessera_ck_axis {
     const char *name;
     const char *const *tokens;

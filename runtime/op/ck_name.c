@@ -40,6 +40,6 @@ void tessera_add_ck_name(struct tessera_text *out, const struct tessera_request 
             number = first_limits(axis, r);
         else if (axis->count > 1)
             number = r->op->count_ck(r, row, limits);
-        tessera_text_add(out, "_%s", axis->tokens[number]);
+        if (*axis->tokens[number]) tessera_text_add(out, "_%s", axis->tokens[number]);
     }
 }

@@ -43,7 +43,7 @@ class FmhaFwd(Operation):
     """The operation."""
 
     api = "fwd"
-    name = "fmha_fwd"
+    name = family = "fmha_fwd"
     kernels = ("fwd",)
     entries: ClassVar[dict[str, str]] = {"run": "run", "combine": "combine", "scratch_bytes": "scratch"}
     head_axes = 3

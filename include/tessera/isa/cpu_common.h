@@ -79,6 +79,13 @@ INLINE void v_store_e4m3(uint8_t *p, vf x) { // to nearest even; saturates at 44
     v_store_u8(p, v_or_i(sign, quiet));
 }
 
+// int8: to nearest even; saturates at +-127; NaN is 0.
+INLINE void v_store_i8(int8_t *p, vf x) {
+    const vf y = v_min(v_set1(127.0f), v_max(v_set1(-127.0f), x));
+    const vf whole = v_add(v_if_equal(x, x, y, v_set1(0.0f)), v_set1(0x1.8p23f)); // its low bits are the integer
+    v_store_u8((uint8_t *)p, v_as_i(whole));
+}
+
 // E8M0: 2^(byte - 127); 255 is NaN.
 INLINE float e8m0(uint8_t byte) {
     uint32_t bits = byte == 0 ? 0x00400000u : byte == 255 ? 0x7fc00000u : (uint32_t)byte << 23;
@@ -99,6 +106,7 @@ INLINE int64_t bytes_of(tessera_type storage, int64_t elements) {
     case TESSERA_TYPE_FP32:
         return elements * 4;
     case TESSERA_TYPE_E4M3:
+    case TESSERA_TYPE_INT8:
         return elements;
     case TESSERA_TYPE_E2M1:
         return elements / 2;
@@ -155,6 +163,9 @@ INLINE void v_put(tessera_type storage, void *base, int64_t at, int count, vf x)
         break;
     case TESSERA_TYPE_E4M3:
         v_store_e4m3((uint8_t *)to, x);
+        break;
+    case TESSERA_TYPE_INT8:
+        v_store_i8((int8_t *)to, x);
         break;
     default:
         v_store((float *)to, x);

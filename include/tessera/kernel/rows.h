@@ -34,7 +34,8 @@ struct tessera_rows_problem {
     int32_t rounds_twice; // z of `square`: s * inv is rounded to `in` before gamma, and after it
 };
 
-// Computes rows begin .. end - 1. scratch: tessera_rows_instance.scratch_bytes(n) bytes, 64-byte aligned, any contents.
+// Computes rows begin .. end - 1; with `expert` row number i is slot i % slots of token i / slots, so that the token is
+// read once. scratch: tessera_rows_instance.scratch_bytes(n) bytes, 64-byte aligned, any contents.
 typedef void tessera_rows_cpu_run(const struct tessera_rows_problem *problem, int64_t begin, int64_t end,
                                   void *scratch);
 typedef size_t tessera_rows_cpu_scratch(int32_t n);
