@@ -28,9 +28,11 @@ struct tessera_launch {
 
 // Loads the kernel unless that was done before.
 tessera_status tessera_gpu_load(const tessera_device *device, const struct tessera_gpu_kernel *kernel);
+// The same for a launch into the stream, which fails where the kernel is not loaded and the stream captures.
+tessera_status tessera_gpu_make_ready(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
+                                      void *stream);
 
-// Puts the kernel's launch into the stream, with its one argument by value. Loads the kernel first where that was not
-// done, unless the stream captures.
+// Puts the launch of a kernel into the stream, with its one argument by value, and makes the kernel ready before.
 tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
                                   const struct tessera_launch *launch, const void *argument, size_t bytes,
                                   void *stream);

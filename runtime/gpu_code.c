@@ -99,16 +99,19 @@ static tessera_status refuse_in_capture(const tessera_device *device, const char
                         device->name, symbol);
 }
 
+tessera_status tessera_gpu_make_ready(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
+                                      void *stream) {
+    if (find(device->gpu, kernel->symbol)) return TESSERA_SUCCESS;
+    TRY(refuse_in_capture(device, kernel->symbol, stream));
+    return tessera_gpu_load(device, kernel);
+}
+
 tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
                                   const struct tessera_launch *launch, const void *argument, size_t bytes,
                                   void *stream) {
     struct tessera_gpu *const gpu = device->gpu;
-    const function_t *function = find(gpu, kernel->symbol);
-    if (!function) {
-        TRY(refuse_in_capture(device, kernel->symbol, stream));
-        TRY(tessera_gpu_load(device, kernel));
-        function = find(gpu, kernel->symbol);
-    }
+    TRY(tessera_gpu_make_ready(device, kernel, stream));
+    const function_t *const function = find(gpu, kernel->symbol);
     // HIP_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE and _END
     void *extra[] = {(void *)1, (void *)(size_t)argument, (void *)2, &bytes, (void *)3};
     const uint32_t *const grid = launch->grid, *const block = launch->block;

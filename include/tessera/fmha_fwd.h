@@ -68,6 +68,11 @@ typedef struct tessera_fmha_fwd_traits {
             TESSERA_QSCALE_NONE, 0, 0                                                                                  \
     }
 
+static inline tessera_fmha_fwd_traits tessera_fmha_fwd_traits_init(void) {
+    const tessera_fmha_fwd_traits traits = TESSERA_FMHA_FWD_TRAITS_INIT;
+    return traits;
+}
+
 // What the launch needs. Strides count elements (mxfp4: elements too, hence even) and are 0 or more: packed b*s*3*h*d
 // views, broadcast inputs (stride 0) and padding all work. Of an output, each stride must span all elements along the
 // axes of smaller strides; o, lse and rand_val must overlap neither one another nor any input. The innermost dimension

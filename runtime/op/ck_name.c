@@ -30,7 +30,7 @@ void tessera_add_ck_name(struct tessera_text *out, const struct tessera_request 
     const uint32_t *const limits = limits_of(r);
     tessera_text_add(out, "%s", schema->operation);
     for (uint32_t i = 0;; i++) {
-        if (i == schema->head_axes) r->op->add_ck_tile(out, row, limits);
+        if (i == schema->head_axes) r->kernels->add_ck_tile(out, row, limits);
         if (i == schema->axis_count) return;
         const tessera_ck_axis *const axis = &schema->axes[i];
         uint32_t number = 0;
@@ -39,7 +39,7 @@ void tessera_add_ck_name(struct tessera_text *out, const struct tessera_request 
         else if (axis->limits)
             number = first_limits(axis, r);
         else if (axis->count > 1)
-            number = r->op->count_ck(r, row, limits);
+            number = r->kernels->count_ck(r, row, limits);
         if (*axis->tokens[number]) tessera_text_add(out, "_%s", axis->tokens[number]);
     }
 }

@@ -119,7 +119,7 @@ static uint32_t missed_multiple(const instance_t *row, const struct tessera_star
 // The starts of the call that are not well; returns how many.
 static int list_misaligned(const struct verdict *v, const request_t *r,
                            struct tessera_start starts[TESSERA_MAX_STARTS]) {
-    const int all = r->op->list_starts(r, starts);
+    const int all = r->kernels->list_starts(r, starts);
     int missed = 0;
     for (int i = 0; i < all; i++)
         if (missed_multiple(v->row, &starts[i])) starts[missed++] = starts[i];
@@ -305,7 +305,7 @@ static const instance_t *next_candidate(const request_t *r, const instance_t *af
     for (uint32_t i = 0; i < r->table->row_count; i++) {
         const instance_t *const row = tessera_row(r->table, i);
         if (!is_here(row, r) || !tessera_serves(row, r)) continue;
-        const double this_cost = r->op->cost(row, r);
+        const double this_cost = r->kernels->cost(row, r);
         if (after && !tessera_precedes(after, after_cost, row, this_cost)) continue;
         if (next && !tessera_precedes(row, this_cost, next, *cost)) continue;
         next = row;

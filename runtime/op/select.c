@@ -17,7 +17,7 @@ tessera_status tessera_read_facts(const tessera_table *table, const tessera_devi
 
 static uint64_t starts_of(const struct tessera_request *r) {
     struct tessera_start starts[TESSERA_MAX_STARTS];
-    const int count = r->op->list_starts ? r->op->list_starts(r, starts) : 0;
+    const int count = r->kernels->list_starts ? r->kernels->list_starts(r, starts) : 0;
     uint64_t bits = 0;
     for (int i = 0; i < count; i++)
         if (starts[i].matters) bits |= starts[i].value * (uint64_t)starts[i].bits / 8;
@@ -86,7 +86,7 @@ tessera_status tessera_choose(const struct tessera_request *r, const tessera_ins
         for (uint32_t i = slice.first; i < slice.first + slice.count; i++) {
             const tessera_instance *const row = tessera_row(table, table->order[i]);
             if (!tessera_serves(row, r)) continue;
-            const double cost = r->op->cost(row, r);
+            const double cost = r->kernels->cost(row, r);
             if (best && !tessera_precedes(row, cost, best, least)) continue;
             best = row;
             least = cost;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Which instance of an operation serves a call best, and why the others do not: the same for every operation. What one
-// adds of its own is in its tessera_operation.
+// adds of its own is in its tessera_kernels.
 #ifndef TESSERA_RUNTIME_OP_SELECT_H
 #define TESSERA_RUNTIME_OP_SELECT_H
 
@@ -20,7 +20,9 @@ struct tessera_start {
 };
 enum { TESSERA_MAX_STARTS = 32 };
 
-struct tessera_operation {
+// Kernels that serve the same traits: those of a call, or those of one step of it.
+struct tessera_kernels {
+    const tessera_table *(*get_table)(void); // that this library was generated with
     // Estimated cycles of a call that the instance serves.
     double (*cost)(const tessera_instance *row, const struct tessera_request *r);
     // Returns how many there are. NULL: its instances take any.
@@ -32,9 +34,9 @@ struct tessera_operation {
 };
 
 struct tessera_request {
-    const struct tessera_operation *op;
+    const struct tessera_kernels *kernels;
     const tessera_table *table;
-    const void *traits, *call;      // the operation's; `call` is what its functions read
+    const void *traits, *call;      // those of the kernels; `call` is what their functions read
     const tessera_instance *wanted; // the caller's choice; NULL: that of least cost
     uint32_t targets;
     int32_t units;
@@ -47,8 +49,8 @@ struct tessera_request {
 tessera_status tessera_read_facts(const tessera_table *table, const tessera_device_facts *caller,
                                   tessera_device_facts *facts);
 
-// Completes a request whose op, table, traits, call and wanted are set. The traits were checked: none has a value that
-// the schema does not know, and no size is below 0.
+// Completes a request whose kernels, table, traits, call and wanted are set. The traits were checked: none has a value
+// that the schema does not know, and no size is below 0.
 void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts);
 
 tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out);

@@ -15,17 +15,15 @@ static double milliseconds(void) {
 }
 
 tessera_status tessera_told_begin(struct tessera_told *told) {
-    const tessera_instance *const row = told->row;
-    const struct tessera_gpu_kernel kernel = {told->operation, row->symbol};
     told->timed = true;
     if (told->device->gpu) TRY(tessera_gpu_wait(told->device, told->stream, &told->timed));
-    if (told->device->gpu && told->timed) TRY(tessera_gpu_load(told->device, &kernel));
+    if (told->device->gpu && told->timed) TRY(tessera_load_plan(told->device, told->plan));
     told->start = milliseconds();
     return TESSERA_SUCCESS;
 }
 
 tessera_status tessera_told_end(struct tessera_told *told, const char *problem) {
-    const char *const device = tessera_device_name(told->device), *const name = told->row->name;
+    const char *const device = tessera_device_name(told->device), *const name = told->plan->row->name;
     if (told->device->gpu && told->timed) TRY(tessera_gpu_wait(told->device, told->stream, &told->timed));
     const double time = milliseconds() - told->start;
     if (told->timed)

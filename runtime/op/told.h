@@ -3,13 +3,12 @@
 #ifndef TESSERA_RUNTIME_OP_TOLD_H
 #define TESSERA_RUNTIME_OP_TOLD_H
 
-#include "device.h"
-#include "tessera/operation.h"
+#include "op/plan.h"
 
 struct tessera_told {
     const char *operation;
     const tessera_device *device;
-    const tessera_instance *row;
+    const struct tessera_plan *plan;
     void *stream;
     bool timed;
     double start; // milliseconds

@@ -1,94 +1,123 @@
 // SPDX-License-Identifier: MIT
-// fmha_fwd on a device: what a caller calls.
-#include "device.h"
+// The operation fmha_fwd: where rows of its tensors begin, the tile in CK's names, the words of its problem, and its
+// functions. Validation, costs and what a call does have files of their own.
 #include "guard.h"
+#include "op/typed.h"
 #include "ops/fmha_fwd_internal.h"
-#include "verbose.h"
 
-// Validates what needs no memory, and chooses the instance.
-static tessera_status choose(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                             const tessera_fmha_fwd_args *args, struct tessera_fmha_fwd_call *call,
-                             const tessera_fmha_fwd_instance **instance) {
-    if (!device) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "device is NULL: tessera_device_open() opens one");
-    const tessera_status status = tessera_fmha_fwd_read_sizes(traits, args, call);
-    if (status != TESSERA_SUCCESS) return status;
-    return tessera_fmha_fwd_choose(tessera_fmha_fwd_get_table(), tessera_device_get_facts(device), call, instance);
+typedef tessera_fmha_fwd_instance instance_t;
+
+// ---- what a call asks of an instance
+
+static int list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]) {
+    const struct tessera_fmha_fwd_call *const call = r->call;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool batches = !call->traits.is_group_mode && a->batch > 1, batch_mode = !call->traits.is_group_mode;
+    const bool rows_q = !batch_mode || a->seqlen_q > 1, rows_k = !batch_mode || a->seqlen_k > 1;
+    const bool rows_v = call->traits.is_v_rowmajor ? rows_k : a->hdim_v > 1;
+    const int in = tessera_type_bits(tessera_fmha_fwd_storages[call->traits.data_type].qkv);
+    const int out = tessera_type_bits(tessera_fmha_fwd_storages[call->traits.data_type].o);
+    int n = 0;
+#define STRIDE(name, bits, matters) starts[n++] = (struct tessera_start){#name, (uint64_t)a->name, bits, false, matters}
+#define ADD(x, bits, rows, heads)                                                                                      \
+    starts[n++] = (struct tessera_start){#x "_ptr", (uintptr_t)a->x##_ptr, 8, true, true};                             \
+    STRIDE(stride_##x, bits, rows);                                                                                    \
+    STRIDE(nhead_stride_##x, bits, heads > 1);                                                                         \
+    STRIDE(batch_stride_##x, bits, batches)
+    ADD(q, in, rows_q, a->nhead_q);
+    ADD(k, in, rows_k, a->nhead_k);
+    ADD(v, in, rows_v, a->nhead_k);
+    ADD(o, out, rows_q, a->nhead_q);
+#undef ADD
+#undef STRIDE
+    return n;
 }
 
-static tessera_status check_workspace(const tessera_fmha_fwd_args *args, size_t needed) {
-    if (!args->workspace_ptr)
-        return tessera_fail(TESSERA_ERROR_WORKSPACE, "workspace_ptr is NULL: this call needs %zu bytes", needed);
-    if ((uintptr_t)args->workspace_ptr % 64 != 0)
-        return tessera_fail(TESSERA_ERROR_WORKSPACE, "workspace_ptr is %p: must be aligned to 64 bytes",
-                            args->workspace_ptr);
-    if (args->workspace_size < needed)
-        return tessera_fail(TESSERA_ERROR_WORKSPACE, "workspace_size is %zu: this call needs %zu", args->workspace_size,
-                            needed);
-    return TESSERA_SUCCESS;
+static double cost(const tessera_instance *row, const struct tessera_request *r) {
+    const instance_t *const instance = (const instance_t *)row;
+    return (row->symbol ? tessera_fmha_fwd_cdna_cost : tessera_fmha_fwd_cpu_cost)(instance, r->call, r->units);
 }
 
-// What tessera_fmha_fwd() does before it launches.
-static tessera_status check(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                            const struct tessera_fmha_fwd_call *call, size_t workspace, void *stream) {
-    if (stream && !device->gpu)
-        return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "stream is %p: NULL on the CPU", stream);
-    TRY(tessera_fmha_fwd_check_memory(call, workspace > 0, device->gpu));
-    if (device->gpu) TRY(tessera_fmha_fwd_cdna_check(instance, call));
-    return workspace ? check_workspace(&call->args, workspace) : TESSERA_SUCCESS;
+// ---- CK's names
+
+static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *hdims) {
+    const tessera_fmha_fwd_tile *const tile = &((const instance_t *)row)->tile;
+    const unsigned bn1 = tile->bn1 ? tile->bn1 : hdims[1], bk0max = tile->bk0max ? tile->bk0max : hdims[0];
+    tessera_text_add(out, "_b%ux%ux%ux%ux%ux%u", tile->bm0, tile->bn0, tile->bk0, bn1, tile->bk1, bk0max);
+    tessera_text_add(out, "_r%dx%dx%d_r%dx%dx%d", tile->rm0, tile->rn0, tile->rk0, tile->rm1, tile->rn1, tile->rk1);
+    tessera_text_add(out, "_w%dx%dx%d_w%dx%dx%d", tile->wm0, tile->wn0, tile->wk0, tile->wm1, tile->wn1, tile->wk1);
+    tessera_text_add(out, "_%s", row->pipeline);
+}
+
+// The sides that the tile does not divide: bits of s, sk, d and dv. Sequences of a group, or with lengths of their own,
+// end anywhere.
+static uint32_t count_pads(const struct tessera_request *r, const tessera_instance *row, const uint32_t *hdims) {
+    const struct tessera_fmha_fwd_call *const call = r->call;
+    const tessera_fmha_fwd_tile *const tile = &((const instance_t *)row)->tile;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool group = call->traits.is_group_mode;
+    const uint32_t s = group || a->cu_seqlen_q_ptr || a->seqlen_q % tile->bm0 != 0;
+    const uint32_t sk = group || a->cu_seqlen_k_ptr || a->seqlen_k % tile->bn0 != 0;
+    return s | sk << 1 | (uint32_t)(r->sizes[0] != hdims[0]) << 2 | (uint32_t)(r->sizes[1] != hdims[1]) << 3;
+}
+
+// ---- its words, for TESSERA_VERBOSE
+
+static void add_mask(const struct tessera_fmha_fwd_call *call, struct tessera_text *out) {
+    static const char letters[TESSERA_MASK_COUNT] = {
+        [TESSERA_MASK_TOP_LEFT] = 't', [TESSERA_MASK_BOTTOM_RIGHT] = 'b', [TESSERA_MASK_GENERIC] = 'g'};
+    const tessera_fmha_fwd_args *const a = &call->args;
+    if (call->traits.mask_type == TESSERA_MASK_NONE) return;
+    tessera_text_add(out, " -mask=%c:%d,%d", letters[call->traits.mask_type], a->window_size_left,
+                     a->window_size_right);
+    if (call->traits.has_sink && a->sink_size > 0) tessera_text_add(out, ",%d", a->sink_size);
+}
+
+// Lengths of sequences of their own are not read: in group mode s is that of the longest, and s_k what the caller said.
+static void add_problem(struct tessera_text *out, const void *of) {
+    const struct tessera_fmha_fwd_call *const call = of;
+    const tessera_fmha_fwd_traits *const t = &call->traits;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    tessera_text_add(out, "-prec=%s -mode=%d -b=%d -h=%d -h_k=%d -s=%d -s_k=%d -d=%d -d_v=%d",
+                     tessera_fmha_dtype_string(t->data_type), t->is_group_mode ? 1 : 0, a->batch, a->nhead_q,
+                     a->nhead_k, t->is_group_mode ? a->max_seqlen_q : a->seqlen_q, a->seqlen_k, a->hdim_q, a->hdim_v);
+    add_mask(call, out);
+    if (t->bias_type != TESSERA_BIAS_NONE)
+        tessera_text_add(out, " -bias=%c", t->bias_type == TESSERA_BIAS_ALIBI ? 'a' : 'e');
+    if (t->has_logits_soft_cap) tessera_text_add(out, " -logits_soft_cap=%g", (double)a->logits_soft_cap);
+    if (t->qscale_type != TESSERA_QSCALE_NONE)
+        tessera_text_add(out, " -qscale=%s", tessera_qscale_string(t->qscale_type));
+    if (!t->is_v_rowmajor) tessera_text_add(out, " -vlayout=c");
+    if (t->has_lse) tessera_text_add(out, " -lse=1");
+    if (t->has_dropout) tessera_text_add(out, " -p_drop=%g", (double)a->p_drop);
+    if (t->has_sink && a->sink_ptr) tessera_text_add(out, " -init_sink=1");
+    if (t->skip_min_seqlen_q) tessera_text_add(out, " -min_seqlen_q=%d", a->min_seqlen_q);
+}
+
+// ---- what a call does
+
+static tessera_status check_row(const void *call, const tessera_instance *row) {
+    return row->symbol ? tessera_fmha_fwd_cdna_check((const instance_t *)row, call) : TESSERA_SUCCESS;
 }
 
 // Kernels of GPUs keep everything in registers and LDS.
-static size_t workspace_of(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                           const struct tessera_fmha_fwd_call *call, int threads) {
-    const int32_t units = tessera_device_get_facts(device)->compute_units;
-    return tessera_fmha_fwd_is_gpu(instance) ? 0 : tessera_fmha_fwd_cpu_workspace(instance, call, units, threads);
+static tessera_status add_regions(void *call, struct tessera_plan *plan) {
+    return plan->row->symbol ? TESSERA_SUCCESS : tessera_fmha_fwd_cpu_regions(call, plan);
 }
 
-tessera_status tessera_fmha_fwd_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                                       const struct tessera_fmha_fwd_call *call, int threads, void *stream) {
-    if (device->gpu) return tessera_fmha_fwd_cdna_launch(device, instance, call, stream);
-    tessera_fmha_fwd_cpu_launch(instance, call, tessera_device_get_facts(device)->compute_units, threads);
-    return TESSERA_SUCCESS;
+static tessera_status add_steps(void *call, struct tessera_plan *plan) {
+    return (plan->row->symbol ? tessera_fmha_fwd_cdna_steps : tessera_fmha_fwd_cpu_steps)(call, plan);
 }
 
-tessera_status tessera_fmha_fwd(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                const tessera_fmha_fwd_args *args, void *stream) {
-    struct tessera_fmha_fwd_call call;
-    const tessera_fmha_fwd_instance *instance;
-    const int threads = tessera_num_threads(), verbose = tessera_verbose();
-    const tessera_status chosen = choose(device, traits, args, &call, &instance);
-    if (verbose > 1 && (chosen == TESSERA_SUCCESS || chosen == TESSERA_ERROR_NO_INSTANCE))
-        tessera_fmha_fwd_tell_reasons(&device->facts, &call);
-    TRY(chosen);
-    TRY(check(device, instance, &call, workspace_of(device, instance, &call, threads), stream));
-    tessera_log(TESSERA_LOG_INFO, "fmha_fwd: %s", instance->base.name);
-    return (verbose ? tessera_fmha_fwd_launch_told : tessera_fmha_fwd_launch)(device, instance, &call, threads, stream);
-}
+TESSERA_DEFINE_CALLS(fmha_fwd)
 
-tessera_status tessera_fmha_fwd_check_on(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                         const tessera_fmha_fwd_args *args) {
-    struct tessera_fmha_fwd_call call;
-    const tessera_fmha_fwd_instance *instance;
-    TRY(choose(device, traits, args, &call, &instance));
-    return check(device, instance, &call, 0, NULL);
-}
-
-tessera_status tessera_fmha_fwd_workspace_size(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                               const tessera_fmha_fwd_args *args, size_t *bytes) {
-    struct tessera_fmha_fwd_call call;
-    const tessera_fmha_fwd_instance *instance;
-    if (!bytes) return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "bytes is NULL");
-    TRY(choose(device, traits, args, &call, &instance));
-    *bytes = workspace_of(device, instance, &call, tessera_num_threads());
-    return TESSERA_SUCCESS;
-}
-
-tessera_status tessera_fmha_fwd_prepare(const tessera_device *device, const tessera_fmha_fwd_traits *traits,
-                                        const tessera_fmha_fwd_args *args) {
-    struct tessera_fmha_fwd_call call;
-    const tessera_fmha_fwd_instance *instance;
-    TRY(choose(device, traits, args, &call, &instance));
-    if (device->gpu) return tessera_fmha_fwd_cdna_load(device, instance);
-    tessera_start_threads();
-    return TESSERA_SUCCESS;
-}
+const struct tessera_operation tessera_fmha_fwd_operation = {
+    TESSERA_CALL_OF(fmha_fwd),
+    .kernels = {tessera_fmha_fwd_get_table, cost, list_starts, add_ck_tile, count_pads},
+    .check_sizes = tessera_fmha_fwd_check_sizes,
+    .check_memory = tessera_fmha_fwd_check_memory,
+    .check_row = check_row,
+    .add_regions = add_regions,
+    .add_steps = add_steps,
+    .add_problem = add_problem,
+};

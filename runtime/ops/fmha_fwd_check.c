@@ -6,16 +6,6 @@
 #include "ops/fmha_fwd_internal.h"
 #include "tensors.h"
 
-tessera_status tessera_fmha_fwd_read(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
-                                     struct tessera_fmha_fwd_call *call) {
-    const tessera_fmha_fwd_traits default_traits = TESSERA_FMHA_FWD_TRAITS_INIT;
-    const tessera_fmha_fwd_args default_args = TESSERA_FMHA_FWD_ARGS_INIT;
-    call->traits = default_traits;
-    call->args = default_args;
-    TRY(tessera_read_struct("traits", traits, &call->traits, sizeof call->traits));
-    return tessera_read_struct("args", args, &call->args, sizeof call->args);
-}
-
 // ---- traits
 
 static bool is_fp8(tessera_fmha_dtype dtype) {
@@ -23,7 +13,7 @@ static bool is_fp8(tessera_fmha_dtype dtype) {
 }
 static bool is_mx(tessera_fmha_dtype dtype) { return dtype == TESSERA_FMHA_MXFP8 || dtype == TESSERA_FMHA_MXFP4; }
 
-tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
+static tessera_status check_traits(const tessera_fmha_fwd_traits *t) {
     GUARD(within(t->hdim_q, 1, 512), "hdim_q is %d: 1 to 512", t->hdim_q);
     GUARD(within(t->hdim_v, 1, 512), "hdim_v is %d: 1 to 512", t->hdim_v);
     GUARD(tessera_fmha_dtype_string(t->data_type), "data_type is %d: TESSERA_FMHA_FP32 (0) to TESSERA_FMHA_MXFP4 (7)",
@@ -67,7 +57,7 @@ tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
 // Dropout numbers elements by 24 bits of query and key and 20 bits of (batch, head).
 enum { DROPOUT_SEQLEN = 1 << 24, DROPOUT_HEADS = 1 << 20 };
 
-tessera_status tessera_fmha_fwd_check_sizes(const struct tessera_fmha_fwd_call *call) {
+static tessera_status check_sizes(const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const int32_t seqlen_q = t->is_group_mode ? a->max_seqlen_q : a->seqlen_q;
@@ -117,11 +107,18 @@ static tessera_status check_numbers(const struct tessera_fmha_fwd_call *call) {
     return TESSERA_SUCCESS;
 }
 
-tessera_status tessera_fmha_fwd_read_sizes(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
-                                           struct tessera_fmha_fwd_call *call) {
-    TRY(tessera_fmha_fwd_read(traits, args, call));
-    TRY(tessera_fmha_fwd_check_traits(&call->traits));
-    return tessera_fmha_fwd_check_sizes(call);
+tessera_status tessera_fmha_fwd_check_sizes(void *checked) {
+    struct tessera_fmha_fwd_call *const call = checked;
+    const tessera_fmha_fwd_traits *const t = &call->traits;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    TRY(check_traits(t));
+    TRY(check_sizes(call));
+    call->queries = t->is_group_mode ? a->max_seqlen_q : a->seqlen_q;
+    call->keys = t->is_group_mode && a->seqlen_k <= 0 ? a->max_seqlen_q : a->seqlen_k;
+    call->heads = (int64_t)a->batch * a->nhead_k;
+    call->rows = call->queries * (a->nhead_q / a->nhead_k);
+    call->hdims = (double)t->hdim_q + t->hdim_v;
+    return TESSERA_SUCCESS;
 }
 
 // ---- arrays of lengths, which are read here
@@ -319,24 +316,13 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
     add_descales(call, n, all);
 }
 
-tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace,
-                                             bool on_gpu) {
-    struct tessera_tensors all = {.count = 0};
+tessera_status tessera_fmha_fwd_check_memory(const void *checked, bool on_gpu, struct tessera_tensors *all) {
+    const struct tessera_fmha_fwd_call *const call = checked;
     struct extents extents;
     TRY(check_numbers(call));
-    add_arrays(call, &all);
-    TRY(tessera_check_tensors(&all));
+    add_arrays(call, all);
+    TRY(tessera_check_tensors(all));
     TRY(check_lengths(call, on_gpu, &extents));
-    add_tensors(call, &extents, &all);
-    if (with_workspace && call->args.workspace_ptr) {
-        const int64_t bytes = tessera_min((int64_t)(call->args.workspace_size & INT64_MAX), INT64_MAX / 8);
-        tessera_add_tensor(&all, "workspace_ptr", call->args.workspace_ptr, 8, true, no_axis, no_axis, no_axis, bytes);
-    }
-    return tessera_check_tensors(&all);
-}
-
-tessera_status tessera_fmha_fwd_check(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args) {
-    struct tessera_fmha_fwd_call call;
-    TRY(tessera_fmha_fwd_read_sizes(traits, args, &call));
-    return tessera_fmha_fwd_check_memory(&call, false, false);
+    add_tensors(call, &extents, all);
+    return TESSERA_SUCCESS;
 }

@@ -31,11 +31,11 @@ static double round_of(const instance_t *row, int64_t n) {
     return n == 0 ? 0 : shared > alone ? shared : alone;
 }
 
-double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_asked *asked, int64_t units) {
-    const tessera_fmha_fwd_args *const a = &asked->call->args;
-    const int64_t queries = asked->queries;
-    int64_t keys = asked->keys;
-    const bool masked = asked->call->traits.mask_type != TESSERA_MASK_NONE;
+double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int64_t queries = call->queries;
+    int64_t keys = call->keys;
+    const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
     const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
     const int64_t bm0 = row->tile.bm0, bn0 = row->tile.bn0, workgroups = row->workgroups;
     const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * a->nhead_q * a->batch;

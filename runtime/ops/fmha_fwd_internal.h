@@ -4,28 +4,24 @@
 #define TESSERA_RUNTIME_FMHA_FWD_INTERNAL_H
 
 #include "integers.h"
-#include "internal.h"
+#include "op/operation.h"
 #include "tessera/kernel/fmha_fwd.h"
 
-// A caller's request, whole whatever header the caller was compiled with.
+// A caller's request, and the sizes that costs are made of; lengths are those of the longest sequence.
 struct tessera_fmha_fwd_call {
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;
+    int64_t heads, rows, keys; // batch * nhead_k; of one sequence and key head
+    int64_t queries;           // of one sequence
+    double hdims;              // the sum of both
 };
 
-// ---- validation (fmha_fwd_check.c), in the order in which it is done
+extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c
 
-tessera_status tessera_fmha_fwd_read(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
-                                     struct tessera_fmha_fwd_call *call);
-tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *traits);
-tessera_status tessera_fmha_fwd_check_sizes(const struct tessera_fmha_fwd_call *call);
-// With `on_gpu` no memory is read: what arrays of lengths in it may hold is not checked.
-tessera_status tessera_fmha_fwd_check_memory(const struct tessera_fmha_fwd_call *call, bool with_workspace,
-                                             bool on_gpu);
+// ---- validation (fmha_fwd_check.c)
 
-// The first three of them: all that functions need that look only at traits and sizes.
-tessera_status tessera_fmha_fwd_read_sizes(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
-                                           struct tessera_fmha_fwd_call *call);
+tessera_status tessera_fmha_fwd_check_sizes(void *call); // traits, sizes, numbers
+tessera_status tessera_fmha_fwd_check_memory(const void *call, bool on_gpu, struct tessera_tensors *all);
 
 enum { TESSERA_FMHA_FWD_MAX_SEQLEN = INT32_MAX / 2 }; // mask arithmetic of kernels stays within int32
 
@@ -34,25 +30,12 @@ struct tessera_fmha_fwd_storages {
 };
 extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_FMHA_DTYPE_COUNT];
 
-// ---- selection (fmha_fwd_dispatch.c)
+// ---- selection
 
-tessera_status tessera_fmha_fwd_choose(const tessera_table *table, const tessera_device_facts *facts,
-                                       const struct tessera_fmha_fwd_call *call, const tessera_fmha_fwd_instance **out);
-
-// Prints why that instance was chosen, or none, for TESSERA_VERBOSE.
-void tessera_fmha_fwd_tell_reasons(const tessera_device_facts *facts, const struct tessera_fmha_fwd_call *call);
-
-// The sizes that costs are made of; lengths are those of the longest sequence.
-struct tessera_fmha_fwd_asked {
-    const struct tessera_fmha_fwd_call *call;
-    int64_t heads, rows, keys; // batch * nhead_k; of one sequence and key head
-    int64_t queries;           // of one sequence
-    double hdims;              // the sum of both
-};
 // Estimated cycles (fmha_fwd_cost_*.c).
-double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,
+double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                  int64_t units);
-double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_asked *asked,
+double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                   int64_t units);
 
 // ---- sequences (fmha_fwd_sequence.c)
@@ -82,38 +65,14 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
     return parts > 1 ? parts : 1;
 }
 
-// ---- launching (fmha_fwd.c)
+// ---- what calls do (fmha_fwd_launch_*.c)
 
-// Runs a call that was checked, on at most `threads` threads of the CPU.
-tessera_status tessera_fmha_fwd_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                                       const struct tessera_fmha_fwd_call *call, int threads, void *stream);
-
-// ---- for TESSERA_VERBOSE (fmha_fwd_verbose.c)
-
-// The same, and a line about it; on a GPU the call is waited for, unless the stream captures.
-tessera_status tessera_fmha_fwd_launch_told(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                                            const struct tessera_fmha_fwd_call *call, int threads, void *stream);
-
-// ---- launching on a GPU (fmha_fwd_launch_cdna.c)
-
-static inline bool tessera_fmha_fwd_is_gpu(const tessera_fmha_fwd_instance *instance) { return instance->base.symbol; }
-// What kernels need beyond what every device does.
+// What kernels of GPUs need beyond what every device does.
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
-// Loads its code object unless that was done before.
-tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance);
-// Puts a call that was checked into the stream.
-tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                                            const struct tessera_fmha_fwd_call *call, void *stream);
+tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 
-// ---- launching on the CPU (fmha_fwd_launch_cpu.c)
-
-// Reads only traits and sizes of a call that was checked.
-size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,
-                                      const struct tessera_fmha_fwd_call *call, int32_t units, int threads);
-// Runs a call that was checked, cut for a device of `units` compute units, on at most `threads` threads; the workspace
-// is large enough for both.
-void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
-                                 int32_t units, int threads);
+tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 
 #endif

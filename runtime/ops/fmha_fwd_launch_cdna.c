@@ -1,24 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Runs a call on an AMD GPU: fills in the kernel's argument and puts one launch into the stream.
+// A call on an AMD GPU: one launch, whose argument is filled in here.
 #include <float.h>
 #include <math.h>
 #include <string.h>
 
-#include "device.h"
 #include "guard.h"
 #include "ops/fmha_fwd_internal.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
 typedef struct tessera_fmha_fwd_cdna_args kernel_args;
-
-static struct tessera_gpu_kernel kernel_of(const tessera_fmha_fwd_instance *instance) {
-    return (struct tessera_gpu_kernel){"fmha_fwd", instance->base.symbol};
-}
-
-tessera_status tessera_fmha_fwd_cdna_load(const tessera_device *device, const tessera_fmha_fwd_instance *instance) {
-    const struct tessera_gpu_kernel kernel = kernel_of(instance);
-    return tessera_gpu_load(device, &kernel);
-}
 
 // A window that is as long as the longest sequence hides nothing, wherever it begins.
 static bool is_unbounded(const struct tessera_fmha_fwd_call *call, int32_t window) {
@@ -137,43 +127,41 @@ static void set_descales(const struct tessera_fmha_fwd_call *call, kernel_args *
     out->seqstart_v_scale = group ? a->seqstart_v_scale_ptr : NULL;
 }
 
-static kernel_args fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q) {
+static void fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q, kernel_args *k) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
-    kernel_args k;
-    memset(&k, 0, sizeof k); // the gaps too: equal calls are equal bytes
-    k.q = a->q_ptr;
-    k.k = a->k_ptr;
-    k.v = a->v_ptr;
-    k.o = a->o_ptr;
-    k.lse = call->traits.has_lse ? a->lse_ptr : NULL;
-    k.stride_q = a->stride_q;
-    k.stride_k = a->stride_k;
-    k.stride_v = a->stride_v;
-    k.stride_o = a->stride_o;
-    k.nhead_stride_q = a->nhead_stride_q;
-    k.nhead_stride_k = a->nhead_stride_k;
-    k.nhead_stride_v = a->nhead_stride_v;
-    k.nhead_stride_o = a->nhead_stride_o;
-    k.nhead_stride_lse = k.lse ? a->nhead_stride_lse : 0;
-    k.batch_stride_q = group ? 0 : a->batch_stride_q;
-    k.batch_stride_k = group ? 0 : a->batch_stride_k;
-    k.batch_stride_v = group ? 0 : a->batch_stride_v;
-    k.batch_stride_o = group ? 0 : a->batch_stride_o;
-    k.batch_stride_lse = group || !k.lse ? 0 : a->batch_stride_lse;
-    k.hdim_q = a->hdim_q;
-    k.hdim_v = a->hdim_v;
-    k.nhead_q = a->nhead_q;
-    k.nhead_k = a->nhead_k;
-    k.group = a->nhead_q / a->nhead_k;
-    k.over_nhead_k = UINT32_MAX / (uint32_t)a->nhead_k;
-    k.blocks_q = blocks_q;
-    set_lengths(call, &k);
-    set_mask(call, &k);
-    set_scores(call, &k);
-    set_dropout(call, &k);
-    set_descales(call, &k);
-    return k;
+    memset(k, 0, sizeof *k); // the gaps too: equal calls are equal bytes
+    k->q = a->q_ptr;
+    k->k = a->k_ptr;
+    k->v = a->v_ptr;
+    k->o = a->o_ptr;
+    k->lse = call->traits.has_lse ? a->lse_ptr : NULL;
+    k->stride_q = a->stride_q;
+    k->stride_k = a->stride_k;
+    k->stride_v = a->stride_v;
+    k->stride_o = a->stride_o;
+    k->nhead_stride_q = a->nhead_stride_q;
+    k->nhead_stride_k = a->nhead_stride_k;
+    k->nhead_stride_v = a->nhead_stride_v;
+    k->nhead_stride_o = a->nhead_stride_o;
+    k->nhead_stride_lse = k->lse ? a->nhead_stride_lse : 0;
+    k->batch_stride_q = group ? 0 : a->batch_stride_q;
+    k->batch_stride_k = group ? 0 : a->batch_stride_k;
+    k->batch_stride_v = group ? 0 : a->batch_stride_v;
+    k->batch_stride_o = group ? 0 : a->batch_stride_o;
+    k->batch_stride_lse = group || !k->lse ? 0 : a->batch_stride_lse;
+    k->hdim_q = a->hdim_q;
+    k->hdim_v = a->hdim_v;
+    k->nhead_q = a->nhead_q;
+    k->nhead_k = a->nhead_k;
+    k->group = a->nhead_q / a->nhead_k;
+    k->over_nhead_k = UINT32_MAX / (uint32_t)a->nhead_k;
+    k->blocks_q = blocks_q;
+    set_lengths(call, k);
+    set_mask(call, k);
+    set_scores(call, k);
+    set_dropout(call, k);
+    set_descales(call, k);
 }
 
 // Kernels address the rows of a block by 32-bit offsets in bytes from its first.
@@ -235,14 +223,12 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
     return check_strides(instance, call);
 }
 
-tessera_status tessera_fmha_fwd_cdna_launch(const tessera_device *device, const tessera_fmha_fwd_instance *instance,
-                                            const struct tessera_fmha_fwd_call *call, void *stream) {
-    const int64_t blocks = count_blocks(instance, call);
+tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
+    const int64_t blocks = count_blocks((const tessera_fmha_fwd_instance *)plan->row, call);
+    const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)blocks, (uint32_t)call->args.batch};
+    void *args;
     if (blocks == 0) return TESSERA_SUCCESS;
-    const kernel_args args = fill_args(call, (int32_t)blocks);
-    const struct tessera_launch launch = {
-        .grid = {(uint32_t)call->args.nhead_q, (uint32_t)args.blocks_q, (uint32_t)call->args.batch},
-        .block = {instance->base.threads, 1, 1}};
-    const struct tessera_gpu_kernel kernel = kernel_of(instance);
-    return tessera_gpu_launch(device, &kernel, &launch, &args, sizeof args, stream);
+    TRY(tessera_plan_room(plan, sizeof(kernel_args), &args));
+    fill_args(call, (int32_t)blocks, args);
+    return tessera_add_launch(plan, plan->row, grid, 0, args, sizeof(kernel_args));
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a call on the CPU: cuts it into tasks, and hands them to the threads.
+// A call on the CPU: it is cut into tasks, which threads take one after the other.
 //
 // A tile is at most bm0 folded rows of one sequence and key head, and usually one task. Where one tile's keys are a
 // large share of all, they are cut into parts, a task each, and whoever finishes the last part of a tile combines
@@ -8,16 +8,17 @@
 #include <math.h>
 #include <stdatomic.h>
 
+#include "guard.h"
 #include "ops/fmha_fwd_internal.h"
 
 typedef struct tessera_fmha_fwd_cpu_task task_t;
 
 // A sequence, and what its tasks share.
-struct plan {
-    struct tessera_fmha_fwd_sequence sequence;
+struct sequence {
+    struct tessera_fmha_fwd_sequence lengths;
     int32_t mask_y, mask_x, sink, alibi_shift, alibi_vertical;
     int64_t tiles;      // of one head
-    int64_t first_tile; // tiles of all heads of the plans before
+    int64_t first_tile; // tiles of all heads of the sequences before
 };
 
 // A tile whose keys are cut: its parts, and how many of them are yet to finish.
@@ -33,8 +34,8 @@ struct launch {
     tessera_fmha_fwd_args args;
     struct tessera_fmha_fwd_cpu_problem problem;
     int32_t units; // of the device
-    struct plan *plans;
-    int32_t plan_count;
+    struct sequence *sequences;
+    int32_t sequence_count;
     int64_t tiles;         // of all sequences and heads
     double all_keys, macs; // of all tiles
 
@@ -45,10 +46,6 @@ struct launch {
     int32_t cut_count, part_count;
     float *partials;
     int64_t split_stride; // floats from one part's partial result to the next one's
-
-    char *scratch;
-    size_t scratch_bytes; // of one thread
-    atomic_llong next;    // task that the next free thread takes: parts first, then tiles
 };
 
 // ---- sequences
@@ -58,17 +55,18 @@ static int32_t clamp(int64_t value) {
 }
 
 // The mask's window and alibi's zero point for one sequence's lengths, as tessera/fmha_fwd.h defines them.
-static void set_mask(const struct launch *l, struct plan *plan) {
+static void set_mask(const struct launch *l, struct sequence *sequence) {
     const tessera_fmha_fwd_args *const a = &l->args;
     const tessera_mask mask = l->traits.mask_type;
     const int64_t left = a->window_size_left, right = a->window_size_right;
-    const int64_t shift = (int64_t)plan->sequence.seqlen_k - plan->sequence.seqlen_q;
+    const int64_t shift = (int64_t)sequence->lengths.seqlen_k - sequence->lengths.seqlen_q;
     const int64_t edge = mask == TESSERA_MASK_GENERIC ? 0 : 1, moved = mask == TESSERA_MASK_BOTTOM_RIGHT ? shift : 0;
-    plan->mask_y = mask == TESSERA_MASK_NONE || left < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + left - moved);
-    plan->mask_x = mask == TESSERA_MASK_NONE || right < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + right + moved);
-    plan->sink = l->traits.has_sink && plan->mask_y < plan->sequence.seqlen_q ? a->sink_size : 0;
-    plan->alibi_vertical = mask != TESSERA_MASK_NONE && left < 0 && right == 0;
-    plan->alibi_shift = mask == TESSERA_MASK_TOP_LEFT || mask == TESSERA_MASK_GENERIC ? 0 : clamp(shift);
+    sequence->mask_y = mask == TESSERA_MASK_NONE || left < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + left - moved);
+    sequence->mask_x =
+        mask == TESSERA_MASK_NONE || right < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + right + moved);
+    sequence->sink = l->traits.has_sink && sequence->mask_y < sequence->lengths.seqlen_q ? a->sink_size : 0;
+    sequence->alibi_vertical = mask != TESSERA_MASK_NONE && left < 0 && right == 0;
+    sequence->alibi_shift = mask == TESSERA_MASK_TOP_LEFT || mask == TESSERA_MASK_GENERIC ? 0 : clamp(shift);
 }
 
 // Greatest first, by heap sort: it needs no memory and has no bad case.
@@ -94,9 +92,9 @@ static void sort(uint64_t *keys, int32_t count) {
 
 // ---- tiles
 
-static task_t tile_task(const struct launch *l, const struct plan *plan, int32_t head, int64_t tile) {
+static task_t tile_task(const struct launch *l, const struct sequence *sequence, int32_t head, int64_t tile) {
     const int64_t bm0 = l->instance->tile.bm0, group = l->problem.group;
-    const struct tessera_fmha_fwd_sequence *const s = &plan->sequence;
+    const struct tessera_fmha_fwd_sequence *const s = &sequence->lengths;
     task_t task = {
         .batch = s->batch,
         .head_k = head,
@@ -106,16 +104,16 @@ static task_t tile_task(const struct launch *l, const struct plan *plan, int32_t
         .seqlen_k = s->seqlen_k,
         .token_q = s->token_q,
         .token_k = s->token_k,
-        .mask_y = plan->mask_y,
-        .mask_x = plan->mask_x,
-        .sink = plan->sink,
-        .alibi_shift = plan->alibi_shift,
-        .alibi_vertical = plan->alibi_vertical,
+        .mask_y = sequence->mask_y,
+        .mask_x = sequence->mask_x,
+        .sink = sequence->sink,
+        .alibi_shift = sequence->alibi_shift,
+        .alibi_vertical = sequence->alibi_vertical,
     };
     // The keys that any of its queries sees; all of them where the bytes of dropout are to be stored.
     const int64_t first = task.row_begin / group, last = (task.row_end - 1) / group;
-    int64_t begin = task.sink ? 0 : tessera_max(first - plan->mask_y + 1, 0);
-    int64_t end = tessera_min(last + plan->mask_x, s->seqlen_k);
+    int64_t begin = task.sink ? 0 : tessera_max(first - sequence->mask_y + 1, 0);
+    int64_t end = tessera_min(last + sequence->mask_x, s->seqlen_k);
     if (l->args.rand_val_ptr) begin = 0, end = s->seqlen_k;
     if (begin < end) {
         task.kv_begin = (int32_t)(begin - begin % l->instance->tile.bn0);
@@ -135,10 +133,10 @@ static bool is_cut(const struct launch *l, const task_t *task) {
     return task->kv_begin + part_keys(l, task) < task->kv_end;
 }
 
-static void measure(struct launch *l, const struct plan *plan) {
+static void measure(struct launch *l, const struct sequence *sequence) {
     const int32_t heads = l->args.nhead_k;
-    for (int64_t tile = 0; tile < plan->tiles; tile++) {
-        const task_t task = tile_task(l, plan, 0, tile);
+    for (int64_t tile = 0; tile < sequence->tiles; tile++) {
+        const task_t task = tile_task(l, sequence, 0, tile);
         const int64_t keys = task.kv_end - task.kv_begin;
         l->all_keys += (double)keys * heads;
         l->macs += (double)keys * heads * (double)(task.row_end - task.row_begin) * (l->args.hdim_q + l->args.hdim_v);
@@ -159,12 +157,12 @@ static void cut_tile(struct launch *l, const task_t *task) {
 }
 
 static void cut_long_tiles(struct launch *l) {
-    for (int32_t p = 0; p < l->plan_count; p++) {
+    for (int32_t p = 0; p < l->sequence_count; p++) {
         // Tiles of one sequence see no more than its keys, and sequences come longest first.
-        if (tessera_fmha_fwd_parts(l->plans[p].sequence.seqlen_k, l->all_keys, l->units) == 1) return;
-        for (int64_t tile = 0; tile < l->plans[p].tiles; tile++)
+        if (tessera_fmha_fwd_parts(l->sequences[p].lengths.seqlen_k, l->all_keys, l->units) == 1) return;
+        for (int64_t tile = 0; tile < l->sequences[p].tiles; tile++)
             for (int32_t head = 0; head < l->args.nhead_k; head++) {
-                const task_t task = tile_task(l, &l->plans[p], head, tile);
+                const task_t task = tile_task(l, &l->sequences[p], head, tile);
                 if (!is_cut(l, &task)) break;
                 cut_tile(l, &task);
             }
@@ -187,29 +185,26 @@ static void run_part(struct launch *l, int64_t index, void *scratch) {
 }
 
 static void run_tile(struct launch *l, int64_t index, void *scratch) {
-    int32_t low = 0, high = l->plan_count; // the last plan whose first tile is not after index
+    int32_t low = 0, high = l->sequence_count; // the last sequence whose first tile is not after index
     while (high - low > 1) {
         const int32_t middle = low + (high - low) / 2;
-        *(l->plans[middle].first_tile <= index ? &low : &high) = middle;
+        *(l->sequences[middle].first_tile <= index ? &low : &high) = middle;
     }
-    const struct plan *const plan = &l->plans[low];
-    const int64_t heads = l->args.nhead_k, at = index - plan->first_tile;
+    const struct sequence *const sequence = &l->sequences[low];
+    const int64_t heads = l->args.nhead_k, at = index - sequence->first_tile;
     // Without a mask all tiles weigh the same, and tiles of one head share its keys.
     const bool masked = l->traits.mask_type != TESSERA_MASK_NONE;
-    const int64_t tile = masked ? plan->tiles - 1 - at / heads : at % plan->tiles;
-    const task_t task = tile_task(l, plan, (int32_t)(masked ? at % heads : at / plan->tiles), tile);
+    const int64_t tile = masked ? sequence->tiles - 1 - at / heads : at % sequence->tiles;
+    const task_t task = tile_task(l, sequence, (int32_t)(masked ? at % heads : at / sequence->tiles), tile);
     if (!is_cut(l, &task)) l->instance->run(&l->problem, &task, scratch);
 }
 
-static void work(void *context, int64_t worker) {
-    struct launch *const l = context;
-    void *const scratch = l->scratch + (size_t)worker * l->scratch_bytes;
-    int64_t index;
-    while ((index = atomic_fetch_add(&l->next, 1)) < l->part_count + l->tiles)
-        if (index < l->part_count)
-            run_part(l, index, scratch);
-        else
-            run_tile(l, index - l->part_count, scratch);
+static void run(void *launch, int64_t index, void *scratch) {
+    struct launch *const l = launch;
+    if (index < l->part_count)
+        run_part(l, index, scratch);
+    else
+        run_tile(l, index - l->part_count, scratch);
 }
 
 // ---- the whole
@@ -257,34 +252,36 @@ static void set_problem(struct launch *l) {
     }
 }
 
-// The workspace holds the plans and their order, the partial results, and each thread's scratch, each 64-byte aligned.
-enum { ALIGNMENT = 64 };
+// The workspace holds the sequences and their order, the partial results, and each thread's scratch.
+enum { SEQUENCES, PARTIALS, SCRATCH };
 
 struct layout {
-    size_t plans, partials, scratch; // bytes; of scratch: one thread's
+    size_t sequences, partials, scratch; // bytes; of scratch: one thread's
     int64_t split_stride;
 };
 
-static struct layout lay_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
-                             int32_t units) {
+static struct layout lay_out(const struct tessera_fmha_fwd_call *call, const struct tessera_plan *plan) {
+    const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)plan->row;
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
     const int64_t queries = group ? a->max_seqlen_q : a->seqlen_q;
     const int64_t rows = tessera_min(queries * (a->nhead_q / a->nhead_k), instance->tile.bm0);
     const bool may_cut = group || a->seqlen_k >= 2 * TESSERA_FMHA_FWD_PART_KEYS;
     struct layout layout;
-    layout.split_stride = tessera_round_up(rows * (a->hdim_v + 2), ALIGNMENT / (int)sizeof(float));
-    layout.plans = (size_t)tessera_round_up((int64_t)(sizeof(struct plan) + sizeof(uint64_t)) * a->batch, ALIGNMENT);
-    const size_t parts = may_cut ? (size_t)tessera_fmha_fwd_most_parts(units) : 0;
+    layout.split_stride = tessera_round_up(rows * (a->hdim_v + 2), TESSERA_PLAN_ALIGNMENT / (int)sizeof(float));
+    layout.sequences = (sizeof(struct sequence) + sizeof(uint64_t)) * (size_t)a->batch;
+    const size_t parts = may_cut ? (size_t)tessera_fmha_fwd_most_parts(plan->facts->compute_units) : 0;
     layout.partials = (size_t)layout.split_stride * sizeof(float) * parts;
-    layout.scratch = (size_t)tessera_round_up((int64_t)instance->scratch_bytes(a->hdim_q, a->hdim_v), ALIGNMENT);
+    layout.scratch =
+        (size_t)tessera_round_up((int64_t)instance->scratch_bytes(a->hdim_q, a->hdim_v), TESSERA_PLAN_ALIGNMENT);
     return layout;
 }
 
-size_t tessera_fmha_fwd_cpu_workspace(const tessera_fmha_fwd_instance *instance,
-                                      const struct tessera_fmha_fwd_call *call, int32_t units, int threads) {
-    const struct layout layout = lay_out(instance, call, units);
-    return layout.plans + layout.partials + layout.scratch * (size_t)threads;
+tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
+    const struct layout layout = lay_out(call, plan);
+    TRY(tessera_add_region(plan, "sequences", layout.sequences, false));
+    TRY(tessera_add_region(plan, "partials", layout.partials, false));
+    return tessera_add_region(plan, "scratch", layout.scratch * (size_t)plan->threads, false);
 }
 
 // The sequences that are to be computed, longest keys first: keys << 32 | ~number. Returns how many.
@@ -299,47 +296,45 @@ static int32_t order_sequences(const struct tessera_fmha_fwd_call *call, uint64_
     return count;
 }
 
-static void make_plans(struct launch *l, const struct tessera_fmha_fwd_call *call, uint64_t *order) {
-    l->plan_count = order_sequences(call, order);
-    for (int32_t p = 0; p < l->plan_count; p++) {
-        struct plan *const plan = &l->plans[p];
-        plan->sequence = tessera_fmha_fwd_get_sequence(call, (int32_t) ~(uint32_t)order[p]);
-        plan->tiles = tessera_ceil_div((int64_t)plan->sequence.seqlen_q * l->problem.group, l->instance->tile.bm0);
-        plan->first_tile = l->tiles;
-        l->tiles += plan->tiles * l->args.nhead_k;
-        set_mask(l, plan);
-        measure(l, plan);
+static void make_sequences(struct launch *l, const struct tessera_fmha_fwd_call *call, uint64_t *order) {
+    l->sequence_count = order_sequences(call, order);
+    for (int32_t p = 0; p < l->sequence_count; p++) {
+        struct sequence *const sequence = &l->sequences[p];
+        sequence->lengths = tessera_fmha_fwd_get_sequence(call, (int32_t) ~(uint32_t)order[p]);
+        sequence->tiles =
+            tessera_ceil_div((int64_t)sequence->lengths.seqlen_q * l->problem.group, l->instance->tile.bm0);
+        sequence->first_tile = l->tiles;
+        l->tiles += sequence->tiles * l->args.nhead_k;
+        set_mask(l, sequence);
+        measure(l, sequence);
     }
 }
 
 // Waking a thread pays from about a million multiply-adds on.
-static int64_t workers_for(const struct launch *l, int threads) {
+static int64_t workers_for(const struct launch *l) {
     const double useful = 1 + l->macs / (1 << 20);
-    const int64_t most = tessera_min(threads, l->part_count + l->tiles);
-    return useful < (double)most ? (int64_t)useful : most;
+    return useful < TESSERA_MAX_THREADS ? (int64_t)useful : TESSERA_MAX_THREADS;
 }
 
-void tessera_fmha_fwd_cpu_launch(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
-                                 int32_t units, int threads) {
-    const struct layout layout = lay_out(instance, call, units);
-    char *const workspace = call->args.workspace_ptr;
-    struct launch l;
-    l.instance = instance;
-    l.units = units;
-    l.traits = call->traits;
-    l.args = call->args;
-    l.plans = (struct plan *)workspace;
-    l.partials = (float *)(workspace + layout.plans);
-    l.scratch = workspace + layout.plans + layout.partials;
-    l.scratch_bytes = layout.scratch;
-    l.split_stride = layout.split_stride;
-    l.cut_count = l.part_count = 0;
-    l.tiles = 0;
-    l.all_keys = l.macs = 0;
-    atomic_init(&l.next, 0);
-    normalize(&l.traits, &l.args);
-    set_problem(&l);
-    make_plans(&l, call, (uint64_t *)(l.plans + l.args.batch)); // the order lies behind the plans
-    cut_long_tiles(&l);
-    tessera_parallel(workers_for(&l, threads), work, &l);
+tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
+    const struct layout layout = lay_out(call, plan);
+    void *room;
+    TRY(tessera_plan_room(plan, sizeof(struct launch), &room));
+    struct launch *const l = room;
+    l->instance = (const tessera_fmha_fwd_instance *)plan->row;
+    l->units = plan->facts->compute_units;
+    l->traits = call->traits;
+    l->args = call->args;
+    l->sequences = plan->regions[SEQUENCES].memory;
+    l->partials = plan->regions[PARTIALS].memory;
+    l->split_stride = layout.split_stride;
+    l->sequence_count = l->cut_count = l->part_count = 0;
+    l->tiles = 0;
+    l->all_keys = l->macs = 0;
+    normalize(&l->traits, &l->args);
+    set_problem(l);
+    make_sequences(l, call, (uint64_t *)(l->sequences + l->args.batch)); // the order lies behind them
+    cut_long_tiles(l);
+    return tessera_add_work(plan, run, l, l->part_count + l->tiles, workers_for(l), plan->regions[SCRATCH].memory,
+                            layout.scratch);
 }

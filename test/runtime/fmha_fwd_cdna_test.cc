@@ -38,16 +38,22 @@ class Cdna : public ::testing::Test {
 
     tessera_status check() {
         const tessera_fmha_fwd_call whole = call.whole();
-        const tessera_status status = tessera_fmha_fwd_check_memory(&whole, false, true);
+        const tessera_status status = tessera_check_call(&tessera_fmha_fwd_operation, &whole, false, true);
         return status == TESSERA_SUCCESS ? tessera_fmha_fwd_cdna_check(&instance, &whole) : status;
     }
 
+    tessera_status launch(void *stream = nullptr) {
+        tessera_fmha_fwd_call whole = call.whole();
+        tessera_plan plan;
+        const tessera_status planned =
+            tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &device->facts, 1, &plan);
+        return planned ? planned : tessera_run_call(&tessera_fmha_fwd_operation, &whole, device, &plan, stream);
+    }
+
     Args launched(void *stream = nullptr) {
-        const tessera_fmha_fwd_call whole = call.whole();
         Args args = {};
         hip.launches.clear();
-        EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, stream), TESSERA_SUCCESS)
-            << tessera_last_error();
+        EXPECT_EQ(launch(stream), TESSERA_SUCCESS) << tessera_last_error();
         EXPECT_EQ(hip.launches.size(), 1u);
         if (hip.launches.size() == 1 && hip.launches[0].argument.size() == sizeof args)
             memcpy(&args, hip.launches[0].argument.data(), sizeof args);
@@ -77,8 +83,7 @@ TEST_F(Cdna, Grid) {
 
 TEST_F(Cdna, NothingToDo) {
     call.args.seqlen_q = 0;
-    const tessera_fmha_fwd_call whole = call.whole();
-    EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, nullptr), TESSERA_SUCCESS);
+    EXPECT_EQ(launch(), TESSERA_SUCCESS);
     EXPECT_TRUE(hip.launches.empty());
 }
 
@@ -553,11 +558,11 @@ TEST_F(Cdna, OnlyLaunches) {
 
 TEST_F(Cdna, PreparedCallsAreCaptured) {
     void *const stream = reinterpret_cast<void *>(0x55);
-    const tessera_fmha_fwd_call whole = call.whole();
+    const tessera_gpu_kernel kernel = {"fmha_fwd", "kernel"};
     hip.capturing = stream;
-    EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, stream), TESSERA_ERROR_NOT_PREPARED);
-    EXPECT_EQ(tessera_fmha_fwd_cdna_load(device, &instance), TESSERA_SUCCESS);
-    EXPECT_EQ(tessera_fmha_fwd_cdna_launch(device, &instance, &whole, stream), TESSERA_SUCCESS);
+    EXPECT_EQ(launch(stream), TESSERA_ERROR_NOT_PREPARED);
+    EXPECT_EQ(tessera_gpu_load(device, &kernel), TESSERA_SUCCESS);
+    EXPECT_EQ(launch(stream), TESSERA_SUCCESS);
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #include <vector>
 
 extern "C" {
+#include "op/call.h"
 #include "ops/fmha_fwd_internal.h"
 }
 
@@ -25,7 +26,7 @@ struct Call {
     void set_strides();                                          // packed [batch, head, token, hdim], from sizes
 
     tessera_status check() { return tessera_fmha_fwd_check(&traits, &args); }
-    tessera_fmha_fwd_call whole() const { return {traits, args}; }
+    tessera_fmha_fwd_call whole() const { return {traits, args, 0, 0, 0, 0, 0}; }
 
     // Room for each tensor, apart from the others.
     static constexpr size_t kRoom = 1 << 16;

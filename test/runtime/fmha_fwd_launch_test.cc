@@ -75,19 +75,28 @@ class Launch : public ::testing::Test {
         call.args.window_size_right = right;
     }
 
+    // Plans the call, and says what it needs of the workspace.
+    size_t plan_for(int threads, tessera_plan *plan) {
+        tessera_fmha_fwd_call whole = call.whole();
+        cpu.facts.compute_units = units;
+        EXPECT_EQ(tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &cpu.facts, threads, plan),
+                  TESSERA_SUCCESS);
+        return tessera_plan_workspace(plan);
+    }
+
     void run(int threads) {
         tasks.clear();
         combines.clear();
         scratches.clear();
-        const tessera_fmha_fwd_call whole = call.whole();
-        const size_t bytes = tessera_fmha_fwd_cpu_workspace(&instance, &whole, units, threads);
+        tessera_plan plan;
+        const size_t bytes = plan_for(threads, &plan);
         const unsigned char guard = 0xa5;
         workspace.assign(bytes + 128, guard);
         const auto start = reinterpret_cast<uintptr_t>(workspace.data());
         unsigned char *const aligned = workspace.data() + (64 - start % 64) % 64;
         call.args.workspace_ptr = aligned;
-        const tessera_fmha_fwd_call ready = call.whole();
-        tessera_fmha_fwd_cpu_launch(&instance, &ready, units, threads);
+        tessera_fmha_fwd_call ready = call.whole();
+        ASSERT_EQ(tessera_run_call(&tessera_fmha_fwd_operation, &ready, &cpu, &plan, nullptr), TESSERA_SUCCESS);
         for (unsigned char *p = aligned + bytes; p < workspace.data() + workspace.size(); p++) ASSERT_EQ(*p, guard);
         for (const void *scratch : scratches) {
             EXPECT_EQ(reinterpret_cast<uintptr_t>(scratch) % 64, 0u);
@@ -183,6 +192,7 @@ class Launch : public ::testing::Test {
     Served served;
     tessera_fmha_fwd_instance instance;
     int32_t units = 64; // of the device
+    tessera_device cpu = {};
     std::vector<unsigned char> workspace;
 };
 
@@ -274,8 +284,8 @@ TEST_F(Launch, SmallCallsWakeNobody) {
 
 TEST_F(Launch, WorkspaceHoldsPartialsOnlyWhereKeysMayBeCut) {
     const auto bytes = [&] {
-        const tessera_fmha_fwd_call whole = call.whole();
-        return tessera_fmha_fwd_cpu_workspace(&instance, &whole, units, 1);
+        tessera_plan plan;
+        return plan_for(1, &plan);
     };
     sizes(1, 2, 2, 3, 1023);
     const size_t uncut = bytes();

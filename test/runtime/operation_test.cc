@@ -70,7 +70,7 @@ class Operation : public ::testing::Test {
                 {{"long", TESSERA_TARGET_PORTABLE, &long_rows, 1, "two_pass", "store", nullptr, 0, 0}, 2}};
         table = {&schema, rows.data(), sizeof rows[0], 2, buckets, 2, slices, order, 0};
         tessera_request r = {};
-        r.op = &operation;
+        r.kernels = &kernels;
         r.table = &table;
         r.traits = &asked;
         r.call = &stride;
@@ -100,7 +100,7 @@ class Operation : public ::testing::Test {
         return text;
     }
 
-    const tessera_operation operation = {cost, list_starts, add_ck_tile, count_ck};
+    const tessera_kernels kernels = {nullptr, cost, list_starts, add_ck_tile, count_ck};
     const uint32_t buckets[2] = {1024, UINT32_MAX}, order[2] = {0, 1};
     const tessera_slice slices[4] = {{0, 2}, {1, 1}, {0, 2}, {1, 1}}; // of the first target; there are no others
     tessera_device_facts facts = {sizeof facts, 1u << TESSERA_TARGET_PORTABLE, 4, 0, 0, 0, 0};

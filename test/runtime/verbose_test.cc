@@ -53,10 +53,13 @@ class Verbose : public ::testing::Test {
     }
 
     tessera_status launch(void *in) {
-        const tessera_fmha_fwd_call whole = call.whole();
+        tessera_fmha_fwd_call whole = call.whole();
+        tessera_plan plan;
         hip.calls.clear();
         hip.launches.clear();
-        return tessera_fmha_fwd_launch_told(device, &instance, &whole, 1, in);
+        const tessera_status planned =
+            tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &device->facts, 1, &plan);
+        return planned ? planned : tessera_run_call_told(&tessera_fmha_fwd_operation, &whole, device, &plan, in);
     }
 
     // Of the call, which ends with a time or with other words.

@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// A call of any operation: read, checked, its instance chosen, planned, run.
+#include "op/call.h"
+
+#include "guard.h"
+#include "integers.h"
+#include "op/told.h"
+#include "verbose.h"
+
+static const void *args_of(const tessera_op *op, const void *call) { return (const char *)call + op->args; }
+
+static const tessera_instance *wanted_by(const tessera_op *op, const void *call) {
+    const tessera_instance *wanted;
+    memcpy(&wanted, (const char *)args_of(op, call) + op->instance, sizeof wanted);
+    return wanted;
+}
+
+static void *workspace_of(const tessera_op *op, const void *call, size_t *bytes) {
+    void *memory;
+    memcpy(&memory, (const char *)args_of(op, call) + op->workspace_ptr, sizeof memory);
+    memcpy(bytes, (const char *)args_of(op, call) + op->workspace_size, sizeof *bytes);
+    return memory;
+}
+
+// ---- reading and checking
+
+static bool is_of_size(const void *caller, size_t bytes) { return caller && memcmp(caller, &bytes, sizeof bytes) == 0; }
+
+tessera_status tessera_read_call(const tessera_op *op, void *call, const void *traits, const void *args) {
+    // What is copied whole needs none.
+    if (!is_of_size(traits, op->traits_bytes) || !is_of_size(args, op->args_bytes)) op->set_defaults(call);
+    TRY(tessera_read_struct("traits", traits, (char *)call + op->traits, op->traits_bytes));
+    TRY(tessera_read_struct("args", args, (char *)call + op->args, op->args_bytes));
+    return op->check_sizes(call);
+}
+
+tessera_status tessera_check_call(const tessera_op *op, const void *call, bool with_workspace, bool on_gpu) {
+    static const struct tessera_axis none = {NULL, 1, 0};
+    struct tessera_tensors all;
+    size_t bytes;
+    const void *const workspace = workspace_of(op, call, &bytes);
+    all.count = 0;
+    TRY(op->check_memory(call, on_gpu, &all));
+    if (with_workspace && workspace) {
+        const int64_t count = tessera_min((int64_t)(bytes & INT64_MAX), INT64_MAX / 8);
+        tessera_add_tensor(&all, "workspace_ptr", workspace, 8, true, none, none, none, count);
+    }
+    return tessera_check_tensors(&all);
+}
+
+// ---- planning and running
+
+static struct tessera_request ask(const tessera_op *op, const void *call, const tessera_table *table,
+                                  const tessera_device_facts *facts) {
+    struct tessera_request r = {.kernels = &op->kernels,
+                                .table = table,
+                                .traits = (const char *)call + op->traits,
+                                .call = call,
+                                .wanted = wanted_by(op, call)};
+    tessera_ask(&r, facts);
+    return r;
+}
+
+tessera_status tessera_plan_call(const tessera_op *op, void *call, const tessera_instance *row,
+                                 const tessera_device_facts *facts, int threads, struct tessera_plan *plan) {
+    tessera_begin_plan(plan, facts, op->name, row, threads);
+    return op->add_regions ? op->add_regions(call, plan) : TESSERA_SUCCESS;
+}
+
+// Validates what needs no memory, chooses the instance, and plans what the call needs of the workspace.
+static tessera_status plan_on(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
+                              const void *args, struct tessera_plan *plan) {
+    const tessera_instance *row;
+    GUARD(device, "device is NULL: tessera_device_open() opens one");
+    TRY(tessera_read_call(op, call, traits, args));
+    const struct tessera_request r = ask(op, call, op->kernels.get_table(), &device->facts);
+    TRY(tessera_choose(&r, &row));
+    return tessera_plan_call(op, call, row, &device->facts, tessera_num_threads(), plan);
+}
+
+// What a call needs of memory, but for the workspace's size.
+static tessera_status check_on(const tessera_op *op, const void *call, const tessera_device *device,
+                               const struct tessera_plan *plan, bool with_workspace) {
+    TRY(tessera_check_call(op, call, with_workspace && tessera_plan_workspace(plan) > 0, device->gpu));
+    return op->check_row ? op->check_row(call, plan->row) : TESSERA_SUCCESS;
+}
+
+tessera_status tessera_run_call(const tessera_op *op, void *call, const tessera_device *device,
+                                struct tessera_plan *plan, void *stream) {
+    size_t bytes;
+    tessera_place_regions(plan, workspace_of(op, call, &bytes));
+    TRY(op->add_steps(call, plan));
+    return tessera_run_plan(device, plan, stream);
+}
+
+tessera_status tessera_run_call_told(const tessera_op *op, void *call, const tessera_device *device,
+                                     struct tessera_plan *plan, void *stream) {
+    struct tessera_told told = {.operation = op->name, .device = device, .plan = plan, .stream = stream};
+    char text[512];
+    struct tessera_text problem = {text, sizeof text, 0};
+    op->add_problem(&problem, call);
+    if (!device->gpu) tessera_text_add(&problem, " -threads=%d", plan->threads);
+    TRY(tessera_told_begin(&told));
+    TRY(tessera_run_call(op, call, device, plan, stream));
+    return tessera_told_end(&told, text);
+}
+
+// ---- the functions that a caller calls
+
+tessera_status tessera_call_run(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
+                                const void *args, void *stream) {
+    struct tessera_plan plan;
+    size_t bytes;
+    const int verbose = tessera_verbose();
+    const tessera_status planned = plan_on(op, call, device, traits, args, &plan);
+    if (verbose > 1 && (planned == TESSERA_SUCCESS || planned == TESSERA_ERROR_NO_INSTANCE)) {
+        const struct tessera_request r = ask(op, call, op->kernels.get_table(), &device->facts);
+        tessera_tell_reasons(&r);
+    }
+    TRY(planned);
+    GUARD(!stream || device->gpu, "stream is %p: NULL on the CPU", stream);
+    TRY(check_on(op, call, device, &plan, true));
+    const void *const workspace = workspace_of(op, call, &bytes);
+    TRY(tessera_check_workspace(&plan, workspace, bytes));
+    tessera_log(TESSERA_LOG_INFO, "%s: %s", op->name, plan.row->name);
+    return (verbose ? tessera_run_call_told : tessera_run_call)(op, call, device, &plan, stream);
+}
+
+tessera_status tessera_call_check(const tessera_op *op, void *call, const void *traits, const void *args) {
+    TRY(tessera_read_call(op, call, traits, args));
+    return tessera_check_call(op, call, false, false);
+}
+
+tessera_status tessera_call_check_on(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
+                                     const void *args) {
+    struct tessera_plan plan;
+    TRY(plan_on(op, call, device, traits, args, &plan));
+    return check_on(op, call, device, &plan, false);
+}
+
+tessera_status tessera_call_workspace_size(const tessera_op *op, void *call, const tessera_device *device,
+                                           const void *traits, const void *args, size_t *bytes) {
+    struct tessera_plan plan;
+    GUARD(bytes, "bytes is NULL");
+    TRY(plan_on(op, call, device, traits, args, &plan));
+    *bytes = tessera_plan_workspace(&plan);
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_call_prepare(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
+                                    const void *args) {
+    struct tessera_plan plan;
+    TRY(plan_on(op, call, device, traits, args, &plan));
+    if (device->gpu) return tessera_load_plan(device, &plan);
+    tessera_start_threads();
+    return TESSERA_SUCCESS;
+}
+
+// ---- for any device's facts
+
+static tessera_status read_request(const tessera_op *op, void *call, const tessera_table *table,
+                                   const tessera_device_facts *caller, const void *traits, const void *args,
+                                   struct tessera_request *r) {
+    tessera_device_facts facts;
+    TRY(tessera_read_facts(table, caller, &facts));
+    TRY(tessera_read_call(op, call, traits, args));
+    *r = ask(op, call, table, &facts);
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_call_select(const tessera_op *op, void *call, const tessera_table *table,
+                                   const tessera_device_facts *facts, const void *traits, const void *args, void *out) {
+    struct tessera_request r;
+    const tessera_instance *row;
+    GUARD(out, "out is NULL");
+    TRY(read_request(op, call, table, facts, traits, args, &r));
+    TRY(tessera_choose(&r, &row));
+    memcpy(out, &row, sizeof row); // whose type is the operation's
+    return TESSERA_SUCCESS;
+}
+
+size_t tessera_call_explain(const tessera_op *op, void *call, const tessera_table *table,
+                            const tessera_device_facts *facts, const void *traits, const void *args,
+                            tessera_explain how, char *text, size_t size) {
+    struct tessera_request r;
+    struct tessera_text out = {text, size, 0};
+    tessera_text_add(&out, "%s", "");
+    if (read_request(op, call, table, facts, traits, args, &r) == TESSERA_SUCCESS)
+        tessera_add_explanation(&out, &r, how == TESSERA_EXPLAIN_INSTANCES);
+    else
+        tessera_text_add(&out, "%s\n", tessera_last_error());
+    return out.used + 1;
+}
+
+static tessera_status add_ck_name(const tessera_op *op, void *call, const tessera_instance *instance,
+                                  const void *traits, const void *args, struct tessera_text *out) {
+    TRY(tessera_read_call(op, call, traits, args));
+    GUARD(instance, "instance is NULL: tessera_%s_select() gives one", op->name);
+    const struct tessera_request r = ask(op, call, op->kernels.get_table(), &(tessera_device_facts){0});
+    tessera_add_ck_name(out, &r, instance);
+    return TESSERA_SUCCESS;
+}
+
+size_t tessera_call_ck_name(const tessera_op *op, void *call, const tessera_instance *instance, const void *traits,
+                            const void *args, char *text, size_t size) {
+    struct tessera_text out = {text, size, 0};
+    if (add_ck_name(op, call, instance, traits, args, &out) != TESSERA_SUCCESS)
+        tessera_text_add(&out, "%s", tessera_last_error());
+    return out.used + 1;
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The functions of tessera/call.h, for any operation. `call` is a struct of the operation's, its contents any.
+#ifndef TESSERA_RUNTIME_OP_CALL_H
+#define TESSERA_RUNTIME_OP_CALL_H
+
+#include "op/operation.h"
+#include "tessera/call.h"
+
+typedef struct tessera_operation tessera_op;
+
+tessera_status tessera_call_run(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
+                                const void *args, void *stream);
+tessera_status tessera_call_check(const tessera_op *op, void *call, const void *traits, const void *args);
+tessera_status tessera_call_check_on(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
+                                     const void *args);
+tessera_status tessera_call_select(const tessera_op *op, void *call, const tessera_table *table,
+                                   const tessera_device_facts *facts, const void *traits, const void *args,
+                                   void *out); // a pointer to an instance
+size_t tessera_call_explain(const tessera_op *op, void *call, const tessera_table *table,
+                            const tessera_device_facts *facts, const void *traits, const void *args,
+                            tessera_explain how, char *text, size_t size);
+size_t tessera_call_ck_name(const tessera_op *op, void *call, const tessera_instance *instance, const void *traits,
+                            const void *args, char *text, size_t size);
+tessera_status tessera_call_workspace_size(const tessera_op *op, void *call, const tessera_device *device,
+                                           const void *traits, const void *args, size_t *bytes);
+tessera_status tessera_call_prepare(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
+                                    const void *args);
+
+// ---- what these are made of, for tests; a call that was read
+
+// Reads a caller's structs and validates traits and sizes.
+tessera_status tessera_read_call(const tessera_op *op, void *call, const void *traits, const void *args);
+// Then its memory, the workspace where the call needs one.
+tessera_status tessera_check_call(const tessera_op *op, const void *call, bool with_workspace, bool on_gpu);
+// What a call with this row needs of the workspace, and with it what it does.
+tessera_status tessera_plan_call(const tessera_op *op, void *call, const tessera_instance *row,
+                                 const tessera_device_facts *facts, int threads, struct tessera_plan *plan);
+tessera_status tessera_run_call(const tessera_op *op, void *call, const tessera_device *device,
+                                struct tessera_plan *plan, void *stream);
+// The same, and a line about it for TESSERA_VERBOSE; on a GPU the call is waited for, unless the stream captures.
+tessera_status tessera_run_call_told(const tessera_op *op, void *call, const tessera_device *device,
+                                     struct tessera_plan *plan, void *stream);
+
+#endif
