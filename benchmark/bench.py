@@ -60,7 +60,8 @@ class Bench:
     def __init__(self, page: Page, options: argparse.Namespace) -> None:
         self.page, self.build, self.rounds = page, options.build, options.rounds
         pythons = find_rivals(page, options)
-        self.libraries = [Library(name, python, page.rival_module) for name, python in pythons.items()]
+        how = page.rival_module, page.rival_environment
+        self.libraries = [Library(name, python, *how) for name, python in pythons.items()]
         self.common = {
             "processor": processor(Path("/proc/cpuinfo").read_text()),
             "version": version(),
@@ -73,7 +74,7 @@ class Bench:
         start = partial(enter, threads=threads, timed_ms=self.page.timed_ms, most=self.page.most_calls)
         who = f"{case.name}, {threads} threads"
         problem = case.problem()
-        rivals = [Rival(library, problem) for library in self.libraries] if problem else []
+        rivals = [Rival(library, problem, self.page.parts) for library in self.libraries] if problem else []
         entries = [start(ours) for ours in case.ours(self.build)]
         entries += enter_all(rivals, who, start)
         try:
@@ -152,7 +153,10 @@ def run(page: Page, options: argparse.Namespace) -> list[tuple[str, Record]]:
     suites = page.usual if options.suites is None else options.suites.split(",")
     precs = page.precs if options.prec is None else options.prec.split(",")
     threads = [int(word) for word in options.threads.split(",")]
-    cases = [(case, n) for n in threads for suite in suites for case in page.cases(suite, precs)]
+    cases = [
+        (case, case.threads or n) for n in threads for suite in suites for case in page.cases(suite, precs)
+    ]
+    cases = list({(case.name, n): (case, n) for case, n in cases}.values())  # once each
     output = options.output / f"{page.name}.jsonl"
     bench = Bench(page, options)
     lines = []

@@ -60,10 +60,18 @@ def median_ratio(rival: Sequence[float], ours: Sequence[float]) -> float:
     return statistics.median(theirs / mine for theirs, mine in zip(rival, ours, strict=True))
 
 
+def beside(rivals: list[Record]) -> str:
+    """Rivals' times, for the end of a line."""
+    digits = [f"{r['ms']:.2f} ms" if r["ms"] >= 1 else f"{1e3 * r['ms']:.3g} us" for r in rivals]
+    said = (f"{r['rival']} {time} ({r['ratio']:.2f}x)" for r, time in zip(rivals, digits, strict=True))
+    return ", ".join(said) or "no rival"
+
+
 class Case(ABC):
     """What is timed together. Its name tells it from the others of its operation."""
 
     name: str
+    threads: int | None = None  # its own number, whatever is asked for
     probed = True  # whether the processor's limits are measured in each round
 
     @abstractmethod
@@ -97,8 +105,10 @@ class Page(ABC):
     programs: tuple[str, ...]  # of the build's bin/
     rivals: dict[str, str]  # by name: the environment that each runs in (rivals.sh)
     rival_module: str  # of rivals/: says how each runs
+    rival_environment: dict[str, str] = {}
     timed_ms: float = 100.0  # calls are repeated until about then
     most_calls: int = 100
+    parts: int = 1  # of a rival's calls, of which the median counts; as Tessera's program does it
 
     @abstractmethod
     def cases(self, suite: str, precs: Sequence[str]) -> list[Case]:

@@ -3,8 +3,9 @@
 
 python rival.py MODULE NAME: calls what rivals/MODULE.py says. Reads a line of JSON for each order, and
 answers with one.
-{"prepare": {problem, prec, threads}}  {"version": ...}
-{"time": N}                            {"ms": the mean of N calls after one}
+{"prepare": {problem, prec, threads}}  {"version": ...}, after a call
+{"time": N, "parts": P}                {"ms": of one of N calls, which are made after one: the median of
+                                       the means of up to P parts; before a single call there is none}
 {"forget": true}                       {}: the problem's memory is free
 What fails answers {"error": ...}.
 """
@@ -14,6 +15,7 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -22,13 +24,18 @@ from typing import Any
 Call = Callable[[], Any]
 
 
-def time_calls(call: Call, count: int) -> float:
-    """Milliseconds of one call: the mean of `count` after one."""
-    call()
-    start = time.perf_counter()
-    for _ in range(count):
+def time_calls(call: Call, count: int, parts: int) -> float:
+    """Milliseconds of one call."""
+    if count > 1:
         call()
-    return (time.perf_counter() - start) / count * 1e3
+    parts = min(parts, count)
+    means = []
+    for _ in range(parts):
+        start = time.perf_counter()
+        for _ in range(count // parts):
+            call()
+        means.append((time.perf_counter() - start) / (count // parts) * 1e3)
+    return statistics.median(means)
 
 
 def main() -> None:
@@ -43,12 +50,13 @@ def main() -> None:
         try:
             if "prepare" in order:
                 version, call = rival(order["prepare"])
+                call()
                 answer["version"] = version
             elif "forget" in order:
                 call = None
             else:
                 assert call is not None
-                answer["ms"] = time_calls(call, order["time"])
+                answer["ms"] = time_calls(call, order["time"], order["parts"])
         except Exception as error:
             answer["error"] = f"{type(error).__name__}: {error}"
         print(json.dumps(answer), file=answers, flush=True)

@@ -28,7 +28,7 @@ class Contestant(Protocol):
         """Makes ready for the calls; returns what makes them: an instance, or a library's version."""
 
     def time(self, count: int) -> float:
-        """Milliseconds of a call: the mean of `count` after one."""
+        """Milliseconds of a call, one of `count`."""
 
     def close(self) -> None:
         """Ends what prepare began."""
@@ -70,22 +70,19 @@ class Example:
 class Process:
     """A process that answers each line with one, of JSON."""
 
-    def __init__(self, command: list[str], threads: int) -> None:
+    def __init__(self, command: list[str], more: dict[str, str], errors: int | None = None) -> None:
+        pipe, environment = subprocess.PIPE, os.environ | more
         self.process = subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            env=os.environ | {"OMP_NUM_THREADS": str(threads)},
+            command, stdin=pipe, stdout=pipe, stderr=errors, text=True, env=environment
         )
 
-    def ask(self, order: str) -> dict[str, Any] | None:
-        """Its answer; None where it has ended."""
+    def ask(self, order: str | None) -> dict[str, Any] | None:
+        """Its answer, without an order what it says by itself; None where it has ended."""
         assert self.process.stdin and self.process.stdout
         try:
-            self.process.stdin.write(order + "\n")
-            self.process.stdin.flush()
+            if order is not None:
+                self.process.stdin.write(order + "\n")
+                self.process.stdin.flush()
             line = self.process.stdout.readline()
         except BrokenPipeError:
             line = ""
@@ -98,11 +95,42 @@ class Process:
         self.process.communicate()
 
 
+class Program:
+    """A program of benchmark/, which answers as answer.h says."""
+
+    def __init__(self, name: str, program: Path, words: list[str]) -> None:
+        self.name, self.command = name, [str(program), *words]
+        self.process: Process | None = None
+
+    def _ask(self, order: str | None) -> dict[str, Any]:
+        answer = self.process.ask(order) if self.process else None
+        if answer is None:
+            raise SystemExit(f"{' '.join(self.command)} ended")
+        return answer
+
+    def prepare(self, threads: int) -> str:
+        """Starts it; returns what it runs."""
+        self.process = Process([*self.command, f"-threads={threads}"], {})
+        return str(self._ask(None)["what"])
+
+    def time(self, count: int) -> float:
+        """As the program says."""
+        return float(self._ask(str(count))["ms"])
+
+    def close(self) -> None:
+        """Ends it."""
+        if self.process:
+            self.process.end()
+            self.process = None
+
+
 class Library:
     """Another library, in a process that imports it once and does one problem after the other."""
 
-    def __init__(self, name: str, python: str, module: str) -> None:
-        self.name = name
+    def __init__(
+        self, name: str, python: str, module: str, environment: dict[str, str] | None = None
+    ) -> None:
+        self.name, self.environment = name, environment or {}
         self.command = [python, str(Path(__file__).with_name("rival.py")), module, name]
         self.process: Process | None = None
         self.threads = 0
@@ -121,7 +149,8 @@ class Library:
         """Returns the library's version. A number of threads has a process of its own."""
         if threads != self.threads:
             self.close()
-        self.process = self.process or Process(self.command, threads)
+        more = {"OMP_NUM_THREADS": str(threads), **self.environment}
+        self.process = self.process or Process(self.command, more, subprocess.DEVNULL)
         self.threads = threads
         return str(self.ask({"prepare": {**problem, "threads": threads}})["version"])
 
@@ -135,8 +164,8 @@ class Library:
 class Rival:
     """A library's call for a problem."""
 
-    def __init__(self, library: Library, problem: dict[str, Any]) -> None:
-        self.name, self.library, self.problem = library.name, library, problem
+    def __init__(self, library: Library, problem: dict[str, Any], parts: int = 1) -> None:
+        self.name, self.library, self.problem, self.parts = library.name, library, problem, parts
 
     def prepare(self, threads: int) -> str:
         """Returns the library's version."""
@@ -144,7 +173,7 @@ class Rival:
 
     def time(self, count: int) -> float:
         """As rival.py times."""
-        return float(self.library.ask({"time": count})["ms"])
+        return float(self.library.ask({"time": count, "parts": self.parts})["ms"])
 
     def close(self) -> None:
         """The library stays, for the next problem, without this one's memory."""

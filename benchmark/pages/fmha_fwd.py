@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from page import Case, Judgement, Page, Probe, Record, median_ratio
+from page import Case, Judgement, Page, Probe, Record, beside, median_ratio
 from turns import Contestant, Entry, Example
 
 ELEMENT_BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
@@ -287,9 +287,8 @@ class ShapeCase(Case):
         """Ours, then each rival with its ratio."""
         ours = records[0]
         rate = f"{ours['gbytes']:.1f} GB/s" if self.shape.is_decode else f"{ours['gflops']:.0f} GFLOP/s"
-        others = ", ".join(f"{r['rival']} {r['ms']:.2f} ms ({r['ratio']:.2f}x)" for r in records[1:])
         limit = f"{100 * ours['share']:.0f} % of {ours['limit']}"
-        return f"{ours['ms']:.2f} ms, {rate}, {limit}; {others or 'no rival'}"
+        return f"{ours['ms']:.2f} ms, {rate}, {limit}; {beside(records[1:])}"
 
 
 class FeatureCase(Case):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+import time
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ sys.path.insert(0, str(ROOT / "benchmark"))
 
 import bench  # noqa: E402
 import page as pages  # noqa: E402
+import rival  # noqa: E402
 from page import Case, Judgement, Page, Probe, Record, judgements  # noqa: E402
 from turns import Contestant, Entry, Library, Rival, Unable, enter, enter_all, rounds  # noqa: E402
 
@@ -183,6 +185,19 @@ def test_pages(name: str) -> None:
     page: Page = pages.load(name)
     assert page.name == name
     assert {*page.usual, *page.pictured} <= set(page.suites)
-    assert set(page.rivals) == set(importlib.import_module(f"rivals.{page.rival_module}").PREPARE)
+    assert set(page.rivals) <= set(importlib.import_module(f"rivals.{page.rival_module}").PREPARE)
     for suite in page.suites:
         assert page.cases(suite, page.precs)
+
+
+@pytest.mark.parametrize("count, parts, calls", [(1, 1, 1), (5, 1, 6), (7, 3, 7), (2, 32, 3)])
+def test_a_rivals_calls(count: int, parts: int, calls: int) -> None:
+    """One before, but for a single one; in parts of equal size, of which the median counts."""
+    made = []
+
+    def call() -> None:
+        made.append(time.sleep(0.02 if len(made) == 1 else 0.002))
+
+    each = rival.time_calls(call, count, parts)
+    assert len(made) == calls
+    assert 2 <= each < (20 if parts == 3 else 40)
