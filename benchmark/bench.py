@@ -57,11 +57,15 @@ def version() -> str:
 class Bench:
     """One run, of one operation."""
 
-    def __init__(self, page: Page, options: argparse.Namespace) -> None:
+    def __init__(
+        self, page: Page, options: argparse.Namespace, libraries: dict[tuple[str, str], Library]
+    ) -> None:
+        """`libraries`: those of operations before, by module and name, whose processes serve this one too."""
         self.page, self.build, self.rounds = page, options.build, options.rounds
-        pythons = find_rivals(page, options)
-        how = page.rival_module, page.rival_environment
-        self.libraries = [Library(name, python, *how) for name, python in pythons.items()]
+        self.libraries = []
+        for name, python in find_rivals(page, options).items():
+            made = Library(name, python, page.rival_module, page.rival_environment)
+            self.libraries.append(libraries.setdefault((page.rival_module, name), made))
         self.common = {
             "processor": processor(Path("/proc/cpuinfo").read_text()),
             "version": version(),
@@ -91,11 +95,6 @@ class Bench:
     def probe(self, case: Case, threads: int) -> Probe:
         """That of a round."""
         return probe(self.build, threads) if case.probed else {}
-
-    def close(self) -> None:
-        """Ends the rivals' processes."""
-        for library in self.libraries:
-            library.close()
 
 
 def find_rivals(page: Page, options: argparse.Namespace) -> dict[str, str]:
@@ -148,7 +147,9 @@ def summary(lines: list[tuple[str, Record]]) -> str:
     return "\n".join([f"{len(bars) - len(missed)} of {len(bars)} bars met", *missed])
 
 
-def run(page: Page, options: argparse.Namespace) -> list[tuple[str, Record]]:
+def run(
+    page: Page, options: argparse.Namespace, libraries: dict[tuple[str, str], Library]
+) -> list[tuple[str, Record]]:
     """Measures an operation's cases and prints a line for each; the names and first records of all."""
     suites = page.usual if options.suites is None else options.suites.split(",")
     precs = page.precs if options.prec is None else options.prec.split(",")
@@ -158,7 +159,7 @@ def run(page: Page, options: argparse.Namespace) -> list[tuple[str, Record]]:
     ]
     cases = list({(case.name, n): (case, n) for case, n in cases}.values())  # once each
     output = options.output / f"{page.name}.jsonl"
-    bench = Bench(page, options)
+    bench = Bench(page, options, libraries)
     lines = []
     with progress(len(cases)) as step:
         for case, n in cases:
@@ -168,7 +169,6 @@ def run(page: Page, options: argparse.Namespace) -> list[tuple[str, Record]]:
             replace(output, records)
             lines.append((name, records[0]))
             print(f"{name}: {case.line(records)}{bars_of(records[0])}", flush=True)
-    bench.close()
     return lines
 
 
@@ -210,7 +210,10 @@ def main() -> int:
     for page in chosen:
         check(parser, page, options)
     options.output.mkdir(parents=True, exist_ok=True)
-    print(summary([line for page in chosen for line in run(page, options)]))
+    libraries: dict[tuple[str, str], Library] = {}
+    print(summary([line for page in chosen for line in run(page, options, libraries)]))
+    for library in libraries.values():
+        library.close()
     return 0
 
 

@@ -125,40 +125,33 @@ class Program:
 
 
 class Library:
-    """Another library, in a process that imports it once and does one problem after the other."""
+    """Another library, in a process for each number of threads, which does one problem after the other."""
 
     def __init__(
         self, name: str, python: str, module: str, environment: dict[str, str] | None = None
     ) -> None:
         self.name, self.environment = name, environment or {}
         self.command = [python, str(Path(__file__).with_name("rival.py")), module, name]
-        self.process: Process | None = None
-        self.threads = 0
+        self.processes: dict[int, Process] = {}
 
-    def ask(self, order: dict[str, Any]) -> dict[str, Any]:
+    def ask(self, threads: int, order: dict[str, Any]) -> dict[str, Any]:
         """An answer that is not an error."""
-        answer = self.process.ask(json.dumps(order)) if self.process else None
+        if threads not in self.processes:
+            more = {"OMP_NUM_THREADS": str(threads), **self.environment}
+            self.processes[threads] = Process(self.command, more, subprocess.DEVNULL)
+        answer = self.processes[threads].ask(json.dumps(order))
         if answer is None:
-            self.close()
+            self.processes.pop(threads).end()
             raise Unable("the process ended")
         if "error" in answer:
             raise Unable(answer["error"])
         return answer
 
-    def prepare(self, problem: dict[str, Any], threads: int) -> str:
-        """Returns the library's version. A number of threads has a process of its own."""
-        if threads != self.threads:
-            self.close()
-        more = {"OMP_NUM_THREADS": str(threads), **self.environment}
-        self.process = self.process or Process(self.command, more, subprocess.DEVNULL)
-        self.threads = threads
-        return str(self.ask({"prepare": {**problem, "threads": threads}})["version"])
-
     def close(self) -> None:
-        """Ends the process."""
-        if self.process:
-            self.process.end()
-            self.process = None
+        """Ends the processes."""
+        for process in self.processes.values():
+            process.end()
+        self.processes = {}
 
 
 class Rival:
@@ -166,19 +159,22 @@ class Rival:
 
     def __init__(self, library: Library, problem: dict[str, Any], parts: int = 1) -> None:
         self.name, self.library, self.problem, self.parts = library.name, library, problem, parts
+        self.threads = 1
 
     def prepare(self, threads: int) -> str:
         """Returns the library's version."""
-        return self.library.prepare(self.problem, threads)
+        self.threads = threads
+        order = {"prepare": {**self.problem, "threads": threads}}
+        return str(self.library.ask(threads, order)["version"])
 
     def time(self, count: int) -> float:
         """As rival.py times."""
-        return float(self.library.ask({"time": count, "parts": self.parts})["ms"])
+        return float(self.library.ask(self.threads, {"time": count, "parts": self.parts})["ms"])
 
     def close(self) -> None:
         """The library stays, for the next problem, without this one's memory."""
         with suppress(Unable):
-            self.library.ask({"forget": True})
+            self.library.ask(self.threads, {"forget": True})
 
 
 @dataclass

@@ -111,6 +111,7 @@ def test_a_rival_is_one_process_for_many_problems(tmp_path: Path) -> None:
         Rival(library, {"n": -1}).prepare(2)
     assert Rival(library, {"n": 2}).prepare(2).split()[0] == pid
     assert Rival(library, {"n": 2}).prepare(1).split()[0] != pid
+    assert Rival(library, {"n": 2}).prepare(2).split()[0] == pid
     with pytest.raises(Unable, match="the process ended"):
         Rival(library, {"n": 10}).prepare(1)
     assert Rival(library, {"n": 2}).prepare(1)
@@ -143,7 +144,7 @@ def test_a_case_is_measured_and_its_contestants_end() -> None:
     options = Namespace(build=Path(), rounds=2, env=[], rivals="")
     clocks = [Clock("tessera", [1.5]), Clock("other", [3.0])]
     case = Toy("toy", list(clocks))
-    ours, other = bench.Bench(pages.load("fmha_fwd"), options).measure(case, 4)
+    ours, other = bench.Bench(pages.load("fmha_fwd"), options, {}).measure(case, 4)
     assert {k: ours[k] for k in ("case", "n", "threads", "rounds", "rival", "ms")} == {
         **{"case": "toy", "n": 1, "threads": 4, "rounds": 2, "rival": "tessera", "ms": 1.5}
     }
