@@ -9,30 +9,16 @@
 extern "C" {
 #endif
 
-enum { FMHA_FWD_LISTS = 6 };
-
 typedef struct fmha_fwd_arguments {
     fmha_fwd_options options;
-    int32_t help;
-    int32_t kname; // 1: short name, 2: CK's name
-    int32_t json, explain;
-    const char *jsonfile, *timer;
-    const char *pack;   // NULL: none
+    const char *timer;
     int32_t num_splits; // 0 or 1, which mean the same here
     // CK's arguments of other operations: only their defaults are accepted.
     int32_t s_knew, rotary_dim, rotary_interleaved, page_block_size, cache_batch_idx, pack_gqa;
-
-    int32_t warmup_given, repeat_given;
-    int32_t *lists[FMHA_FWD_LISTS], list_sizes[FMHA_FWD_LISTS];
+    example_list s, s_k, s_qpad, s_kpad, q_eff_lens, kv_eff_lens;
 } fmha_fwd_arguments;
 
-// Reads argv[1 .. argc). Returns 0, or -1 with one line in `message` that names argument, value and what is accepted.
-// Texts are borrowed from argv; call fmha_fwd_free_arguments either way.
-int fmha_fwd_read_arguments(int argc, char *const *argv, fmha_fwd_arguments *out, char *message, size_t size);
-void fmha_fwd_free_arguments(fmha_fwd_arguments *arguments);
-
-// Prints every argument with its default and meaning.
-void fmha_fwd_print_help(FILE *file);
+extern const example_arguments fmha_fwd_arguments_table;
 
 #ifdef __cplusplus
 }

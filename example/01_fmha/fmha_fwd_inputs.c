@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // What the inputs of a problem hold: CK's distributions, drawn from our own generator.
-#include "fmha_fwd_problem.h"
-
 #include <math.h>
 
-// A stream of numbers (SplitMix64), and the element it stands at.
+#include "fmha_fwd_problem.h"
+#include "random.h"
+
+// A stream of numbers, and the element it stands at.
 typedef struct stream {
     uint64_t state;
     fmha_fwd_init init;
@@ -12,22 +13,13 @@ typedef struct stream {
     int64_t drawn;
 } stream;
 
-static uint64_t next(stream *s) {
-    uint64_t z = s->state += UINT64_C(0x9E3779B97F4A7C15);
-    z = (z ^ z >> 30) * UINT64_C(0xBF58476D1CE4E5B9);
-    z = (z ^ z >> 27) * UINT64_C(0x94D049BB133111EB);
-    return z ^ z >> 31;
-}
-
 static stream stream_of(const fmha_fwd_problem *p, fmha_fwd_buffer_id id, fmha_fwd_init init, tessera_type element) {
-    stream s = {p->seed * BUFFER_COUNT + (uint64_t)id, init, element, 0};
-    s.state = next(&s);
+    stream s = {p->base.seed * BUFFER_COUNT + (uint64_t)id, init, element, 0};
+    s.state = example_random(&s.state);
     return s;
 }
 
-static double uniform(stream *s, double least, double greatest) {
-    return least + (greatest - least) * ((double)(next(s) >> 40) * 0x1p-24);
-}
+static double uniform(stream *s, double least, double greatest) { return example_uniform(&s->state, least, greatest); }
 
 static double normal(stream *s, double mean, double variance) {
     double radius = sqrt(-2 * log(1 - uniform(s, 0, 1))), angle = 6.283185307179586 * uniform(s, 0, 1);
@@ -81,7 +73,7 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
             for (int64_t i = first; i < first + lengths[b]; i++) {
                 int64_t index = (p->options.mode ? 0 : b * at.batch) + h * at.nhead + i * at.row;
                 for (int32_t d = 0; d < columns; d++)
-                    element_store(element, fmha_fwd_pointer(p, id), index + d, draw(&s));
+                    element_store(element, example_pointer(&p->base, id), index + d, draw(&s));
             }
         if (p->options.mode) first += rooms[b];
     }
@@ -98,7 +90,7 @@ static void fill_columns(fmha_fwd_problem *p) {
             for (int32_t d = 0; d < a->hdim_v; d++) {
                 int64_t index = (p->options.mode ? 0 : b * a->batch_stride_v) + g * a->nhead_stride_v + d * a->stride_v;
                 for (int64_t j = first; j < first + p->seqlen_k[b]; j++)
-                    element_store(element, fmha_fwd_pointer(p, BUFFER_V), index + j, draw(&s));
+                    element_store(element, example_pointer(&p->base, BUFFER_V), index + j, draw(&s));
             }
         if (p->options.mode) first += p->room_k[b];
     }
@@ -108,8 +100,8 @@ static void fill_columns(fmha_fwd_problem *p) {
 static void fill_bias(fmha_fwd_problem *p) {
     tessera_type element = fmha_fwd_bias_element(p->dtype);
     stream s = stream_of(p, BUFFER_BIAS, p->init == INIT_RANGE ? INIT_UNIFORM : p->init, element);
-    int64_t count = p->buffers[BUFFER_BIAS].bytes / (element_bits(element) / 8);
-    for (int64_t n = 0; n < count; n++) element_store(element, fmha_fwd_pointer(p, BUFFER_BIAS), n, draw(&s));
+    int64_t count = p->base.buffers[BUFFER_BIAS].bytes / (element_bits(element) / 8);
+    for (int64_t n = 0; n < count; n++) element_store(element, example_pointer(&p->base, BUFFER_BIAS), n, draw(&s));
 }
 
 // Slopes of Press et al. (2022): powers of 2^(-8/n) for the greatest power of two n <= heads, then every other one of
@@ -117,8 +109,8 @@ static void fill_bias(fmha_fwd_problem *p) {
 static void fill_slopes(fmha_fwd_problem *p) {
     int32_t heads = p->args.nhead_q, power = 1;
     while (power * 2 <= heads) power *= 2;
-    float *slopes = fmha_fwd_pointer(p, BUFFER_BIAS);
-    int64_t count = p->buffers[BUFFER_BIAS].bytes / (int64_t)sizeof *slopes;
+    float *slopes = example_pointer(&p->base, BUFFER_BIAS);
+    int64_t count = p->base.buffers[BUFFER_BIAS].bytes / (int64_t)sizeof *slopes;
     for (int64_t n = 0; n < count; n++) {
         int32_t h = (int32_t)(n % heads);
         double exponent = h < power ? -8.0 * (h + 1) / power : -4.0 * (2 * (h - power) + 1) / power;
@@ -130,10 +122,10 @@ static void fill_slopes(fmha_fwd_problem *p) {
 static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
     stream s = stream_of(p, id, INIT_UNIFORM, TESSERA_TYPE_FP32);
     double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype, p->fp8)));
-    uint8_t *bytes = fmha_fwd_pointer(p, id);
-    for (int64_t n = 0; n < p->buffers[id].bytes; n++)
+    uint8_t *bytes = example_pointer(&p->base, id);
+    for (int64_t n = 0; n < p->base.buffers[id].bytes; n++)
         bytes[n] = (uint8_t)(127 + nearbyint(uniform(&s, middle - range, middle + range)));
-    for (int64_t n = 0; n < p->buffers[id].bytes && p->options.odd_descales; n++)
+    for (int64_t n = 0; n < p->base.buffers[id].bytes && p->options.odd_descales; n++)
         bytes[n] = (uint8_t)(n % 5 == 1 ? 0 : n % 5 == 3 ? bytes[n] + 10 : bytes[n]);
 }
 
@@ -143,21 +135,22 @@ static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
     static const double odd[] = {-1, 0x1p-20, 0x1p6, 0, 1, -0x1p-3, 0x1p3, 0x1p-60};
     stream s = stream_of(p, id, INIT_UNIFORM, TESSERA_TYPE_FP32);
     double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype, p->fp8));
-    float *scales = fmha_fwd_pointer(p, id);
-    for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales; n++)
+    float *scales = example_pointer(&p->base, id);
+    for (int64_t n = 0; n < p->base.buffers[id].bytes / (int64_t)sizeof *scales; n++)
         scales[n] = (float)(p->qscale == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);
-    const uint64_t first = next(&s);
-    for (int64_t n = 0; n < p->buffers[id].bytes / (int64_t)sizeof *scales && p->options.odd_descales; n++)
+    const uint64_t first = example_random(&s.state);
+    for (int64_t n = 0; n < p->base.buffers[id].bytes / (int64_t)sizeof *scales && p->options.odd_descales; n++)
         scales[n] *= (float)odd[(first + (uint64_t)n) % (sizeof odd / sizeof *odd)];
 }
 
 static void fill_sinks(fmha_fwd_problem *p) {
     stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, TESSERA_TYPE_FP32);
-    float *sinks = fmha_fwd_pointer(p, BUFFER_SINK);
+    float *sinks = example_pointer(&p->base, BUFFER_SINK);
     for (int32_t h = 0; h < p->args.nhead_q; h++) sinks[h] = (float)nearbyint(uniform(&s, 30, 60));
 }
 
-void fmha_fwd_fill_inputs(fmha_fwd_problem *p) {
+void fmha_fwd_fill_inputs(example_problem *base) {
+    fmha_fwd_problem *p = (fmha_fwd_problem *)base;
     const tessera_fmha_fwd_args *a = &p->args;
     fill_tokens(p, BUFFER_Q, (strides){a->batch_stride_q, a->nhead_stride_q, a->stride_q}, a->nhead_q, p->seqlen_q,
                 p->room_q, a->hdim_q);
@@ -171,14 +164,14 @@ void fmha_fwd_fill_inputs(fmha_fwd_problem *p) {
     if (p->bias.type == TESSERA_BIAS_ELEMENTWISE) fill_bias(p);
     if (p->bias.type == TESSERA_BIAS_ALIBI) fill_slopes(p);
     for (fmha_fwd_buffer_id id = BUFFER_Q_DESCALE; id <= BUFFER_V_DESCALE; id++) {
-        if (!p->buffers[id].used) continue;
+        if (!p->base.buffers[id].used) continue;
         // CK narrows the scales of v where P would be rounded to fp4.
         if (p->qscale == TESSERA_QSCALE_MX)
             fill_exponents(p, id, id == BUFFER_V_DESCALE && p->dtype == TESSERA_FMHA_MXFP4 ? 1 : 3);
         else
             fill_descales(p, id);
     }
-    if (p->buffers[BUFFER_SINK].used) fill_sinks(p);
+    if (p->base.buffers[BUFFER_SINK].used) fill_sinks(p);
 }
 
 void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths) {
@@ -189,8 +182,8 @@ void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int
     // many.
     int64_t all = (int64_t)mean * (count / 2), step = 1 + (all >> 20);
     for (int64_t moved = 0; moved < all; moved += step) {
-        int32_t from = (int32_t)(next(&s) % (uint64_t)count);
-        int32_t to = (int32_t)((uint64_t)from + 1 + next(&s) % (uint64_t)(count - 1)) % count;
+        int32_t from = (int32_t)(example_random(&s.state) % (uint64_t)count);
+        int32_t to = (int32_t)((uint64_t)from + 1 + example_random(&s.state) % (uint64_t)(count - 1)) % count;
         int64_t tokens = lengths[from] - 1 < step ? lengths[from] - 1 : step;
         if (rooms[to] && lengths[to] + tokens > rooms[to]) tokens = rooms[to] - lengths[to];
         lengths[from] -= (int32_t)tokens;

@@ -6,56 +6,56 @@
 #include <stdlib.h>
 
 // Rooms of one side: the pads where given, else 0.
-static fmha_fwd_outcome settle_rooms(fmha_fwd_problem *p, const char *name, int32_t pad, const int32_t *list,
-                                     int32_t *rooms, fmha_fwd_result *result) {
-    if (list && !p->options.mode) return FMHA_FWD_WRONG("-%s: one value in batch mode (-mode=0)", name);
+static example_outcome settle_rooms(fmha_fwd_problem *p, const char *name, int32_t pad, const int32_t *list,
+                                    int32_t *rooms, example_result *result) {
+    if (list && !p->options.mode) return EXAMPLE_WRONG("-%s: one value in batch mode (-mode=0)", name);
     for (int32_t b = 0; b < p->options.b; b++) {
         int32_t room = list ? list[b] : pad;
         if (room == 0 || room < -1)
-            return FMHA_FWD_WRONG("-%s=%d: at least the sequence's length, or -1 for none", name, room);
+            return EXAMPLE_WRONG("-%s=%d: at least the sequence's length, or -1 for none", name, room);
         rooms[b] = room > 0 ? room : 0;
     }
-    return FMHA_FWD_OK;
+    return EXAMPLE_OK;
 }
 
 // Logical lengths of one side from a list, by drawing, or all alike. `rooms` caps what is drawn.
-static fmha_fwd_outcome settle_lengths(fmha_fwd_problem *p, const char *name, int32_t mean, const int32_t *list,
-                                       int32_t least, const int32_t *rooms, uint64_t salt, int32_t *lengths,
-                                       fmha_fwd_result *result) {
+static example_outcome settle_lengths(fmha_fwd_problem *p, const char *name, int32_t mean, const int32_t *list,
+                                      int32_t least, const int32_t *rooms, uint64_t salt, int32_t *lengths,
+                                      example_result *result) {
     const fmha_fwd_options *o = &p->options;
     if (list && !o->mode)
-        return FMHA_FWD_WRONG("-%s: one length in batch mode (-mode=0); see -q_eff_lens, -kv_eff_lens", name);
+        return EXAMPLE_WRONG("-%s: one length in batch mode (-mode=0); see -q_eff_lens, -kv_eff_lens", name);
     if (o->mode && !list && (int64_t)mean * o->b > INT32_MAX)
-        return FMHA_FWD_WRONG("-%s=%d: -b=%d sequences of that mean are longer than %d in all", name, mean, o->b,
-                              INT32_MAX);
-    if (!list && mean < least) return FMHA_FWD_WRONG("-%s=%d: at least %d", name, mean, least);
+        return EXAMPLE_WRONG("-%s=%d: -b=%d sequences of that mean are longer than %d in all", name, mean, o->b,
+                             INT32_MAX);
+    if (!list && mean < least) return EXAMPLE_WRONG("-%s=%d: at least %d", name, mean, least);
     for (int32_t b = 0; b < o->b; b++) {
         lengths[b] = list ? list[b] : mean;
-        if (lengths[b] < 0) return FMHA_FWD_WRONG("-%s: length %d of sequence %d is less than 0", name, lengths[b], b);
+        if (lengths[b] < 0) return EXAMPLE_WRONG("-%s: length %d of sequence %d is less than 0", name, lengths[b], b);
         if (rooms[b] && lengths[b] > rooms[b])
-            return FMHA_FWD_WRONG("-%s: length %d of sequence %d does not fit its pad of %d", name, lengths[b], b,
-                                  rooms[b]);
+            return EXAMPLE_WRONG("-%s: length %d of sequence %d does not fit its pad of %d", name, lengths[b], b,
+                                 rooms[b]);
     }
-    if (o->mode && !list) fmha_fwd_draw_lengths(p->seed + salt, o->b, mean, rooms, lengths);
-    return FMHA_FWD_OK;
+    if (o->mode && !list) fmha_fwd_draw_lengths(p->base.seed + salt, o->b, mean, rooms, lengths);
+    return EXAMPLE_OK;
 }
 
-static fmha_fwd_outcome apply_effective(fmha_fwd_problem *p, const char *name, const int32_t *list, int32_t *lengths,
-                                        fmha_fwd_result *result) {
-    if (!list) return FMHA_FWD_OK;
+static example_outcome apply_effective(fmha_fwd_problem *p, const char *name, const int32_t *list, int32_t *lengths,
+                                       example_result *result) {
+    if (!list) return EXAMPLE_OK;
     if (p->options.mode)
-        return FMHA_FWD_WRONG("-%s: for batch mode; with -mode=1 use -s, -s_k, -s_qpad and -s_kpad", name);
+        return EXAMPLE_WRONG("-%s: for batch mode; with -mode=1 use -s, -s_k, -s_qpad and -s_kpad", name);
     for (int32_t b = 0; b < p->options.b; b++) {
         if (list[b] < 0 || list[b] > lengths[b])
-            return FMHA_FWD_WRONG("-%s: %d of sequence %d is not between 0 and its length of %d", name, list[b], b,
-                                  lengths[b]);
+            return EXAMPLE_WRONG("-%s: %d of sequence %d is not between 0 and its length of %d", name, list[b], b,
+                                 lengths[b]);
         lengths[b] = list[b];
     }
-    return FMHA_FWD_OK;
+    return EXAMPLE_OK;
 }
 
 // Sums of group mode are int32 in the API.
-static fmha_fwd_outcome settle_shape(fmha_fwd_problem *p, fmha_fwd_result *result) {
+static example_outcome settle_shape(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *o = &p->options;
     int64_t total_q = 0, total_k = 0;
     for (int32_t b = 0; b < o->b; b++) {
@@ -69,16 +69,15 @@ static fmha_fwd_outcome settle_shape(fmha_fwd_problem *p, fmha_fwd_result *resul
         total_k += p->room_k[b];
     }
     if (o->mode && (total_q > INT32_MAX || total_k > INT32_MAX))
-        return FMHA_FWD_WRONG("-b=%d sequences have %" PRId64 " queries and %" PRId64
-                              " keys in all: at most %d of each",
-                              o->b, total_q, total_k, INT32_MAX);
+        return EXAMPLE_WRONG("-b=%d sequences have %" PRId64 " queries and %" PRId64 " keys in all: at most %d of each",
+                             o->b, total_q, total_k, INT32_MAX);
     p->shape_batch = o->mode ? 1 : o->b;
     p->shape_seqlen_q = o->mode ? total_q : p->room_q[0];
     p->shape_seqlen_k = o->mode ? total_k : p->room_k[0];
-    return FMHA_FWD_OK;
+    return EXAMPLE_OK;
 }
 
-static fmha_fwd_outcome settle(fmha_fwd_problem *p, fmha_fwd_result *result) {
+static example_outcome settle(fmha_fwd_problem *p, example_result *result) {
     fmha_fwd_options *o = &p->options;
     if (!o->s_k_list && o->s_k == -1) {
         o->s_k_list = o->s_list;
@@ -106,15 +105,15 @@ static fmha_fwd_outcome settle(fmha_fwd_problem *p, fmha_fwd_result *result) {
     return settle_shape(p, result);
 }
 
-fmha_fwd_outcome fmha_fwd_settle_lengths(fmha_fwd_problem *p, fmha_fwd_result *result) {
+example_outcome fmha_fwd_settle_lengths(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *o = &p->options;
     // The lists come before sizes are exact, so that a wild -b must be caught by what q takes at least.
     double q = (double)o->b * o->h * (o->s_list ? 1 : o->s) * o->d / 2, lists = 4.0 * sizeof(int32_t) * o->b;
-    if (fmha_fwd_check_memory(o, q + lists, "q and the lengths", result)) return result->outcome;
+    if (example_check_memory(&p->base, q + lists, "q and the lengths", result)) return result->outcome;
     size_t count = (size_t)o->b;
     p->seqlen_q = calloc(count, sizeof(int32_t)), p->seqlen_k = calloc(count, sizeof(int32_t));
     p->room_q = calloc(count, sizeof(int32_t)), p->room_k = calloc(count, sizeof(int32_t));
     if (!p->seqlen_q || !p->seqlen_k || !p->room_q || !p->room_k)
-        return fmha_fwd_fail(result, FMHA_FWD_DEVICE_ERROR, "no memory for the lengths of -b=%d sequences", o->b);
+        return example_fail(result, EXAMPLE_DEVICE_ERROR, "no memory for the lengths of -b=%d sequences", o->b);
     return settle(p, result);
 }

@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: MIT
-// CK's line and CK's JSON, and whether the line arrived.
+// CK's line up to the kernel's name, and the members of CK's JSON.
 #include "fmha_fwd_problem.h"
-
-#include <errno.h>
-#include <string.h>
+#include "json.h"
 
 static const char *layout_of(const fmha_fwd_problem *p) {
     static const char *const names[2][2] = {{"bshd", "bshd-bhsd"}, {"bhsd-bshd", "bhsd"}};
@@ -39,7 +37,8 @@ static void print_bias(FILE *file, const fmha_fwd_bias *bias) {
     if (bias->rank) fprintf(file, "[%d]", bias->rank);
 }
 
-void fmha_fwd_print_problem(const fmha_fwd_problem *p, FILE *file) {
+void fmha_fwd_print(const example_problem *base, FILE *file) {
+    const fmha_fwd_problem *p = (const fmha_fwd_problem *)base;
     static const char *const scales[TESSERA_QSCALE_COUNT] = {"n", "pt", "bs", "kvbs", "mx"};
     const fmha_fwd_options *o = &p->options;
     fprintf(file, "[%s|%s|%s] b:%d, h:%d/%d, s:%d/%d", o->prec, mode_of(p), layout_of(p), o->b, o->h, o->h_k,
@@ -60,99 +59,35 @@ void fmha_fwd_print_problem(const fmha_fwd_problem *p, FILE *file) {
     if (o->kv_eff_lens) print_list(file, "kv_eff", o->kv_eff_lens, o->b);
 }
 
-// JSON has no infinity or NaN.
-static void put_number(FILE *file, const char *key, double value) {
-    if (value - value == 0)
-        fprintf(file, "  \"%s\": %.9g,\n", key, value);
-    else
-        fprintf(file, "  \"%s\": null,\n", key);
-}
-
-static void put_integer(FILE *file, const char *key, int64_t value) {
-    fprintf(file, "  \"%s\": %lld,\n", key, (long long)value);
-}
-
-static void put_bool(FILE *file, const char *key, int value) {
-    fprintf(file, "  \"%s\": %s,\n", key, value ? "true" : "false");
-}
-
-static void put_text(FILE *file, const char *key, const char *value) {
-    fprintf(file, "  \"%s\": \"", key);
-    for (; *value; value++) {
-        if (*value == '"' || *value == '\\')
-            fprintf(file, "\\%c", *value);
-        else if ((unsigned char)*value < ' ')
-            fprintf(file, "\\u%04x", *value);
-        else
-            fputc(*value, file);
-    }
-    fputs("\",\n", file);
-}
-
-static void put_problem(FILE *file, const fmha_fwd_problem *p) {
+void fmha_fwd_put_json(const example_problem *base, FILE *file) {
+    const fmha_fwd_problem *p = (const fmha_fwd_problem *)base;
     static const char *const scales[TESSERA_QSCALE_COUNT] = {"no_scale", "pertensor", "blockscale", "kv_blockscale",
                                                              "mx"};
     static const char *const biases[TESSERA_BIAS_COUNT] = {"no_bias", "elementwise_bias", "alibi"};
     const fmha_fwd_options *o = &p->options;
-    put_text(file, "name", "fmha_fwd");
-    put_text(file, "prec", o->prec);
-    put_text(file, "mode", mode_of(p));
-    put_text(file, "io_layout", layout_of(p));
-    put_integer(file, "batch", o->b);
-    put_integer(file, "nhead", o->h);
-    put_integer(file, "nhead_k", o->h_k);
-    put_integer(file, "seqlen_q", first_length(p, o->s, p->seqlen_q));
-    put_integer(file, "seqlen_k", first_length(p, o->s_k, p->seqlen_k));
-    put_integer(file, "seqlen_kpads", padded_k(p) ? p->room_k[0] : -1);
-    put_integer(file, "hdim_q", o->d);
-    put_integer(file, "hdim_v", o->d_v);
-    put_number(file, "scale_s", (double)p->args.scale_s);
-    put_number(file, "p_drop", (double)o->p_drop);
-    put_bool(file, "lse", o->lse != 0);
-    put_text(file, "qscale", scales[p->qscale]);
-    put_text(file, "bias", biases[p->bias.type]);
-    put_text(file, "vlayout", o->vlayout);
-    put_text(file, "mask", o->mask);
-    put_text(file, "device", tessera_device_name(p->device));
+    example_put_text(file, "prec", o->prec);
+    example_put_text(file, "mode", mode_of(p));
+    example_put_text(file, "io_layout", layout_of(p));
+    example_put_integer(file, "batch", o->b);
+    example_put_integer(file, "nhead", o->h);
+    example_put_integer(file, "nhead_k", o->h_k);
+    example_put_integer(file, "seqlen_q", first_length(p, o->s, p->seqlen_q));
+    example_put_integer(file, "seqlen_k", first_length(p, o->s_k, p->seqlen_k));
+    example_put_integer(file, "seqlen_kpads", padded_k(p) ? p->room_k[0] : -1);
+    example_put_integer(file, "hdim_q", o->d);
+    example_put_integer(file, "hdim_v", o->d_v);
+    example_put_number(file, "scale_s", (double)p->args.scale_s);
+    example_put_number(file, "p_drop", (double)o->p_drop);
+    example_put_bool(file, "lse", o->lse != 0);
+    example_put_text(file, "qscale", scales[p->qscale]);
+    example_put_text(file, "bias", biases[p->bias.type]);
+    example_put_text(file, "vlayout", o->vlayout);
+    example_put_text(file, "mask", o->mask);
 }
 
-static void put_result(FILE *file, const fmha_fwd_result *r) {
-    static const char *const verdicts[] = {"skipped", "pass", "fail"};
-    put_text(file, "kernel", r->short_name);
-    put_text(file, "ck_name", r->ck_name);
-    put_text(file, "verification", verdicts[r->verification]);
-    put_integer(file, "rows", r->rows);
-    put_integer(file, "rows_verified", r->rows_checked);
-    if (r->verification != FMHA_FWD_NOT_VERIFIED) {
-        put_number(file, "max_error", r->max_error);
-        put_number(file, "max_error_over_bound", r->max_error_ratio);
-        put_number(file, "max_lse_error", r->max_lse_error);
-    }
-    put_text(file, "message", r->message);
-    put_integer(file, "runs", r->runs);
-    if (r->simulated)
-        fprintf(file, "  \"simulation\": {\"host_seconds\": %.9g}\n", r->time_ms / 1e3);
-    else
-        fprintf(file, "  \"perf\": {\"time\": %.9g, \"tflops\": %.9g, \"gb/s\": %.9g}\n", r->time_ms, r->tflops,
-                r->gbps);
-}
-
-int fmha_fwd_exit_code(const char *program, int outcome) {
-    errno = 0;
-    if (fflush(stdout) == 0 && !ferror(stdout)) return outcome;
-    fprintf(stderr, "%s: standard output cannot be written: %s\n", program, strerror(errno ? errno : EIO));
-    return outcome ? outcome : FMHA_FWD_DEVICE_ERROR;
-}
-
-int fmha_fwd_write_json(const fmha_fwd_problem *p, const fmha_fwd_result *result, const char *path) {
-    FILE *file = fopen(path, "w");
-    if (!file) return -1;
-    fputs("{\n", file);
-    put_problem(file, p);
-    put_result(file, result);
-    fputs("}\n", file);
-    int failed = ferror(file), error = errno;
-    if (fclose(file) != 0) return -1;
-    errno = error;
-    return failed ? -1 : 0;
+void fmha_fwd_put_error(const example_problem *base, FILE *file) {
+    const fmha_fwd_problem *p = (const fmha_fwd_problem *)base;
+    example_put_number(file, "max_error", p->max_error);
+    example_put_number(file, "max_error_over_bound", p->max_error_ratio);
+    example_put_number(file, "max_lse_error", p->max_lse_error);
 }

@@ -1,83 +1,15 @@
 // SPDX-License-Identifier: MIT
-// tile_example_fmha_fwd_smoke: the problems of CK's smoke_test_fwd.sh in one process. Every case is a command line of
-// tile_example_fmha_fwd; one that fails is printed so that it can be repeated.
-#include <fnmatch.h>
-#include <stdarg.h>
+// tile_example_fmha_fwd_smoke: the problems of CK's smoke_test_fwd.sh.
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
-#include "fmha_fwd_arguments.h"
+#include "fmha_fwd_runner.h"
+#include "program.h"
 
-enum { LINE = 512, WORDS = 64 };
-
-typedef struct smoke {
-    const char *filter; // of fnmatch
-    long from, count;   // of the cases that the filter keeps; count < 0: all
-    long every;         // one of so many
-    int list;
-    const char *extra;                     // further arguments for every case
-    long seen, passed, failed, not_served; // by the device's kernels, which the CPU's always do
-} smoke;
-
-// Splits a line at blanks in place.
-static int split(char *line, char **words) {
-    int count = 0;
-    words[count++] = "smoke";
-    for (char *word = strtok(line, " "); word && count < WORDS; word = strtok(NULL, " ")) words[count++] = word;
-    return count;
-}
-
-static fmha_fwd_outcome outcome_of(const char *command, char *message, size_t size) {
-    char line[LINE], *words[WORDS];
-    snprintf(line, sizeof line, "%s", command);
-    int count = split(line, words);
-    fmha_fwd_arguments arguments;
-    fmha_fwd_result result = {0};
-    if (fmha_fwd_read_arguments(count, words, &arguments, message, size))
-        result.outcome = FMHA_FWD_WRONG_ARGUMENT;
-    else if (fmha_fwd_run(&arguments.options, &result) != FMHA_FWD_OK)
-        snprintf(message, size, "%s", result.message);
-    else if (result.verification != FMHA_FWD_VALID)
-        result.outcome = FMHA_FWD_WRONG_RESULT;
-    fmha_fwd_free_arguments(&arguments);
-    return result.outcome;
-}
-
-__attribute__((format(printf, 2, 3))) static void run(smoke *s, const char *format, ...) {
-    char command[LINE - 64], whole[LINE], message[1024] = "";
-    va_list values;
-    va_start(values, format);
-    vsnprintf(command, sizeof command, format, values);
-    va_end(values);
-    snprintf(whole, sizeof whole, "%s -warmup=0 -repeat=1 %s", command, s->extra);
-    if (fnmatch(s->filter, whole, 0) != 0) return;
-    long number = s->seen++;
-    if (number < s->from || (s->count >= 0 && number >= s->from + s->count)) return;
-    if ((number - s->from) % s->every != 0) return;
-    if (s->list) {
-        printf("%ld: tile_example_fmha_fwd %s\n", number, whole);
-        return;
-    }
-    switch (outcome_of(whole, message, sizeof message)) {
-    case FMHA_FWD_OK:
-        s->passed++;
-        return;
-    case FMHA_FWD_NO_INSTANCE:
-        s->not_served++;
-        return;
-    default:
-        s->failed++;
-        printf("%ld: tile_example_fmha_fwd %s\n    %s\n", number, whole, message);
-        fflush(stdout);
-    }
-}
-
-// A loop over texts.
-#define EACH(name, ...) for (const char *const *name = (const char *const[]){__VA_ARGS__, NULL}; *name; name++)
+#define run(smoke, ...) example_case(smoke, &fmha_fwd_program, __VA_ARGS__)
+#define EACH EXAMPLE_EACH
 
 // The nine shapes; %s are two places for the head dim that varies.
-static void run_shapes(smoke *s, const char *hdim, const char *rest) {
+static void run_shapes(example_smoke *s, const char *hdim, const char *rest) {
     run(s, "-b=2 -h=2 -h_k=1 -d=16 -d_v=%s -s=55 -s_k=256 %s", hdim, rest);
     run(s, "-b=1 -h=3 -d=%s -s=100 -s_k=51 %s", hdim, rest);
     run(s, "-b=2 -h=1 -d=16 -d_v=%s -s=99 -s_k=256 -mask=1 %s", hdim, rest);
@@ -89,7 +21,7 @@ static void run_shapes(smoke *s, const char *hdim, const char *rest) {
     run(s, "-b=1 -h=2 -h_k=1 -d=%s -s=1 -s_k=10 -s_kpad=32 -mask=2 %s", hdim, rest);
 }
 
-static void run_fp16_bf16(smoke *s) {
+static void run_fp16_bf16(example_smoke *s) {
     EACH(prec, "fp16", "bf16")
     EACH(mode, "1", "0")
     EACH(perm, "0", "1")
@@ -97,14 +29,14 @@ static void run_fp16_bf16(smoke *s) {
     EACH(lse, "0", "1")
     EACH(bias, "n", "e", "a")
     EACH(p_drop, "0.0", "0.2") {
-        char rest[LINE / 2];
+        char rest[256];
         snprintf(rest, sizeof rest, "-prec=%s -mode=%s -bias=%s -p_drop=%s -lse=%s -iperm=%s -operm=%s", *prec, *mode,
                  *bias, *p_drop, *lse, *perm, *perm);
         run_shapes(s, *hdim, rest);
     }
 }
 
-static void run_padding(smoke *s) {
+static void run_padding(example_smoke *s) {
     EACH(lengths, "1024,960,992,896", "896,768,512,640", "512,384,256,320")
     run(s, "-prec=fp16 -mode=0 -b=4 -h=16 -d=128 -s=1024 -lse=1 -iperm=0 -operm=0 -q_eff_lens=%s -kv_eff_lens=%s",
         *lengths, *lengths);
@@ -115,7 +47,7 @@ static void run_padding(smoke *s) {
         *pads, *pads);
 }
 
-static void run_padding_boundaries(smoke *s) {
+static void run_padding_boundaries(example_smoke *s) {
     EACH(prec, "fp16", "bf16") {
         EACH(perm, "0", "1") {
             run(s,
@@ -156,7 +88,7 @@ static void run_padding_boundaries(smoke *s) {
     }
 }
 
-static void run_fp8(smoke *s) {
+static void run_fp8(example_smoke *s) {
     EACH(perm, "0", "1")
     EACH(batch, "1", "2") {
         EACH(hdim, "64", "128", "256")
@@ -168,7 +100,7 @@ static void run_fp8(smoke *s) {
 }
 
 // CK's lines also set -page_block_size=128, which its plain forward pass ignores and we refuse.
-static void run_sinks(smoke *s) {
+static void run_sinks(example_smoke *s) {
     run(s, "-prec=fp16 -mode=0 -b=1 -h=1 -d=128 -s=512 -iperm=0 -operm=0 -mask=t:2,0,2");
     run(s, "-prec=bf16 -mode=0 -b=2 -h=2 -d=128 -s=512 -mask=t:2,0,2");
     run(s, "-prec=fp16 -mode=0 -b=1 -h=1 -d=128 -s=1024 -iperm=0 -operm=0 -mask=t:0,3,2");
@@ -190,50 +122,12 @@ static void run_sinks(smoke *s) {
     }
 }
 
-static const char *value_of(const char *argument, const char *name) {
-    size_t length = strlen(name);
-    return strncmp(argument, name, length) == 0 ? argument + length : NULL;
+static void run_all(example_smoke *s) {
+    run_fp16_bf16(s);
+    run_padding(s);
+    run_padding_boundaries(s);
+    run_fp8(s);
+    run_sinks(s);
 }
 
-static int run_all(int argc, char **argv) {
-    smoke s = {.filter = "*", .count = -1, .every = 1, .extra = ""};
-    for (int n = 1; n < argc; n++) {
-        const char *value;
-        if ((value = value_of(argv[n], "-filter="))) {
-            s.filter = value;
-        } else if ((value = value_of(argv[n], "-from="))) {
-            s.from = atol(value);
-        } else if ((value = value_of(argv[n], "-count="))) {
-            s.count = atol(value);
-        } else if ((value = value_of(argv[n], "-every=")) && atol(value) > 0) {
-            s.every = atol(value);
-        } else if ((value = value_of(argv[n], "-extra="))) {
-            s.extra = value;
-        } else if (!strcmp(argv[n], "-list")) {
-            s.list = 1;
-        } else {
-            fprintf(stderr,
-                    "%s: the arguments are -filter='*-prec=bf16*' (of the command lines), -from=N, -count=N, -every=N "
-                    "(of the cases that it keeps), -extra='-device=cpu:x86-64-v3' (for every case), -list\n",
-                    argv[n]);
-            return FMHA_FWD_WRONG_ARGUMENT;
-        }
-    }
-    run_fp16_bf16(&s);
-    run_padding(&s);
-    run_padding_boundaries(&s);
-    run_fp8(&s);
-    run_sinks(&s);
-    if (s.list) return 0;
-    if (s.seen == 0) {
-        fprintf(stderr, "-filter=%s: no case of -list matches\n", s.filter);
-        return FMHA_FWD_WRONG_ARGUMENT;
-    }
-    printf("%ld passed, %ld failed", s.passed, s.failed);
-    if (s.not_served) printf(", %ld not served", s.not_served);
-    puts("");
-    if (s.failed) return FMHA_FWD_WRONG_RESULT;
-    return s.not_served && !s.passed ? FMHA_FWD_NO_INSTANCE : FMHA_FWD_OK;
-}
-
-int main(int argc, char **argv) { return fmha_fwd_exit_code("tile_example_fmha_fwd_smoke", run_all(argc, argv)); }
+int main(int argc, char **argv) { return example_smoke_main("tile_example_fmha_fwd_smoke", run_all, argc, argv); }

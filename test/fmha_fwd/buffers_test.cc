@@ -210,15 +210,15 @@ TEST_P(Runner, NoticesDamage) {
     if (GetParam().outside) GTEST_SKIP() << "AddressSanitizer would notice before the runner does";
 #endif
     const Case one(std::string("-prec=fp32 -b=1 ") + GetParam().arguments);
-    fmha_fwd_result result;
-    fmha_fwd_problem *problem;
-    ASSERT_EQ(fmha_fwd_build(&one.options(), &problem, &result), FMHA_FWD_OK) << result.message;
-    ASSERT_EQ(fmha_fwd_launch(problem, &result), FMHA_FWD_OK) << result.message;
-    GetParam().damage(*fmha_fwd_problem_args(problem));
-    EXPECT_EQ(fmha_fwd_verify(problem, &result), FMHA_FWD_WRONG_RESULT);
-    EXPECT_EQ(result.verification, FMHA_FWD_INVALID);
+    example_result result;
+    example_problem *problem;
+    ASSERT_EQ(example_build(&fmha_fwd_program, &one.options(), &problem, &result), EXAMPLE_OK) << result.message;
+    ASSERT_EQ(example_launch(problem, &result), EXAMPLE_OK) << result.message;
+    GetParam().damage(*static_cast<tessera_fmha_fwd_args *>(problem->args));
+    EXPECT_EQ(example_verify(problem, &result), EXAMPLE_WRONG_RESULT);
+    EXPECT_EQ(result.verification, EXAMPLE_INVALID);
     EXPECT_NE(std::string(result.message).find(GetParam().message), std::string::npos) << result.message;
-    fmha_fwd_destroy(problem);
+    example_destroy(problem);
 }
 
 INSTANTIATE_TEST_SUITE_P(Damage, Runner, testing::ValuesIn(damages), [](const auto &one) { return one.param.name; });

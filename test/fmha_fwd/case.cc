@@ -40,40 +40,41 @@ Case::Case(const std::string &text) : words{"tile_example_fmha_fwd", "-v=3", "-w
     std::vector<char *> argv;
     for (std::string &word : words) argv.push_back(word.data());
     char message[512];
-    if (fmha_fwd_read_arguments(static_cast<int>(argv.size()), argv.data(), &arguments, message, sizeof message) != 0) {
-        fmha_fwd_free_arguments(&arguments);
+    if (example_read_arguments(&fmha_fwd_arguments_table, static_cast<int>(argv.size()), argv.data(), &arguments,
+                               message, sizeof message) != 0) {
+        example_free_arguments(&fmha_fwd_arguments_table, &arguments);
         throw std::invalid_argument(message);
     }
     for (const auto &one : beyond) arguments.options.*one.field = one.value;
 }
 
-Case::~Case() { fmha_fwd_free_arguments(&arguments); }
+Case::~Case() { example_free_arguments(&fmha_fwd_arguments_table, &arguments); }
 
 std::string command(const std::string &arguments) { return "tile_example_fmha_fwd " + arguments; }
 
 void expect_valid(const std::string &arguments) {
     SCOPED_TRACE(command(arguments));
     const Case one(arguments);
-    fmha_fwd_result result;
-    fmha_fwd_run(&one.options(), &result);
-    ASSERT_EQ(result.outcome, FMHA_FWD_OK) << result.message;
-    EXPECT_EQ(result.verification, FMHA_FWD_VALID) << result.message;
+    example_result result;
+    example_run(&fmha_fwd_program, &one.options(), &result);
+    ASSERT_EQ(result.outcome, EXAMPLE_OK) << result.message;
+    EXPECT_EQ(result.verification, EXAMPLE_VALID) << result.message;
     EXPECT_EQ(result.rows_checked, result.rows);
 }
 
 void expect_valid_or_refused(const std::string &arguments) {
     SCOPED_TRACE(command(arguments));
     const Case one(arguments);
-    fmha_fwd_result result;
-    fmha_fwd_run(&one.options(), &result);
+    example_result result;
+    example_run(&fmha_fwd_program, &one.options(), &result);
     if (result.status == TESSERA_ERROR_NO_INSTANCE) {
-        EXPECT_EQ(result.outcome, FMHA_FWD_NO_INSTANCE);
+        EXPECT_EQ(result.outcome, EXAMPLE_NO_INSTANCE);
         EXPECT_NE(std::string(result.message).find("fmha_fwd"), std::string::npos) << result.message;
         testing::Test::RecordProperty("refused", result.message);
         return;
     }
-    ASSERT_EQ(result.outcome, FMHA_FWD_OK) << result.message;
-    EXPECT_EQ(result.verification, FMHA_FWD_VALID) << result.message;
+    ASSERT_EQ(result.outcome, EXAMPLE_OK) << result.message;
+    EXPECT_EQ(result.verification, EXAMPLE_VALID) << result.message;
     EXPECT_EQ(result.rows_checked, result.rows);
 }
 
@@ -134,7 +135,7 @@ static std::vector<std::string> instances_for(tessera_target target, const std::
 }
 
 static std::vector<std::string> instances_of(const std::string &arguments) {
-    const std::string device = Case(arguments).options().device;
+    const std::string device = Case(arguments).options().common.device;
     tessera_target target;
     if (tessera_target_from_string(device.substr(device.find(':') + 1).c_str(), &target) != TESSERA_SUCCESS)
         throw std::invalid_argument(arguments);

@@ -180,9 +180,9 @@ class Refused : public testing::Test {
     void TestBody() override {
         SCOPED_TRACE(command(arguments));
         const Case one(arguments);
-        fmha_fwd_result result;
-        fmha_fwd_run(&one.options(), &result);
-        EXPECT_EQ(result.outcome, FMHA_FWD_NO_INSTANCE) << result.message;
+        example_result result;
+        example_run(&fmha_fwd_program, &one.options(), &result);
+        EXPECT_EQ(result.outcome, EXAMPLE_NO_INSTANCE) << result.message;
         EXPECT_NE(std::string(result.message).find("fmha_fwd"), std::string::npos) << result.message;
     }
 

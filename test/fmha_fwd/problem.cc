@@ -6,15 +6,16 @@
 #include <stdexcept>
 
 Problem::Problem(const std::string &arguments) : options(arguments) {
-    fmha_fwd_result result;
-    if (fmha_fwd_build(&options.options(), &problem, &result) != FMHA_FWD_OK) throw std::runtime_error(result.message);
-    traits = fmha_fwd_problem_traits(problem);
-    args = fmha_fwd_problem_args(problem);
-    device = fmha_fwd_problem_device(problem);
+    example_result result;
+    if (example_build(&fmha_fwd_program, &options.options(), &problem, &result) != EXAMPLE_OK)
+        throw std::runtime_error(result.message);
+    traits = static_cast<tessera_fmha_fwd_traits *>(problem->traits);
+    args = static_cast<tessera_fmha_fwd_args *>(problem->args);
+    device = problem->device;
     fp8 = tessera_device_fp8_format(device);
 }
 
-Problem::~Problem() { fmha_fwd_destroy(problem); }
+Problem::~Problem() { example_destroy(problem); }
 
 tessera_status Problem::try_launch() {
     size_t bytes;
@@ -28,9 +29,10 @@ tessera_status Problem::try_launch() {
 }
 
 void Problem::launch() {
-    fmha_fwd_result result;
-    if (std::string(options.options().device).rfind("sim:", 0) == 0) // copies what is here to the device, and back
-        ASSERT_EQ(fmha_fwd_launch(problem, &result), FMHA_FWD_OK) << result.message;
+    example_result result;
+    if (std::string(options.options().common.device).rfind("sim:", 0) ==
+        0) // copies what is here to the device, and back
+        ASSERT_EQ(example_launch(problem, &result), EXAMPLE_OK) << result.message;
     else
         ASSERT_EQ(try_launch(), TESSERA_SUCCESS) << tessera_last_error();
 }

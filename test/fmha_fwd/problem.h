@@ -68,7 +68,7 @@ class Problem {
     int64_t index(char tensor, int b, int h, int token, int d) const;
 
     Case options;
-    fmha_fwd_problem *problem = nullptr;
+    example_problem *problem = nullptr;
     std::vector<uint8_t> workspace;
 };
 

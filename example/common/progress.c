@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How far long work is, on a terminal: on the line below the cursor, which stays where it is for the result.
+// Shown on the line below the cursor, which stays where it is for the result.
 #define _POSIX_C_SOURCE 200809L // clock_gettime
 #include <math.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "fmha_fwd_problem.h"
+#include "progress.h"
 
 static const double BEFORE_THE_FIRST = 0.5, BETWEEN = 0.2; // seconds
 
@@ -23,12 +23,11 @@ static int on_terminal(void) {
     return isatty(STDERR_FILENO) && kind && strcmp(kind, "dumb") != 0;
 }
 
-fmha_fwd_progress fmha_fwd_progress_begin(const char *what, int64_t total) {
-    return (fmha_fwd_progress){
-        .what = what, .total = total, .due = on_terminal() ? now() + BEFORE_THE_FIRST : INFINITY};
+example_progress example_progress_begin(const char *what, int64_t total) {
+    return (example_progress){.what = what, .total = total, .due = on_terminal() ? now() + BEFORE_THE_FIRST : INFINITY};
 }
 
-void fmha_fwd_progress_step(fmha_fwd_progress *p) {
+void example_progress_step(example_progress *p) {
     p->done++;
     if (isinf(p->due) || now() < p->due) return;
     if (!p->shown) fputs("\033D\033M", stderr); // down and up: where there was no line below, now there is
@@ -37,6 +36,6 @@ void fmha_fwd_progress_step(fmha_fwd_progress *p) {
     fprintf(stderr, "\0337\n%s: %lld of %lld\033[K\0338", p->what, (long long)p->done, (long long)p->total);
 }
 
-void fmha_fwd_progress_end(const fmha_fwd_progress *p) {
+void example_progress_end(const example_progress *p) {
     if (p->shown) fputs("\0337\n\033[K\0338", stderr);
 }
