@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Packs: the code objects of one operation and target in one file, which runtime/pack.c reads.
+"""Packs: the code objects of one operation and target in one file, which runtime/device/pack.c reads.
 
 Numbers are little-endian; names are padded with zero bytes, of which there is at least one.
 

@@ -38,15 +38,7 @@ void tessera_text_add(struct tessera_text *out, const char *format, ...) TESSERA
 // newer one has beyond ours must be zero.
 tessera_status tessera_read_struct(const char *name, const void *caller, void *out, size_t out_size);
 
-// ---- this machine (cpu.c)
-
-uint32_t tessera_cpu_targets(void);                             // bit t: can run target t
-void tessera_cpu_caches(int64_t *l1, int64_t *l2, int64_t *l3); // bytes
-int tessera_cpu_count(void);                                    // the least of affinity and cgroup quota
-int tessera_cgroup_cpus(const char *membership,
-                        const char *hierarchy); // /proc/self/cgroup, /sys/fs/cgroup; 0: no limit
-
-// ---- threads (threads.c)
+// ---- threads (device/threads.c)
 
 enum { TESSERA_MAX_THREADS = 1024 };
 

@@ -4,7 +4,7 @@
 #ifndef TESSERA_RUNTIME_OP_PLAN_H
 #define TESSERA_RUNTIME_OP_PLAN_H
 
-#include "device.h"
+#include "device/device.h"
 #include "op/select.h"
 
 enum {

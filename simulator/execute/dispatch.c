@@ -13,7 +13,7 @@
 #include "observe/stats.h"
 #include "observe/trace.h"
 #include "run.h"
-#include "runtime/internal.h"
+#include "runtime/device/cpu.h"
 
 enum {
     MAX_WORKGROUP = 1024,

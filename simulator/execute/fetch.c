@@ -9,7 +9,7 @@
 #include "effects.h"
 #include "machine/launch.h"
 #include "observe/coverage.h"
-#include "runtime/internal.h"
+#include "runtime/device/cpu.h"
 #include "semantics.h"
 
 static const struct sim_semantics_list *const lists[] = {

@@ -15,7 +15,7 @@
 #include "tessera/kernel/fmha_fwd.h"
 
 extern "C" {
-#include "internal.h"
+#include "device/cpu.h"
 }
 
 namespace {

@@ -13,7 +13,7 @@
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
 extern "C" {
-#include "device.h"
+#include "device/device.h"
 }
 
 namespace {

@@ -8,7 +8,7 @@
 #include "fake_hip.h"
 
 extern "C" {
-#include "device.h"
+#include "device/device.h"
 }
 
 namespace {

@@ -9,7 +9,7 @@
 #endif
 
 extern "C" {
-#include "inflate.h"
+#include "device/inflate.h"
 }
 
 namespace {

@@ -12,7 +12,7 @@
 #include "fake_hip.h"
 
 extern "C" {
-#include "pack.h"
+#include "device/pack.h"
 }
 
 namespace {

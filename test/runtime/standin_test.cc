@@ -17,7 +17,7 @@
 #include "tessera/fmha_fwd.h"
 
 extern "C" {
-#include "device.h"
+#include "device/device.h"
 }
 
 namespace {

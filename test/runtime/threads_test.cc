@@ -17,6 +17,7 @@
 #include <vector>
 
 extern "C" {
+#include "device/cpu.h"
 #include "internal.h"
 }
 

@@ -12,7 +12,7 @@
 #include "fmha_fwd_fixture.h"
 
 extern "C" {
-#include "device.h"
+#include "device/device.h"
 #include "verbose.h"
 }
 

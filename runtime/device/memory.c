@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "device.h"
-#include "gpu.h"
+#include "device/device.h"
+#include "device/gpu.h"
 #include "guard.h"
 
 enum { CPU_ALIGNMENT = 64 }; // that of a workspace
@@ -34,22 +34,25 @@ tessera_status tessera_device_free(const tessera_device *device, void *memory) {
     return TESSERA_SUCCESS;
 }
 
-static tessera_status copy(const tessera_device *device, void *to, const void *from, size_t bytes, int kind) {
+static tessera_status check_copy(const tessera_device *device, const void *to, const void *from, size_t bytes) {
     CHECK_DEVICE(device);
-    if (bytes == 0) return TESSERA_SUCCESS;
-    GUARD(to, "the memory to copy %zu bytes to is NULL", bytes);
-    GUARD(from, "the memory to copy %zu bytes from is NULL", bytes);
-    if (device->gpu) return tessera_gpu_copy(device->gpu, to, from, bytes, kind);
-    memmove(to, from, bytes);
+    GUARD(to || !bytes, "the memory to copy %zu bytes to is NULL", bytes);
+    GUARD(from || !bytes, "the memory to copy %zu bytes from is NULL", bytes);
     return TESSERA_SUCCESS;
 }
 
 tessera_status tessera_device_copy_to(const tessera_device *device, void *to, const void *host_from, size_t bytes) {
-    return copy(device, to, host_from, bytes, HIP_COPY_TO_DEVICE);
+    TRY(check_copy(device, to, host_from, bytes));
+    if (bytes && device->gpu) return tessera_gpu_copy_to(device->gpu, to, host_from, bytes);
+    if (bytes) memmove(to, host_from, bytes);
+    return TESSERA_SUCCESS;
 }
 
 tessera_status tessera_device_copy_from(const tessera_device *device, void *host_to, const void *from, size_t bytes) {
-    return copy(device, host_to, from, bytes, HIP_COPY_FROM_DEVICE);
+    TRY(check_copy(device, host_to, from, bytes));
+    if (bytes && device->gpu) return tessera_gpu_copy_from(device->gpu, host_to, from, bytes);
+    if (bytes) memmove(host_to, from, bytes);
+    return TESSERA_SUCCESS;
 }
 
 tessera_status tessera_device_set(const tessera_device *device, void *to, int byte, size_t bytes) {

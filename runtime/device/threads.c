@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "callback.h"
+#include "device/cpu.h"
 #include "internal.h"
 
 static struct {

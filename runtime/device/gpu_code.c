@@ -2,15 +2,15 @@
 // Code of a GPU: loaded under a lock when first needed, found without one ever after.
 #include <stdlib.h>
 
-#include "device.h"
-#include "gpu.h"
+#include "device/device.h"
+#include "device/gpu.h"
+#include "device/pack.h"
 #include "guard.h"
-#include "pack.h"
 
 struct tessera_gpu_function {
     struct tessera_gpu_function *next;
     const char *symbol; // by address: symbols are the table's own
-    void *module, *function;
+    struct tessera_module module;
     void *image; // of the module, which may refer to it
 };
 
@@ -30,17 +30,7 @@ static function_t *find(struct tessera_gpu *gpu, const char *symbol) {
 // ---- loading
 
 static tessera_status load_image(const struct tessera_gpu *gpu, const char *symbol, function_t *out) {
-    const struct tessera_driver *const d = gpu->driver;
-    int previous;
-    TRY(tessera_gpu_enter(gpu, &previous));
-    const char *call = "hipModuleLoadData";
-    int error = d->hipModuleLoadData(&out->module, out->image);
-    if (!error) {
-        call = "hipModuleGetFunction";
-        error = d->hipModuleGetFunction(&out->function, out->module, symbol);
-        if (error) d->hipModuleUnload(out->module);
-    }
-    return tessera_gpu_leave(gpu, previous, call, error);
+    TESSERA_GPU_CALL(gpu, load(&gpu->chip, out->image, symbol, &out->module));
 }
 
 static void free_function(function_t *function) {
@@ -63,7 +53,7 @@ static tessera_status load(struct tessera_gpu *gpu, const struct tessera_gpu_ker
     function->symbol = kernel->symbol;
     function->next = atomic_load_explicit(bucket, memory_order_relaxed);
     atomic_store_explicit(bucket, function, memory_order_release);
-    tessera_log(TESSERA_LOG_INFO, "%s: loaded %s", gpu->name, kernel->symbol);
+    tessera_log(TESSERA_LOG_INFO, "%s: loaded %s", gpu->chip.name, kernel->symbol);
     return TESSERA_SUCCESS;
 }
 
@@ -77,15 +67,15 @@ tessera_status tessera_gpu_load(const tessera_device *device, const struct tesse
 }
 
 void tessera_gpu_unload_all(struct tessera_gpu *gpu) {
-    int previous = gpu->ordinal;
+    intptr_t previous = 0;
     const bool current = tessera_gpu_enter(gpu, &previous) == TESSERA_SUCCESS;
     for (int i = 0; i < TESSERA_GPU_BUCKETS; i++)
         for (function_t *function = atomic_load(&gpu->functions[i]), *next; function; function = next) {
             next = function->next;
-            if (current) gpu->driver->hipModuleUnload(function->module);
+            if (current) tessera_gpu_calls(gpu)->unload(&gpu->chip, &function->module);
             free_function(function);
         }
-    if (current) tessera_gpu_leave(gpu, previous, "hipModuleUnload", 0);
+    if (current) tessera_gpu_leave(gpu, previous, TESSERA_SUCCESS);
 }
 
 // ---- launching
@@ -112,12 +102,5 @@ tessera_status tessera_gpu_launch(const tessera_device *device, const struct tes
     struct tessera_gpu *const gpu = device->gpu;
     TRY(tessera_gpu_make_ready(device, kernel, stream));
     const function_t *const function = find(gpu, kernel->symbol);
-    // HIP_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE and _END
-    void *extra[] = {(void *)1, (void *)(size_t)argument, (void *)2, &bytes, (void *)3};
-    const uint32_t *const grid = launch->grid, *const block = launch->block;
-    int previous;
-    TRY(tessera_gpu_enter(gpu, &previous));
-    const int error = gpu->driver->hipModuleLaunchKernel(function->function, grid[0], grid[1], grid[2], block[0],
-                                                         block[1], block[2], launch->lds_bytes, stream, NULL, extra);
-    return tessera_gpu_leave(gpu, previous, "hipModuleLaunchKernel", error);
+    TESSERA_GPU_CALL(gpu, launch(&gpu->chip, &function->module, launch, argument, bytes, stream));
 }

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The HIP runtime's functions that the library calls, declared here so that no SDK is needed, and where they come from:
-// a table of the host's, libamdhip64, or libtessera_sim, which has the same.
-#ifndef TESSERA_RUNTIME_DRIVER_H
-#define TESSERA_RUNTIME_DRIVER_H
+// The HIP runtime's functions that the library calls, declared here so that no SDK is needed.
+#ifndef TESSERA_RUNTIME_DRIVER_HIP_H
+#define TESSERA_RUNTIME_DRIVER_HIP_H
 
-#include <stdatomic.h>
+#include "device/driver.h"
 
-#include "internal.h"
+// libamdhip64, or a host's table in its place; libtessera_sim, which has the same functions.
+extern const struct tessera_driver_kind tessera_driver_hip, tessera_driver_sim;
 
 // Each returns a hipError_t; modules, functions and streams are opaque.
-#define TESSERA_DRIVER_FUNCTIONS(F)                                                                                    \
+#define HIP_FUNCTIONS(F)                                                                                               \
     F(hipInit, (unsigned flags))                                                                                       \
     F(hipRuntimeGetVersion, (int *version))                                                                            \
     F(hipGetDeviceCount, (int *count))                                                                                 \
@@ -30,9 +30,15 @@
     F(hipStreamIsCapturing, (void *stream, int *status))                                                               \
     F(hipGetLastError, (void))
 
+// NULL where a host's table lacks them: not every call needs them.
+#define HIP_OPTIONAL_FUNCTIONS(F)                                                                                      \
+    F(hipStreamSynchronize, (void *stream))                                                                            \
+    F(hipMemsetAsync, (void *to, int byte, size_t bytes, void *stream))                                                \
+    F(hipMemsetD32Async, (void *to, int word, size_t count, void *stream))                                             \
+    F(hipMemcpyAsync, (void *to, const void *from, size_t bytes, int kind, void *stream))
+
 // Values of the HIP runtime that have been the same from ROCm 5 to 7 (hip_runtime_api.h).
 enum {
-    HIP_ERROR_NO_DEVICE = 100,
     HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
     HIP_ERROR_STREAM_CAPTURE_IMPLICIT = 906, // asked of the default stream while another one captures
     HIP_ATTRIBUTE_L2_BYTES = 19,
@@ -42,46 +48,32 @@ enum {
     HIP_COPY_FROM_DEVICE = 2
 };
 
-struct tessera_driver {
+struct tessera_hip {
+    struct tessera_driver base;
 #define F(name, parameters) int(*name) parameters;
-    TESSERA_DRIVER_FUNCTIONS(F)
+    HIP_FUNCTIONS(F)
+    HIP_OPTIONAL_FUNCTIONS(F)
 #undef F
     const char *(*hipGetErrorName)(int error);
     const char *(*hipGetErrorString)(int error);
     // Fills in a hipDeviceProp_t: since ROCm 6 by the first and longer; before by the second.
     int (*hipGetDevicePropertiesR0600)(void *properties, int device);
     int (*hipGetDeviceProperties)(void *properties, int device);
-    // NULL where a host's table lacks them: not every call needs them.
-    int (*hipStreamSynchronize)(void *stream);
-    int (*hipMemsetAsync)(void *to, int byte, size_t bytes, void *stream);
-    int (*hipMemsetD32Async)(void *to, int word, size_t count, void *stream);
-    int (*hipMemcpyAsync)(void *to, const void *from, size_t bytes, int kind, void *stream);
     // The simulator's alone: lines that say more than its errors' names go to `listener`.
     void (*tessera_hip_listen)(void (*listener)(const char *line));
-
-    char origin[256]; // for messages: the library's file
-    atomic_int users;
 };
 
-enum tessera_driver_kind { TESSERA_DRIVER_HIP, TESSERA_DRIVER_SIM, TESSERA_DRIVER_KINDS };
+// ---- driver_hip_calls.c
 
-// The driver of a kind, initialized, for device `name` of error lines. Each one that is opened is to be closed.
-tessera_status tessera_driver_open(enum tessera_driver_kind kind, const char *name, struct tessera_driver **out);
-void tessera_driver_close(struct tessera_driver *driver);
+extern const struct tessera_driver_calls tessera_hip_calls;
+
+// ---- driver_hip_error.c
 
 // Fails with what the driver says of `error`, which `call` on device `name` returned; the driver's own last error, that
 // a host might take for its own, is taken back.
-tessera_status tessera_driver_fail(const struct tessera_driver *driver, const char *name, const char *call, int error);
+tessera_status tessera_hip_fail(const struct tessera_hip *hip, const char *name, const char *call, int error);
 
-enum { TESSERA_ARCH_BYTES = 256 }; // of hipDeviceProp_t.gcnArchName
-// The full name of a GPU's architecture, such as "gfx942:sramecc+:xnack-".
-tessera_status tessera_driver_arch(const struct tessera_driver *driver, const char *name, int ordinal,
-                                   char arch[TESSERA_ARCH_BYTES]);
-
-// ---- finding a library (driver_library.c)
-
-// The opened library of a kind, and its file or name for messages. Libraries stay open: they have threads of their own.
-tessera_status tessera_driver_library(enum tessera_driver_kind kind, const char *name, void **out, char *origin,
-                                      size_t origin_size);
+// From now on failures tell what the simulator said beside its errors.
+void tessera_hip_hear(const struct tessera_hip *hip);
 
 #endif

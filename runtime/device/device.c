@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Devices by name.
-#include "device.h"
+#include "device/device.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "gpu.h"
+#include "device/cpu.h"
+#include "device/gpu.h"
+#include "device/pack.h"
 #include "guard.h"
 #include "library.h"
-#include "pack.h"
 
 static tessera_status open_cpu(const char *target_name, tessera_device *device) {
     uint32_t targets = tessera_cpu_targets();
@@ -26,16 +27,6 @@ static tessera_status open_cpu(const char *target_name, tessera_device *device) 
     device->facts.targets = targets;
     device->facts.compute_units = tessera_cpu_count(); // not the threads that were asked for: results would follow them
     tessera_cpu_caches(&device->facts.l1_bytes, &device->facts.l2_bytes, &device->facts.l3_bytes);
-    return TESSERA_SUCCESS;
-}
-
-static tessera_status open_hip(const char *name, tessera_device *device) {
-    const char *const number = name + 4;
-    char *end;
-    const long ordinal = strtol(number, &end, 10);
-    GUARD(*number >= '0' && !*end && ordinal <= INT16_MAX,
-          "device \"%s\": hip:N with the number of a GPU, such as hip:0", name);
-    TRY(tessera_gpu_open_hip((int)ordinal, &device->gpu, &device->facts));
     return TESSERA_SUCCESS;
 }
 
@@ -65,14 +56,27 @@ static tessera_status open_auto(tessera_device *device) {
     return device->gpu ? TESSERA_SUCCESS : open_cpu(NULL, device);
 }
 
+static tessera_status refuse(const char *name) {
+    char list[256];
+    struct tessera_text forms = {list, sizeof list, 0};
+    for (const struct tessera_driver_kind *const *kind = tessera_driver_kinds; *kind; kind++) {
+        const char *const form = (*kind)->form;
+        tessera_text_add(&forms, "%s%.*s", kind[1] ? ", " : " or ", (int)strcspn(form, " ,"), form);
+    }
+    return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "device \"%s\" is unknown: auto, cpu, cpu:TARGET%s", name,
+                        list);
+}
+
 static tessera_status open_named(const char *name, tessera_device *device) {
     if (strcmp(name, "auto") == 0) return open_auto(device);
     if (strcmp(name, "cpu") == 0) return open_cpu(NULL, device);
     if (strncmp(name, "cpu:", 4) == 0) return open_cpu(name + 4, device);
-    if (strncmp(name, "hip:", 4) == 0) return open_hip(name, device);
-    if (strncmp(name, "sim:", 4) == 0) return tessera_gpu_open_sim(name + 4, &device->gpu, &device->facts);
-    return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT,
-                        "device \"%s\" is unknown: auto, cpu, cpu:TARGET, hip:N or sim:ARCH", name);
+    for (const struct tessera_driver_kind *const *kind = tessera_driver_kinds; *kind; kind++) {
+        const size_t length = strlen((*kind)->word);
+        if (strncmp(name, (*kind)->word, length) == 0 && name[length] == ':')
+            return tessera_gpu_open(*kind, name + length + 1, &device->gpu, &device->facts);
+    }
+    return refuse(name);
 }
 
 tessera_status tessera_device_open(const char *name, tessera_device **out) {
@@ -86,7 +90,7 @@ tessera_status tessera_device_open(const char *name, tessera_device **out) {
         free(device);
         return status;
     }
-    if (device->gpu) snprintf(device->name, sizeof device->name, "%s", device->gpu->name);
+    if (device->gpu) snprintf(device->name, sizeof device->name, "%s", device->gpu->chip.name);
     *out = device;
     return TESSERA_SUCCESS;
 }

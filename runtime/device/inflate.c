@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Inflate, as RFC 1951 has it, so that packs of code objects need no other library. Made to be short: code objects are
 // small, and each is unpacked once.
-#include "inflate.h"
+#include "device/inflate.h"
 
 #include <stdint.h>
 #include <string.h>

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Facts about the machine that this process runs on: targets it can run, caches, processors it may use.
 #define _GNU_SOURCE // sched_getaffinity
+#include "cpu.h"    // beside this file: the simulator compiles it too
+
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +15,6 @@
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
-
-#include "internal.h"
 
 #define BIT(n) (1u << (n))
 
@@ -163,7 +164,7 @@ static int quota_at(const char *directory, bool version2) {
     }
     if (quota <= 0 || period <= 0) return 0;
     const long long cpus = (quota + period - 1) / period;
-    return cpus > TESSERA_MAX_THREADS ? TESSERA_MAX_THREADS : (int)cpus;
+    return cpus > INT32_MAX ? INT32_MAX : (int)cpus;
 }
 
 // The least quota of a group and of all above it. In a container the group's own path may be invisible, the root is

@@ -10,7 +10,7 @@
 //   80    144 each, in ascending order of symbols        140   4      CRC-32 of the code object
 //
 // codegen/pack.py writes them. Nothing in a pack is believed before it was checked.
-#include "pack.h"
+#include "device/pack.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -18,8 +18,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/inflate.h"
 #include "guard.h"
-#include "inflate.h"
 
 enum { NAME_BYTES = 32, SYMBOL_BYTES = 120, HEAD_BYTES = 80, ENTRY_BYTES = 144 };
 enum { STORED = 0, ZLIB = 1 };

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// The two kinds of drivers that are HIP runtimes: where they are found, and what is made of one.
+#include "device/driver_hip.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard.h"
+
+// ---- making
+
+static tessera_status fill(struct tessera_hip *hip, const char *name, const struct tessera_driver_source *source) {
+    tessera_driver_function function;
+#define OPTIONAL(f) ((function = tessera_driver_find(source, #f)), memcpy(&hip->f, &function, sizeof function))
+#define REQUIRED(f)                                                                                                    \
+    do {                                                                                                               \
+        OPTIONAL(f);                                                                                                   \
+        if (!function)                                                                                                 \
+            return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s lacks the function " #f, name, source->origin);          \
+    } while (0)
+#define F(f, parameters) REQUIRED(f);
+    HIP_FUNCTIONS(F)
+#undef F
+    REQUIRED(hipGetErrorName);
+    REQUIRED(hipGetErrorString);
+    OPTIONAL(hipGetDevicePropertiesR0600);
+    if (!function) REQUIRED(hipGetDeviceProperties);
+#define F(f, parameters) OPTIONAL(f);
+    HIP_OPTIONAL_FUNCTIONS(F)
+#undef F
+    OPTIONAL(tessera_hip_listen);
+#undef REQUIRED
+#undef OPTIONAL
+    return TESSERA_SUCCESS;
+}
+
+static tessera_status initialize(const struct tessera_hip *hip, const char *name) {
+    tessera_hip_hear(hip);
+    int error = hip->hipInit(0), version = 0;
+    if (error) return tessera_hip_fail(hip, name, "hipInit", error);
+    error = hip->hipRuntimeGetVersion(&version);
+    if (error) return tessera_hip_fail(hip, name, "hipRuntimeGetVersion", error);
+    tessera_log(TESSERA_LOG_INFO, "driver: %s, HIP %d.%d.%d", hip->base.origin, version / 10000000,
+                version / 100000 % 100, version % 100000);
+    return TESSERA_SUCCESS;
+}
+
+static tessera_status make(const char *name, const struct tessera_driver_source *source, struct tessera_driver **out) {
+    struct tessera_hip *const hip = calloc(1, sizeof *hip);
+    if (!hip) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a driver of %zu bytes", sizeof *hip);
+    hip->base.calls = &tessera_hip_calls;
+    snprintf(hip->base.origin, sizeof hip->base.origin, "%s", source->origin);
+    tessera_status status = fill(hip, name, source);
+    if (status == TESSERA_SUCCESS) status = initialize(hip, name);
+    if (status == TESSERA_SUCCESS)
+        *out = &hip->base;
+    else
+        free(hip);
+    return status;
+}
+
+// ---- libamdhip64
+
+static tessera_status find_hip(const char *device, struct tessera_driver_source *out) {
+    static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so"};
+    enum { NAMES = sizeof names / sizeof *names };
+    bool named;
+    TRY(tessera_driver_try_variable(out, device, "TESSERA_HIP_LIBRARY", &named));
+    if (named) return TESSERA_SUCCESS;
+    for (int i = 0; i < NAMES; i++)
+        if (tessera_driver_try(out, names[i], RTLD_NOLOAD)) return TESSERA_SUCCESS;
+    if (tessera_driver_try_loaded(out, "libamdhip64")) return TESSERA_SUCCESS;
+    for (int i = 0; i < NAMES; i++)
+        if (tessera_driver_try(out, names[i], 0)) return TESSERA_SUCCESS;
+    return tessera_fail(
+        TESSERA_ERROR_DEVICE,
+        "%s: the HIP runtime is not there: neither %s, %s nor %s can be opened, and TESSERA_HIP_LIBRARY "
+        "names no file",
+        device, names[0], names[1], names[2]);
+}
+
+static bool is_number(const char *rest) {
+    char *end;
+    const long ordinal = strtol(rest, &end, 10);
+    return *rest >= '0' && *rest <= '9' && !*end && ordinal <= INT16_MAX;
+}
+
+const struct tessera_driver_kind tessera_driver_hip = {
+    .word = "hip",
+    .targets = "cdna",
+    .form = "hip:N with the number of a GPU, such as hip:0",
+    .is_form = is_number,
+    .find = find_hip,
+    .make = make,
+};
+
+// ---- libtessera_sim
+
+static tessera_status find_sim(const char *device, struct tessera_driver_source *out) {
+    bool named;
+    TRY(tessera_driver_try_variable(out, device, "TESSERA_SIM_LIBRARY", &named));
+    if (named) return TESSERA_SUCCESS;
+    char name[64];
+    snprintf(name, sizeof name, "libtessera_sim.so.%d", atoi(tessera_version()));
+    if (tessera_driver_try_beside(out, name) || tessera_driver_try(out, name, 0)) return TESSERA_SUCCESS;
+    return tessera_fail(
+        TESSERA_ERROR_DEVICE,
+        "%s: the simulator is not there: %s can be opened neither beside this library nor by the loader, "
+        "and TESSERA_SIM_LIBRARY names no file",
+        device, name);
+}
+
+// "gfx942", and after it any of ":sramecc+", ":sramecc-", ":xnack+" and ":xnack-".
+static bool is_arch(const char *rest) {
+    static const char *const features[] = {":sramecc", ":xnack"};
+    rest += strcspn(rest, ":");
+    while (*rest) {
+        size_t length = 0;
+        for (int i = 0; i < 2; i++)
+            if (strncmp(rest, features[i], strlen(features[i])) == 0) length = strlen(features[i]);
+        if (!length || (rest[length] != '+' && rest[length] != '-')) return false;
+        rest += length + 1;
+    }
+    return true;
+}
+
+const struct tessera_driver_kind tessera_driver_sim = {
+    .word = "sim",
+    .targets = "cdna",
+    .is_simulated = true,
+    .form = "sim:ARCH, where ARCH is such as gfx942 or gfx942:sramecc+:xnack-",
+    .is_form = is_arch,
+    .find = find_sim,
+    .make = make,
+};

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// What is asked of a GPU while it is the current one.
+#include "device/gpu.h"
+
+tessera_status tessera_gpu_enter(const struct tessera_gpu *gpu, intptr_t *previous) {
+    return tessera_gpu_calls(gpu)->enter(&gpu->chip, previous);
+}
+
+tessera_status tessera_gpu_leave(const struct tessera_gpu *gpu, intptr_t previous, tessera_status status) {
+    const tessera_status left = tessera_gpu_calls(gpu)->leave(&gpu->chip, previous);
+    return left == TESSERA_SUCCESS ? status : left;
+}
+
+tessera_status tessera_gpu_malloc(const struct tessera_gpu *gpu, size_t bytes, void **out) {
+    TESSERA_GPU_CALL(gpu, malloc(&gpu->chip, bytes, out));
+}
+
+tessera_status tessera_gpu_free(const struct tessera_gpu *gpu, void *memory) {
+    TESSERA_GPU_CALL(gpu, free(&gpu->chip, memory));
+}
+
+tessera_status tessera_gpu_copy_to(const struct tessera_gpu *gpu, void *to, const void *host_from, size_t bytes) {
+    TESSERA_GPU_CALL(gpu, copy_to(&gpu->chip, to, host_from, bytes));
+}
+
+tessera_status tessera_gpu_copy_from(const struct tessera_gpu *gpu, void *host_to, const void *from, size_t bytes) {
+    TESSERA_GPU_CALL(gpu, copy_from(&gpu->chip, host_to, from, bytes));
+}
+
+tessera_status tessera_gpu_set(const struct tessera_gpu *gpu, void *to, int byte, size_t bytes) {
+    TESSERA_GPU_CALL(gpu, set(&gpu->chip, to, byte, bytes));
+}
+
+tessera_status tessera_gpu_synchronize(const struct tessera_gpu *gpu) {
+    TESSERA_GPU_CALL(gpu, synchronize(&gpu->chip));
+}
