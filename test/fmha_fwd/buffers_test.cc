@@ -58,7 +58,7 @@ class Packed {
 };
 
 TEST(Buffers, PackedViews) {
-    for (const std::string &kind : kinds({"fp32"}))
+    for (const std::string &kind : kinds(cpus, {"fp32"}))
         for (int64_t spare : {0, 1, 7})
             for (const char *d : {"-d=64", "-d=33"}) {
                 const std::string arguments = kind + " -b=2 -h=3 -s=130 -mask=t -init=uf " + d;
@@ -72,7 +72,7 @@ TEST(Buffers, PackedViews) {
 }
 
 TEST(Buffers, BroadcastInputs) {
-    for (const std::string &kind : kinds({"fp32", "fp16", "bf16", "fp8bf16"})) {
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16", "fp8bf16"})) {
         const std::string arguments = kind + " -b=2 -h=4 -s=70 -s_k=200 -d=40 -bias=e:2 -lse=1 -init=uf";
         for (const char *what : {"heads", "batches", "queries", "keys"}) {
             SCOPED_TRACE(command(arguments) + ", one for all " + what);
@@ -209,10 +209,10 @@ TEST_P(Runner, NoticesDamage) {
 #if defined(__SANITIZE_ADDRESS__)
     if (GetParam().outside) GTEST_SKIP() << "AddressSanitizer would notice before the runner does";
 #endif
-    const Case one(std::string("-prec=fp32 -b=1 ") + GetParam().arguments);
+    const Case one(fmha_fwd, std::string("-prec=fp32 -b=1 ") + GetParam().arguments);
     example_result result;
     example_problem *problem;
-    ASSERT_EQ(example_build(&fmha_fwd_program, &one.options(), &problem, &result), EXAMPLE_OK) << result.message;
+    ASSERT_EQ(example_build(&fmha_fwd_program, one.values(), &problem, &result), EXAMPLE_OK) << result.message;
     ASSERT_EQ(example_launch(problem, &result), EXAMPLE_OK) << result.message;
     GetParam().damage(*static_cast<tessera_fmha_fwd_args *>(problem->args));
     EXPECT_EQ(example_verify(problem, &result), EXAMPLE_WRONG_RESULT);

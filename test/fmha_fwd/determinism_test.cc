@@ -29,7 +29,7 @@ const char *const traits[] = {
 };
 
 std::vector<std::string> problems() {
-    std::vector<std::string> all, every_kind = kinds({"fp32"});
+    std::vector<std::string> all, every_kind = kinds(cpus, {"fp32"});
     every_kind.insert(every_kind.end(), {"-prec=bf16", "-prec=fp8bf16"}); // the best instance of each
     for (const std::string &kind : every_kind)
         for (const char *shape : shapes)
@@ -110,7 +110,7 @@ TEST_F(Threads, AHostsLoopGivesTheSame) {
 
 // A sequence's bytes do not depend on which others are in the call, as far as it is not cut.
 TEST_F(Threads, NeighboursChangeNothing) {
-    for (const std::string &kind : kinds({"fp32", "bf16"})) {
+    for (const std::string &kind : kinds(cpus, {"fp32", "bf16"})) {
         SCOPED_TRACE(kind);
         Problem alone(kind + " -init=nf -b=1 -h=2 -s=100 -d=64 -lse=1"),
             among(kind + " -init=nf -b=4 -h=2 -s=100 -d=64 -lse=1");

@@ -68,7 +68,7 @@ void expect_twice_as_good_as_plain(const std::string &arguments) {
 }
 
 TEST(Numerics, ErrorIsAtMostTwiceThatOfPlainAttention) {
-    for (const std::string &kind : kinds({"fp32", "fp16", "bf16", "fp8bf16", "fp8fp32"}))
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16", "fp8bf16", "fp8fp32"}))
         for (const char *shape : {"-d=64 -s=128 -s_k=300", "-d=128 -d_v=40 -s=200 -mask=2", "-d=256 -s=65 -s_k=1000",
                                   "-d=128 -s=2 -s_k=700"})
             for (const char *init : {"-init=nf", "-init=uf", "-init=ui"})
@@ -166,7 +166,7 @@ const Hard hard[] = {
 class Inputs : public testing::TestWithParam<Hard> {};
 
 TEST_P(Inputs, MatchTheReference) {
-    for (const std::string &kind : kinds({"fp32", "fp16", "bf16", "fp8bf16"}))
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16", "fp8bf16"}))
         for (const char *rows : {"-s=70 -mask=0", "-s=70 -mask=b:200,30", "-s=3 -mask=0"}) {
             const std::string arguments =
                 kind + " -b=1 -h=2 -h_k=1 -d=32 -lse=1 -init=nf " + rows + " " + GetParam().arguments;
@@ -199,9 +199,9 @@ void expect_no_leak(const std::string &kind) {
 
 TEST(Numerics, HiddenMemoryDoesNotLeak) {
     const std::vector<std::string> precs{"fp32", "fp16", "bf16"}, layouts{"-d=40 -vlayout=r", "-d=40 -vlayout=c"};
-    for (const std::string &kind : kinds(precs))
+    for (const std::string &kind : kinds(cpus, precs))
         for (const std::string &layout : layouts) expect_no_leak(kind + " " + layout);
-    for (const std::string &kind : simulated_kinds(precs, layouts)) expect_no_leak(kind);
+    for (const std::string &kind : kinds(simulated_gpus, precs, layouts)) expect_no_leak(kind);
 }
 
 // Nor are the scales there, where the byte 255 is NaN.
@@ -230,9 +230,9 @@ void expect_no_leak_of_scales(const std::string &kind) {
 TEST(Numerics, HiddenScalesDoNotLeak) {
     const std::vector<std::string> precs{"mxfp8 -qscale=mx", "mxfp4 -qscale=mx"};
     const std::vector<std::string> layouts{"-d=64 -vlayout=r", "-d=64 -vlayout=c"};
-    for (const std::string &kind : kinds(precs))
+    for (const std::string &kind : kinds(cpus, precs))
         for (const std::string &layout : layouts) expect_no_leak_of_scales(kind + " " + layout);
-    for (const std::string &kind : simulated_kinds(precs, layouts)) expect_no_leak_of_scales(kind);
+    for (const std::string &kind : kinds(simulated_gpus, precs, layouts)) expect_no_leak_of_scales(kind);
 }
 
 // Writes the E8M0 bytes of head 0: powers of two by row (of v: by column of o) and block of 32.
@@ -296,8 +296,8 @@ TEST(Numerics, ScalesCoverTheir32) {
     for (const char *hdim : {"-d=48", "-d=64", "-d=128"})
         for (const char *layout : {" -vlayout=r", " -vlayout=c -pad_columns=1"})
             shapes.push_back(std::string(hdim) + layout);
-    std::vector<std::string> all = simulated_instances(precs, shapes);
-    for (const std::string &kind : kinds(precs))
+    std::vector<std::string> all = instances(simulated_gpus, precs, shapes);
+    for (const std::string &kind : kinds(cpus, precs))
         for (const std::string &shape : shapes) all.push_back(kind + " " + shape);
     for (const std::string &one : all) {
         const std::string arguments = one + " -b=1 -h=1 -s=40 -s_k=210 -scale_s=0.125 -lse=1";
@@ -308,7 +308,7 @@ TEST(Numerics, ScalesCoverTheir32) {
 
 // Denormals of fp16 in v, beyond the tolerances.
 TEST(Numerics, DenormalsReachTheOutput) {
-    for (const std::string &kind : kinds({"fp16"}))
+    for (const std::string &kind : kinds(cpus, {"fp16"}))
         for (int numerator : {1, 3, 500, 1023}) {
             const std::string arguments = kind + " -b=1 -h=1 -d=40 -s=20 -s_k=100 -init=nf";
             SCOPED_TRACE(command(arguments));
@@ -323,7 +323,7 @@ TEST(Numerics, DenormalsReachTheOutput) {
 
 // An element that is no number, beside numbers that are sums of fewer bf16 and of more.
 TEST(Numerics, InfinitiesAndNanAreThoseOfTheReference) {
-    for (const std::string &kind : kinds({"fp32", "fp16", "bf16"}))
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
         for (const char *shape : {"-s=70 -s_k=200 -init=nf", "-s=70 -s_k=200 -init=ni", "-s=70 -s_k=2 -init=ni"})
             for (char tensor : {'q', 'k', 'v'})
                 for (float poison : {infinity, -infinity, nan}) {
@@ -356,7 +356,7 @@ void expect_nan_in_its_row(Problem &p, int query) {
 constexpr int lanes[] = {0, 1}; // the first of a vector, and another
 
 TEST(Numerics, NanStaysInItsRow) {
-    for (const std::string &kind : kinds({"fp32", "fp16", "bf16"}))
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
         for (const char *shape :
              {"-d=40 -s=70 -s_k=200", "-d=40 -s=2 -s_k=200", "-d=40 -s=2 -s_k=3000", "-d=40 -s=70 -s_k=200 -mask=b"})
             for (int query : lanes) {
@@ -369,7 +369,7 @@ TEST(Numerics, NanStaysInItsRow) {
 
 // Where the scores of another row grow from block to block, so that its reference has to change.
 TEST(Numerics, NanHidesNoOtherRowsGrowth) {
-    for (const std::string &kind : kinds({"fp32", "fp16", "bf16"}))
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
         for (int query : lanes) {
             const std::string arguments = kind + " -b=2 -h=2 -lse=1 -init=nf -d=32 -s=70 -s_k=1500";
             SCOPED_TRACE(command(arguments) + ", query " + std::to_string(query));

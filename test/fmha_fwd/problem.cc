@@ -5,9 +5,9 @@
 #include <mutex>
 #include <stdexcept>
 
-Problem::Problem(const std::string &arguments) : options(arguments) {
+Problem::Problem(const std::string &arguments) : options(fmha_fwd, arguments) {
     example_result result;
-    if (example_build(&fmha_fwd_program, &options.options(), &problem, &result) != EXAMPLE_OK)
+    if (example_build(&fmha_fwd_program, options.values(), &problem, &result) != EXAMPLE_OK)
         throw std::runtime_error(result.message);
     traits = static_cast<tessera_fmha_fwd_traits *>(problem->traits);
     args = static_cast<tessera_fmha_fwd_args *>(problem->args);
@@ -30,8 +30,7 @@ tessera_status Problem::try_launch() {
 
 void Problem::launch() {
     example_result result;
-    if (std::string(options.options().common.device).rfind("sim:", 0) ==
-        0) // copies what is here to the device, and back
+    if (std::string(options.options().device).rfind("sim:", 0) == 0) // copies what is here to the device, and back
         ASSERT_EQ(example_launch(problem, &result), EXAMPLE_OK) << result.message;
     else
         ASSERT_EQ(try_launch(), TESSERA_SUCCESS) << tessera_last_error();
