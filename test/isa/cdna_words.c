@@ -35,6 +35,10 @@ WORD(word_any_lane) { out[THREAD] = (uint32_t)any_lane((int)in[THREAD]); }
 
 WORD(word_other_half) { out[THREAD] = AS_U32(other_half(AS_F32(in[THREAD]))); }
 
+WORD(word_sum_of_lanes) { out[THREAD] = AS_U32(sum_of_lanes(AS_F32(in[THREAD]))); }
+
+WORD(word_greatest_of_lanes) { out[THREAD] = greatest_of_lanes(in[THREAD]); }
+
 LDS uint32_t exchange[T];
 
 WORD(word_barrier) { // the other wave's value
@@ -68,6 +72,11 @@ WORD(word_buffer_load_8) {
 // The buffer is out, of in[0] bytes. Thread t stores the low byte of 256 + t.
 WORD(word_buffer_store_1) { buffer_store_1(make_buffer((const void *)out, in[0]), THREAD, 256 + (uint32_t)THREAD); }
 
+// The same, the lower half of 0x10000 + t at 2 t.
+WORD(word_buffer_store_2) {
+    buffer_store_2(make_buffer((const void *)out, in[0]), 2 * THREAD, 0x10000 + (uint32_t)THREAD);
+}
+
 // The buffer is out, of in[0] bytes. Thread t stores t + 1, twice.
 WORD(word_buffer_store_8) {
     const u32x2 x = {(uint32_t)THREAD + 1, (uint32_t)THREAD + 1};
@@ -86,6 +95,7 @@ WORD(word_buffer_store_4) { buffer_store_4(make_buffer((const void *)out, in[0])
 OF_FLOAT(exp2_fast)
 OF_FLOAT(log2_fast)
 OF_FLOAT(reciprocal)
+OF_FLOAT(inverse_sqrt)
 OF_FLOAT(abs_f32)
 
 WORD(word_max_f32) { out[THREAD] = AS_U32(max_f32(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]))); }
@@ -94,6 +104,7 @@ WORD(word_max_i32) { out[THREAD] = (uint32_t)max_i32((int)in[THREAD], (int)in[T 
 #define OF_TWO_WORDS(name)                                                                                             \
     WORD(word_##name) { out[THREAD] = name(in[THREAD], in[T + THREAD]); }
 OF_TWO_WORDS(multiply_high)
+OF_TWO_WORDS(max_u32)
 OF_TWO_WORDS(even_nibbles)
 OF_TWO_WORDS(odd_nibbles)
 OF_TWO_WORDS(low_bytes)
@@ -108,6 +119,12 @@ OF_TWO_FLOATS(pack_bf16)
 OF_TWO_FLOATS(pack_p_bf16_rtne)
 OF_TWO_FLOATS(pack_p_bf16_rtna)
 OF_TWO_FLOATS(pack_p_bf16_rtz)
+
+WORD(word_pack_int8) { // of numbers t, T + t, 2 T + t, 3 T + t
+    float x[4];
+    for (int i = 0; i < 4; i++) x[i] = AS_F32(in[i * T + THREAD]);
+    out[THREAD] = pack_int8(x[0], x[1], x[2], x[3]);
+}
 
 WORD(word_unpack_fp16) { out[THREAD] = AS_U32(unpack_fp16(in[THREAD])); }
 WORD(word_unpack_bf16) { out[THREAD] = AS_U32(unpack_bf16(in[THREAD])); }

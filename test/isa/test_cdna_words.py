@@ -112,6 +112,7 @@ def test_every_word_has_a_test() -> None:
     words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", header, re.M))
     helpers = {"AS_F32", "AS_U32", "make_buffer", "as_half4", "as_short4", "bf16_round"}
     helpers |= {"as_long", "as_i32x8"}
+    helpers |= {"add_bits_f32", "sum_bits_of_lanes", "int8_of"}
     helpers |= {"one_after_the_other"}  # it changes nothing but the order of instructions
     helpers |= {"any_f32x16"}  # what it gives is not to be looked at
     tested = set(
@@ -136,6 +137,18 @@ def test_lanes_and_waves(run: Run) -> None:
     assert (run("any_lane", one) == THREADS // 64).all()
     assert (run("other_half", IN) == IN[THREADS ^ 32]).all()
     assert (run("barrier", IN) == IN[THREADS ^ 64]).all()
+
+
+def test_over_lanes(run: Run) -> None:
+    """The sum of a wave's lanes, in which each lane counts once, and the greatest."""
+    whole = np.random.default_rng(5).integers(-(2**17), 2**17, T).astype(np.float32)  # sums are exact
+    want = whole.reshape(-1, 64).sum(1)
+    assert (numbers(run("sum_of_lanes", bits(whole))) == want[THREADS // 64]).all()
+    for lane in range(T):
+        one = np.zeros(T, np.uint32)
+        one[lane] = 0x80000000
+        assert (run("greatest_of_lanes", one) == (lane // 64 == THREADS // 64) * 0x80000000).all()
+    assert (run("greatest_of_lanes", IN) == IN[:T].reshape(-1, 64).max(1)[THREADS // 64]).all()
 
 
 def test_workgroups(run: Run) -> None:
@@ -174,6 +187,9 @@ def test_narrow_buffers(run: Run, size: int) -> None:
     place = THREADS[:, None] + np.arange(2)
     pairs = run("buffer_load_8", data, 2 * T).reshape(T, 2)
     assert (pairs == np.where(4 * place + 4 <= size, data[4 + place], 0)).all()
+    stored = run("buffer_store_2", data, T).view(np.uint16)
+    index = np.arange(2 * T)
+    assert (stored == np.where((2 * index + 2 <= size) & (index < T), index, 0xCDCD)).all()
     stored = run("buffer_store_1", data, T).view(np.uint8)
     index = np.arange(4 * T)
     assert (stored == np.where((index < size) & (index < T), index, 0xCD)).all()
@@ -214,10 +230,13 @@ def test_functions(run: Run) -> None:
     special = (0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan, 127.5, -126.0, 3.0)
     x = floats(*special)[:T]
     in_range = np.clip(x, -125, 127)
+    denormal = np.abs(x) * np.float32(2.0**-120)
     for name, given, want in (
         ("exp2_fast", in_range, np.exp2(in_range.astype(np.float64))),
         ("log2_fast", np.abs(x), np.log2(np.maximum(np.abs(x).astype(np.float64), 0))),
         ("reciprocal", x, 1 / x.astype(np.float64)),
+        ("inverse_sqrt", x, 1 / np.sqrt(x.astype(np.float64))),
+        ("inverse_sqrt", denormal, 1 / np.sqrt(denormal.astype(np.float64))),
     ):
         got = numbers(run(name, bits(given)))
         close = np.abs(got - want) <= 1.01 * np.spacing(np.abs(want).astype(np.float32)) + 2e-7 * (
@@ -233,6 +252,7 @@ def test_extremes(run: Run) -> None:
     assert (numbers(run("max_f32", bits(x))) == np.fmax(x[:T], x[T:])).all()
     signed = IN.view(np.int32)
     assert (run("min_i32", IN).view(np.int32) == np.minimum(signed[:T], signed[T : 2 * T])).all()
+    assert (run("max_u32", IN) == np.maximum(IN[:T], IN[T : 2 * T])).all()
     assert (run("max_i32", IN).view(np.int32) == np.maximum(signed[:T], signed[T : 2 * T])).all()
 
 
@@ -251,6 +271,17 @@ def test_halves(run: Run) -> None:
     assert (run("pack_bf16", bits(x)) == (short[:T] | short[T:] << 16)).all()
     packed = run("pack_bf16", bits(np.full(2 * T, np.nan)))
     assert ((packed & 0x7FFF) > 0x7F80).all() and ((packed >> 16 & 0x7FFF) > 0x7F80).all()
+
+
+def test_integers_of_8_bits(run: Run) -> None:
+    """The nearest of numbers of -128 to 127, of two the even one; NaN, whatever its bits, is 0."""
+    x = np.random.default_rng(5).uniform(-128, 127, 4 * T).astype(np.float32)
+    x[:9] = -128.0, 127.0, 0.5, 1.5, -0.5, -2.5, 126.5, 127.25, -0.0
+    given = bits(x).copy()
+    given[9:12] = 0x7FC00000, 0xFFFFFFFF, 0x7F800055
+    want = np.rint(np.where(np.isnan(numbers(given)), 0, numbers(given))).astype(np.int8).reshape(4, T)
+    got = run("pack_int8", given)
+    assert (got.view(np.int8).reshape(T, 4) == want.T).all()
 
 
 def test_rounding_of_probabilities(run: Run) -> None:

@@ -76,6 +76,24 @@ INLINE float other_half(float x) {
 #endif
 }
 
+// Of all lanes of the wave, the same in all: their sum, in pairs of neighbours first, and the greatest. Lanes must all
+// be active. Within rows of 16 lanes a lane adds its neighbour, its neighbour in twos, and what it mirrors in 8 and 16;
+// then each row adds the one before it, and the last two rows the sum of the first two (CDNA 3 ISA, "DPP").
+#define LLVM_DPP(x, control) ((uint32_t)__builtin_amdgcn_update_dpp(0, (int)(x), control, 0xf, 0xf, 1))
+#define OVER_LANES(x, operation)                                                                                       \
+    x = operation(x, LLVM_DPP(x, 0xb1));  /* quad_perm:[1,0,3,2] */                                                    \
+    x = operation(x, LLVM_DPP(x, 0x4e));  /* quad_perm:[2,3,0,1] */                                                    \
+    x = operation(x, LLVM_DPP(x, 0x141)); /* row_half_mirror */                                                        \
+    x = operation(x, LLVM_DPP(x, 0x140)); /* row_mirror */                                                             \
+    x = operation(x, LLVM_DPP(x, 0x142)); /* row_bcast:15 */                                                           \
+    x = operation(x, LLVM_DPP(x, 0x143)); /* row_bcast:31 */                                                           \
+    return (uint32_t)__builtin_amdgcn_readlane((int)x, 63)
+INLINE uint32_t add_bits_f32(uint32_t a, uint32_t b) { return AS_U32(AS_F32(a) + AS_F32(b)); }
+INLINE uint32_t max_u32(uint32_t a, uint32_t b) { return a > b ? a : b; }
+INLINE uint32_t sum_bits_of_lanes(uint32_t x) { OVER_LANES(x, add_bits_f32); }
+INLINE uint32_t greatest_of_lanes(uint32_t x) { OVER_LANES(x, max_u32); }
+INLINE float sum_of_lanes(float x) { return AS_F32(sum_bits_of_lanes(AS_U32(x))); }
+
 // The kernel's argument, read anew: what follows is loaded where it stands, and takes no registers before. The empty
 // assembly hides from the compiler what it could load earlier.
 INLINE const void *kernel_argument(void) {
@@ -151,6 +169,9 @@ INLINE void buffer_store_8(buffer to, int offset, u32x2 x) {
 INLINE void buffer_store_4(buffer to, int offset, uint32_t x) {
     __builtin_amdgcn_raw_buffer_store_b32(x, to, offset, 0, 0);
 }
+INLINE void buffer_store_2(buffer to, int offset, uint32_t x) {
+    __builtin_amdgcn_raw_buffer_store_b16((uint16_t)x, to, offset, 0, 0);
+}
 INLINE void buffer_store_1(buffer to, int offset, uint32_t x) {
     __builtin_amdgcn_raw_buffer_store_b8((uint8_t)x, to, offset, 0, 0);
 }
@@ -165,6 +186,7 @@ DEVICE uint32_t llvm_buffer_load_4(u32x4, int, int, int) __asm("llvm.amdgcn.raw.
 DEVICE void llvm_buffer_store_16(u32x4, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.v4i32");
 DEVICE void llvm_buffer_store_8(u32x2, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.v2i32");
 DEVICE void llvm_buffer_store_4(uint32_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i32");
+DEVICE void llvm_buffer_store_2(uint16_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i16");
 DEVICE void llvm_buffer_store_1(uint8_t, u32x4, int, int, int) __asm("llvm.amdgcn.raw.buffer.store.i8");
 
 INLINE buffer make_buffer(const void *base, uint32_t bytes) {
@@ -180,6 +202,7 @@ INLINE uint32_t buffer_load_4(buffer from, int offset) { return llvm_buffer_load
 INLINE void buffer_store_16(buffer to, int offset, u32x4 x) { llvm_buffer_store_16(x, to, offset, 0, 0); }
 INLINE void buffer_store_8(buffer to, int offset, u32x2 x) { llvm_buffer_store_8(x, to, offset, 0, 0); }
 INLINE void buffer_store_4(buffer to, int offset, uint32_t x) { llvm_buffer_store_4(x, to, offset, 0, 0); }
+INLINE void buffer_store_2(buffer to, int offset, uint32_t x) { llvm_buffer_store_2((uint16_t)x, to, offset, 0, 0); }
 INLINE void buffer_store_1(buffer to, int offset, uint32_t x) { llvm_buffer_store_1((uint8_t)x, to, offset, 0, 0); }
 #endif
 
@@ -200,6 +223,13 @@ INLINE float log2_fast(float x) { // within 1 ulp for normal x
 #endif
 }
 INLINE float reciprocal(float x) { return __builtin_amdgcn_rcpf(x); } // within 1 ulp
+
+// 1 / sqrt(x) within 1 ulp. The instruction takes numbers below 2^-126 for 0.
+INLINE float inverse_sqrt(float x) {
+    const int small = x < 0x1p-100f;
+    const float y = __builtin_amdgcn_rsqf(small ? x * 0x1p100f : x);
+    return small ? y * 0x1p50f : y;
+}
 
 INLINE float abs_f32(float x) { return __builtin_fabsf(x); }
 INLINE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
@@ -258,11 +288,22 @@ INLINE uint32_t pack_p_bf16_rtne(float a, float b) {
 INLINE uint32_t pack_p_bf16_rtna(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
 INLINE uint32_t pack_p_bf16_rtz(float a, float b) { return high_halves(AS_U32(a), AS_U32(b)); }
 
+// Of numbers of -128 .. 127 the nearest integers, of two the even one, in bytes; NaN becomes 0.
+INLINE uint32_t int8_of(float x) { return AS_U32((x == x ? x : 0.0f) + 0x1.8p23f); } // in the low byte
+INLINE uint32_t pack_int8(float a, float b, float c, float d) {
+    return low_halves(low_bytes(int8_of(a), int8_of(b)), low_bytes(int8_of(c), int8_of(d)));
+}
+
 #if defined(__gfx942__) || defined(__gfx950__)
 // From here on fp8 gets the greatest number for what is too large: MODE's bit 23, FP16_OVFL (CDNA 3 ISA, "Mode
 // register"). Others get NaN.
 INLINE void saturate(void) { __builtin_amdgcn_s_setreg(1 | 23 << 6, 1); }
 
+#ifdef __gfx950__
+#define GREATEST_FP8 448.0f // of OCP's E4M3
+#else
+#define GREATEST_FP8 240.0f // of E4M3 FNUZ
+#endif
 INLINE uint32_t pack_fp8(float a, float b, float c, float d) { // to nearest even; NaN stays NaN
     const int low = __builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, 0);
     return (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(c, d, low, 1);
