@@ -165,14 +165,10 @@ def device_header(name: str) -> str:
 def instance_words(instance: Instance) -> list[str]:
     """The head of an instance's file: what it serves, costs and needs."""
     target, tile = instance.target, instance.tile
-    peak = target.macs[tile.compute]
     traits = instance.op.traits_words(instance.region).replace(",", ", ")
-    rate = (
-        f"{instance.macs_per_cycle:.1f} multiply-adds a cycle ({tile.efficiency:.0%} of the peak of {peak:g})"
-    )
     return [
         f"{instance.name} serves: {traits}; {instance.combinations} names of CK",
-        f"Cost: {rate}, {instance.op.block_words(instance)}. Needs: {target.name}, {tile.needs(target)}.",
+        f"Cost: {instance.op.cost_words(instance)}. Needs: {target.name}, {tile.needs(target)}.",
         f"Numerics: {tile.numerics(target)}.",
         f"Why: {tile.why}.",
     ]

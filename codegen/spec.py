@@ -198,6 +198,14 @@ class Operation(ABC):
         """The tile with what --rounding says, if that changes it."""
         return tile
 
+    def cost_words(self, instance: Instance) -> str:
+        """What is known of an instance's speed."""
+        peak = instance.target.macs[instance.compute]
+        return (
+            f"{instance.macs_per_cycle:.1f} multiply-adds a cycle ({instance.tile.efficiency:.0%} of the "
+            f"peak of {peak:g}), {self.block_words(instance)}"
+        )
+
     def block_words(self, instance: Instance) -> str:
         """What a block costs beside the rate of its multiply-adds."""
         return f"{instance.tile_cycles:.0f} cycles a block"

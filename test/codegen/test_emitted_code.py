@@ -10,17 +10,20 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run_all
+from conftest import ROOT, run, run_all
 from sampling import sample
 
 from codegen.render import HEADERS, expanded
+
+ROWS = "layernorm2d_fwd,rmsnorm2d_fwd,add_rmsnorm2d_rdquant,smoothquant,moe_smoothquant"
 
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("emitted")
-    assert run_all("-o", folder).code == 0
-    return sorted(folder.glob("*__*.c"))
+    assert run_all("-o", folder / "fwd").code == 0
+    assert run("--api", ROWS, "--targets", "cdna", "-o", folder / "rows").code == 0
+    return sorted(folder.glob("*/*__*.c"))
 
 
 # What a file defines: functions (inline ones, so that no compiler tells of one that is not called), macros,

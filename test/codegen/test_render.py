@@ -72,6 +72,21 @@ typedef struct tessera_fmha_fwd_cdna_args args;
 """
 
 
+# The same of operations on rows.
+ROWS_SAID = """
+#include "tessera/isa/cdna.h"
+#include "tessera/kernel/rows.h"
+enum { WAVES = 4, ROWS = 1, CHUNKS = 2 };
+#define STATISTICS MEAN
+#define VECTORS 1
+#define IN_BITS 16
+#define UNPACK unpack_bf16
+#define PACK pack_bf16
+#define ROUND(x) UNPACK(PACK(x, 0.0f))
+typedef struct tessera_rows_problem problem;
+"""
+
+
 @pytest.mark.parametrize("header", PARTS, ids=lambda path: path.stem)
 def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
     """With what it says that it takes, and its own includes."""
@@ -82,7 +97,7 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/attention/cdna/staged.h"\n'
     if takes and "store_four" in takes[1]:
         before = '#include "tessera/device/common/cdna/store.h"\n'
-    said = SAID
+    said = ROWS_SAID if header.parts[-3] == "rows" or header.name.startswith("row_") else SAID
     if header.name == "staged_scales.h":
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"

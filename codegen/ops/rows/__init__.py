@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from codegen.ops.rows.cdna import CdnaTile
 from codegen.ops.rows.cpu import CpuTile
 from codegen.ops.rows.traits import make_rules
 from codegen.schema import Range, Size, Trait
@@ -22,7 +23,7 @@ class Rows(Operation):
     family = "rows"
     entries: ClassVar[dict[str, str]] = {"run": "run", "scratch_bytes": "scratch"}
     optdim_field = None
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
 
     def __init__(
         self,
@@ -50,6 +51,8 @@ class Rows(Operation):
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Whether one takes all that the other takes, and costs no more for any of it."""
         a, b = one.tile, other.tile
+        if one.target.kind == "cdna":
+            return bool(a.columns >= b.columns and a.multiple <= b.multiple and a.outruns(b))
         return (
             a.columns >= b.columns
             and a.alignment <= b.alignment
@@ -59,7 +62,7 @@ class Rows(Operation):
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
         """Columns."""
-        yield box, ((1, tile.columns, 1),)
+        yield box, ((tile.multiple, tile.columns, tile.multiple),)
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """Block, warps, warp and vector, each rows x columns, and the pipeline, as in runtime/ops/rows.c."""
@@ -72,8 +75,15 @@ class Rows(Operation):
             f"{'bpr' if warps > 1 else 'wpr'}_{'op' if instance.tile.pipeline == 'one_pass' else 'tp'}",
         )
 
+    def cost_words(self, instance: Instance) -> str:
+        """Of GPU instances what a piece takes, where memory does not take longer."""
+        if instance.target.kind != "cdna":
+            return super().cost_words(instance)
+        words: str = instance.tile.cost_words(instance.target)
+        return words
+
     def row_fields(self, instance: Instance) -> dict[str, str]:
-        """The entries of CPU kernels."""
+        """The entries of CPU kernels; what a piece of a row takes of a GPU."""
         if instance.target.kind != "cpu":
-            return {}
+            return {"piece_cycles": f"{instance.tile_cycles:.1f}f"}
         return {field: instance.entry(entry) for field, entry in self.entries.items()}

@@ -25,6 +25,7 @@ class CpuTile:
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
     dtypes: ClassVar[tuple[str, ...]] = INPUTS
     columns: ClassVar[int] = 2**31 - 1  # at most
+    multiple: ClassVar[int] = 1
     alignment: ClassVar[int] = 0  # that of elements
 
     @property

@@ -40,6 +40,9 @@ typedef void tessera_rows_cpu_run(const struct tessera_rows_problem *problem, in
                                   void *scratch);
 typedef size_t tessera_rows_cpu_scratch(int32_t n);
 
+// Blocks of a GPU kernel's grid lie along x; past so many they go on along y, since no axis has 2^32 threads.
+enum { TESSERA_ROWS_GRID_X = 1 << 20 };
+
 // CK's tile: a block has rm * tm rows and rn * tn * vn columns.
 typedef struct tessera_rows_tile {
     uint16_t rm, rn; // repetitions of a thread
@@ -50,6 +53,7 @@ typedef struct tessera_rows_tile {
 struct tessera_rows_instance {
     tessera_instance base;
     tessera_rows_tile tile;
+    float piece_cycles;        // GPU instances: estimated, for as many columns of a row as a thread's repetitions take
     tessera_rows_cpu_run *run; // CPU instances
     tessera_rows_cpu_scratch *scratch_bytes;
 };

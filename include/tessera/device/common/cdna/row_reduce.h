@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Numbers of a row's WAVES waves become one, the same in all lanes. Waves meet in LDS; each reduction of a row has a
+// place of its own there, so that one barrier does.
+//
+// Takes WAVES.
+#ifndef TESSERA_DEVICE_COMMON_CDNA_ROW_REDUCE_H
+#define TESSERA_DEVICE_COMMON_CDNA_ROW_REDUCE_H
+
+#include "tessera/isa/cdna.h"
+
+enum reduction { OF_MEAN, OF_SQUARES, OF_GREATEST, REDUCTIONS };
+
+LDS uint32_t of_waves[REDUCTIONS][WAVES];
+
+INLINE void share(enum reduction place, uint32_t x) {
+    if (lane_id() == 0) of_waves[place][wave_id()] = x;
+    barrier();
+}
+
+INLINE float sum_of_row(enum reduction place, float x) {
+    x = sum_of_lanes(x);
+    if (WAVES == 1) return x;
+    share(place, AS_U32(x));
+    x = AS_F32(of_waves[place][0]);
+    UNROLL
+    for (int w = 1; w < WAVES; w++) x += AS_F32(of_waves[place][w]);
+    return x;
+}
+
+INLINE uint32_t greatest_of_row(enum reduction place, uint32_t x) {
+    x = greatest_of_lanes(x);
+    if (WAVES == 1) return x;
+    share(place, x);
+    UNROLL
+    for (int w = 0; w < WAVES; w++) x = max_u32(x, of_waves[place][w]);
+    return (uint32_t)uniform((int)x);
+}
+
+#endif
