@@ -12,8 +12,11 @@ endif()
 install(TARGETS tessera tessera_static EXPORT tesseraTargets)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY.md"
     DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-install(DIRECTORY "${PROJECT_SOURCE_DIR}/include/tessera" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
-    FILES_MATCHING PATTERN "*.h" PATTERN isa EXCLUDE PATTERN device EXCLUDE)
+foreach(folder tessera tessera/kernel) # the others are for emitted code alone
+    file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/${folder}/*.h")
+    tessera_keep_built(headers)
+    install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
+endforeach()
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/tessera")
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION "${package_dir}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/tesseraConfig.cmake.in"

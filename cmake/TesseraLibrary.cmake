@@ -7,6 +7,7 @@ find_package(Threads REQUIRED)
 
 tessera_generate(generated_sources)
 file(GLOB_RECURSE runtime_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/runtime/*.c")
+tessera_keep_built(runtime_sources)
 
 add_library(tessera_objects OBJECT ${runtime_sources} ${generated_sources})
 target_link_libraries(tessera_objects PRIVATE tessera_options Threads::Threads)

@@ -73,8 +73,7 @@ static uint32_t bucket_of(const struct tessera_request *r) {
     return bucket;
 }
 
-tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out) {
-    if (r->wanted) return tessera_take(r, out);
+const tessera_instance *tessera_best(const struct tessera_request *r) {
     const tessera_table *const table = r->table;
     const tessera_trait *const first = table->schema->traits;
     const uint32_t value = tessera_member(r->traits, first->offset), bucket = bucket_of(r);
@@ -92,7 +91,5 @@ tessera_status tessera_choose(const struct tessera_request *r, const tessera_ins
             least = cost;
         }
     }
-    if (!best) return tessera_no_instance(r);
-    *out = best;
-    return TESSERA_SUCCESS;
+    return best;
 }

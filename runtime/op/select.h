@@ -69,6 +69,8 @@ static inline uint32_t tessera_member(const void *traits, uint16_t offset) {
     return value;
 }
 
+const tessera_instance *tessera_best(const struct tessera_request *r); // NULL: none serves
+
 // Whatever the device: traits, sizes and alignment.
 bool tessera_serves(const tessera_instance *row, const struct tessera_request *r);
 bool tessera_is_aligned(const tessera_instance *row, const struct tessera_request *r);

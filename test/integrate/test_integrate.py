@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -155,11 +156,27 @@ def test_pkg_config(project: Path, prefix: Path) -> None:
         moved.rename(prefix)
 
 
+def test_only_operations_that_are_asked_for(tmp_path: Path) -> None:
+    """Two of them: their tables, the runtime's files of theirs, the headers that are installed."""
+    asked = {"smoothquant", "layernorm2d_fwd"}
+    options = [f"-DTESSERA_OPS={', '.join(sorted(asked))}", "-DTESSERA_TARGETS=portable", *same_tools()]
+    run("cmake", "-S", ROOT, "-B", "build", *options, cwd=tmp_path)
+    build = tmp_path / "build"
+    assert {table.stem.removesuffix("_table") for table in build.glob("generated/*_table.c")} == asked
+    commands = run("ninja", "-C", "build", "-t", "commands", "tessera_objects", cwd=tmp_path)
+    compiled = [*re.findall(r"runtime/ops/(\w+)\.c$", commands, re.MULTILINE)]
+    assert "attention" in compiled and not [name for name in compiled if name.startswith("fmha_fwd")]
+    installed = set(re.findall(r"include/tessera/(\w+)\.h\"", (build / "cmake_install.cmake").read_text()))
+    others = {"fmha_fwd", "rmsnorm2d_fwd", "moe_smoothquant"}
+    assert installed & (asked | others | {"device"}) == asked | {"device"}
+
+
 def test_refusals(tmp_path: Path) -> None:
     """What the generator refuses, CMake shows: GPU targets by name, and what does not exist."""
     for option, named in {
         "-DGPU_TARGETS=gfx942;gfx1201": "gfx1201",
         "-DTESSERA_TARGETS=x86-64-v9": "x86-64-v9",
+        "-DTESSERA_OPS=fmha_fwd;fmha_none": "fmha_none",
         "-DTESSERA_RECEIPT=12345": "12345",
         "-DTESSERA_WHERE=hdim_q=5000": "5000",
         "-DTESSERA_FILTER=*nothing*": "*nothing*",

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+# Operations of this build, as the list tessera_ops, and which files are whose.
+string(REGEX REPLACE "[ ,;]+" ";" tessera_ops "${TESSERA_OPS}")
+
+# All that there are: an operation's header declares its calls.
+set(tessera_known_ops)
+file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/tessera/*.h")
+foreach(header ${headers})
+    file(STRINGS "${header}" calls REGEX "^TESSERA_CALLS\\(")
+    if(calls)
+        get_filename_component(op "${header}" NAME_WE)
+        list(APPEND tessera_known_ops "${op}")
+    endif()
+endforeach()
+foreach(op ${tessera_ops})
+    if(NOT op IN_LIST tessera_known_ops)
+        list(JOIN tessera_known_ops ", " known)
+        message(FATAL_ERROR "TESSERA_OPS: operation '${op}' is unknown; there is: ${known}")
+    endif()
+endforeach()
+
+# tessera_keep_built(FILES): leaves out what belongs to operations that are not built. A file belongs to the operation
+# with the longest name that its own begins with; without one, to whoever needs it.
+function(tessera_keep_built files_variable)
+    set(kept)
+    foreach(file ${${files_variable}})
+        get_filename_component(name "${file}" NAME)
+        set(owner "")
+        foreach(op ${tessera_known_ops})
+            string(LENGTH "${op}" length)
+            string(LENGTH "${owner}" longest)
+            if(name MATCHES "^${op}[._]" AND length GREATER longest)
+                set(owner "${op}")
+            endif()
+        endforeach()
+        if(NOT owner OR owner IN_LIST tessera_ops)
+            list(APPEND kept "${file}")
+        endif()
+    endforeach()
+    set(${files_variable} "${kept}" PARENT_SCOPE)
+endfunction()
+
+# tessera_add_for(OP FOLDER): adds the folder where the operation is built.
+function(tessera_add_for op folder)
+    if(op IN_LIST tessera_ops)
+        add_subdirectory("${folder}")
+    endif()
+endfunction()
