@@ -3,8 +3,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "check/deadlock.h"
+#include "check/hazards.h"
+#include "check/races.h"
+#include "check/sanitize.h"
+#include "check/shadow.h"
+#include "check/waits.h"
 #include "machine/error.h"
 #include "machine/gpu.h"
+#include "observe/coverage.h"
+#include "observe/report.h"
+#include "observe/stats.h"
+#include "observe/trace.h"
+
+static const struct sim_observer *const observers[] = {
+    &tessera_sim_coverage,
+    &tessera_sim_sanitizer,
+    &tessera_sim_deadlock_check,
+    &tessera_sim_hazard_check,
+    &tessera_sim_wait_check,
+    &tessera_sim_shadow_check,
+    &tessera_sim_race_check,
+    &tessera_sim_tracer,
+    &tessera_sim_reporter,
+    &tessera_sim_statistics,
+    NULL,
+};
 
 static bool find_arch(const char *text, enum sim_arch *arch) {
     const size_t length = strcspn(text, ":");
@@ -118,6 +142,7 @@ tessera_status tessera_sim_open(const char *arch, tessera_sim **out) {
     tessera_sim *sim = calloc(1, sizeof *sim);
     if (!sim) return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a GPU");
     sim->arch = found;
+    sim->observers = observers;
     const tessera_status status = read_environment(sim);
     if (status != TESSERA_SUCCESS) {
         free(sim->trace_path);

@@ -20,20 +20,26 @@ struct sim_kept_state {
     sim_vgpr vgpr[2 * SIM_VGPRS];
 };
 
-struct sim_kept_state *tessera_sim_open_deadlock(const struct sim_launch *launch) {
-    return calloc(launch->waves_per_group, sizeof(struct sim_kept_state));
+static bool open_states(struct sim_group *group) {
+    struct sim_kept_state *kept = calloc(group->launch->waves_per_group, sizeof *kept);
+    group->checks->group->kept_states = kept;
+    return kept;
 }
 
-void tessera_sim_close_deadlock(struct sim_kept_state *kept) { free(kept); }
+static void close_states(struct sim_group *group) { free(group->checks->group->kept_states); }
 
-static struct sim_kept_state *state_of(const struct sim_wave *wave) { return &wave->checks->kept_states[wave->index]; }
+static struct sim_kept_state *state_of(const struct sim_wave *wave) {
+    return &wave->checks->group->kept_states[wave->index];
+}
 
-void tessera_sim_start_deadlock(struct sim_wave *wave) {
+static void start_wave(struct sim_wave *wave) {
     struct sim_kept_state *kept = state_of(wave);
     kept->since = kept->stuck_at = 0;
 }
 
-void tessera_sim_note_changes(struct sim_wave *wave) {
+// After an instruction that touched memory: whether it changed any.
+static void note_changes(struct sim_wave *wave, const struct sim_code *code) {
+    (void)code;
     unsigned count;
     const struct sim_touched *touched = tessera_sim_touched(wave, &count);
     bool changed = false;
@@ -74,7 +80,8 @@ static void report_if_all_wait(struct sim_wave *wave, uint64_t length) {
         (unsigned long long)length, at_barrier);
 }
 
-void tessera_sim_check_deadlock(struct sim_wave *wave) {
+static void check_deadlock(struct sim_wave *wave, const struct sim_code *code) {
+    (void)code;
     struct sim_kept_state *kept = state_of(wave);
     if (wave->executed % EVERY == 0) {
         keep(wave, kept);
@@ -85,3 +92,12 @@ void tessera_sim_check_deadlock(struct sim_wave *wave) {
         report_if_all_wait(wave, length);
     }
 }
+
+const struct sim_observer tessera_sim_deadlock_check = {
+    .wanted = tessera_sim_is_sanitized,
+    .open = open_states,
+    .close = close_states,
+    .start_wave = start_wave,
+    .next = check_deadlock,
+    .executed = note_changes,
+};

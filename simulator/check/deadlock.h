@@ -8,16 +8,6 @@
 // run one after the other, so that waiting for a later one is a deadlock here, and may be none on a GPU.
 #pragma once
 
-#include "machine/launch.h"
+#include "machine/observer.h"
 
-struct sim_kept_state;
-
-// The kept state of a workgroup's waves; NULL when out of memory.
-struct sim_kept_state *tessera_sim_open_deadlock(const struct sim_launch *launch);
-void tessera_sim_close_deadlock(struct sim_kept_state *kept);
-void tessera_sim_start_deadlock(struct sim_wave *wave);
-
-// After an instruction that touched memory: whether it changed any.
-void tessera_sim_note_changes(struct sim_wave *wave);
-// Before each instruction.
-void tessera_sim_check_deadlock(struct sim_wave *wave);
+extern const struct sim_observer tessera_sim_deadlock_check;

@@ -424,8 +424,12 @@ unsigned tessera_sim_states_of(const struct sim_inst *inst) {
     return inst->row->op == SIM_OP_s_nop ? ((unsigned)inst->imm & 0xf) + 1 : 1;
 }
 
+static void note_rules(struct sim_code *code) { tessera_sim_find_hazards(&code->inst, &code->effects); }
+
+static void start_wave(struct sim_wave *wave) { memset(&wave->checks->hazards, 0, sizeof wave->checks->hazards); }
+
 // A matrix instruction waits for the passes of the one before it; each other instruction takes one state.
-void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *code) {
+static bool issue(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_hazards *hazards = &wave->checks->hazards;
     const struct sim_effects *effects = &code->effects;
     const bool matrix = effects->unit == SIM_UNIT_MATRIX;
@@ -449,4 +453,12 @@ void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *cod
         hazards->matrix_free = hazards->time + effects->passes;
     }
     hazards->time += tessera_sim_states_of(&code->inst);
+    return wave->state != SIM_FAULTED;
 }
+
+const struct sim_observer tessera_sim_hazard_check = {
+    .decoded = note_rules,
+    .wanted = tessera_sim_is_sanitized,
+    .start_wave = start_wave,
+    .issue = issue,
+};

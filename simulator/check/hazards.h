@@ -45,4 +45,4 @@ bool tessera_sim_find_wait(const struct sim_wave *wave, const struct sim_pair *p
 unsigned tessera_sim_states_of(const struct sim_inst *inst);
 
 // Reports an instruction at its issue that comes too early after another.
-void tessera_sim_issue_hazards(struct sim_wave *wave, const struct sim_code *code);
+extern const struct sim_observer tessera_sim_hazard_check;

@@ -26,26 +26,30 @@ struct sim_races {
     struct word word[];
 };
 
-struct sim_races *tessera_sim_open_races(const struct sim_launch *launch) {
-    const size_t words = launch->lds_bytes / 4 + 1;
+static struct sim_races *races_of(const struct sim_group *group) { return group->checks->group->races; }
+
+static bool open_races(struct sim_group *group) {
+    const size_t words = group->launch->lds_bytes / 4 + 1;
     struct sim_races *races = calloc(1, sizeof *races + words * sizeof(struct word));
     if (races) races->words = words;
+    group->checks->group->races = races;
     return races;
 }
 
-void tessera_sim_close_races(struct sim_races *races) { free(races); }
+static void close_races(struct sim_group *group) { free(races_of(group)); }
 
-void tessera_sim_pass_barrier(struct sim_group *group) {
-    struct sim_races *races = group->checks->races;
+static void pass_barrier(struct sim_group *group) {
+    struct sim_races *races = races_of(group);
     if (++races->barrier) return;
     memset(races->word, 0, races->words * sizeof *races->word); // numbers begin anew
     races->barrier = 1;
 }
 
-void tessera_sim_start_races(struct sim_group *group) {
-    struct sim_races *races = group->checks->races;
+// Forgets what another workgroup did.
+static void start_group(struct sim_group *group) {
+    struct sim_races *races = races_of(group);
     memset(races->passed, 0, sizeof races->passed);
-    tessera_sim_pass_barrier(group);
+    pass_barrier(group);
 }
 
 // ---- LDS
@@ -102,7 +106,7 @@ static bool check_byte(struct sim_wave *wave, const struct sim_touched *access, 
 }
 
 static bool check_access(struct sim_wave *wave, const struct sim_touched *access, enum kind kind) {
-    struct sim_races *races = wave->checks->races;
+    struct sim_races *races = races_of(wave->group);
     const uint32_t first = (uint32_t)(access->host - wave->group->lds);
     const uint32_t pc = (uint32_t)(wave->pc - wave->group->launch->kernel->module->code_base);
     for (uint32_t i = 0; i < access->bytes; i++) {
@@ -135,7 +139,7 @@ static void check_lds(struct sim_wave *wave, const struct sim_code *code) {
 
 static void check_barrier(struct sim_wave *wave) {
     const struct sim_group *group = wave->group;
-    uint32_t *passed = wave->checks->races->passed;
+    uint32_t *passed = races_of(wave->group)->passed;
     passed[wave->index]++;
     for (uint32_t i = 0; i < group->wave_count; i++)
         if (group->waves[i].state == SIM_ENDED && passed[i] > 0) {
@@ -148,7 +152,7 @@ static void check_barrier(struct sim_wave *wave) {
 
 static void check_end(struct sim_wave *wave) {
     const struct sim_group *group = wave->group;
-    const uint32_t *passed = wave->checks->races->passed;
+    const uint32_t *passed = races_of(wave->group)->passed;
     for (uint32_t i = 0; i < group->wave_count && passed[wave->index] > 0; i++)
         if (group->waves[i].state == SIM_AT_BARRIER) {
             tessera_sim_trouble(wave, TESSERA_SIM_FAULT_BARRIER_MISMATCH, -1, 0,
@@ -158,7 +162,8 @@ static void check_end(struct sim_wave *wave) {
         }
 }
 
-void tessera_sim_check_races(struct sim_wave *wave, const struct sim_code *code) {
+// Looks at what an instruction that ran touched, and at barriers and ends.
+static void check_races(struct sim_wave *wave, const struct sim_code *code) {
     if (wave->group->wave_count == 1 || wave->state == SIM_FAULTED) return;
     switch (code->effects.unit) {
     case SIM_UNIT_LDS:
@@ -171,3 +176,12 @@ void tessera_sim_check_races(struct sim_wave *wave, const struct sim_code *code)
         if (code->inst.row->op == SIM_OP_s_endpgm) check_end(wave);
     }
 }
+
+const struct sim_observer tessera_sim_race_check = {
+    .wanted = tessera_sim_is_sanitized,
+    .open = open_races,
+    .close = close_races,
+    .start = start_group,
+    .barrier = pass_barrier,
+    .executed = check_races,
+};

@@ -10,19 +10,6 @@
 // wait for more: that they go on is chance. A wave that ends before its first barrier has no part in them.
 #pragma once
 
-#include "machine/launch.h"
+#include "machine/observer.h"
 
-struct sim_races;
-
-// Of a workgroup; NULL when out of memory.
-struct sim_races *tessera_sim_open_races(const struct sim_launch *launch);
-void tessera_sim_close_races(struct sim_races *races);
-
-// Forgets what another workgroup did.
-void tessera_sim_start_races(struct sim_group *group);
-
-// Looks at what an instruction that ran touched (tessera_sim_touched()), and at barriers and ends.
-void tessera_sim_check_races(struct sim_wave *wave, const struct sim_code *code);
-
-// All waves stand at a barrier.
-void tessera_sim_pass_barrier(struct sim_group *group);
+extern const struct sim_observer tessera_sim_race_check;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// The sanitizer: what is checked of a wave beside what its instructions do, and kept for it while it runs.
-//
-// sanitize.c runs waves with checks. An instruction passes, in this order:
-//   issue    it is next in the program; a memory operation may be put off (waits.c)
-//   execute  its values are read, made and written: at issue, or later with the registers that it read at issue
-//            back in place. wave->pc and wave->code are the instruction's own in both cases.
+// The sanitizer: what its checks keep of a workgroup and its waves. Each check is an observer of sanitized launches;
+// they look on in this order:
+//   deadlock  before an instruction
+//   hazards   at its issue
+//   waits     at its issue, where a memory operation may be put off
+//   shadow    executes it, and sees what it touches
+//   waits, races, deadlock  when it has done its work
 #pragma once
 
-#include "deadlock.h"
 #include "hazards.h"
-#include "races.h"
+#include "machine/launch.h"
 #include "shadow.h"
 #include "waits.h"
 
@@ -17,6 +17,9 @@
 struct sim_group_checks {
     uint32_t lds_loads; // in flight to LDS, of all waves
     uint64_t changes;   // of memory and LDS
+    struct sim_shadow_memory *memory;
+    struct sim_races *races;
+    struct sim_kept_state *kept_states; // a wave's each
 };
 
 // Of one wave.
@@ -25,20 +28,10 @@ struct sim_checks {
     struct sim_waits waits;
     struct sim_hazards hazards;
     struct sim_shadow shadow;
-    struct sim_shadow_memory *memory;   // the group's
-    struct sim_races *races;            // likewise
-    struct sim_kept_state *kept_states; // of all waves
+    struct sim_shadow_memory *memory; // the group's
 };
 
-// The checks of a group's waves; NULL when out of memory.
-struct sim_checks *tessera_sim_open_checks(const struct sim_launch *launch);
-void tessera_sim_close_checks(struct sim_checks *checks);
+// What the checks keep; first of them all.
+extern const struct sim_observer tessera_sim_sanitizer;
 
-// Makes a wave's checks those of a wave that has run nothing; its registers are set.
-void tessera_sim_start_checks(struct sim_wave *wave);
-
-// Runs a wave with checks until it has executed `until` instructions or cannot go on.
-void tessera_sim_run_checked(struct sim_wave *wave, uint64_t until);
-
-// Executes an instruction now, with the checks of its values.
-void tessera_sim_execute_checked(struct sim_wave *wave, const struct sim_code *code);
+bool tessera_sim_is_sanitized(const struct sim_launch *launch);

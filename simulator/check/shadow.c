@@ -81,7 +81,14 @@ static struct sim_shadow *shadow_of(const struct sim_wave *wave) { return &wave-
 static struct sim_shadow_memory *memory_of(const struct sim_wave *wave) { return wave->checks->memory; }
 static struct origins *origins_of(const struct sim_wave *wave) { return &memory_of(wave)->origins[wave->index]; }
 
-struct sim_shadow_memory *tessera_sim_open_shadow(const struct sim_launch *launch) {
+static void close_memory(struct sim_shadow_memory *memory) {
+    if (!memory) return;
+    free(memory->lds);
+    free(memory->scratch);
+    free(memory);
+}
+
+static struct sim_shadow_memory *open_memory(const struct sim_launch *launch) {
     struct sim_shadow_memory *memory =
         aligned_alloc(64, (sizeof *memory + launch->waves_per_group * sizeof(struct origins) + 63) / 64 * 64);
     if (!memory) return NULL;
@@ -91,26 +98,23 @@ struct sim_shadow_memory *tessera_sim_open_shadow(const struct sim_launch *launc
     memory->lds = malloc(memory->lds_bytes + 1);
     memory->scratch = malloc(memory->scratch_bytes + 1);
     if (memory->lds && memory->scratch) return memory;
-    tessera_sim_close_shadow(memory);
+    close_memory(memory);
     return NULL;
 }
 
-void tessera_sim_close_shadow(struct sim_shadow_memory *memory) {
-    if (!memory) return;
-    free(memory->lds);
-    free(memory->scratch);
-    free(memory);
+static bool open_shadow(struct sim_group *group) {
+    struct sim_shadow_memory *memory = open_memory(group->launch);
+    group->checks->group->memory = memory;
+    if (memory) group->lds_undefined = memory->lds;
+    return memory;
 }
 
-uint8_t *tessera_sim_shadow_of_lds(const struct sim_wave *wave) { return memory_of(wave)->lds; }
+static void close_shadow(struct sim_group *group) { close_memory(group->checks->group->memory); }
 
-uint8_t *tessera_sim_shadow_of_scratch(const struct sim_wave *wave) {
-    return memory_of(wave)->scratch + wave->index * memory_of(wave)->wave_scratch_bytes;
-}
-
-void tessera_sim_start_shadow(struct sim_wave *wave) {
+// Everything but what the hardware sets is undefined; of the group too with its first wave.
+static void start_wave(struct sim_wave *wave) {
     struct sim_shadow *shadow = shadow_of(wave);
-    struct sim_shadow_memory *memory = memory_of(wave);
+    struct sim_shadow_memory *memory = wave->checks->memory = wave->checks->group->memory;
     struct origins *origins = origins_of(wave);
     memset(shadow, 0xff, sizeof *shadow);
     shadow->scc = true;
@@ -122,7 +126,8 @@ void tessera_sim_start_shadow(struct sim_wave *wave) {
     for (unsigned i = 0; i < 2 * SIM_VGPRS; i++) origins->vector[i] = (struct origin){.kind = FROM_VECTOR, .place = i};
     for (unsigned i = 0; i < SIM_SGPRS; i++) origins->scalar[i] = (struct origin){.kind = FROM_SCALAR, .place = i};
     origins->scc = (struct origin){.kind = FROM_SCC};
-    memset(memory->scratch + wave->index * memory->wave_scratch_bytes, 0xff, memory->wave_scratch_bytes);
+    wave->scratch_undefined = memory->scratch + wave->index * memory->wave_scratch_bytes;
+    memset(wave->scratch_undefined, 0xff, memory->wave_scratch_bytes);
     if (wave->index > 0) return;
     memset(memory->lds, 0xff, memory->lds_bytes);
     memset(memory->stored, 0, sizeof memory->stored);
@@ -131,7 +136,8 @@ void tessera_sim_start_shadow(struct sim_wave *wave) {
 
 // ---- accesses
 
-uint8_t *tessera_sim_note_access(struct sim_wave *wave, int lane, uint8_t *host, uint8_t *undefined, size_t bytes) {
+// Notes an access of the instruction that runs; where it finds its bytes, which are a copy when it runs again.
+static uint8_t *note_access(struct sim_wave *wave, int lane, uint8_t *host, uint8_t *undefined, size_t bytes) {
     struct sim_shadow_memory *memory = memory_of(wave);
     if (memory->rehearsing) return memory->copy[memory->access[memory->next_copy++ % MAX_ACCESSES].twin];
     if (memory->access_count == MAX_ACCESSES || bytes > MAX_BYTES) abort(); // no instruction has so many
@@ -672,7 +678,7 @@ static void check_exec(struct sim_wave *wave) {
 
 // ---- one instruction
 
-void tessera_sim_execute_shadow(struct sim_wave *wave, const struct sim_code *code) {
+static void execute(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_shadow_memory *memory = memory_of(wave);
     memory->access_count = 0;
     if (!check_uses(wave, code)) return;
@@ -691,3 +697,12 @@ void tessera_sim_execute_shadow(struct sim_wave *wave, const struct sim_code *co
         check_exec(wave);
     }
 }
+
+const struct sim_observer tessera_sim_shadow_check = {
+    .wanted = tessera_sim_is_sanitized,
+    .open = open_shadow,
+    .close = close_shadow,
+    .start_wave = start_wave,
+    .execute = execute,
+    .access = note_access,
+};

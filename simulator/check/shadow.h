@@ -21,22 +21,8 @@ struct sim_shadow {
     sim_vgpr vgpr[2 * SIM_VGPRS] __attribute__((aligned(64)));
 };
 
-// Shadows of a workgroup's LDS and scratch, and what its instructions touch; NULL when out of memory.
-struct sim_shadow_memory *tessera_sim_open_shadow(const struct sim_launch *launch);
-void tessera_sim_close_shadow(struct sim_shadow_memory *memory);
-
-// Everything but what the hardware sets is undefined; of the group too with its first wave.
-void tessera_sim_start_shadow(struct sim_wave *wave);
-
-// Executes an instruction, and its registers' and memory's shadows with it.
-void tessera_sim_execute_shadow(struct sim_wave *wave, const struct sim_code *code);
-
-uint8_t *tessera_sim_shadow_of_lds(const struct sim_wave *wave);
-uint8_t *tessera_sim_shadow_of_scratch(const struct sim_wave *wave);
-
-// Notes an access of the instruction that runs, with its shadow (NULL: defined); returns where its bytes are: `host`,
-// or a copy of it when the instruction runs again.
-uint8_t *tessera_sim_note_access(struct sim_wave *wave, int lane, uint8_t *host, uint8_t *undefined, size_t bytes);
+// Executes instructions, and their registers' and memory's shadows with them.
+extern const struct sim_observer tessera_sim_shadow_check;
 
 // An access of the instruction that ran, for those who look on.
 struct sim_touched {

@@ -26,7 +26,7 @@
 
 enum sim_counter { COUNT_VM = 1, COUNT_LGKM = 2 };
 
-void tessera_sim_start_waits(struct sim_wave *wave) {
+static void start_wave(struct sim_wave *wave) {
     struct sim_waits *waits = &wave->checks->waits;
     memset(waits, 0, offsetof(struct sim_waits, memory_operations));
     waits->memory = (struct sim_queue){.size = SIM_MAX_MEMORY_OPS, .operations = waits->memory_operations};
@@ -171,7 +171,7 @@ static void land(struct sim_wave *wave, struct sim_operation *operation) {
     exchange(wave, &operation->kept);
     wave->code = operation->code;
     wave->pc = operation->pc;
-    tessera_sim_execute_checked(wave, operation->code);
+    tessera_sim_execute(wave, operation->code);
     if (wave->state == SIM_FAULTED) return;
     take_results(wave, operation, &operation->kept);
     exchange(wave, &operation->kept);
@@ -238,7 +238,8 @@ static void wait_as_told(struct sim_wave *wave, const struct sim_inst *inst) {
     wait(wave, (imm & 15) | (imm >> 14 & 3) << 4, imm >> 8 & 15);
 }
 
-void tessera_sim_land_some(struct sim_wave *wave) {
+// Lets land some operations if the launch's landings are random.
+static void land_some(struct sim_wave *wave) {
     enum { ONE_IN = 8 };
     struct sim_waits *waits = &wave->checks->waits;
     if (waits->in_flight == 0 || wave->group->launch->landing != TESSERA_SIM_LANDING_RANDOM) return;
@@ -335,13 +336,24 @@ static void check_lds_operation(struct sim_wave *wave, int lane, const struct si
     }
 }
 
-void tessera_sim_check_lds_in_flight(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes) {
-    struct sim_group *group = wave->group;
-    if (wave->code->effects.to_lds) return; // loads to the same place come in order
+static void check_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes) {
+    const struct sim_group *group = wave->group;
     for (uint32_t w = 0; w < group->wave_count; w++) {
         struct sim_queue *queue = &group->checks[w].waits.memory;
         for (uint32_t i = 0; i < queue->count; i++)
             if (at(queue, i)->code->effects.to_lds) check_lds_operation(wave, lane, at(queue, i), address, bytes);
+    }
+}
+
+// Looks at what the instruction that ran touched.
+static void check_accesses(struct sim_wave *wave, const struct sim_code *code) {
+    const struct sim_group *group = wave->group;
+    unsigned count;
+    if (!wave->checks->group->lds_loads || code->effects.to_lds) return; // loads to the same place come in order
+    const struct sim_touched *touched = tessera_sim_touched(wave, &count);
+    for (unsigned i = 0; i < count && wave->state != SIM_FAULTED; i++) {
+        const uintptr_t address = (uintptr_t)touched[i].host - (uintptr_t)group->lds;
+        if (address < group->lds_bytes) check_lds(wave, touched[i].lane, (uint32_t)address, touched[i].bytes);
     }
 }
 
@@ -395,7 +407,7 @@ static bool is_bare(const struct sim_code *code) {
 }
 
 // A memory operation enters its queue. Whether it is to execute now.
-static bool issue(struct sim_wave *wave, const struct sim_code *code) {
+static bool enter(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_waits *waits = &wave->checks->waits;
     struct sim_queue *queue = queue_of(wave, code);
     const bool flat_to_lds = !queue && code->effects.unit == SIM_UNIT_FLAT;
@@ -418,7 +430,7 @@ static bool issue(struct sim_wave *wave, const struct sim_code *code) {
     return now;
 }
 
-bool tessera_sim_issue_waits(struct sim_wave *wave, const struct sim_code *code) {
+static bool issue(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_waits *waits = &wave->checks->waits;
     if (waits->in_flight) {
         check_early_uses(wave, code);
@@ -431,8 +443,16 @@ bool tessera_sim_issue_waits(struct sim_wave *wave, const struct sim_code *code)
     case SIM_UNIT_MEMORY:
     case SIM_UNIT_FLAT:
     case SIM_UNIT_LDS:
-        return is_bare(code) || issue(wave, code);
+        return is_bare(code) || enter(wave, code);
     default:
         return true;
     }
 }
+
+const struct sim_observer tessera_sim_wait_check = {
+    .wanted = tessera_sim_is_sanitized,
+    .start_wave = start_wave,
+    .issue = issue,
+    .passed = land_some,
+    .executed = check_accesses,
+};

@@ -49,11 +49,7 @@ struct sim_waits {
         loose[SIM_MAX_LOOSE_OPS];
 };
 
-// An instruction at its issue: reports registers that it takes from under an operation in flight, lets land what an
-// s_waitcnt covers and, for a memory operation, takes it into its queue. Whether the instruction is to execute now.
-bool tessera_sim_issue_waits(struct sim_wave *wave, const struct sim_code *code);
-void tessera_sim_start_waits(struct sim_wave *wave);
-// Lets land some operations if the launch's landings are random.
-void tessera_sim_land_some(struct sim_wave *wave);
-// Reports an access of LDS that a load to LDS in flight will write.
-void tessera_sim_check_lds_in_flight(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes);
+// At an instruction's issue: reports registers that it takes from under an operation in flight, lets land what an
+// s_waitcnt covers and, where it is a memory operation, takes it into its queue. Reports accesses of LDS that a load to
+// LDS in flight will write.
+extern const struct sim_observer tessera_sim_wait_check;

@@ -68,6 +68,7 @@ static void decode(struct program *program, enum sim_arch arch) {
         enum sim_decode_error error;
         struct sim_code *code = tessera_sim_make_code(arch, program->words + at, program->word_count - at, &error);
         if (!code) break; // padding behind the end
+        tessera_sim_find_hazards(&code->inst, &code->effects);
         program->place_of[at] = program->place_count;
         program->places[program->place_count++] = (struct place){.code = code, .at = at};
         at += code->size / 4u;

@@ -8,6 +8,14 @@
 #include <string.h>
 
 #include "float_formats.h"
+#include "semantics.h"
+
+// detail of a row
+enum {
+    COMPONENTS = 7, // how many
+    D16 = 8,        // of 16 bits, two in a register
+    HIGH = 16,      // the one is in the register's high half
+};
 
 enum number { UNORM, SNORM, USCALED, SSCALED, UINT, SINT, RESERVED, FLOAT };
 static const char *const number_names[] = {"unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "reserved", "float"};
@@ -204,8 +212,8 @@ static bool load_element(struct sim_wave *wave, int lane, const struct sim_place
 
 static void put_halves(sim_vgpr *registers, int lane, uint32_t detail, const struct format *format,
                        const uint32_t *components) {
-    for (uint32_t i = 0; i < (detail & SIM_FORMAT_COMPONENTS); i++) {
-        const uint32_t half = i + (detail & SIM_FORMAT_HIGH ? 1 : 0), shift = half % 2 * 16;
+    for (uint32_t i = 0; i < (detail & COMPONENTS); i++) {
+        const uint32_t half = i + (detail & HIGH ? 1 : 0), shift = half % 2 * 16;
         uint32_t *word = &registers[half / 2][lane];
         *word = (*word & ~(0xffffu << shift)) | narrow(format, components[i]) << shift;
     }
@@ -217,9 +225,9 @@ static bool put_in_lds(struct sim_wave *wave, int lane, const struct sim_inst *i
     return lds != NULL;
 }
 
-void tessera_sim_load_format(struct sim_wave *wave, const struct sim_code *code) {
+static void load(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
-    const uint32_t count = code->detail & SIM_FORMAT_COMPONENTS, halves = code->detail & SIM_FORMAT_D16;
+    const uint32_t count = code->detail & COMPONENTS, halves = code->detail & D16;
     const uint64_t exec = sim_exec(wave);
     struct sim_place places[SIM_LANES];
     struct format format;
@@ -262,9 +270,9 @@ static bool is_in_order(struct sim_wave *wave, const struct format *format) {
     return true;
 }
 
-void tessera_sim_store_format(struct sim_wave *wave, const struct sim_code *code) {
+static void store(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
-    const uint32_t count = code->detail & SIM_FORMAT_COMPONENTS, halves = code->detail & SIM_FORMAT_D16;
+    const uint32_t count = code->detail & COMPONENTS, halves = code->detail & D16;
     const uint64_t exec = sim_exec(wave);
     struct sim_place places[SIM_LANES];
     struct format format;
@@ -276,7 +284,7 @@ void tessera_sim_store_format(struct sim_wave *wave, const struct sim_code *code
         uint8_t element[MAX_ELEMENT] = {0};
         if (!(exec >> lane & 1) || places[lane].reachable < format.bytes) continue;
         for (uint32_t i = 0; i < count && format.bits[i]; i++) {
-            const uint32_t half = i + (code->detail & SIM_FORMAT_HIGH ? 1 : 0);
+            const uint32_t half = i + (code->detail & HIGH ? 1 : 0);
             const uint32_t value =
                 halves ? widen(&format, registers[half / 2][lane] >> half % 2 * 16 & 0xffff) : registers[i][lane];
             set_channel_bits(&format, element, (int)i, encode(format.number, format.bits[i], value));
@@ -284,3 +292,28 @@ void tessera_sim_store_format(struct sim_wave *wave, const struct sim_code *code
         if (!tessera_sim_copy(wave, lane, &places[lane], element, stored_bytes(&format, count), true)) return;
     }
 }
+
+#define ROW(op, execute, detail)                                                                                       \
+    { SIM_OP_##op, execute, NULL, detail }
+#define ROWS2(of_buffer, of_tbuffer, execute, detail) ROW(of_buffer, execute, detail), ROW(of_tbuffer, execute, detail)
+static const struct sim_semantics rows[] = {
+    ROWS2(buffer_load_format_x, tbuffer_load_format_x, load, 1),
+    ROWS2(buffer_load_format_d16_x, tbuffer_load_format_d16_x, load, D16 | 1),
+    ROWS2(buffer_store_format_x, tbuffer_store_format_x, store, 1),
+    ROWS2(buffer_store_format_d16_x, tbuffer_store_format_d16_x, store, D16 | 1),
+    ROWS2(buffer_load_format_xy, tbuffer_load_format_xy, load, 2),
+    ROWS2(buffer_load_format_d16_xy, tbuffer_load_format_d16_xy, load, D16 | 2),
+    ROWS2(buffer_store_format_xy, tbuffer_store_format_xy, store, 2),
+    ROWS2(buffer_store_format_d16_xy, tbuffer_store_format_d16_xy, store, D16 | 2),
+    ROWS2(buffer_load_format_xyz, tbuffer_load_format_xyz, load, 3),
+    ROWS2(buffer_load_format_d16_xyz, tbuffer_load_format_d16_xyz, load, D16 | 3),
+    ROWS2(buffer_store_format_xyz, tbuffer_store_format_xyz, store, 3),
+    ROWS2(buffer_store_format_d16_xyz, tbuffer_store_format_d16_xyz, store, D16 | 3),
+    ROWS2(buffer_load_format_xyzw, tbuffer_load_format_xyzw, load, 4),
+    ROWS2(buffer_load_format_d16_xyzw, tbuffer_load_format_d16_xyzw, load, D16 | 4),
+    ROWS2(buffer_store_format_xyzw, tbuffer_store_format_xyzw, store, 4),
+    ROWS2(buffer_store_format_d16_xyzw, tbuffer_store_format_d16_xyzw, store, D16 | 4),
+    ROW(buffer_load_format_d16_hi_x, load, D16 | HIGH | 1),
+    ROW(buffer_store_format_d16_hi_x, store, D16 | HIGH | 1),
+};
+const struct sim_semantics_list tessera_sim_buffer_formats = {rows, sizeof rows / sizeof *rows};

@@ -4,14 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "check/sanitize.h"
 #include "code_object/module.h"
 #include "fetch.h"
 #include "machine/access.h"
 #include "machine/error.h"
-#include "observe/report.h"
-#include "observe/stats.h"
-#include "observe/trace.h"
 #include "run.h"
 #include "runtime/device/cpu.h"
 
@@ -219,9 +215,7 @@ static void run_groups(struct sim_group *group) {
         if (number >= launch->group_count || number > atomic_load(&launch->faulted_group)) break;
         place_group(group, number);
         memset(group->lds, POISON, group->lds_bytes);
-        if (group->trace) tessera_sim_trace_start(group);
         tessera_sim_group_run(group);
-        if (group->trace) tessera_sim_trace_end(group);
         for (uint32_t i = 0; i < group->wave_count; i++) add_issued(issued, group->waves[i].issued);
         if (group->trouble.fault == TESSERA_SIM_FAULT_NONE) continue;
         pthread_mutex_lock(&launch->lock);
@@ -243,18 +237,19 @@ static bool open_group(struct sim_group *group, struct sim_launch *launch) {
     group->waves = aligned_alloc(LINE, launch->waves_per_group * sizeof *group->waves);
     group->lds = aligned_alloc(LINE, (launch->lds_bytes + SLACK) / LINE * LINE);
     group->scratch = aligned_alloc(SLACK, scratch + SLACK);
-    if (launch->sanitize) group->checks = tessera_sim_open_checks(launch);
-    if (launch->sim->trace) group->trace = tessera_sim_open_trace();
     if (!group->waves || !group->lds || !group->scratch) return false;
-    if ((launch->sanitize && !group->checks) || (launch->sim->trace && !group->trace)) return false;
     memset(group->scratch, POISON, scratch);
+    for (const struct sim_observer *observer; (observer = launch->watch.observers[group->opened]); group->opened++)
+        if (observer->open && !observer->open(group)) return false;
     return true;
 }
 
 static void close_group(struct sim_group *group) {
+    while (group->opened > 0) {
+        const struct sim_observer *observer = group->launch->watch.observers[--group->opened];
+        if (observer->close) observer->close(group);
+    }
     free(group->waves);
-    tessera_sim_close_checks(group->checks);
-    tessera_sim_close_trace(group->trace);
     free(group->lds);
     free(group->scratch);
 }
@@ -287,7 +282,7 @@ static tessera_status run_launch(struct sim_launch *launch) {
     run_groups(&group);
     close_group(&group);
     while (started > 0) pthread_join(others[--started], NULL);
-    return launch->trouble.fault == TESSERA_SIM_FAULT_NONE ? TESSERA_SUCCESS : tessera_sim_report_trouble(launch);
+    return TESSERA_SUCCESS;
 }
 
 // What the arguments leave open is the GPU's.
@@ -326,6 +321,27 @@ static void fill_stats(const struct sim_launch *launch, tessera_sim_launch_stats
     stats->instructions = stats->scalar + stats->vector + stats->matrix + stats->lds + stats->memory;
 }
 
+// ---- who looks on at the whole of it
+
+static tessera_status begin_launch(struct sim_launch *launch) {
+    tessera_sim_find_watch(launch);
+    for (const struct sim_observer *const *observer = launch->watch.observers; *observer; observer++) {
+        const tessera_status status = (*observer)->begin ? (*observer)->begin(launch) : TESSERA_SUCCESS;
+        if (status != TESSERA_SUCCESS) return status;
+    }
+    return TESSERA_SUCCESS;
+}
+
+// The status of a launch that ran: that of its fault, or else of the first observer that could not do its work.
+static tessera_status end_launch(struct sim_launch *launch, const tessera_sim_launch_stats *stats) {
+    tessera_status first = launch->trouble.fault == TESSERA_SIM_FAULT_NONE ? TESSERA_SUCCESS : TESSERA_ERROR_DEVICE;
+    for (const struct sim_observer *const *observer = launch->watch.observers; *observer; observer++) {
+        const tessera_status status = (*observer)->end ? (*observer)->end(launch, stats) : TESSERA_SUCCESS;
+        if (first == TESSERA_SUCCESS) first = status;
+    }
+    return first;
+}
+
 tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args,
                                   tessera_sim_launch_stats *stats) {
     tessera_status status = check_args(kernel, args);
@@ -335,15 +351,16 @@ tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tesser
     set_order(&launch);
     set_sizes(&launch);
     pthread_mutex_init(&launch.lock, NULL);
-    status = tessera_sim_begin_trace(&launch);
+    tessera_sim_launch_stats done = {0};
+    status = begin_launch(&launch);
     if (status == TESSERA_SUCCESS) status = open_system(&launch);
     if (status == TESSERA_SUCCESS) {
         status = run_launch(&launch);
+        fill_stats(&launch, &done);
+        if (status == TESSERA_SUCCESS) status = end_launch(&launch, &done);
         close_system(&launch);
     }
     pthread_mutex_destroy(&launch.lock);
-    tessera_sim_launch_stats done;
-    fill_stats(&launch, &done);
     if (stats) *stats = done;
-    return status == TESSERA_SUCCESS ? tessera_sim_write_stats(&launch, &done) : status;
+    return status;
 }

@@ -5,7 +5,6 @@
 
 #include <string.h>
 
-#include "check/hazards.h"
 #include "vector.h"
 
 static bool begins(const struct sim_inst *inst, const char *prefix) {
@@ -185,7 +184,6 @@ void tessera_sim_find_effects(const struct sim_code *code, struct sim_effects *e
     effects->to_lds = inst->lds || inst->row->flags & SIM_FLAG_LDS_ADDRESS;
     for (unsigned slot = 0; slot < SIM_SLOTS; slot++) add_operand(effects, code, slot);
     add_implicit_registers(effects, inst);
-    tessera_sim_find_hazards(inst, effects);
 }
 
 // ---- what the wave's state adds

@@ -8,13 +8,13 @@
 #include "code_object/module.h"
 #include "effects.h"
 #include "machine/launch.h"
-#include "observe/coverage.h"
 #include "runtime/device/cpu.h"
 #include "semantics.h"
 
 static const struct sim_semantics_list *const lists[] = {
-    &tessera_sim_hardware_registers, &tessera_sim_gws_list,     &tessera_sim_scalar,        &tessera_sim_scalar_control,
-    &tessera_sim_scalar_memory,      &tessera_sim_lane_moves,   &tessera_sim_vector_memory, &tessera_sim_lds_list,
+    &tessera_sim_hardware_registers, &tessera_sim_gws_list,       &tessera_sim_scalar,
+    &tessera_sim_scalar_control,     &tessera_sim_scalar_memory,  &tessera_sim_lane_moves,
+    &tessera_sim_vector_memory,      &tessera_sim_buffer_formats, &tessera_sim_lds_list,
     &tessera_sim_matrix_scaled,      &tessera_sim_vector_small,
 };
 
@@ -103,11 +103,11 @@ struct sim_code *tessera_sim_make_code(enum sim_arch arch, const uint32_t *words
 
 static struct sim_code *decode(struct sim_wave *wave, uintptr_t pc, size_t words) {
     enum sim_decode_error error;
-    struct sim_code *code = tessera_sim_make_code(wave->group->launch->sim->arch, (const uint32_t *)pc, words, &error);
-    if (!code)
-        undecodable(wave, pc, words, error);
-    else if (code->execute != unimplemented)
-        tessera_sim_note_ran(&code->inst);
+    const tessera_sim *sim = wave->group->launch->sim;
+    struct sim_code *code = tessera_sim_make_code(sim->arch, (const uint32_t *)pc, words, &error);
+    if (!code) undecodable(wave, pc, words, error);
+    for (const struct sim_observer *const *observer = sim->observers; code && *observer; observer++)
+        if ((*observer)->decoded) (*observer)->decoded(code);
     return code;
 }
 

@@ -43,7 +43,7 @@ static bool all_at_hand(const struct sim_wave *wave, const struct sim_code *code
     const uint32_t size = wave->group->lds_bytes, bytes = code->detail & BYTES;
     uint32_t offset[2], outside = 0;
     const unsigned count = offsets(code, offset);
-    if (bytes & 3 || size < bytes || sim_exec(wave) != UINT64_MAX || wave->checks) return false;
+    if (bytes & 3 || size < bytes || sim_exec(wave) != UINT64_MAX || wave->access) return false;
     for (unsigned k = 0; k < count; k++)
         for (int lane = 0; lane < SIM_LANES; lane++) {
             at[k][lane] = address[lane] + offset[k];

@@ -4,10 +4,8 @@
 
 #include <string.h>
 
-#include "check/sanitize.h"
 #include "code_object/module.h"
 #include "fetch.h"
-#include "observe/trace.h"
 
 enum {
     POISON = 0xcd,       // registers that nothing has set
@@ -131,35 +129,53 @@ static void start_wave(struct sim_group *group, uint32_t index) {
     set_mode(wave);
     set_sgprs(wave);
     set_vgprs(wave);
-    if (!group->checks) return;
-    wave->checks = &group->checks[index];
-    tessera_sim_start_checks(wave);
+    wave->access = launch->watch.access;
 }
 
 // ---- running
 
-// `traced` is a constant where this is called.
-static inline __attribute__((always_inline)) void run_plain(struct sim_wave *wave, uint64_t until, bool traced) {
+static void run_plain(struct sim_wave *wave, uint64_t until) {
     while (wave->state == SIM_RUNNING && wave->executed < until) {
         const struct sim_code *code = tessera_sim_fetch(wave, wave->pc);
         if (!code) return;
         wave->code = code;
         wave->next_pc = wave->pc + code->size;
-        if (traced) tessera_sim_trace_issue(wave, code);
         if (sim_take(wave, code)) code->execute(wave, code);
         if (wave->state == SIM_FAULTED) return;
         wave->pc = wave->next_pc;
     }
 }
 
+// Whether an instruction is to execute now.
+static bool issue(struct sim_wave *wave, const struct sim_code *code, const struct sim_watch *watch) {
+    for (const sim_issue_hook *hook = watch->issue; *hook; hook++)
+        if (!(*hook)(wave, code)) return false;
+    return true;
+}
+
+static void run_observed(struct sim_wave *wave, uint64_t until, const struct sim_watch *watch) {
+    while (wave->state == SIM_RUNNING && wave->executed < until) {
+        const struct sim_code *code = tessera_sim_fetch(wave, wave->pc);
+        if (!code) return;
+        wave->code = code;
+        wave->next_pc = wave->pc + code->size;
+        for (const sim_instruction_hook *next = watch->next; *next && wave->state != SIM_FAULTED; next++)
+            (*next)(wave, code);
+        if (wave->state == SIM_FAULTED) return;
+        if (sim_take(wave, code) && issue(wave, code, watch)) tessera_sim_execute(wave, code);
+        if (wave->state == SIM_FAULTED) return;
+        wave->pc = wave->next_pc;
+        for (const sim_wave_hook *passed = watch->passed; *passed; passed++) (*passed)(wave);
+    }
+}
+
 static void run_wave(struct sim_wave *wave, uint64_t turn) {
     const uint64_t until = wave->limit - wave->executed < turn ? wave->limit : wave->executed + turn;
-    if (wave->checks)
-        tessera_sim_run_checked(wave, until);
-    else if (wave->group->trace)
-        run_plain(wave, until, true);
+    const struct sim_watch *watch = &wave->group->launch->watch;
+    if (watch->instructions)
+        run_observed(wave, until, watch);
     else
-        run_plain(wave, until, false);
+        run_plain(wave, until);
     if (wave->state == SIM_RUNNING && wave->executed == wave->limit)
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_RUNAWAY, -1, 0, "%llu instructions and no end",
                             (unsigned long long)wave->limit);
@@ -195,11 +211,22 @@ static void start_group(struct sim_group *group) {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
     group->trouble.fault = TESSERA_SIM_FAULT_NONE;
     group->random = ((group->launch->seed + 1) * odd ^ (group->number + 1)) * odd | 1;
-    for (uint32_t i = 0; i < group->wave_count; i++) start_wave(group, i);
+    SIM_TELL(group->launch, start, group);
+    for (uint32_t i = 0; i < group->wave_count; i++) {
+        start_wave(group, i);
+        SIM_TELL(group->launch, start_wave, &group->waves[i]);
+    }
 }
 
-void tessera_sim_group_run(struct sim_group *group) {
-    start_group(group);
+// All waves stand at a barrier or have ended.
+static void pass_barrier(struct sim_group *group) {
+    SIM_TELL(group->launch, barrier, group);
+    for (uint32_t i = 0; i < group->wave_count; i++)
+        if (group->waves[i].state == SIM_AT_BARRIER) group->waves[i].state = SIM_RUNNING;
+}
+
+// In turns, to their end or to a fault.
+static void run_waves(struct sim_group *group) {
     while (count_state(group, SIM_ENDED) < group->wave_count) {
         for (uint32_t i = 0; i < group->wave_count; i++) {
             struct sim_wave *wave = pick_wave(group, i);
@@ -207,10 +234,12 @@ void tessera_sim_group_run(struct sim_group *group) {
             if (wave->state == SIM_FAULTED) return;
         }
         // A barrier lets go when all waves that have not ended stand at it.
-        if (count_state(group, SIM_RUNNING) > 0) continue;
-        if (group->checks) tessera_sim_pass_barrier(group);
-        if (group->trace) tessera_sim_trace_barrier(group);
-        for (uint32_t i = 0; i < group->wave_count; i++)
-            if (group->waves[i].state == SIM_AT_BARRIER) group->waves[i].state = SIM_RUNNING;
+        if (count_state(group, SIM_RUNNING) == 0) pass_barrier(group);
     }
+}
+
+void tessera_sim_group_run(struct sim_group *group) {
+    start_group(group);
+    run_waves(group);
+    SIM_TELL(group->launch, finish, group);
 }

@@ -28,6 +28,7 @@ extern const struct sim_semantics_list tessera_sim_scalar_memory;      // scalar
 extern const struct sim_semantics_list tessera_sim_hardware_registers; // hwreg.c
 extern const struct sim_semantics_list tessera_sim_lane_moves;         // lane_moves.c
 extern const struct sim_semantics_list tessera_sim_vector_memory;      // vector_memory.c
+extern const struct sim_semantics_list tessera_sim_buffer_formats;     // buffer_formats.c
 extern const struct sim_semantics_list tessera_sim_lds_list;           // lds.c
 extern const struct sim_semantics_list tessera_sim_gws_list;           // gws.c
 extern const struct sim_semantics_list tessera_sim_matrix_scaled;      // mfma_scaled.c

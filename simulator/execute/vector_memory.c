@@ -73,7 +73,7 @@ bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *p
 static bool all_at_hand(const struct sim_wave *wave, const struct sim_place *places, uint32_t bytes, bool store) {
     const struct sim_range range = wave->range;
     uint64_t outside = 0;
-    if (bytes & 3 || range.bytes < bytes || (store && range.read_only) || sim_exec(wave) != UINT64_MAX || wave->checks)
+    if (bytes & 3 || range.bytes < bytes || (store && range.read_only) || sim_exec(wave) != UINT64_MAX || wave->access)
         return false;
     for (int lane = 0; lane < SIM_LANES; lane++)
         outside |= (uint64_t)(places[lane].address - range.base > range.bytes - bytes) |
@@ -286,24 +286,6 @@ static const struct sim_semantics rows[] = {
     ROWS3(buffer_atomic_add_f64, flat_atomic_add_f64, global_atomic_add_f64, atomic, ATOMIC_DETAIL(ADD_F, 8)),
     ROWS3(buffer_atomic_min_f64, flat_atomic_min_f64, global_atomic_min_f64, atomic, ATOMIC_DETAIL(MIN_F, 8)),
     ROWS3(buffer_atomic_max_f64, flat_atomic_max_f64, global_atomic_max_f64, atomic, ATOMIC_DETAIL(MAX_F, 8)),
-    ROWS2(buffer_load_format_x, tbuffer_load_format_x, tessera_sim_load_format, 1),
-    ROWS2(buffer_load_format_d16_x, tbuffer_load_format_d16_x, tessera_sim_load_format, SIM_FORMAT_D16 | 1),
-    ROWS2(buffer_store_format_x, tbuffer_store_format_x, tessera_sim_store_format, 1),
-    ROWS2(buffer_store_format_d16_x, tbuffer_store_format_d16_x, tessera_sim_store_format, SIM_FORMAT_D16 | 1),
-    ROWS2(buffer_load_format_xy, tbuffer_load_format_xy, tessera_sim_load_format, 2),
-    ROWS2(buffer_load_format_d16_xy, tbuffer_load_format_d16_xy, tessera_sim_load_format, SIM_FORMAT_D16 | 2),
-    ROWS2(buffer_store_format_xy, tbuffer_store_format_xy, tessera_sim_store_format, 2),
-    ROWS2(buffer_store_format_d16_xy, tbuffer_store_format_d16_xy, tessera_sim_store_format, SIM_FORMAT_D16 | 2),
-    ROWS2(buffer_load_format_xyz, tbuffer_load_format_xyz, tessera_sim_load_format, 3),
-    ROWS2(buffer_load_format_d16_xyz, tbuffer_load_format_d16_xyz, tessera_sim_load_format, SIM_FORMAT_D16 | 3),
-    ROWS2(buffer_store_format_xyz, tbuffer_store_format_xyz, tessera_sim_store_format, 3),
-    ROWS2(buffer_store_format_d16_xyz, tbuffer_store_format_d16_xyz, tessera_sim_store_format, SIM_FORMAT_D16 | 3),
-    ROWS2(buffer_load_format_xyzw, tbuffer_load_format_xyzw, tessera_sim_load_format, 4),
-    ROWS2(buffer_load_format_d16_xyzw, tbuffer_load_format_d16_xyzw, tessera_sim_load_format, SIM_FORMAT_D16 | 4),
-    ROWS2(buffer_store_format_xyzw, tbuffer_store_format_xyzw, tessera_sim_store_format, 4),
-    ROWS2(buffer_store_format_d16_xyzw, tbuffer_store_format_d16_xyzw, tessera_sim_store_format, SIM_FORMAT_D16 | 4),
-    ROW(buffer_load_format_d16_hi_x, tessera_sim_load_format, SIM_FORMAT_D16 | SIM_FORMAT_HIGH | 1),
-    ROW(buffer_store_format_d16_hi_x, tessera_sim_store_format, SIM_FORMAT_D16 | SIM_FORMAT_HIGH | 1),
     ROW(buffer_wbl2, nothing, 0),
     ROW(buffer_inv, nothing, 0),
     ROW(buffer_invl2, nothing, 0),

@@ -22,22 +22,13 @@ bool tessera_sim_find_places(struct sim_wave *wave, const struct sim_inst *inst,
 // The instruction's buffer descriptor: four SGPRs; NULL after a fault.
 const uint32_t *tessera_sim_buffer_descriptor(struct sim_wave *wave, const struct sim_inst *inst);
 
-// Loads or stores one lane's bytes; false after a fault. All accesses of a wave that is checked go through here, and
+// Loads or stores one lane's bytes; false after a fault. All accesses of a wave that are looked at go through here, and
 // then through tessera_sim_lds() or tessera_sim_touch(); others take a shorter way where all lanes are in range.
 bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *place, uint8_t *bytes, uint32_t count,
                       bool store);
 
 // Loads that pass registers by put lane i's bytes to this address of LDS plus i times their size.
 uint32_t tessera_sim_lds_target(const struct sim_wave *wave, const struct sim_inst *inst);
-
-// detail of a row of typed loads and stores (buffer_formats.c)
-enum sim_format_detail {
-    SIM_FORMAT_COMPONENTS = 7, // how many
-    SIM_FORMAT_D16 = 8,        // of 16 bits, two in a register
-    SIM_FORMAT_HIGH = 16,      // the one is in the register's high half
-};
-void tessera_sim_load_format(struct sim_wave *wave, const struct sim_code *code);
-void tessera_sim_store_format(struct sim_wave *wave, const struct sim_code *code);
 
 // The address of LDS that M0 holds (lds.c).
 uint32_t tessera_sim_m0_address(const struct sim_wave *wave);

@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "access.h"
 
-#include "check/sanitize.h"
-
 static struct sim_range find(struct sim_wave *wave, uintptr_t address) {
     const struct sim_launch *launch = wave->group->launch;
     const struct sim_range scratch = {.base = (uintptr_t)wave->scratch,
                                       .bytes = (size_t)SIM_LANES * launch->lane_scratch_bytes,
-                                      .undefined = wave->checks ? tessera_sim_shadow_of_scratch(wave) : NULL};
+                                      .undefined = wave->scratch_undefined};
     if (address - scratch.base < scratch.bytes) return scratch;
     return tessera_sim_memory_find(&launch->sim->memory, address);
 }
@@ -42,19 +40,15 @@ uint8_t *tessera_sim_touch(struct sim_wave *wave, int lane, uint64_t address, si
         return NULL;
     }
     uint8_t *host = (uint8_t *)(uintptr_t)address, *undefined = wave->range.undefined;
-    if (!wave->checks) return host;
-    return tessera_sim_note_access(wave, lane, host, undefined ? undefined + (address - wave->range.base) : NULL,
-                                   bytes);
+    if (!wave->access) return host;
+    return wave->access(wave, lane, host, undefined ? undefined + (address - wave->range.base) : NULL, bytes);
 }
 
 uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes) {
     struct sim_group *group = wave->group;
-    if (wave->checks && wave->checks->group->lds_loads) tessera_sim_check_lds_in_flight(wave, lane, address, bytes);
     if (address < group->lds_bytes && bytes <= group->lds_bytes - address) {
-        uint8_t *host = group->lds + address;
-        return wave->checks
-                   ? tessera_sim_note_access(wave, lane, host, tessera_sim_shadow_of_lds(wave) + address, bytes)
-                   : host;
+        uint8_t *host = group->lds + address, *undefined = group->lds_undefined;
+        return wave->access ? wave->access(wave, lane, host, undefined ? undefined + address : NULL, bytes) : host;
     }
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_OUT_OF_BOUNDS, lane, address,
                         "LDS address %u, %u bytes, but the workgroup has %u", address, bytes, group->lds_bytes);

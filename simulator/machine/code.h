@@ -46,7 +46,7 @@ struct sim_effects {
     uint8_t count;
     bool to_lds;                  // a load that passes registers by
     uint8_t passes;               // of a matrix instruction
-    uint64_t first_of, second_of; // rules of hazards.c that the instruction may be the first or second one of
+    uint64_t first_of, second_of; // rules of check/hazards.c that it may be the first or second one of
     struct sim_effect list[SIM_MAX_EFFECTS];
 };
 

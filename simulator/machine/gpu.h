@@ -7,6 +7,7 @@
 
 #include "decode/decode.h"
 #include "memory.h"
+#include "observer.h"
 #include "tessera/simulator.h"
 
 // A resource of global wave sync (execute/gws.c): a semaphore, or a barrier with its phase.
@@ -20,6 +21,7 @@ enum { SIM_GWS_RESOURCES = 64 };
 
 struct tessera_sim {
     enum sim_arch arch;
+    const struct sim_observer *const *observers; // up to NULL
     int threads;
     bool sanitize;
     tessera_sim_order order; // of launches that leave it open

@@ -21,7 +21,7 @@ struct sim_trouble {
     char what[256];
 };
 
-struct sim_launch;
+struct sim_trace;
 
 // A workgroup while it runs; a host thread uses one for all its workgroups.
 struct sim_group {
@@ -31,10 +31,11 @@ struct sim_group {
     uint32_t size[3]; // work-items; smaller than the block at the grid's end
     uint32_t wave_count;
     struct sim_wave *waves;
-    struct sim_checks *checks; // a wave's each, where the launch is sanitized; else NULL
-    struct sim_trace *trace;   // NULL: no trace
-    uint64_t random;           // state of the order
-    uint8_t *lds;
+    unsigned opened;              // of launch->watch.observers: those that keep something for the group
+    struct sim_checks *checks;    // what the sanitizer keeps, a wave's each
+    struct sim_trace *trace;      // what the trace keeps
+    uint64_t random;              // state of the order
+    uint8_t *lds, *lds_undefined; // the latter as struct sim_range has it
     uint32_t lds_bytes;
     uint8_t *scratch; // of all waves
     struct sim_trouble trouble;
@@ -44,6 +45,7 @@ struct sim_launch {
     tessera_sim *sim;
     const tessera_sim_kernel *kernel;
     const tessera_sim_launch_args *args;
+    struct sim_watch watch;
     bool sanitize;
     tessera_sim_order order;
     uint64_t seed;

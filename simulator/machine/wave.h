@@ -4,14 +4,13 @@
 
 #include "code.h"
 #include "memory.h"
+#include "observer.h"
 
 enum { SIM_LANES = 64, SIM_SGPRS = 128, SIM_VGPRS = 256 };
 
 enum sim_wave_state { SIM_RUNNING, SIM_AT_BARRIER, SIM_ENDED, SIM_FAULTED };
 
-struct sim_group;
 struct sim_checks;
-struct sim_trace;
 
 typedef uint32_t sim_vgpr[SIM_LANES];
 
@@ -35,8 +34,10 @@ struct sim_wave {
     uint64_t issued[SIM_UNITS]; // of them, by unit
     uint64_t limit;             // instructions after which it runs away
     struct sim_range range;     // memory touched last
-    struct sim_checks *checks;  // NULL where nothing is checked
+    sim_access_hook access;     // NULL: nobody looks at accesses
+    struct sim_checks *checks;  // what the sanitizer keeps, if it looks on
     uint8_t *scratch;           // this wave's, lanes interleaved by words
+    uint8_t *scratch_undefined; // a byte each, as struct sim_range has it
     uint32_t scratch_offset;    // from the launch's scratch base
     uint32_t sgpr[SIM_SGPRS] __attribute__((aligned(8)));
     uint64_t exec_of_lanes;                                      // EXEC that exec_lanes was made from

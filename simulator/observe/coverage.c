@@ -11,10 +11,13 @@
 enum { MOST_ROWS = 2048 };
 static atomic_bool ran[SIM_ARCHS][MOST_ROWS]; // by row of the tables
 
-void tessera_sim_note_ran(const struct sim_inst *inst) {
-    const size_t row = (size_t)(inst->row - sim_rows);
-    if (row < MOST_ROWS) atomic_store_explicit(&ran[inst->arch][row], true, memory_order_relaxed);
+// It is decoded when it is to run.
+static void note_ran(struct sim_code *code) {
+    const size_t row = (size_t)(code->inst.row - sim_rows);
+    if (row < MOST_ROWS) atomic_store_explicit(&ran[code->inst.arch][row], true, memory_order_relaxed);
 }
+
+const struct sim_observer tessera_sim_coverage = {.decoded = note_ran};
 
 static const char *encoding_name(uint8_t format) {
     static const char *const names[SIM_FORMATS] = {
@@ -33,7 +36,8 @@ bool tessera_sim_instruction_at(const tessera_sim *sim, size_t index, tessera_si
         out->mnemonic = sim_rows[row].mnemonic;
         out->encoding = encoding_name(sim_rows[row].format);
         out->implemented = tessera_sim_find_semantics(sim_rows[row].op) != NULL;
-        out->ran = row < MOST_ROWS && atomic_load_explicit(&ran[sim->arch][row], memory_order_relaxed);
+        out->ran =
+            out->implemented && row < MOST_ROWS && atomic_load_explicit(&ran[sim->arch][row], memory_order_relaxed);
         return true;
     }
     return false;

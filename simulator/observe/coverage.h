@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
+// Which instructions ran, of those that tessera_sim_instruction_at() lists.
 #pragma once
 
-#include "decode/decode.h"
+#include "machine/observer.h"
 
-// Notes that an instruction is about to run for the first time at its place.
-void tessera_sim_note_ran(const struct sim_inst *inst);
+extern const struct sim_observer tessera_sim_coverage;

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: MIT
-// The report of a launch's fault that a caller sees.
 #include "report.h"
 
 #include <elf.h>
@@ -8,6 +7,7 @@
 
 #include "code_object/module.h"
 #include "machine/error.h"
+#include "machine/launch.h"
 
 // The function or kernel that holds an address.
 static const struct sim_symbol *find_function(const tessera_sim_module *module, uintptr_t pc) {
@@ -17,12 +17,14 @@ static const struct sim_symbol *find_function(const tessera_sim_module *module, 
     return best;
 }
 
-tessera_status tessera_sim_report_trouble(struct sim_launch *launch) {
+static tessera_status report(struct sim_launch *launch, const tessera_sim_launch_stats *stats) {
     const struct sim_trouble *trouble = &launch->trouble;
+    (void)stats;
+    if (trouble->fault == TESSERA_SIM_FAULT_NONE) return TESSERA_SUCCESS;
     const struct sim_symbol *function = find_function(launch->kernel->module, trouble->pc);
     char place[32] = "", text[640];
     if (trouble->lane >= 0) snprintf(place, sizeof place, ", lane %d", trouble->lane);
-    const tessera_sim_report report = {
+    const tessera_sim_report told = {
         .fault = trouble->fault,
         .kernel = launch->kernel->info.name,
         .workgroup = {trouble->id[0], trouble->id[1], trouble->id[2]},
@@ -36,11 +38,13 @@ tessera_status tessera_sim_report_trouble(struct sim_launch *launch) {
         .text = text,
     };
     snprintf(text, sizeof text, "%s: %s (kernel %s, workgroup %u,%u,%u, wave %u%s, %s+0x%llx: %s)",
-             tessera_sim_fault_string(report.fault), trouble->what, report.kernel, report.workgroup[0],
-             report.workgroup[1], report.workgroup[2], report.wave, place, report.function,
-             (unsigned long long)report.function_offset, report.instruction);
+             tessera_sim_fault_string(told.fault), trouble->what, told.kernel, told.workgroup[0], told.workgroup[1],
+             told.workgroup[2], told.wave, place, told.function, (unsigned long long)told.function_offset,
+             told.instruction);
     pthread_mutex_lock(&launch->sim->lock);
-    if (launch->sim->report) launch->sim->report(launch->sim->report_user, &report);
+    if (launch->sim->report) launch->sim->report(launch->sim->report_user, &told);
     pthread_mutex_unlock(&launch->sim->lock);
     return tessera_sim_fail(TESSERA_ERROR_DEVICE, "%s", text);
 }
+
+const struct sim_observer tessera_sim_reporter = {.end = report};

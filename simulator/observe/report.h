@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
+// Tells the caller of a launch's fault.
 #pragma once
 
-#include "machine/launch.h"
+#include "machine/observer.h"
 
-// Tells the caller of the launch's fault, and returns the status of the launch.
-tessera_status tessera_sim_report_trouble(struct sim_launch *launch);
+extern const struct sim_observer tessera_sim_reporter;

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-// What launches did, as lines of JSON in a file: one each, in the order that they end in.
 #include "stats.h"
 
 #include <inttypes.h>
 
 #include "code_object/module.h"
 #include "machine/error.h"
+#include "machine/launch.h"
 
-tessera_status tessera_sim_write_stats(const struct sim_launch *launch, const tessera_sim_launch_stats *stats) {
-    tessera_sim *const sim = launch->kernel->module->sim;
-    if (!sim->stats_path) return TESSERA_SUCCESS;
+static bool is_wanted(const struct sim_launch *launch) { return launch->sim->stats_path; }
+
+static tessera_status write_line(struct sim_launch *launch, const tessera_sim_launch_stats *stats) {
+    tessera_sim *const sim = launch->sim;
+    if (launch->trouble.fault != TESSERA_SIM_FAULT_NONE) return TESSERA_SUCCESS;
     pthread_mutex_lock(&sim->lock);
     FILE *const file = fopen(sim->stats_path, "a");
     if (file)
@@ -23,3 +25,5 @@ tessera_status tessera_sim_write_stats(const struct sim_launch *launch, const te
     if (written) return TESSERA_SUCCESS;
     return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "stats=%s: cannot be written", sim->stats_path);
 }
+
+const struct sim_observer tessera_sim_statistics = {.wanted = is_wanted, .end = write_line};

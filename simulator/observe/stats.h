@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
+// What launches did, as lines of JSON in a file: one each, in the order that they end in.
 #pragma once
 
-#include "machine/launch.h"
+#include "machine/observer.h"
 
-// Where the environment asks for it.
-tessera_status tessera_sim_write_stats(const struct sim_launch *launch, const tessera_sim_launch_stats *stats);
+extern const struct sim_observer tessera_sim_statistics;

@@ -7,6 +7,7 @@
 
 #include "code_object/module.h"
 #include "machine/error.h"
+#include "machine/launch.h"
 
 enum { MAX_WAVES = 16, MAX_GROUPS = 64 }; // of a launch the first workgroups are traced
 
@@ -34,11 +35,14 @@ struct sim_trace {
     struct traced_wave waves[MAX_WAVES];
 };
 
-struct sim_trace *tessera_sim_open_trace(void) {
-    return calloc(1, sizeof(struct sim_trace));
+static bool is_wanted(const struct sim_launch *launch) { return launch->sim->trace_path; }
+
+static bool open_trace(struct sim_group *group) {
+    group->trace = calloc(1, sizeof *group->trace);
+    return group->trace;
 }
 
-void tessera_sim_close_trace(struct sim_trace *trace) { free(trace); }
+static void close_trace(struct sim_group *group) { free(group->trace); }
 
 static enum row row_of(const struct sim_code *code) {
     switch (code->effects.unit) {
@@ -90,7 +94,7 @@ static void write_names(const struct sim_group *group) {
         }
 }
 
-void tessera_sim_trace_start(struct sim_group *group) {
+static void start_group(struct sim_group *group) {
     struct sim_trace *trace = group->trace;
     if (group->number >= MAX_GROUPS) return;
     memset(trace->waves, 0, sizeof trace->waves);
@@ -99,7 +103,7 @@ void tessera_sim_trace_start(struct sim_group *group) {
     if (trace->out) write_names(group);
 }
 
-void tessera_sim_trace_issue(struct sim_wave *wave, const struct sim_code *code) {
+static void note_instruction(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_trace *trace = wave->group->trace;
     struct traced_wave *traced = &trace->waves[wave->index];
     struct run *run = &traced->run;
@@ -113,7 +117,7 @@ void tessera_sim_trace_issue(struct sim_wave *wave, const struct sim_code *code)
     traced->clock++;
 }
 
-void tessera_sim_trace_barrier(struct sim_group *group) {
+static void align_clocks(struct sim_group *group) {
     struct sim_trace *trace = group->trace;
     uint64_t last = 0;
     for (uint32_t i = 0; i < group->wave_count; i++)
@@ -122,7 +126,8 @@ void tessera_sim_trace_barrier(struct sim_group *group) {
         if (group->waves[i].state == SIM_AT_BARRIER) trace->waves[i].clock = last;
 }
 
-void tessera_sim_trace_end(struct sim_group *group) {
+// Writes the group's events to the GPU's file.
+static void write_group(struct sim_group *group) {
     struct sim_trace *trace = group->trace;
     tessera_sim *sim = group->launch->sim;
     if (!trace->out) return;
@@ -139,9 +144,8 @@ void tessera_sim_trace_end(struct sim_group *group) {
 // ---- the file
 
 // Opened by the first launch: many GPUs may be told of the same path, and one of them runs.
-tessera_status tessera_sim_begin_trace(struct sim_launch *launch) {
+static tessera_status open_file(struct sim_launch *launch) {
     tessera_sim *sim = launch->sim;
-    if (!sim->trace_path) return TESSERA_SUCCESS;
     pthread_mutex_lock(&sim->lock);
     if (!sim->trace && (sim->trace = fopen(sim->trace_path, "w"))) fputs("[\n", sim->trace);
     launch->trace_number = sim->trace_count++;
@@ -170,3 +174,14 @@ tessera_status tessera_sim_set_trace(tessera_sim *sim, const char *path) {
     pthread_mutex_unlock(&sim->lock);
     return TESSERA_SUCCESS;
 }
+
+const struct sim_observer tessera_sim_tracer = {
+    .wanted = is_wanted,
+    .begin = open_file,
+    .open = open_trace,
+    .close = close_trace,
+    .start = start_group,
+    .barrier = align_clocks,
+    .finish = write_group,
+    .next = note_instruction,
+};

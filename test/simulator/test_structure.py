@@ -1,18 +1,94 @@
 # SPDX-License-Identifier: MIT
-"""How the simulator's sources hang together."""
+"""How the simulator's sources hang together: what uses what, and where names are found."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 from conftest import SIMULATOR
 from generate_tables import read_tables
 
+# Behind the beginning of a line that is not static: a function whose body follows, or data with its value.
+SYMBOL = r"^(?!static|extern|typedef)\w[^\n=;(]*?\b(tessera_sim_\w+)"
+FUNCTION = re.compile(SYMBOL + r"\([^;{]*\)\s*\{", re.MULTILINE)
+DATA = re.compile(SYMBOL + r"(?:\[\w*\])? = ", re.MULTILINE)
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
+
+Uses = dict[str, set[str]]
+
 
 def code(path: Path) -> str:
     """A source without its comments."""
     return re.sub(r"//[^\n]*", "", path.read_text())
+
+
+def sources() -> Iterator[tuple[str, str]]:
+    """Files of the simulator, by their paths in it, and their code. Those of hip/ stand above all others."""
+    for path in sorted(SIMULATOR.rglob("*.[ch]")):
+        name = path.relative_to(SIMULATOR).as_posix()
+        if not name.startswith("hip/"):
+            yield name, code(path)
+
+
+@cache
+def files_used() -> Uses:
+    """The files that each file includes, or that define what it calls."""
+    texts = dict(sources())
+    defined = {
+        symbol: name
+        for name, text in texts.items()
+        if name.endswith(".c")
+        for symbol in (*FUNCTION.findall(text), *DATA.findall(text))
+    }
+    uses: Uses = {}
+    for name, text in texts.items():
+        included = INCLUDE.findall(text)
+        near = [str(Path(name).parent / file) for file in included]
+        uses[name] = {*included, *near} & texts.keys()
+        if name.endswith(".c"):
+            uses[name] |= {defined[word] for word in re.findall(r"\w+", text) if word in defined}
+    return {name: used - {name} for name, used in uses.items()}
+
+
+def folders_used() -> Uses:
+    """The same for folders."""
+    uses: Uses = {}
+    for name, used in files_used().items():
+        uses.setdefault(str(Path(name).parent), set()).update(str(Path(other).parent) for other in used)
+    return {folder: used - {folder} for folder, used in uses.items()}
+
+
+def find_circle(uses: Uses) -> list[str]:
+    """What uses itself in the end, and what uses that; empty where nothing does."""
+    left = dict(uses)
+    while ready := [name for name, used in left.items() if not used & left.keys()]:
+        for name in ready:
+            del left[name]
+    return sorted(left)
+
+
+def test_find_circle() -> None:
+    """A circle is found with what uses it, but not what it uses."""
+    uses = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"d"}, "f": {"a"}}
+    assert find_circle(uses) == ["a", "b", "c", "f"]
+    assert find_circle({"a": {"b"}, "b": set()}) == []
+
+
+def test_no_circles() -> None:
+    """No file and no folder uses what uses it."""
+    assert find_circle(files_used()) == []
+    assert find_circle(folders_used()) == []
+
+
+def test_observers() -> None:
+    """What runs instructions knows neither checks nor who writes about it: those are hooks of observers."""
+    uses = folders_used()
+    assert uses["machine"] == {"decode"}
+    assert uses["code_object"] == {"machine"}
+    assert uses["execute"] == {"code_object", "decode", "machine"}
 
 
 def test_names() -> None:
