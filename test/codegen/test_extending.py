@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -22,7 +24,8 @@ BLOCK = re.compile(r"^```(\w+)(?: (new|append)=(\S+))?\n(.*?)^```$", re.M | re.S
 
 
 def test_the_page_has_its_sections() -> None:
-    assert list(SECTIONS) == ["An instance", "A receipt", "A target", "A data type", "An operation"]
+    things = "instance", "receipt", "target", "kind of target", "data type", "operation"
+    assert list(SECTIONS) == [f"An {thing}" if thing[0] in "aeiou" else f"A {thing}" for thing in things]
 
 
 def test_every_field_of_a_row_has_its_line() -> None:
@@ -30,6 +33,12 @@ def test_every_field_of_a_row_has_its_line() -> None:
     records = [CpuTile, CdnaTile]
     fields = {"targets"} | {field.name for record in records for field in dataclasses.fields(record)}
     assert {name for cell in listed for name in re.findall(r"\w+", cell)} == fields
+
+
+def words_of(command: str, folder: Path) -> list[str]:
+    """A command's words as a shell has them in a folder."""
+    words = [sorted(map(str, folder.glob(word))) if "*" in word else [word] for word in shlex.split(command)]
+    return [*itertools.chain.from_iterable(words)]
 
 
 @pytest.mark.skipif(not shutil.which("cc") or not shutil.which("git"), reason="needs cc and git")
@@ -49,7 +58,7 @@ def test_a_section(section: str, checkout: Path) -> None:
         elif language == "sh":
             for command in text.splitlines():
                 commands += 1
-                words = command.replace("python ", f"{sys.executable} ", 1).split()
+                words = words_of(command.replace("python ", f"{sys.executable} ", 1), checkout)
                 done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
                 assert done.returncode == 0, f"{command}\n{done.stderr}"
     assert commands
