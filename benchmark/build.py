@@ -114,7 +114,7 @@ def build(target: str, receipt: str, folder: Path, jobs: int) -> dict[str, Any]:
     generated = configure(target, receipt, folder)
     pack = folder / "packs" / f"fmha_fwd_{target}.pack"
     lines = output("ninja", "-C", folder, "-t", "commands", pack.relative_to(folder)).splitlines()
-    objects = [line for line in lines if "codegen.resources" in line]
+    objects = [line for line in lines if "codegen.pack" not in line]
     (packing,) = (line for line in lines if "codegen.pack" in line)
     begin = time.monotonic()
     with ThreadPoolExecutor(jobs) as pool:

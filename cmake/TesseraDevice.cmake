@@ -4,7 +4,8 @@
 #
 # A line of a list of sources names its compiler. That of compilers/NAME.cmake has four functions: tessera_NAME_find()
 # sets variables that the others read, tessera_NAME_try(TARGET FLAG...) refuses a compiler that does not know the target,
-# tessera_NAME_add(MADE SOURCE TARGET FLAG...) adds the command that makes MADE.co.
+# tessera_NAME_add(MADE SOURCE TARGET FLAG...) adds the command that makes MADE.co, and
+# tessera_NAME_check(COMMAND TARGET OBJECT...) gives the command that checks code objects before they are packed.
 
 # tessera_find_compilers(LINE...): those that lines of lists of sources name, and can compile for each target of theirs.
 macro(tessera_find_compilers)
@@ -46,15 +47,18 @@ function(tessera_add_packs packs_variable op)
         set(object "${PROJECT_BINARY_DIR}/device/${target}/${name}")
         cmake_language(CALL tessera_${compiler}_add "${object}" "${tessera_generated_dir}/${file}" "${target}" ${flags})
         list(APPEND objects_${target} "${object}.co")
+        set(compiler_of_${target} "${compiler}")
     endforeach()
 
     foreach(target ${targets})
         set(pack "${PROJECT_BINARY_DIR}/packs/${op}_${target}.pack")
+        cmake_language(CALL tessera_${compiler_of_${target}}_check check "${target}" ${objects_${target}})
         add_custom_command(
             OUTPUT "${pack}"
+            COMMAND ${check}
             COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.pack
                     --op ${op} --target ${target} --out "${pack}" ${objects_${target}}
-            DEPENDS ${objects_${target}} "${PROJECT_SOURCE_DIR}/codegen/pack.py"
+            DEPENDS ${objects_${target}} "${PROJECT_SOURCE_DIR}/codegen/pack.py" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
             COMMENT "Pack ${op}_${target}"
             VERBATIM)
         list(APPEND made "${op} ${target}")

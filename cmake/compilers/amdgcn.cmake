@@ -59,7 +59,7 @@ function(tessera_amdgcn_try target)
     endif()
 endfunction()
 
-# Makes MADE.co of a source, and checks what the kernel takes.
+# Makes MADE.co of a source.
 function(tessera_amdgcn_add made source target)
     tessera_amdgcn_flags(flags ${ARGN})
     get_filename_component(name "${made}" NAME)
@@ -75,12 +75,16 @@ function(tessera_amdgcn_add made source target)
         OUTPUT "${made}.co"
         COMMAND ${tessera_amdgcn_compile} ${flags} ${depend} -MQ "${made}.co" "${source}" -o "${compiled}"
         ${assemble}
-        COMMAND ${tessera_amdgcn_link} "${made}.o" -o "${made}.linked"
-        COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
-                --target ${target} "${made}.linked"
-        COMMAND "${CMAKE_COMMAND}" -E rename "${made}.linked" "${made}.co"
-        DEPENDS "${source}" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
+        COMMAND ${tessera_amdgcn_link} "${made}.o" -o "${made}.co"
+        DEPENDS "${source}"
         DEPFILE "${made}.d"
         COMMENT "Code object ${name}"
         VERBATIM)
+endfunction()
+
+# The command that checks what the kernels of code objects take. All of a pack at once: a process for each took longer
+# than compiling most of them.
+function(tessera_amdgcn_check command_variable target)
+    set(${command_variable} "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
+        --target ${target} ${ARGN} PARENT_SCOPE)
 endfunction()
