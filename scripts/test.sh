@@ -199,11 +199,23 @@ ctest_in() {
 # In seven days each problem has been run.
 days_part=(-every=7 "-from=$((10#$TESSERA_TEST_SEED % 7))")
 [ -z "$all" ] || days_part=()
-smoke() { "$build/bin/tile_example_fmha_fwd_smoke" "${days_part[@]}"; }
+smoke() {
+    "$build/bin/tile_example_fmha_fwd_smoke" "${days_part[@]}"
+    rows_smoke "$build" "${days_part[@]}"
+}
+
+# rows_smoke DIRECTORY ARGUMENT...: the smoke programs of the operations on rows that are built there.
+rows_smoke() {
+    local program
+    for program in "$1"/bin/*_smoke; do
+        case $program in *_fmha_*) ;; *) "$program" "${@:2}" ;; esac
+    done
+}
 
 smoke_simulated() {
     [ -n "$all" ] || cannot "with --all alone; \"programs\" runs a pairwise cover of more"
     "$build/bin/tile_example_fmha_fwd_smoke" -extra="-device=sim:$1"
+    rows_smoke "$build" -extra="-device=sim:$1"
 }
 
 # The same bytes from two directories.
@@ -223,6 +235,7 @@ other_compiler() {
     cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" -DTESSERA_TARGETS=cpu -DTESSERA_RECEIPT=ci -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
     ninja -C "$build/test/clang" -j "$(jobs)"
     "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *' "${days_part[@]}"
+    rows_smoke "$build/test/clang" "${days_part[@]}"
 }
 
 # A processor without AVX, and one without AVX-512: nothing but what it has may run.
@@ -277,6 +290,7 @@ sanitized() {
         export GTEST_FILTER=-Library.PrepareStartsTheThreads:Library.RunsAndUnloads
     fi
     "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$3"
+    rows_smoke "$directory" "${days_part[@]}"
     ctest_in "$directory" -R "$2"
 }
 

@@ -20,8 +20,8 @@ extern "C" {
 enum { EXAMPLE_GUARD = 256, EXAMPLE_GUARD_BYTE = 0xc3, EXAMPLE_UNWRITTEN_BYTE = 0xff, EXAMPLE_BUFFERS = 24 };
 
 typedef struct example_tensor {
-    const char *name;
-    size_t pointer; // where in the args its pointer lies
+    const char *name; // NULL: the program has none of it
+    size_t pointer;   // where in the args its pointer lies
 } example_tensor;
 
 typedef struct example_buffer {

@@ -107,6 +107,10 @@ def test_programs_and_licence(prefix: Path) -> None:
     programs = [prefix / "bin/tile_example_fmha_fwd", prefix / "bin/tile_example_fmha_fwd_smoke"]
     if not (BUILD / "bin" / programs[0].name).exists():
         pytest.skip(f"no programs in {BUILD}")
+    built, installed = (
+        {program.name for program in (folder / "bin").glob("tile_*")} for folder in (BUILD, prefix)
+    )
+    assert built == installed
     run(programs[0], "-b=1", "-h=1", "-s=64", "-d=32", cwd=prefix)
     run(programs[1], "-filter=*-s=3 *", cwd=prefix)
     assert (prefix / "share/doc/tessera/LICENSE").read_text() == (ROOT / "LICENSE").read_text()
