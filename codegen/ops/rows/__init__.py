@@ -21,7 +21,7 @@ class Rows(Operation):
 
     statistics: str
     family = "rows"
-    entries: ClassVar[dict[str, str]] = {"run": "run", "scratch_bytes": "scratch"}
+    entries: ClassVar[dict[str, str]] = {"run": "run"}
     optdim_field = None
     tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
 

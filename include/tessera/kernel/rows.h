@@ -35,10 +35,8 @@ struct tessera_rows_problem {
 };
 
 // Computes rows begin .. end - 1; with `expert` row number i is slot i % slots of token i / slots, so that the token is
-// read once. scratch: tessera_rows_instance.scratch_bytes(n) bytes, 64-byte aligned, any contents.
-typedef void tessera_rows_cpu_run(const struct tessera_rows_problem *problem, int64_t begin, int64_t end,
-                                  void *scratch);
-typedef size_t tessera_rows_cpu_scratch(int32_t n);
+// read once.
+typedef void tessera_rows_cpu_run(const struct tessera_rows_problem *problem, int64_t begin, int64_t end);
 
 // Blocks of a GPU kernel's grid lie along x; past so many they go on along y, since no axis has 2^32 threads.
 enum { TESSERA_ROWS_GRID_X = 1 << 20 };
@@ -55,7 +53,6 @@ struct tessera_rows_instance {
     tessera_rows_tile tile;
     float piece_cycles;        // GPU instances: estimated, for as many columns of a row as a thread's repetitions take
     tessera_rows_cpu_run *run; // CPU instances
-    tessera_rows_cpu_scratch *scratch_bytes;
 };
 
 #ifdef __cplusplus
