@@ -181,16 +181,15 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
         op.suffix = options.suffix
     targets = choose_targets(options)
     folder = options.instances or ROOT / "instances"
-    receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT).among(ops)
+    receipt = find_receipt(read_receipts(folder), options.receipt or DEFAULT)
     request = Request(receipt, options.optdim, options.where)
+    there = [read_instances(op, folder, targets, options.rounding) for op in ops]
+    refuse_targets_without(ops, folder, options.targets or "", [i for instances in there for i in instances])
     selections = []
-    for op, pattern in zip(ops, split_filter(options.filter, ops)):
-        instances = read_instances(op, folder, targets, options.rounding)
-        refuse_targets_without(op, folder, options.targets or "", instances)
+    for op, instances, pattern in zip(ops, there, split_filter(options.filter, ops)):
         check(op, instances)
-        if listed:
-            instances = show.listed_instances(options.from_file, listed, op, instances)
-        selections.append(select(op, instances, request, pattern))
+        chosen = show.listed_instances(options.from_file, listed, op, instances) if listed else instances
+        selections.append(select(op, chosen, request.of(op, ops), pattern))
     return selections
 
 

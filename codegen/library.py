@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: MIT
 """What the runtime is told of targets and of the operations that a build has: one C file.
 
-    python -m codegen.library --api fwd --out tessera_library.c
+python -m codegen.library --api fwd --out tessera_library.c
 """
 
 from __future__ import annotations

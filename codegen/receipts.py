@@ -28,11 +28,11 @@ class Receipt:
     def __str__(self) -> str:
         return self.name if self.number is None else f"{self.number} ({self.name})"
 
-    def among(self, ops: Iterable[Operation]) -> Receipt:
-        """The receipt of a call for several apis: of those that it does not name it wants none."""
-        unknown: dict[str, list[str]] = {op.api: [] for op in ops if op.api not in self.alternatives}
-        known = any(op.api in self.alternatives for op in ops)
-        return replace(self, alternatives=self.alternatives | unknown) if known and not self.cover else self
+    def of(self, op: Operation, ops: Iterable[Operation]) -> Receipt:
+        """The receipt for one of several apis: it wants none of one that it does not name."""
+        if self.cover or op.api in self.alternatives or not any(o.api in self.alternatives for o in ops):
+            return self
+        return replace(self, alternatives={op.api: []})
 
     def selects_none(self, op: Operation) -> bool:
         """Whether the receipt says that it wants nothing of an api."""

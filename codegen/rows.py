@@ -58,15 +58,16 @@ def read_instances(
     return [instance for name in targets for instance in by_target[name]]
 
 
-def refuse_targets_without(op: Operation, folder: Path, words: str, instances: list[Instance]) -> None:
+def refuse_targets_without(ops: list[Operation], folder: Path, words: str, instances: list[Instance]) -> None:
     """Refuses those targets of a comma list that are named, not meant by a family, and have no instance."""
     served = {instance.target.name for instance in instances}
     for word in words.split(","):
         if word in TARGETS and word not in served:
-            rows = read_toml(folder / f"{op.name}.toml").get("tile", [])
+            rows = [row for op in ops for row in read_toml(folder / f"{op.name}.toml").get("tile", [])]
             have = {name for row in rows for name in _row_targets(row)}
             there = there_is(name for name in TARGETS if name in have)
-            raise Refused(f"target '{word}' has no instances of {op.name} yet; {there}")
+            names = " or ".join(op.name for op in ops)
+            raise Refused(f"target '{word}' has no instances of {names} yet; {there}")
 
 
 def _row_targets(row: dict[str, Any]) -> list[str]:

@@ -171,6 +171,17 @@ class Request:
     optdim: str = "-1"
     where: str = ""
 
+    def of(self, op: Operation, ops: list[Operation]) -> Request:
+        """What is asked of one of several apis: conditions on what it lacks are for those that have it."""
+        others = [other for other in ops if other is not op]
+        optdim, where = self.optdim, []
+        if op.optdim_field is None and any(other.optdim_field for other in others):
+            optdim = "-1"
+        for clause in parse_clauses(self.where):
+            if clause.field in op.fields or not any(clause.field in other.fields for other in others):
+                where.append(clause.text)
+        return Request(self.receipt.of(op, ops), optdim, " ".join(where))
+
 
 def select(op: Operation, instances: list[Instance], request: Request, patterns: Patterns) -> Selection:
     """The instances that a request asks for. One that leaves none is refused, unless it says so."""

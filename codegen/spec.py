@@ -261,6 +261,11 @@ class Operation(ABC):
                     fields[field.name] = partial(_tile_field, field.name)
         return fields
 
+    @property
+    def fields(self) -> list[str]:
+        """All that --where may name."""
+        return [*self.space.fields, *self.instance_fields]
+
     def compiled_tokens(self, region: Region) -> tuple[str, ...]:
         """Short tokens of axes that a region holds to one value, unless the axes before imply it."""
         if region not in self._compiled:

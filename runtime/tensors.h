@@ -15,6 +15,7 @@ struct tessera_tensor {
     const void *pointer;
     int bits; // of an element
     bool written;
+    bool in_place;               // an output that may be an input, or the reverse, where all else is the same
     struct tessera_axis axes[4]; // the last is contiguous
     uintptr_t end;               // one past the last byte, once check_tensor() has passed
 };

@@ -10,20 +10,18 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, run, run_all
+from conftest import ROOT, run_all
 from sampling import sample
 
+from codegen.ops import operations
 from codegen.render import HEADERS, expanded
-
-ROWS = "layernorm2d_fwd,rmsnorm2d_fwd,add_rmsnorm2d_rdquant,smoothquant,moe_smoothquant"
 
 
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     folder = tmp_path_factory.mktemp("emitted")
-    assert run_all("-o", folder / "fwd").code == 0
-    assert run("--api", ROWS, "--targets", "cdna", "-o", folder / "rows").code == 0
-    return sorted(folder.glob("*/*__*.c"))
+    assert run_all("-d", ",".join(operations()), "-o", folder).code == 0
+    return sorted(folder.glob("*__*.c"))
 
 
 # What a file defines: functions (inline ones, so that no compiler tells of one that is not called), macros,
@@ -68,7 +66,7 @@ def test_everything_in_a_file_is_used(kernels: list[Path]) -> None:
             times_said(expanded(file.read_text(), set())),
         )
         unused += [(file.name, name) for name in sorted(names) if counts[name] < 2]
-        assert len(names) > 5
+        assert names
     assert unused == []
 
 
