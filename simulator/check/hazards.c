@@ -151,6 +151,7 @@ static const struct rule {
     {SALU, BUFFER_TO_LDS, READS_SCALAR, {1, 1, 1}, "SALU writes M0, buffer load to LDS"},
     {PARTIAL, VECTOR, TOUCHES_VECTOR, {0, 1, 1}, "VALU writes part of a VGPR, VALU overwrites all of it"},
     {PACKED, VECTOR, TOUCHES_VECTOR, {0, 1, 1}, "packed VALU writes a VGPR, VALU reads or overwrites it"},
+    {VALU, DPP, WRITES_VECTOR, {2, 2, 2}, "VALU writes a VGPR, DPP overwrites it"},
     {MEMORY | SCALAR_MEMORY, MEMORY | SCALAR_MEMORY, SAME_CLAUSE, {1, 1, 1}, "memory operations side by side"},
 };
 
@@ -160,6 +161,7 @@ static const char *const reasons[] = {
     "AMD's tables have stores, scratch and global only; its own kernels load right behind s_mov_b32 m0",
     "AMD's tables have what consumes the result only; LLVM's source says that it does too much here",
     "nothing is moved to other bits; LLVM takes op_sel_hi of the first source, the same bit, for op_sel of the result",
+    "AMD's tables have what DPP reads; LLVM counts the lanes of the result that are kept as read",
     "where page faults are replayed (XNACK), what LLVM splits could not be run twice; there are none here",
 };
 enum { RULES = sizeof rules / sizeof *rules, NEEDED = RULES - sizeof reasons / sizeof *reasons };

@@ -266,6 +266,12 @@ SPARE = {
     "m0": ("s_mov_b32 m0, 0", "buffer_load_dword v12, s[4:7], 0 offen lds", 1, "SALU writes M0, buffer load"),
     "part": (f"v_add_u16_sdwa v20, v12, v13 {PART}", "v_mov_b32 v20, v12", 1, "VALU writes part of a VGPR"),
     "packed": ("v_pk_add_f32 v[20:21], v[12:13], v[12:13]", READ_20, 1, "packed VALU writes a VGPR"),
+    "kept": (
+        "v_mov_b32 v20, v12",
+        "v_mov_b32_dpp v20, v13 row_shr:1",
+        2,
+        "VALU writes a VGPR, DPP overwrites",
+    ),
     "clause": (
         "global_load_dword v20, v12, s[2:3]",
         "global_load_dword v12, v12, s[2:3]",
