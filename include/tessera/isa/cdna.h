@@ -102,6 +102,9 @@ INLINE const void *kernel_argument(void) {
     return (const void *)p;
 }
 
+// A scalar that is read from memory is there from here on: of several, one wait.
+INLINE void at_hand(const void *x) { __asm__ volatile("" ::"s"(x)); }
+
 // The same numbers, from which nothing is computed before this point: for code that rarely runs.
 INLINE int here(int x) {
     __asm__ volatile("" : "+v"(x));

@@ -16,8 +16,16 @@ struct row {
     int lane;            // of the row's
 };
 
-// 0: there is nothing to do.
+// 0: there is nothing to do. What loads take is at hand before the first of them.
 INLINE int find_row(struct row *r, const problem *p) {
+    at_hand(p->x);
+    if (STATISTICS != NONE) at_hand(p->gamma);
+    if (STATISTICS != NONE) at_hand(p->residual);
+    if (STATISTICS == MEAN) at_hand(p->beta);
+    if (STATISTICS == MEAN) at_hand(p->bias);
+    at_hand(p->smooth);
+    at_hand((const void *)p->x_stride);
+    if (STATISTICS != NONE) at_hand((const void *)p->residual_stride);
     const uint32_t block = (uint32_t)workgroup_y() * TESSERA_ROWS_GRID_X + (uint32_t)workgroup_x();
     const uint32_t number = block * ROWS + (WAVES == 1 ? (uint32_t)wave_id() : 0);
     if (number >= (uint32_t)p->m) return 0;

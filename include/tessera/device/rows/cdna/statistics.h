@@ -28,20 +28,37 @@ INLINE float sum_of_squares(values s) {
     return sum;
 }
 
-// but not less a mean.
-INLINE float sum_of_deviations(values s, float mean, const struct piece *at) {
-    float sum = 0.0f;
+// but not less a mean: of differences from mean + rest, and of their squares.
+struct sums {
+    float differences, squares;
+};
+
+INLINE struct sums sums_around(values s, float mean, float rest, const struct piece *at) {
+    struct sums sums = {0.0f, 0.0f};
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
         UNROLL
         for (int i = 0; i < CHUNK; i += TOGETHER) {
-            float some = 0.0f;
+            struct sums some = {0.0f, 0.0f};
             UNROLL
-            for (int k = i; k < i + TOGETHER; k++) some += (s[c][k] - mean) * (s[c][k] - mean);
-            sum += is_inside(at, c, i) ? some : 0.0f;
+            for (int k = i; k < i + TOGETHER; k++) {
+                const float difference = s[c][k] - mean - rest;
+                some.differences += difference;
+                some.squares += difference * difference;
+            }
+            sums.differences += is_inside(at, c, i) ? some.differences : 0.0f;
+            sums.squares += is_inside(at, c, i) ? some.squares : 0.0f;
         }
     }
-    return sum;
+    return sums;
+}
+
+INLINE float finite_or_0(float x) { return abs_f32(x) < INFINITY_F32 ? x : 0.0f; }
+
+// The variance, of n differences from a mean of which their sum tells what rounding left.
+INLINE float variance_of(struct sums sums, float n) {
+    const float variance = sums.squares / n - sums.differences / n * (sums.differences / n);
+    return variance < 0.0f ? 0.0f : variance;
 }
 
 // The bits of the greatest |z|; those of a NaN are greater than those of all numbers.
@@ -62,8 +79,8 @@ INLINE uint32_t greatest_of(values z, const struct piece *at) {
 
 // ---- of pieces one after the other
 
-// Of a lane's columns until now: how many, their sum, and of their squares the sum, with statistics `mean` those of
-// differences from `mean`, which is about theirs.
+// Of a lane's columns until now: how many; of their differences from what is taken for the row's mean the sum; and the
+// sum of squares of differences from `mean`, which is about the mean of those. With statistics `square`, of squares.
 struct moments {
     float count, sum, mean, squares;
 };
@@ -78,23 +95,23 @@ INLINE float count_of(const struct piece *at) {
     return (float)count;
 }
 
-// Chan, Golub and LeVeque (1979): two sets become one, with no difference of great numbers.
-INLINE void add_piece(struct moments *m, values s, const struct piece *at) {
+// Chan, Golub and LeVeque (1979): two sets become one, and nothing great is subtracted.
+INLINE void add_piece(struct moments *m, values s, float about, const struct piece *at) {
     if (STATISTICS == SQUARE) {
         m->squares += sum_of_squares(s);
         return;
     }
-    const float count = count_of(at), sum = sum_of(s), total = m->count + count;
+    const float count = count_of(at), sum = sums_around(s, about, 0.0f, at).differences, total = m->count + count;
     const float mean = sum * reciprocal(max_f32(count, 1.0f)), share = count * reciprocal(max_f32(total, 1.0f));
     const float apart = mean - m->mean;
-    m->squares += sum_of_deviations(s, mean, at) + apart * apart * m->count * share;
+    m->squares += sums_around(s, about, mean, at).squares + apart * apart * m->count * share;
     m->mean += apart * share;
     m->sum += sum;
     m->count = total;
 }
 
+// The sum of squares of differences from `mean`.
 INLINE float squares_around(const struct moments *m, float mean) {
-    if (STATISTICS == SQUARE) return m->squares;
     return m->squares + m->count * (m->mean - mean) * (m->mean - mean);
 }
 

@@ -9,6 +9,11 @@
 
 typedef float values[CHUNKS][CHUNK];
 
+// What is found of a row. Its mean is a sum of two: differences from great means are finer than these are.
+struct found {
+    float mean, rest, inv;
+};
+
 INLINE void add_chunks(values s, const chunk x[CHUNKS]) {
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
@@ -38,10 +43,10 @@ INLINE void round_twice(values z, const chunk gamma[CHUNKS], float inv) {
 }
 
 // s to z without what smooths it.
-INLINE void normalize(values z, const struct factors *f, const problem *p, float mean, float inv) {
+INLINE void normalize(values z, const struct factors *f, const problem *p, struct found of) {
     if (STATISTICS == NONE) return;
     if (STATISTICS == SQUARE && p->rounds_twice) {
-        round_twice(z, f->gamma, inv);
+        round_twice(z, f->gamma, of.inv);
         return;
     }
     UNROLL
@@ -50,9 +55,9 @@ INLINE void normalize(values z, const struct factors *f, const problem *p, float
         for (int i = 0; i < CHUNK; i++) {
             const float gamma = number_of(&f->gamma[c], i);
             if (STATISTICS == MEAN)
-                z[c][i] = (z[c][i] - mean) * inv * gamma + number_of(&f->beta[c], i);
+                z[c][i] = (z[c][i] - of.mean - of.rest) * of.inv * gamma + number_of(&f->beta[c], i);
             else
-                z[c][i] = z[c][i] * inv * gamma;
+                z[c][i] = z[c][i] * of.inv * gamma;
         }
     }
 }
