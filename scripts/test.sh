@@ -204,11 +204,13 @@ smoke() {
     rows_smoke "$build" "${days_part[@]}"
 }
 
-# rows_smoke DIRECTORY ARGUMENT...: the smoke programs of the operations on rows that are built there.
+# rows_smoke DIRECTORY ARGUMENT...: the smoke programs of the operations on rows that are built there, under an emulator
+# where "under" is one.
+under=()
 rows_smoke() {
     local program
     for program in "$1"/bin/*_smoke; do
-        case $program in *_fmha_*) ;; *) "$program" "${@:2}" ;; esac
+        case $program in *_fmha_*) ;; *) "${under[@]}" "$program" "${@:2}" ;; esac
     done
 }
 
@@ -244,6 +246,8 @@ emulated() {
     qemu=$(command -v qemu-x86_64 || command -v qemu-x86_64-static) || cannot "no qemu-x86_64; apt-get install qemu-user"
     [ "$(uname -m)" = x86_64 ] || cannot "instances for x86-64 are not built here"
     "$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases" "${days_part[@]}"
+    under=("$qemu" -cpu "$1")
+    rows_smoke "$build" -filter="$emulated_rows" "${days_part[@]}"
     local line
     line=$("$qemu" -cpu "$1" "$build/bin/tile_example_fmha_fwd" -s=100 -d=40 -kname=1)
     echo "$line"
@@ -272,9 +276,11 @@ neon() {
     ninja -C "$directory" -j "$(jobs)"
     for word in "$directory"/bin/cpu_words_*; do "$qemu" "$word"; done
     "$qemu" "$directory/bin/tile_example_fmha_fwd_smoke" -filter="$emulated_cases" "${days_part[@]}"
+    under=("$qemu")
+    rows_smoke "$directory" -filter="$emulated_rows" "${days_part[@]}"
 }
-emulated_cases='*-s=3 *'
-[ -z "$all" ] || emulated_cases='*'
+emulated_cases='*-s=3 *' emulated_rows='*=599 *'
+[ -z "$all" ] || emulated_cases='*' emulated_rows='*'
 
 # Reports need lines; more of debugging would take the compiler longer.
 lines_alone=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1")

@@ -264,7 +264,8 @@ def test_a_call_can_be_repeated_from_its_line() -> None:
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_simulated(program: str) -> None:
     for arguments in ([], ["-prec_o=fp8" if program == MOE else "-seed=2"]):
-        done = run(program, *small(program), "-device=sim:gfx942", *arguments, TESSERA_SIM_SANITIZE="1")
+        words = [*small(program, n=72), "-device=sim:gfx942", *arguments]
+        done = run(program, *words, TESSERA_SIM_SANITIZE="1")
         if (done.returncode == 4 and "simulator is not there" in done.stderr) or (
             done.returncode == 2 and "has none for gfx942" in done.stderr
         ):
