@@ -59,10 +59,8 @@ static tessera_status open_auto(tessera_device *device) {
 static tessera_status refuse(const char *name) {
     char list[256];
     struct tessera_text forms = {list, sizeof list, 0};
-    for (const struct tessera_driver_kind *const *kind = tessera_driver_kinds; *kind; kind++) {
-        const char *const form = (*kind)->form;
-        tessera_text_add(&forms, "%s%.*s", kind[1] ? ", " : " or ", (int)strcspn(form, " ,"), form);
-    }
+    for (const struct tessera_driver_kind *const *kind = tessera_driver_kinds; *kind; kind++)
+        tessera_text_add(&forms, "%s%s", kind[1] ? ", " : " or ", (*kind)->form);
     return tessera_fail(TESSERA_ERROR_INVALID_ARGUMENT, "device \"%s\" is unknown: auto, cpu, cpu:TARGET%s", name,
                         list);
 }

@@ -77,11 +77,13 @@ struct tessera_driver_source {
 struct tessera_driver_kind {
     const char *word;    // of its devices' names: "hip"
     const char *targets; // the kind of targets that its devices are of
-    bool is_simulated;   // devices are named by their architecture, and only then opened; else by their number
-    const char *form;    // of names, for who wrote another: "hip:N with ..."
-    bool (*is_form)(const char *rest);
-    tessera_status (*find)(const char *device, struct tessera_driver_source *out); // the library
-    // An initialized driver, for device `device` of error lines.
+    bool is_simulated;   // devices are named by their architecture, and "auto" asks none; else by their number
+    const char *form;    // of names: "hip:N"
+    // Refuses what stands behind the colon of a name where it is none.
+    tessera_status (*check)(const char *rest);
+    // Finds the library of a driver, and fails where there is none, for device `device` of error lines.
+    tessera_status (*find)(const char *device, struct tessera_driver_source *out);
+    // An initialized driver, for the same.
     tessera_status (*make)(const char *device, const struct tessera_driver_source *source, struct tessera_driver **out);
 };
 

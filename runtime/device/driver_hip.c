@@ -12,13 +12,13 @@
 // ---- making
 
 static tessera_status fill(struct tessera_hip *hip, const char *name, const struct tessera_driver_source *source) {
+    const char *const origin = source->origin;
     tessera_driver_function function;
 #define OPTIONAL(f) ((function = tessera_driver_find(source, #f)), memcpy(&hip->f, &function, sizeof function))
 #define REQUIRED(f)                                                                                                    \
     do {                                                                                                               \
         OPTIONAL(f);                                                                                                   \
-        if (!function)                                                                                                 \
-            return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s lacks the function " #f, name, source->origin);          \
+        if (!function) return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s lacks the function " #f, name, origin);       \
     } while (0)
 #define F(f, parameters) REQUIRED(f);
     HIP_FUNCTIONS(F)
@@ -81,17 +81,19 @@ static tessera_status find_hip(const char *device, struct tessera_driver_source 
         device, names[0], names[1], names[2]);
 }
 
-static bool is_number(const char *rest) {
+static tessera_status check_number(const char *rest) {
     char *end;
     const long ordinal = strtol(rest, &end, 10);
-    return *rest >= '0' && *rest <= '9' && !*end && ordinal <= INT16_MAX;
+    GUARD(*rest >= '0' && !*end && ordinal <= INT16_MAX,
+          "device \"hip:%s\": hip:N with the number of a GPU, such as hip:0", rest);
+    return TESSERA_SUCCESS;
 }
 
 const struct tessera_driver_kind tessera_driver_hip = {
     .word = "hip",
     .targets = "cdna",
-    .form = "hip:N with the number of a GPU, such as hip:0",
-    .is_form = is_number,
+    .form = "hip:N",
+    .check = check_number,
     .find = find_hip,
     .make = make,
 };
@@ -126,12 +128,17 @@ static bool is_arch(const char *rest) {
     return true;
 }
 
+static tessera_status check_arch(const char *rest) {
+    GUARD(is_arch(rest), "device \"sim:%s\": sim:ARCH, where ARCH is such as gfx942 or gfx942:sramecc+:xnack-", rest);
+    return TESSERA_SUCCESS;
+}
+
 const struct tessera_driver_kind tessera_driver_sim = {
     .word = "sim",
     .targets = "cdna",
     .is_simulated = true,
-    .form = "sim:ARCH, where ARCH is such as gfx942 or gfx942:sramecc+:xnack-",
-    .is_form = is_arch,
+    .form = "sim:ARCH",
+    .check = check_arch,
     .find = find_sim,
     .make = make,
 };

@@ -126,7 +126,7 @@ static tessera_status open_simulated(const struct tessera_driver_kind *kind, con
 
 tessera_status tessera_gpu_open(const struct tessera_driver_kind *kind, const char *rest, struct tessera_gpu **out,
                                 tessera_device_facts *facts) {
-    GUARD(kind->is_form(rest), "device \"%s:%s\": %s", kind->word, rest, kind->form);
+    TRY(kind->check(rest));
     return kind->is_simulated ? open_simulated(kind, rest, out, facts) : open_numbered(kind, atoi(rest), out, facts);
 }
 
