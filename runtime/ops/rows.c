@@ -104,13 +104,13 @@ int tessera_rows_list_starts(const struct tessera_request *r, struct tessera_sta
 
 // ---- instances
 
-// Cycles: vectors of a thread, where all compute units have work; of equals the more capable target is taken.
+// Of a compute unit, where all have rows; of a CPU vectors count. Memory takes all instances of a device as long.
 double tessera_rows_cost(const tessera_instance *row, const struct tessera_request *r) {
-    call_t *const call = r->call;
-    const tessera_rows_tile *const tile = &((const tessera_rows_instance *)row)->tile;
-    const int64_t width = (int64_t)tile->rn * tile->tn * tile->vn, height = (int64_t)tile->rm * tile->tm;
-    const int64_t blocks = tessera_ceil_div(call->problem.m, height), rounds = tessera_ceil_div(blocks, r->units);
-    return (double)rounds * (double)(tessera_ceil_div(call->problem.n, width) * tile->rn * tile->rm);
+    const struct tessera_rows_problem *const p = &((call_t *)r->call)->problem;
+    const tessera_rows_instance *const instance = (const tessera_rows_instance *)row;
+    const int64_t piece = (int64_t)instance->tile.rn * instance->tile.tn * instance->tile.vn;
+    const double cycles = row->symbol ? (double)instance->piece_cycles : 1;
+    return (double)(tessera_ceil_div(p->m, r->units) * tessera_ceil_div(p->n, piece)) * cycles;
 }
 
 // runtime's half of ck_middle() in codegen/ops/rows/__init__.py.
@@ -169,8 +169,17 @@ static tessera_status add_work(call_t *call, struct tessera_plan *plan) {
     return tessera_add_work(plan, run_rows, job, tessera_ceil_div(p->m, job->rows), workers, NULL, 0);
 }
 
+static tessera_status add_launch(call_t *call, struct tessera_plan *plan) {
+    const struct tessera_rows_problem *const p = &call->problem;
+    const tessera_rows_tile *const tile = &((const tessera_rows_instance *)plan->row)->tile;
+    const int64_t blocks = tessera_ceil_div(p->m, (int64_t)tile->rm * tile->tm);
+    const uint32_t grid[] = {(uint32_t)tessera_min(blocks, TESSERA_ROWS_GRID_X),
+                             (uint32_t)tessera_ceil_div(blocks, TESSERA_ROWS_GRID_X), 1};
+    return tessera_add_launch(plan, plan->row, grid, 0, p, sizeof *p);
+}
+
 tessera_status tessera_rows_add_steps(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
     if (call->problem.m == 0) return TESSERA_SUCCESS;
-    return add_work(call, plan);
+    return (plan->row->symbol ? add_launch : add_work)(call, plan);
 }
