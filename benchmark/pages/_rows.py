@@ -47,7 +47,7 @@ class Problem:
     def __str__(self) -> str:
         types = self.prec if self.out == self.prec else f"{self.prec}-{self.out}"
         more = " add" * self.fadd + (" smooth" if self.fquant == SMOOTH else "")
-        return f"{types} {self.m}x{self.n}{more}"
+        return f"{types} {self.m}x{self.n}{more}" + f" top {self.topk} of {self.experts}" * (self.experts > 0)
 
     @property
     def adds(self) -> bool:
@@ -184,13 +184,15 @@ class Rows(Page):
             ("e4m3", NONE, DYNAMIC),
         ]
 
+    def case(self, suite: str, m: int, n: int, prec: str, out: str, fadd: int, fquant: int) -> Case:
+        """A launch is of one row, on one thread."""
+        topk, threads = (1, 1) if suite == "launch" else (self.topk, None)
+        return RowsCase(Problem(self.name, m, n, prec, out, fadd, fquant, self.experts, topk), threads)
+
     def cases(self, suite: str, precs: Sequence[str]) -> list[Case]:
         """Shape by shape, so that pictures are."""
         return [
-            RowsCase(
-                Problem(self.name, m, n, prec, out, fadd, fquant, self.experts, self.topk),
-                1 if suite == "launch" else None,
-            )
+            self.case(suite, m, n, prec, out, fadd, fquant)
             for prec in precs
             for m, n in SHAPES[suite]
             if m * self.topk <= MOST_ROWS

@@ -124,3 +124,9 @@ def test_the_probe_moves_everything(threads: int, sizes: tuple[str, str]) -> Non
 def test_the_probe_refuses(words: list[str]) -> None:
     with pytest.raises(SystemExit, match="ended"):
         Program("stream", STREAM, words).prepare(1)
+
+
+def test_a_launch_is_of_one_row() -> None:
+    cases: list[Any] = pages.load("moe_smoothquant").cases("launch", ["bf16"])
+    assert [case.name for case in cases] == ["bf16-int8 1x4096 top 1 of 32"]
+    assert {case.row_problem.m * case.row_problem.topk for case in cases} == {1}
