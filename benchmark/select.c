@@ -58,10 +58,13 @@ static tessera_served make_served(const tessera_schema *schema, int dtype, int h
 
 static tessera_fmha_fwd_instance make_row(int target, int tile, const tessera_served *products) {
     return (tessera_fmha_fwd_instance){
-        .base = {.name = "row", .target = targets[target], .served = products, .served_count = 1},
+        .base = {.name = "row",
+                 .target = targets[target],
+                 .served = products,
+                 .served_count = 1,
+                 .macs_per_cycle = 1000.0f - 100.0f * (float)tile,
+                 .tile_cycles = 500},
         .tile = {.bm0 = tiles[tile][0], .bn0 = tiles[tile][1], .wm0 = 16, .wn0 = 16},
-        .macs_per_cycle = 1000.0f - 100.0f * (float)tile,
-        .tile_cycles = 500,
     };
 }
 

@@ -219,13 +219,9 @@ class Operation(ABC):
 
     def row_fields(self, instance: Instance) -> dict[str, str]:
         """The fields of a row in C that are the operation's own, beside the tile."""
-        fields = {
-            "macs_per_cycle": f"{instance.macs_per_cycle:.3f}f",
-            "tile_cycles": f"{instance.tile_cycles:.1f}f",
-        }
-        if instance.target.kind == "cpu":
-            fields |= {field: instance.entry(entry) for field, entry in self.entries.items()}
-        return fields
+        if instance.target.kind != "cpu":
+            return {}
+        return {field: instance.entry(entry) for field, entry in self.entries.items()}
 
     def describe(self) -> str:
         """The operation's own part in the dispatch table, as text: what a hash is taken of."""

@@ -75,9 +75,11 @@ typedef struct tessera_instance {
     const tessera_served *served; // disjoint products whose union is what this instance serves
     uint32_t served_count;
     const char *pipeline, *epilogue; // "qr", "store"
-    const char *symbol; // GPU instances: the kernel, which names its code object in the target's pack; else NULL
-    uint32_t threads;   // GPU instances: those of a workgroup
-    uint32_t alignment; // bytes that every row in memory begins at a multiple of; 0: the element's
+    const char *symbol;   // GPU instances: the kernel, which names its code object in the target's pack; else NULL
+    uint32_t threads;     // GPU instances: those of a workgroup
+    uint32_t alignment;   // bytes that every row in memory begins at a multiple of; 0: the element's
+    float macs_per_cycle; // estimated rate of one compute unit in the main loop
+    float tile_cycles;    // estimated overhead of one tile
 } tessera_instance;
 
 // Rows that may serve (target, value of the first trait, bucket): order[first .. first + count) are row numbers.

@@ -20,10 +20,17 @@ struct tessera_start {
 };
 enum { TESSERA_MAX_STARTS = 32 };
 
+// What a call does with an instance, in tasks (tiles) that take about the same time.
+struct tessera_work {
+    double macs;  // or operations that the instance's rate counts
+    double bytes; // read and written, each once
+    int64_t tasks;
+};
+
 // Kernels that serve the same traits: those of a call, or those of one step of it.
 struct tessera_kernels {
     const tessera_table *(*get_table)(void); // that this library was generated with
-    // Estimated cycles of a call that the instance serves.
+    // Estimated cycles of a call that the instance serves: by a formula of their own, or tessera_roofline().
     double (*cost)(const tessera_instance *row, const struct tessera_request *r);
     // Returns how many there are. NULL: its instances take any.
     int (*list_starts)(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]);
@@ -54,6 +61,9 @@ tessera_status tessera_read_facts(const tessera_table *table, const tessera_devi
 void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts);
 
 tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out);
+
+// Cycles of the work, by the rates of the instance and its target (cost.c).
+double tessera_roofline(const tessera_instance *row, const struct tessera_request *r, struct tessera_work work);
 
 // What tessera_<operation>_explain() and tessera_<operation>_ck_name() write.
 void tessera_add_explanation(struct tessera_text *out, const struct tessera_request *r, bool all);

@@ -24,7 +24,7 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
     const double rows = (double)(tessera_round_up(call->rows, tile->wm0) * call->heads);
     const double keys = (double)tessera_round_up(call->keys, tile->wn0);
     const double area = (double)tile->bm0 * tile->bn0;
-    const double block = area * call->hdims / (double)row->macs_per_cycle + (double)row->tile_cycles;
+    const double block = area * call->hdims / (double)row->base.macs_per_cycle + (double)row->base.tile_cycles;
     const int64_t tasks = tiles * tessera_fmha_fwd_parts(call->keys, (double)call->keys * (double)tiles, units);
     return rows * keys / area * block / (double)tasks * (double)tessera_ceil_div(tasks, units);
 }

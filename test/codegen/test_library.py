@@ -31,6 +31,15 @@ def test_every_target_has_its_word_and_each_page_its_kind() -> None:
     assert {formats[TARGETS[name].enum] for name in ("gfx942",)} == {"TESSERA_E4M3FNUZ"}
 
 
+def test_rates_of_memory() -> None:
+    """Bytes a cycle, from figures in GB/s and MHz that are typed here a second time."""
+    rates = array(library.library_source("fwd"), "tessera_target_rates")
+    assert rates[TARGETS["gfx942"].enum] == "{64.0, 2523.81}"  # 5.3 TB/s at 2.1 GHz
+    cpus = {rates[target.enum] for target in TARGETS.values() if target.kind == "cpu"}
+    assert len(cpus) == 1, "two pages that one machine can run say different things of its memory"
+    assert len(rates) == len(TARGETS)
+
+
 def test_operations_are_those_asked_for(tmp_path: Path) -> None:
     known = operations()
     apis = [*reversed(known)]

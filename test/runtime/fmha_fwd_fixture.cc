@@ -102,8 +102,8 @@ tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target,
     i.tile = {bm0, bn0, 16, 0, bn0, 0, 1, 1, 1, 1, 1, 1, 16, 8, 1, 16, 8, 1};
     i.base.pipeline = "qr";
     i.base.epilogue = "store";
-    i.macs_per_cycle = macs_per_cycle;
-    i.tile_cycles = tile_cycles;
+    i.base.macs_per_cycle = macs_per_cycle;
+    i.base.tile_cycles = tile_cycles;
     return i;
 }
 

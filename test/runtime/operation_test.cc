@@ -7,6 +7,7 @@
 #include <vector>
 
 extern "C" {
+#include "library.h"
 #include "op/select.h"
 }
 
@@ -66,8 +67,9 @@ class Operation : public ::testing::Test {
     }
 
     tessera_request ask() {
-        rows = {{{"short", TESSERA_TARGET_PORTABLE, &short_rows, 1, "one_pass", "store", nullptr, 0, alignment}, 1},
-                {{"long", TESSERA_TARGET_PORTABLE, &long_rows, 1, "two_pass", "store", nullptr, 0, 0}, 2}};
+        rows = {
+            {{"short", TESSERA_TARGET_PORTABLE, &short_rows, 1, "one_pass", "store", nullptr, 0, alignment, 8, 100}, 1},
+            {{"long", TESSERA_TARGET_PORTABLE, &long_rows, 1, "two_pass", "store", nullptr, 0, 0, 8, 100}, 2}};
         table = {&schema, rows.data(), sizeof rows[0], 2, buckets, 2, slices, order, 0};
         tessera_request r = {};
         r.kernels = &kernels;
@@ -147,6 +149,25 @@ TEST_F(Operation, RowsThatAreNotFilledUp) {
     asked.n = 1 << 30;
     EXPECT_EQ(chosen(), "no instance serves this call; nearest is long, kept out by n 1073741824 (serves 8 to 8192, "
                         "multiples of 8): change n to at most 8192");
+}
+
+// The formula stands in runtime/op/cost.c; rows do 8 multiply-adds a cycle and take 100 cycles beside.
+TEST_F(Operation, Roofline) {
+    const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_PORTABLE];
+    const auto cycles = [&](double macs, double bytes, int64_t tasks, int32_t units) {
+        facts.compute_units = units;
+        const tessera_request r = ask();
+        return tessera_roofline(&rows[0].base, &r, {macs, bytes, tasks});
+    };
+    ASSERT_GT(rates.unit_bytes, 0);
+    ASSERT_GT(rates.device_bytes, 2 * rates.unit_bytes);
+    EXPECT_DOUBLE_EQ(cycles(8000, 8, 1, 4), 1000 + 100);
+    EXPECT_DOUBLE_EQ(cycles(8000, 8, 4, 4), 250 + 100);
+    EXPECT_DOUBLE_EQ(cycles(8000, 8, 5, 4), 400 + 200); // the busiest has 2 of 5
+    EXPECT_DOUBLE_EQ(cycles(8, 1e6, 1, 4), 1e6 / rates.unit_bytes + 100);
+    EXPECT_DOUBLE_EQ(cycles(8, 1e6, 2, 2), 5e5 / rates.unit_bytes + 100);
+    EXPECT_DOUBLE_EQ(cycles(8, 1e6, 1000, 1000), 1e6 / rates.device_bytes + 100);
+    EXPECT_DOUBLE_EQ(cycles(0, 0, 0, 4), 100);
 }
 
 TEST_F(Operation, CkName) {

@@ -16,9 +16,8 @@ if TYPE_CHECKING:
 
 # Vector operations for one score: by --report there are 4 to 5, and its exp2 takes the time of four.
 SCORE_OPERATIONS = 8
-# Bytes a cycle that a unit gets of LDS, and of L2, which has 2 KB for the 32 to 38 units of a die (CDNA 3
-# white paper).
-LDS_BYTES, FETCH_BYTES = 128, 64
+# Bytes a cycle that a unit gets of LDS (CDNA 3 white paper).
+LDS_BYTES = 128
 # Cycles of a block in which a wave waits: for exchange between lanes and the first reads of LDS behind a
 # barrier, and at barriers for each wave of its workgroup. Estimated.
 WAIT_CYCLES, BARRIER_CYCLES = 200, 100
@@ -63,5 +62,5 @@ def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
     return BlockCost(
         workgroups(tile, target),
         alone_cycles=max(own, lds) + waits / 2 if tile.pipeline_needs.ahead else own + lds + waits,
-        busy_cycles=max(simds, lds, read / FETCH_BYTES),
+        busy_cycles=max(simds, lds, read / target.unit_bytes),
     )

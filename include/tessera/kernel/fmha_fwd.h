@@ -20,8 +20,6 @@ typedef struct tessera_fmha_fwd_tile {
 struct tessera_fmha_fwd_instance {
     tessera_instance base;
     tessera_fmha_fwd_tile tile;
-    float macs_per_cycle;          // estimated rate of one compute unit in the main loop
-    float tile_cycles;             // estimated overhead of one tile of bm0 x bn0
     tessera_fmha_fwd_cpu_run *run; // CPU instances
     tessera_fmha_fwd_cpu_combine *combine;
     tessera_fmha_fwd_cpu_scratch *scratch_bytes;
