@@ -184,17 +184,18 @@ class Rows(Page):
             ("e4m3", NONE, DYNAMIC),
         ]
 
-    def case(self, suite: str, m: int, n: int, prec: str, out: str, fadd: int, fquant: int) -> Case:
-        """A launch is of one row, on one thread."""
-        topk, threads = (1, 1) if suite == "launch" else (self.topk, None)
-        return RowsCase(Problem(self.name, m, n, prec, out, fadd, fquant, self.experts, topk), threads)
-
-    def cases(self, suite: str, precs: Sequence[str]) -> list[Case]:
+    def problems(self, suite: str, precs: Sequence[str]) -> list[Problem]:
         """Shape by shape, so that pictures are."""
+        topk = 1 if suite == "launch" else self.topk
         return [
-            self.case(suite, m, n, prec, out, fadd, fquant)
+            Problem(self.name, m, n, prec, out, fadd, fquant, self.experts, topk)
             for prec in precs
             for m, n in SHAPES[suite]
-            if m * self.topk <= MOST_ROWS
+            if m * topk <= MOST_ROWS
             for out, fadd, fquant in self.kinds(suite, prec)
         ]
+
+    def cases(self, suite: str, precs: Sequence[str]) -> list[Case]:
+        """A launch is of one row, on one thread."""
+        threads = 1 if suite == "launch" else None
+        return [RowsCase(problem, threads) for problem in self.problems(suite, precs)]
