@@ -60,7 +60,7 @@ class CpuTarget(Target):
     # MiB of L3 (family 6, model 207: Emerald Rapids) that says 2.1 GHz of itself: a triad on one core moved
     # 19.9 GB/s, a sum on 32 cores 275.
     clock_mhz: int = 2100
-    bandwidth_gbs: float = 275.0
+    bandwidth_gbs: float = 275
     unit_bytes: float = 9.5
     lanes: int  # fp32 numbers in a vector
     registers: int  # vector registers
@@ -228,7 +228,7 @@ TARGETS: dict[str, Target] = {
             compute_units=110,
             xcds=1,
             clock_mhz=1700,
-            bandwidth_gbs=1638.0,
+            bandwidth_gbs=1638,
             lds_bytes=64 * KIB,
             lds_banks=32,
             lds_granule=512,
@@ -255,7 +255,7 @@ TARGETS: dict[str, Target] = {
             compute_units=304,
             xcds=8,
             clock_mhz=2100,
-            bandwidth_gbs=5300.0,
+            bandwidth_gbs=5300,
             lds_bytes=64 * KIB,
             lds_banks=32,
             lds_granule=512,
@@ -283,7 +283,7 @@ TARGETS: dict[str, Target] = {
             compute_units=256,
             xcds=8,
             clock_mhz=2400,
-            bandwidth_gbs=8000.0,
+            bandwidth_gbs=8000,
             lds_bytes=160 * KIB,
             lds_banks=64,
             lds_granule=1280,
