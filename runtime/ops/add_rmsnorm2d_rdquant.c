@@ -31,7 +31,7 @@ static tessera_status check_sizes(void *of) {
 
 static void add_problem(struct tessera_text *out, const void *of) {
     const struct tessera_add_rmsnorm2d_rdquant_call *const call = of;
-    tessera_text_add(out, "-prec=%s -prec_o=%s -m=%d -n=%d -save_x=%d", tessera_type_string(call->traits.prec_i),
+    tessera_text_add(out, "-prec=%s -quant=%s -m=%d -n=%d -save_x=%d", tessera_type_string(call->traits.prec_i),
                      tessera_type_string(call->traits.prec_o), call->args.m, call->traits.n, call->traits.save_x);
 }
 
