@@ -107,9 +107,9 @@ int tessera_rows_list_starts(const struct tessera_request *r, struct tessera_sta
 // Of a compute unit, where all have rows; of a CPU vectors count. Memory takes all instances of a device as long.
 double tessera_rows_cost(const tessera_instance *row, const struct tessera_request *r) {
     const struct tessera_rows_problem *const p = &((call_t *)r->call)->problem;
-    const tessera_rows_instance *const instance = (const tessera_rows_instance *)row;
-    const int64_t piece = (int64_t)instance->tile.rn * instance->tile.tn * instance->tile.vn;
-    const double cycles = row->symbol ? (double)instance->piece_cycles : 1;
+    const tessera_rows_tile *const tile = &((const tessera_rows_instance *)row)->tile;
+    const int64_t piece = (int64_t)tile->rn * tile->tn * tile->vn;
+    const double cycles = row->symbol ? (double)row->tile_cycles : 1;
     return (double)(tessera_ceil_div(p->m, r->units) * tessera_ceil_div(p->n, piece)) * cycles;
 }
 

@@ -81,9 +81,3 @@ class Rows(Operation):
             return super().cost_words(instance)
         words: str = instance.tile.cost_words(instance.target)
         return words
-
-    def row_fields(self, instance: Instance) -> dict[str, str]:
-        """The entries of CPU kernels; what a piece of a row takes of a GPU."""
-        if instance.target.kind != "cpu":
-            return {"piece_cycles": f"{instance.tile_cycles:.1f}f"}
-        return {field: instance.entry(entry) for field, entry in self.entries.items()}

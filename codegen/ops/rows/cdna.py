@@ -118,7 +118,7 @@ class CdnaTile:
     def cost_words(self, target: CdnaTarget) -> str:
         """Memory's time, which is a row's where its instructions take less."""
         return (
-            f"{self.efficiency:.0%} of the bandwidth of {target.bandwidth_gbs} GB/s, but "
+            f"{self.efficiency:.0%} of the bandwidth of {target.bandwidth_gbs:g} GB/s, but "
             f"{self.piece_cycles:.0f} cycles of a compute unit for {self.piece} columns"
         )
 

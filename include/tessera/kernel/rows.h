@@ -51,7 +51,6 @@ typedef struct tessera_rows_tile {
 struct tessera_rows_instance {
     tessera_instance base;
     tessera_rows_tile tile;
-    float piece_cycles;        // GPU instances: estimated, for as many columns of a row as a thread's repetitions take
     tessera_rows_cpu_run *run; // CPU instances
 };
 
