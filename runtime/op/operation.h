@@ -7,7 +7,8 @@
 #include "tensors.h"
 
 // A call is a struct of the operation's own with the members `traits` and `args`, which hold what the caller gave,
-// whole whatever header he was compiled with. The rest of it is the operation's.
+// whole whatever header he was compiled with. The rest of it is the operation's. It lasts as long as its plan: steps
+// may point into it.
 struct tessera_operation {
     const char *name;
     // Where the call holds what the caller gave; a macro of op/typed.h fills these in.

@@ -65,9 +65,10 @@ def refused(*arguments: object) -> str:
 def checkout(tmp_path: Path) -> Path:
     """A copy of the generator that a test may change."""
     root = tmp_path / "checkout"
-    for folder in ("codegen", "templates", "instances", "include", "runtime"):
+    for folder in ("codegen", "templates", "instances", "include", "runtime", "cmake"):
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "generate.py", root)
+    for file in ("generate.py", "CMakeLists.txt"):
+        shutil.copy(ROOT / file, root)
     return root
 
 

@@ -4,7 +4,9 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib.util
 import itertools
+import os
 import re
 import shlex
 import shutil
@@ -35,8 +37,26 @@ def test_every_field_of_a_row_has_its_line() -> None:
     assert {name for cell in listed for name in re.findall(r"\w+", cell)} == fields
 
 
+SIMULATOR = Path(
+    os.environ.get("TESSERA_SIM_LIBRARY")
+    or Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build")) / "libtessera_sim.so"
+)
+
+
+def lacks(command: str) -> str:
+    """What a command needs that is not here."""
+    if command.startswith("cmake") and not (shutil.which("cmake") and shutil.which("ninja")):
+        return "cmake or ninja"
+    if command.startswith("cmake") and not importlib.util.find_spec("ziglang"):
+        return "a compiler of GPU instances"
+    return f"{SIMULATOR}" if " sim:" in command and not SIMULATOR.exists() else ""
+
+
 def words_of(command: str, folder: Path) -> list[str]:
-    """A command's words as a shell has them in a folder."""
+    """A command's words as a shell has them in a folder, with this Python."""
+    for begin, of_this in (("python ", "{} "), ("cmake -B ", "cmake -DTESSERA_PYTHON={} -B ")):
+        if command.startswith(begin):
+            command = of_this.format(sys.executable) + command[len(begin) :]
     words = [sorted(map(str, folder.glob(word))) if "*" in word else [word] for word in shlex.split(command)]
     return [*itertools.chain.from_iterable(words)]
 
@@ -45,9 +65,10 @@ def words_of(command: str, folder: Path) -> list[str]:
 @pytest.mark.parametrize("section", SECTIONS)
 def test_a_section(section: str, checkout: Path) -> None:
     commands = 0
+    environment = {**os.environ, "TESSERA_SIM_LIBRARY": str(SIMULATOR)}
     for language, way, file, text in BLOCK.findall(SECTIONS[section]):
         if way == "new":
-            (checkout / file).parent.mkdir(exist_ok=True)
+            (checkout / file).parent.mkdir(parents=True, exist_ok=True)
             assert not (checkout / file).exists()
             (checkout / file).write_text(text)
         elif way == "append":
@@ -58,8 +79,12 @@ def test_a_section(section: str, checkout: Path) -> None:
         elif language == "sh":
             for command in text.splitlines():
                 commands += 1
-                words = words_of(command.replace("python ", f"{sys.executable} ", 1), checkout)
-                done = subprocess.run(words, cwd=checkout, capture_output=True, text=True, check=False)
+                if missing := lacks(command):
+                    pytest.skip(f"there is no {missing}")
+                words = words_of(command, checkout)
+                done = subprocess.run(
+                    words, cwd=checkout, capture_output=True, text=True, check=False, env=environment
+                )
                 assert done.returncode == 0, f"{command}\n{done.stderr}"
     assert commands
 
