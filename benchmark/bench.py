@@ -34,11 +34,12 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import page as pages
-from page import Case, Page, Probe, Record, judgements, median_probe
+from page import Case, Page, Probe, Record, judgements, median_probe, time_of
 from records import processor, replace
 from turns import Library, Rival, enter, enter_all, rounds
 
 ROOT = Path(__file__).resolve().parents[1]
+BUSY = 0.25  # of the processors
 
 
 def probe(build: Path, threads: int) -> Probe:
@@ -67,9 +68,11 @@ class Bench:
             made = Library(name, python, page.rival_module, page.rival_environment)
             self.libraries.append(libraries.setdefault((page.rival_module, name), made))
         self.common = {
+            "operation": page.name,
             "processor": processor(Path("/proc/cpuinfo").read_text()),
             "version": version(),
             "date": date.today().isoformat(),
+            "load": os.getloadavg()[0],
             "command": shlex.join(["python", "benchmark/bench.py", *sys.argv[1:]]),
         }
 
@@ -134,23 +137,43 @@ def progress(total: int) -> Iterator[Any]:
         print("\r" + " " * 100 + "\r", end="", file=sys.stderr)
 
 
+def name_of(record: Record) -> str:
+    """Of a case, for people."""
+    return f"{record['operation']} {record['case']}, {record['threads']} threads"
+
+
 def bars_of(record: Record) -> str:
     """What was asked of a record, for the end of its line."""
     found = judgements(record)
     return " [" + "; ".join(map(str, found)) + "]" if found else ""
 
 
-def summary(lines: list[tuple[str, Record]]) -> str:
+def table(cases: list[list[Record]]) -> str:
+    """In Markdown: of each case that rivals could do Tessera's time, its share of the limit, and their times over it."""
+    compared = [records for records in cases if "rival" in records[0]]
+    rivals = list(dict.fromkeys(r["rival"] for records in compared for r in records[1:]))
+    rows = [["case", "threads", "time", "of the limit", *rivals]]
+    for records in compared:
+        ours, ratio = records[0], {r["rival"]: f"{r['ratio']:.2f}" for r in records}
+        share = f"{100 * ours['share']:.0f} %"
+        rows.append(
+            [ours["case"], str(ours["threads"]), time_of(ours), share, *(ratio.get(r, "") for r in rivals)]
+        )
+    rows.insert(1, ["---"] * len(rows[0]))
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows) if compared else ""
+
+
+def summary(cases: list[list[Record]]) -> str:
     """How many bars were met, and each that was not."""
-    bars = [(name, bar) for name, record in lines for bar in judgements(record)]
+    bars = [(name_of(records[0]), bar) for records in cases for bar in judgements(records[0])]
     missed = [f"  {name}: {bar}" for name, bar in bars if not bar.met]
     return "\n".join([f"{len(bars) - len(missed)} of {len(bars)} bars met", *missed])
 
 
 def run(
     page: Page, options: argparse.Namespace, libraries: dict[tuple[str, str], Library]
-) -> list[tuple[str, Record]]:
-    """Measures an operation's cases and prints a line for each; the names and first records of all."""
+) -> list[list[Record]]:
+    """Measures an operation's cases and prints a line for each, and a table of all; returns their records."""
     suites = page.usual if options.suites is None else options.suites.split(",")
     precs = page.precs if options.prec is None else options.prec.split(",")
     threads = [int(word) for word in options.threads.split(",")]
@@ -160,16 +183,16 @@ def run(
     cases = list({(case.name, n): (case, n) for case, n in cases}.values())  # once each
     output = options.output / f"{page.name}.jsonl"
     bench = Bench(page, options, libraries)
-    lines = []
+    done = []
     with progress(len(cases)) as step:
         for case, n in cases:
-            name = f"{page.name} {case.name}, {n} threads"
-            step(name)
+            step(f"{page.name} {case.name}, {n} threads")
             records = bench.measure(case, n)
             replace(output, records)
-            lines.append((name, records[0]))
-            print(f"{name}: {case.line(records)}{bars_of(records[0])}", flush=True)
-    return lines
+            done.append(records)
+            print(f"{name_of(records[0])}: {case.line(records)}{bars_of(records[0])}", flush=True)
+    print(table(done), flush=True)
+    return done
 
 
 def check(parser: argparse.ArgumentParser, page: Page, options: argparse.Namespace) -> None:
@@ -210,8 +233,13 @@ def main() -> int:
     for page in chosen:
         check(parser, page, options)
     options.output.mkdir(parents=True, exist_ok=True)
+    if os.getloadavg()[0] > BUSY * (os.cpu_count() or 1):
+        print(
+            f"this machine is busy (load {os.getloadavg()[0]:.1f}): figures will not be its own",
+            file=sys.stderr,
+        )
     libraries: dict[tuple[str, str], Library] = {}
-    print(summary([line for page in chosen for line in run(page, options, libraries)]))
+    print(summary([records for page in chosen for records in run(page, options, libraries)]))
     for library in libraries.values():
         library.close()
     return 0

@@ -60,11 +60,14 @@ def median_ratio(rival: Sequence[float], ours: Sequence[float]) -> float:
     return statistics.median(theirs / mine for theirs, mine in zip(rival, ours, strict=True))
 
 
+def time_of(record: Record) -> str:
+    """Its milliseconds, or microseconds."""
+    return f"{record['ms']:.2f} ms" if record["ms"] >= 1 else f"{1e3 * record['ms']:.3g} us"
+
+
 def beside(rivals: list[Record]) -> str:
     """Rivals' times, for the end of a line."""
-    digits = [f"{r['ms']:.2f} ms" if r["ms"] >= 1 else f"{1e3 * r['ms']:.3g} us" for r in rivals]
-    said = (f"{r['rival']} {time} ({r['ratio']:.2f}x)" for r, time in zip(rivals, digits, strict=True))
-    return ", ".join(said) or "no rival"
+    return ", ".join(f"{r['rival']} {time_of(r)} ({r['ratio']:.2f}x)" for r in rivals) or "no rival"
 
 
 class Case(ABC):

@@ -157,7 +157,8 @@ def test_bars_are_kept_and_said() -> None:
     record = {"bars": [bar.record() for bar in bars]}
     assert judgements(json.loads(json.dumps(record))) == bars
     assert bench.bars_of(record) == " [share 0.5 of 0.9 MISSED; us 2 of at most 3 met]"
-    assert bench.summary([("a case", record)]) == "1 of 2 bars met\n  a case: share 0.5 of 0.9 MISSED"
+    named = {**record, "operation": "op", "case": "case", "threads": 2}
+    assert bench.summary([[named]]) == "1 of 2 bars met\n  op case, 2 threads: share 0.5 of 0.9 MISSED"
     assert bench.bars_of({}) == ""
 
 
@@ -202,3 +203,23 @@ def test_a_rivals_calls(count: int, parts: int, calls: int) -> None:
     each = rival.time_calls(call, count, parts)
     assert len(made) == calls
     assert 2 <= each < (20 if parts == 3 else 40)
+
+
+def test_a_table_of_ratios() -> None:
+    """A rival has a column where it could do any case; a case for Tessera alone is left out."""
+
+    def record(case: str, rival: str, ms: float, ratio: float) -> Record:
+        return {"case": case, "threads": 2, "rival": rival, "ms": ms, "share": 0.876, "ratio": ratio}
+
+    cases = [
+        [record("a", "tessera", 0.0123, 1.0), record("a", "torch", 1.0, 1.234)],
+        [record("b", "tessera", 12.3, 1.0), record("b", "onednn", 1.0, 2.0)],
+        [{"case": "feature", "threads": 2, "ms": 1.0}],
+    ]
+    assert bench.table(cases).splitlines() == [
+        "| case | threads | time | of the limit | torch | onednn |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| a | 2 | 12.3 us | 88 % | 1.23 |  |",
+        "| b | 2 | 12.30 ms | 88 % |  | 2.00 |",
+    ]
+    assert bench.table(cases[2:]) == ""
