@@ -39,6 +39,7 @@ from records import processor, replace
 from turns import Library, Rival, enter, enter_all, rounds
 
 ROOT = Path(__file__).resolve().parents[1]
+LOAD = os.getloadavg()[0]  # of others, before anything is measured
 BUSY = 0.25  # of the processors
 
 
@@ -72,7 +73,7 @@ class Bench:
             "processor": processor(Path("/proc/cpuinfo").read_text()),
             "version": version(),
             "date": date.today().isoformat(),
-            "load": os.getloadavg()[0],
+            "load": LOAD,
             "command": shlex.join(["python", "benchmark/bench.py", *sys.argv[1:]]),
         }
 
@@ -149,16 +150,15 @@ def bars_of(record: Record) -> str:
 
 
 def table(cases: list[list[Record]]) -> str:
-    """In Markdown: of each case that rivals could do Tessera's time, its share of the limit, and their times over it."""
+    """In Markdown: of each case for rivals Tessera's time, its share of the limit, rivals' times over it."""
     compared = [records for records in cases if "rival" in records[0]]
-    rivals = list(dict.fromkeys(r["rival"] for records in compared for r in records[1:]))
+    everyone = dict.fromkeys(r["rival"] for records in compared for r in records)
+    rivals = [name for name in everyone if name not in ("tessera", "stream")]
     rows = [["case", "threads", "time", "of the limit", *rivals]]
     for records in compared:
         ours, ratio = records[0], {r["rival"]: f"{r['ratio']:.2f}" for r in records}
-        share = f"{100 * ours['share']:.0f} %"
-        rows.append(
-            [ours["case"], str(ours["threads"]), time_of(ours), share, *(ratio.get(r, "") for r in rivals)]
-        )
+        head = [ours["case"], str(ours["threads"]), time_of(ours), f"{100 * ours['share']:.0f} %"]
+        rows.append(head + [ratio.get(rival, "") for rival in rivals])
     rows.insert(1, ["---"] * len(rows[0]))
     return "\n".join(f"| {' | '.join(row)} |" for row in rows) if compared else ""
 
@@ -233,11 +233,8 @@ def main() -> int:
     for page in chosen:
         check(parser, page, options)
     options.output.mkdir(parents=True, exist_ok=True)
-    if os.getloadavg()[0] > BUSY * (os.cpu_count() or 1):
-        print(
-            f"this machine is busy (load {os.getloadavg()[0]:.1f}): figures will not be its own",
-            file=sys.stderr,
-        )
+    if LOAD / (os.cpu_count() or 1) > BUSY:
+        print(f"this machine is busy (load {LOAD:.1f}): figures will not be its own", file=sys.stderr)
     libraries: dict[tuple[str, str], Library] = {}
     print(summary([records for page in chosen for records in run(page, options, libraries)]))
     for library in libraries.values():

@@ -206,13 +206,17 @@ def test_a_rivals_calls(count: int, parts: int, calls: int) -> None:
 
 
 def test_a_table_of_ratios() -> None:
-    """A rival has a column where it could do any case; a case for Tessera alone is left out."""
+    """A rival has a column where it could do any case, the probe has none; nor are there cases without."""
 
     def record(case: str, rival: str, ms: float, ratio: float) -> Record:
         return {"case": case, "threads": 2, "rival": rival, "ms": ms, "share": 0.876, "ratio": ratio}
 
     cases = [
-        [record("a", "tessera", 0.0123, 1.0), record("a", "torch", 1.0, 1.234)],
+        [
+            record("a", "tessera", 0.0123, 1.0),
+            record("a", "stream", 1.0, 0.9),
+            record("a", "torch", 1.0, 1.234),
+        ],
         [record("b", "tessera", 12.3, 1.0), record("b", "onednn", 1.0, 2.0)],
         [{"case": "feature", "threads": 2, "ms": 1.0}],
     ]
