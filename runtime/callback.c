@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A pair of function and user pointer behind a version number: readers take no lock, and a reader that meets a writer
-// does without. All accesses are sequentially consistent, so the version brackets the pair.
+// A function and its user pointer behind a version number: readers take no lock, and a reader that meets a writer sees
+// no function. All accesses are sequentially consistent, so equal versions before and after mean an unbroken pair.
 #include "callback.h"
 
 void tessera_callback_set(struct tessera_callback *callback, tessera_any_function function, void *user) {

@@ -13,7 +13,7 @@ struct tessera_callback {
     _Atomic(void *) user;
 };
 void tessera_callback_set(struct tessera_callback *callback, tessera_any_function function, void *user);
-// False where none is set, or another thread is replacing it at this very moment.
+// Returns false where no function is set, or while another thread is replacing it.
 bool tessera_callback_get(struct tessera_callback *callback, tessera_any_function *function, void **user);
 
 #endif

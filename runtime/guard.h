@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The form of validation: a guard says what must hold, and the error line for where it does not.
+// Macros for validation: a guard states a condition that must hold, and the error line where it does not.
 #ifndef TESSERA_RUNTIME_GUARD_H
 #define TESSERA_RUNTIME_GUARD_H
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// What the generator says of targets, and of the operations that this build has (templates/dispatch/library.c.j2).
+// Data that the generator emits about targets and about this build's operations (templates/dispatch/library.c.j2).
 #ifndef TESSERA_RUNTIME_LIBRARY_H
 #define TESSERA_RUNTIME_LIBRARY_H
 
 #include "tessera/operation.h"
 
-// As the pages of codegen/targets.py have it, by tessera_target.
+// Facts from the targets' pages in codegen/targets.py, indexed by tessera_target.
 extern const char *const tessera_target_words[];
-extern const char *const tessera_target_kinds[]; // "cpu", "cdna"; NULL: of a target that has no page yet
+extern const char *const tessera_target_kinds[]; // "cpu", "cdna"; NULL: the target has no page yet
 extern const tessera_fp8_format tessera_target_fp8[];
 
-// Bytes a cycle that memory gives to one compute unit, and to all of the device; 0: of a target that has no page yet.
+// Memory bandwidth in bytes per cycle, of one compute unit and of the whole device; 0: the target has no page yet.
 typedef struct tessera_rates {
     double unit_bytes, device_bytes;
 } tessera_rates;

@@ -71,7 +71,7 @@ void tessera_log(tessera_log_level level, const char *format, ...) {
 
 tessera_status tessera_fail(tessera_status status, const char *format, ...) {
     if (quiet) return status;
-    char line[LINE_BYTES]; // apart from last_error, which may be among the values
+    char line[LINE_BYTES]; // not written to last_error directly, which may be among the values
     va_list values;
     va_start(values, format);
     vsnprintf(line, sizeof line, format, values);

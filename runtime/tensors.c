@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What must hold of the memory of a call.
+// Checks of a call's tensors: pointers, alignment, strides, overlaps.
 #include "tensors.h"
 
 #include "guard.h"
@@ -24,7 +24,7 @@ static bool is_empty(const struct tessera_tensor *x) {
     return false;
 }
 
-// False where the tensor does not fit the address space.
+// Sets x->end. Returns false where the tensor does not fit the address space.
 static bool find_end(struct tessera_tensor *x) {
     int64_t last = 0, reach, bits;
     for (int i = 0; i < 4; i++)
@@ -35,7 +35,8 @@ static bool find_end(struct tessera_tensor *x) {
     return !__builtin_add_overflow((uintptr_t)x->pointer, (uintptr_t)tessera_ceil_div(bits, 8), &x->end);
 }
 
-// An output's axes must nest: each one's stride spans all of the axes with smaller strides.
+// An output's axes must nest: the stride of each exceeds the span of all axes with smaller strides. Returns an axis
+// that breaks this, or NULL.
 static const struct tessera_axis *axis_that_overlaps(const struct tessera_tensor *x) {
     bool done[4] = {false};
     int64_t span = 0;
@@ -70,8 +71,8 @@ static tessera_status check_tensor(struct tessera_tensor *x) {
     return TESSERA_SUCCESS;
 }
 
-// Whether two tensors, seen modulo `period` bytes, keep apart: views of one packed buffer do, such as q and o in
-// batch x tokens x 4 x heads x hdim.
+// Whether two tensors are disjoint when addresses are taken modulo `period` bytes. So are views of one packed buffer,
+// such as q and o in batch x tokens x 4 x heads x hdim.
 static bool apart_modulo(const struct tessera_tensor *x, const struct tessera_tensor *y, int64_t period) {
     int64_t span[2];
     const struct tessera_tensor *const both[2] = {x, y};
@@ -91,7 +92,7 @@ static bool apart(const struct tessera_tensor *x, const struct tessera_tensor *y
     if (x->end <= (uintptr_t)y->pointer || y->end <= (uintptr_t)x->pointer) return true;
     for (int i = 0; i < 3; i++) {
         const int64_t bytes = x->axes[i].count > 1 ? x->axes[i].stride * x->bits / 8 : 0;
-        // Addresses wrap around at 2^64, which only a power of two divides: order the two by address.
+        // Differences wrap around at 2^64, of which `bytes` need not be a divisor: subtract the lower address.
         if (bytes &&
             ((uintptr_t)x->pointer <= (uintptr_t)y->pointer ? apart_modulo(x, y, bytes) : apart_modulo(y, x, bytes)))
             return true;
@@ -99,7 +100,7 @@ static bool apart(const struct tessera_tensor *x, const struct tessera_tensor *y
     return false;
 }
 
-// Whether one of them is the other, element by element.
+// Whether both are the same tensor, element by element, and may be.
 static bool same(const struct tessera_tensor *x, const struct tessera_tensor *y) {
     if (!x->in_place || !y->in_place || x->pointer != y->pointer || x->bits != y->bits) return false;
     for (int i = 0; i < 4; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every pointer of a call as a strided tensor, so that one set of guards serves them all.
+// Describes every pointer of a call as a strided tensor, so that one set of guards checks them all.
 #ifndef TESSERA_RUNTIME_TENSORS_H
 #define TESSERA_RUNTIME_TENSORS_H
 
@@ -15,7 +15,7 @@ struct tessera_tensor {
     const void *pointer;
     int bits; // of an element
     bool written;
-    bool in_place;               // an output that may be an input, or the reverse, where all else is the same
+    bool in_place;               // an output may be the same tensor as an input if both have this set
     struct tessera_axis axes[4]; // the last is contiguous
     uintptr_t end;               // one past the last byte, once check_tensor() has passed
 };
@@ -30,8 +30,8 @@ void tessera_add_tensor(struct tessera_tensors *all, const char *name, const voi
                         struct tessera_axis batch, struct tessera_axis head, struct tessera_axis row, int64_t inner);
 void tessera_add_array(struct tessera_tensors *all, const char *name, const void *pointer, int bits, int64_t count);
 
-// Each is there, aligned, within the address space, and has strides that may be; outputs overlap neither themselves nor
-// any other.
+// Checks that each tensor is not NULL, is aligned, lies within the address space and has valid strides, and that
+// outputs overlap neither themselves nor any other tensor, but for in_place.
 tessera_status tessera_check_tensors(struct tessera_tensors *all);
 
 #endif

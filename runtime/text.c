@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Text for a caller's buffer that may be too small: what does not fit is counted and dropped.
+// Text for a caller's buffer, which may be too small: what does not fit is counted and dropped.
 #include <stdarg.h>
 #include <stdio.h>
 

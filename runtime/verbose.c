@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The environment is read once, and each line is one write to a file that is only appended to, so that threads and
-// processes do not mix theirs. The file stays open, as calls may be under way until the process has ended.
+// TESSERA_VERBOSE. The environment is read once. Each line is a single write to a file in append mode, so that lines
+// of several threads and processes do not mix. The file stays open: calls may run until the process has ended.
 #define _POSIX_C_SOURCE 200809L // O_CLOEXEC
 #include "verbose.h"
 
@@ -27,7 +27,7 @@ void tessera_verbose_line(const char *format, ...) {
     va_end(values);
     const size_t length = strlen(line);
     line[length] = '\n';
-    if (write(file, line, length + 1) < 0) return; // nobody to tell
+    if (write(file, line, length + 1) < 0) return; // there is no place left to report this
 }
 
 static void open_file(const char *path) {

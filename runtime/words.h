@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Enumerations and their words.
+// Conversion between the values of an enumeration and their words.
 #ifndef TESSERA_RUNTIME_WORDS_H
 #define TESSERA_RUNTIME_WORDS_H
 
 #include "internal.h"
 
-// The number of the word that `text` is; the failure lists them.
+// Finds the index of `text` among the words; the error line lists them all.
 tessera_status tessera_find_word(const char *what, const char *const *words, int count, const char *text, int *out);
 
 // Defines tessera_KIND_from_string and tessera_KIND_string.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Facts about the machine that this process runs on: targets it can run, caches, processors it may use.
+// Facts about the machine that this process runs on: the targets it can run, its caches, the processors it may use.
 #define _GNU_SOURCE // sched_getaffinity
 #include "cpu.h"    // beside this file: the simulator compiles it too
 
@@ -38,8 +38,8 @@ static unsigned saved_state(struct leaf one) {
     return low;
 }
 
-// Linux keeps the 8 KiB of tile registers for processes that ask: from then on, of all threads. It refuses where a
-// thread's alternate signal stack has no room for them.
+// Linux saves the 8 KiB of tile registers only for processes that ask, and from then on for all of their threads. It
+// refuses where a thread's alternate signal stack has no room for them.
 static bool may_use_tiles(void) {
 #if defined(__linux__)
     enum { ARCH_REQ_XCOMP_PERM = 0x1023, XFEATURE_XTILEDATA = 18 };
@@ -49,7 +49,7 @@ static bool may_use_tiles(void) {
 #endif
 }
 
-#ifdef TESSERA_EMULATE_TILES // a build for tests, see include/tessera/isa/cpu_amx.h
+#ifdef TESSERA_EMULATE_TILES // in a build for tests, see include/tessera/isa/cpu_amx.h
 enum { TILES_ARE_EMULATED = true };
 #else
 enum { TILES_ARE_EMULATED = false };
@@ -88,7 +88,7 @@ uint32_t tessera_cpu_targets(void) {
     return targets | BIT(TESSERA_TARGET_X86_64_V4_AMX);
 }
 
-// Caches from CPUID, where sysfs does not tell: leaf 4 (Intel) and 0x8000001D (AMD) have the same form.
+// Reads cache sizes from CPUID, for where sysfs lacks them: leaf 4 (Intel) and 0x8000001D (AMD) have the same form.
 static void caches_of_processor(int64_t size[4]) {
     const unsigned leaf = (cpuid(0x80000001u, 0).c & BIT(22)) ? 0x8000001Du : 4;
     for (unsigned i = 0; i < 8; i++) {
@@ -114,7 +114,7 @@ static void caches_of_processor(int64_t size[4]) { (void)size; }
 
 #endif
 
-// The first line of a small file without its newline; false where there is none.
+// Reads the first line of a small file, without its newline; returns false where there is none.
 static bool read_line(const char *path, char *line, int size) {
     FILE *file = fopen(path, "re");
     if (!file) return false;
@@ -141,7 +141,7 @@ static void caches_of_sysfs(int64_t size[4]) {
 }
 
 void tessera_cpu_caches(int64_t *l1, int64_t *l2, int64_t *l3) {
-    int64_t size[4] = {0, 32 * 1024, 512 * 1024, 0}; // where neither tells
+    int64_t size[4] = {0, 32 * 1024, 512 * 1024, 0}; // defaults, where neither source knows
     caches_of_processor(size);
     caches_of_sysfs(size);
     *l1 = size[1];
@@ -167,8 +167,8 @@ static int quota_at(const char *directory, bool version2) {
     return cpus > INT32_MAX ? INT32_MAX : (int)cpus;
 }
 
-// The least quota of a group and of all above it. In a container the group's own path may be invisible, the root is
-// not.
+// The least quota of a group and of all groups above it. In a container the group's own path may be invisible, but the
+// root is visible.
 static int least_quota(const char *hierarchy, const char *group, bool version2) {
     char path[512];
     int least = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The machine that this process runs on.
+// Facts about the machine that this process runs on.
 #ifndef TESSERA_RUNTIME_CPU_H
 #define TESSERA_RUNTIME_CPU_H
 
@@ -7,7 +7,7 @@
 
 uint32_t tessera_cpu_targets(void);                             // bit t: can run target t
 void tessera_cpu_caches(int64_t *l1, int64_t *l2, int64_t *l3); // bytes
-int tessera_cpu_count(void);                                    // the least of affinity and cgroup quota
+int tessera_cpu_count(void);                                    // the lesser of affinity and cgroup quota
 int tessera_cgroup_cpus(const char *membership,
                         const char *hierarchy); // /proc/self/cgroup, /sys/fs/cgroup; 0: no limit
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices by name.
+// Opens devices by name.
 #include "device/device.h"
 
 #include <stdio.h>
@@ -25,7 +25,7 @@ static tessera_status open_cpu(const char *target_name, tessera_device *device) 
     snprintf(device->name, sizeof device->name, "cpu%s%s", target_name ? ":" : "", target_name ? target_name : "");
     device->facts.struct_size = sizeof device->facts;
     device->facts.targets = targets;
-    device->facts.compute_units = tessera_cpu_count(); // not the threads that were asked for: results would follow them
+    device->facts.compute_units = tessera_cpu_count(); // not the threads asked for: results must not depend on them
     tessera_cpu_caches(&device->facts.l1_bytes, &device->facts.l2_bytes, &device->facts.l3_bytes);
     return TESSERA_SUCCESS;
 }
@@ -48,7 +48,7 @@ static bool has_gpu_instances(void) {
 }
 
 static tessera_status open_auto(tessera_device *device) {
-    if (has_gpu_instances()) { // else no driver is asked
+    if (has_gpu_instances()) { // without them no driver is opened
         tessera_fail_quietly(true);
         tessera_gpu_open_first(has_instances, &device->gpu, &device->facts);
         tessera_fail_quietly(false);
@@ -106,7 +106,7 @@ const tessera_device_facts *tessera_device_get_facts(const tessera_device *devic
 }
 
 tessera_fp8_format tessera_device_fp8_format(const tessera_device *device) {
-    for (int target = 0; device && target < TESSERA_TARGET_COUNT; target++) // those of one device agree
+    for (int target = 0; device && target < TESSERA_TARGET_COUNT; target++) // all of a device's agree
         if (device->facts.targets >> target & 1) return tessera_target_fp8[target];
     return TESSERA_FP8_NONE;
 }

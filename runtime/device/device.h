@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What operations use of a device.
+// The functions of a device that operations call.
 #ifndef TESSERA_RUNTIME_DEVICE_H
 #define TESSERA_RUNTIME_DEVICE_H
 
@@ -15,42 +15,43 @@ struct tessera_device {
 
 // ---- kernels of a GPU (gpu_code.c)
 
-// A kernel of an operation's packs. Two kernels have different symbols, and a symbol's text stays where it is.
+// A kernel of an operation's packs. Symbols are compared by address: each kernel has its own, which never moves.
 struct tessera_gpu_kernel {
     const char *op, *symbol;
 };
 
 struct tessera_launch {
     uint32_t grid[3];   // workgroups along x, y and z
-    uint32_t block[3];  // threads of one
-    uint32_t lds_bytes; // that one has beside those that the kernel declares
+    uint32_t block[3];  // threads of a workgroup
+    uint32_t lds_bytes; // of a workgroup, beside those that the kernel declares
 };
 
 // Loads the kernel unless that was done before.
 tessera_status tessera_gpu_load(const tessera_device *device, const struct tessera_gpu_kernel *kernel);
-// The same for a launch into the stream, which fails where the kernel is not loaded and the stream captures.
+// Loads the kernel for a launch into the stream; fails where it is not loaded yet and the stream captures.
 tessera_status tessera_gpu_make_ready(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
                                       void *stream);
 
-// Puts the launch of a kernel into the stream, with its one argument by value, and makes the kernel ready before.
+// Makes the kernel ready and puts its launch into the stream. Its one argument is passed by value.
 tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
                                   const struct tessera_launch *launch, const void *argument, size_t bytes,
                                   void *stream);
 
 // ---- streams of a GPU (gpu_stream.c)
 
-// Whether what is put into the stream becomes a part of a graph.
+// Whether the stream captures: what is put into it becomes a node of a graph.
 tessera_status tessera_gpu_is_capturing(const tessera_device *device, void *stream, bool *out);
 
 // Puts the zeroing of memory into the stream.
 tessera_status tessera_gpu_zero(const tessera_device *device, void *to, size_t bytes, void *stream);
 
-// Puts a copy of a few bytes, whole words of four, into the stream. They are the host's again when it returns, also
-// where the stream captures: there each word becomes a node of the graph.
+// Puts a copy of a few bytes, a multiple of four, into the stream. The host may reuse `from` as soon as this returns,
+// also where the stream captures: there each word of four bytes becomes a node of the graph.
 tessera_status tessera_gpu_copy_small(const tessera_device *device, void *to, const uint32_t *from, size_t bytes,
                                       void *stream);
 
-// Waits for what the stream holds. Not *waited, and no error: the stream captures, or the driver lacks the function.
+// Waits until the stream is empty. Leaves *waited false, without error, where the stream captures or the driver lacks
+// the function.
 tessera_status tessera_gpu_wait(const tessera_device *device, void *stream, bool *waited);
 
 #endif

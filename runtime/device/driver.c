@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kinds of drivers. One driver of a kind is kept for all devices.
+// Kinds of drivers. All devices of a kind share one driver.
 #define _POSIX_C_SOURCE 200809L // strdup
 #include "device/driver.h"
 
@@ -14,13 +14,13 @@
 const struct tessera_driver_kind *const tessera_driver_kinds[] = {&tessera_driver_hip, &tessera_driver_sim, NULL};
 enum { KINDS = sizeof tessera_driver_kinds / sizeof *tessera_driver_kinds - 1 };
 
-// A host's table, copied: what it was given in may not last.
+// A copy of a host's table, since the original may not last.
 struct table {
     tessera_driver_entry *entries;
     size_t count;
 };
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards what follows
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards `opened`
 static struct {
     struct tessera_driver *driver; // NULL: not open
     struct table table;
@@ -88,7 +88,7 @@ static tessera_status copy_table(const tessera_driver_entry *entries, size_t cou
     return TESSERA_SUCCESS;
 }
 
-// The kind that a host names, or where it names none the words of those that there are.
+// Returns the number of the kind that a host names, or -1 with the words of all kinds.
 static int find_kind(const char *word, struct tessera_text *words) {
     for (int i = 0; i < KINDS; i++) {
         if (tessera_driver_kinds[i]->is_simulated) continue;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Drivers of GPUs: what this library asks of a vendor's runtime, whichever that is.
+// Drivers of GPUs: the functions that this library needs of a vendor's runtime, whichever that is.
 #ifndef TESSERA_RUNTIME_DRIVER_H
 #define TESSERA_RUNTIME_DRIVER_H
 
@@ -12,7 +12,7 @@ struct tessera_launch;
 // A device of a driver.
 struct tessera_chip {
     struct tessera_driver *driver;
-    int ordinal;   // as the driver counts
+    int ordinal;   // the driver's number of it
     char name[32]; // for messages
 };
 
@@ -23,14 +23,14 @@ struct tessera_module {
 
 enum { TESSERA_ARCH_BYTES = 256 };
 
-// What a driver does. A function that fails has told what failed, and of which device.
+// The functions of a driver. One that fails has called tessera_fail() with a line that names the device.
 struct tessera_driver_calls {
     tessera_status (*count)(const struct tessera_chip *chip, int *out); // devices of the driver
-    // The word of the chip's target, and behind a colon what else the driver says: "gfx942:sramecc+:xnack-".
+    // The word of the chip's target, with the features that the driver adds behind colons: "gfx942:sramecc+:xnack-".
     tessera_status (*arch)(const struct tessera_chip *chip, char arch[TESSERA_ARCH_BYTES]);
     tessera_status (*facts)(const struct tessera_chip *chip, tessera_device_facts *out); // compute units, L2, LDS
 
-    // Between these two the chip is the thread's current one, as all that follow need it.
+    // Between these two the chip is the thread's current one, which all functions below require.
     tessera_status (*enter)(const struct tessera_chip *chip, intptr_t *previous);
     tessera_status (*leave)(const struct tessera_chip *chip, intptr_t previous);
 
@@ -45,19 +45,19 @@ struct tessera_driver_calls {
                            struct tessera_module *out);
     void (*unload)(const struct tessera_chip *chip, const struct tessera_module *module);
 
-    // In a stream. What device.h says of functions of these names holds.
+    // Functions that put work into a stream. device.h describes them under the same names.
     tessera_status (*launch)(const struct tessera_chip *chip, const struct tessera_module *module,
                              const struct tessera_launch *launch, const void *argument, size_t bytes, void *stream);
     tessera_status (*is_capturing)(const struct tessera_chip *chip, void *stream, bool *out);
     tessera_status (*zero)(const struct tessera_chip *chip, void *to, size_t bytes, void *stream);
     tessera_status (*copy_small)(const struct tessera_chip *chip, void *to, const void *from, size_t bytes,
-                                 void *stream); // that does not capture
+                                 void *stream); // for a stream that does not capture
     tessera_status (*set_words)(const struct tessera_chip *chip, uint32_t *to, const uint32_t *words, size_t count,
-                                void *stream); // that captures: each becomes a node
+                                void *stream); // for one that captures: each word becomes a node
     tessera_status (*wait)(const struct tessera_chip *chip, void *stream, bool *waited);
 };
 
-// What a kind of driver begins its own struct with.
+// The first member of each driver kind's own struct.
 struct tessera_driver {
     const struct tessera_driver_calls *calls;
     char origin[256]; // for messages: the library's file
@@ -66,7 +66,7 @@ struct tessera_driver {
 
 // ---- kinds of drivers
 
-// Where a driver's functions come from: a library, or without one a host's table.
+// Where a driver's functions come from: a library, or a host's table where `library` is NULL.
 struct tessera_driver_source {
     void *library;
     const tessera_driver_entry *entries;
@@ -75,39 +75,39 @@ struct tessera_driver_source {
 };
 
 struct tessera_driver_kind {
-    const char *word;    // of its devices' names: "hip"
-    const char *targets; // the kind of targets that its devices are of
-    bool is_simulated;   // devices are named by their architecture, and "auto" asks none; else by their number
-    const char *form;    // of names: "hip:N"
-    // Refuses what stands behind the colon of a name where it is none.
+    const char *word;    // begins its devices' names: "hip"
+    const char *targets; // the kind of its devices' targets
+    bool is_simulated;   // devices are named by architecture instead of number, and "auto" skips them
+    const char *form;    // of devices' names: "hip:N"
+    // Refuses a malformed rest of a device's name, which follows the colon.
     tessera_status (*check)(const char *rest);
-    // Finds the library of a driver, and fails where there is none, for device `device` of error lines.
+    // Finds the driver's library, and fails where there is none. Error lines name `device`.
     tessera_status (*find)(const char *device, struct tessera_driver_source *out);
-    // An initialized driver, for the same.
+    // Makes an initialized driver. Error lines name `device`.
     tessera_status (*make)(const char *device, const struct tessera_driver_source *source, struct tessera_driver **out);
 };
 
-// All that there are, in the order in which "auto" asks them. NULL ends them.
+// All kinds, in the order in which "auto" tries them, ended by NULL.
 extern const struct tessera_driver_kind *const tessera_driver_kinds[];
 
-// The driver of a kind, for device `name` of error lines. Each one that is opened is to be closed.
+// Opens the driver of a kind, which the caller closes. Error lines name device `name`.
 tessera_status tessera_driver_open(const struct tessera_driver_kind *kind, const char *name,
                                    struct tessera_driver **out);
 void tessera_driver_close(struct tessera_driver *driver);
 
 // ---- finding functions (driver_library.c)
 
-// NULL where the source lacks it.
+// Returns NULL where the source lacks the function.
 tessera_driver_function tessera_driver_find(const struct tessera_driver_source *source, const char *name);
 
-// Opens a library, with further flags of dlopen(). Libraries stay open: they have threads of their own.
+// Opens a library with additional dlopen() flags. Libraries are never closed: they have threads of their own.
 bool tessera_driver_try(struct tessera_driver_source *source, const char *file, int flags);
-// Opens the file that an environment variable names; *named is false where it names none.
+// Opens the file that an environment variable names; sets *named to false where the variable is not set or empty.
 tessera_status tessera_driver_try_variable(struct tessera_driver_source *source, const char *device,
                                            const char *variable, bool *named);
-// Opens a library that was loaded by path under another name, as wheels have them: STEM-<hash>.so.
+// Opens a library that the process has loaded under another name, as wheels name them: STEM-<hash>.so.
 bool tessera_driver_try_loaded(struct tessera_driver_source *source, const char *stem);
-// Opens a file in the folder of this library; of a program that has it inside, in the program's.
+// Opens a file in the folder of this library, or of the program that this library is linked into statically.
 bool tessera_driver_try_beside(struct tessera_driver_source *source, const char *file);
 
 #endif

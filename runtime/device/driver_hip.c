@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The two kinds of drivers that are HIP runtimes: where they are found, and what is made of one.
+// The two kinds of drivers with HIP's functions, libamdhip64 and the simulator: finding the library, making the driver.
 #include "device/driver_hip.h"
 
 #include <dlfcn.h>

@@ -5,7 +5,8 @@
 
 #include "device/driver.h"
 
-// libamdhip64, or a host's table in its place; libtessera_sim, which has the same functions.
+// tessera_driver_hip is libamdhip64, or a host's table in its place; tessera_driver_sim is libtessera_sim, which has
+// the same functions.
 extern const struct tessera_driver_kind tessera_driver_hip, tessera_driver_sim;
 
 // Each returns a hipError_t; modules, functions and streams are opaque.
@@ -30,14 +31,14 @@ extern const struct tessera_driver_kind tessera_driver_hip, tessera_driver_sim;
     F(hipStreamIsCapturing, (void *stream, int *status))                                                               \
     F(hipGetLastError, (void))
 
-// NULL where a host's table lacks them: not every call needs them.
+// These are NULL where a host's table lacks them, since not every call needs them.
 #define HIP_OPTIONAL_FUNCTIONS(F)                                                                                      \
     F(hipStreamSynchronize, (void *stream))                                                                            \
     F(hipMemsetAsync, (void *to, int byte, size_t bytes, void *stream))                                                \
     F(hipMemsetD32Async, (void *to, int word, size_t count, void *stream))                                             \
     F(hipMemcpyAsync, (void *to, const void *from, size_t bytes, int kind, void *stream))
 
-// Values of the HIP runtime that have been the same from ROCm 5 to 7 (hip_runtime_api.h).
+// Values of hip_runtime_api.h, the same from ROCm 5 to 7.
 enum {
     HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED = 900,
     HIP_ERROR_STREAM_CAPTURE_IMPLICIT = 906, // asked of the default stream while another one captures
@@ -56,10 +57,10 @@ struct tessera_hip {
 #undef F
     const char *(*hipGetErrorName)(int error);
     const char *(*hipGetErrorString)(int error);
-    // Fills in a hipDeviceProp_t: since ROCm 6 by the first and longer; before by the second.
+    // Fill in a hipDeviceProp_t: since ROCm 6 the first, whose struct is longer; before that the second.
     int (*hipGetDevicePropertiesR0600)(void *properties, int device);
     int (*hipGetDeviceProperties)(void *properties, int device);
-    // The simulator's alone: lines that say more than its errors' names go to `listener`.
+    // Only the simulator has this: it passes `listener` lines that say more than error names do.
     void (*tessera_hip_listen)(void (*listener)(const char *line));
 };
 
@@ -69,11 +70,11 @@ extern const struct tessera_driver_calls tessera_hip_calls;
 
 // ---- driver_hip_error.c
 
-// Fails with what the driver says of `error`, which `call` on device `name` returned; the driver's own last error, that
-// a host might take for its own, is taken back.
+// Fails with the driver's text of `error`, which `call` on device `name` returned. The driver's own last error is
+// cleared, as a host might take it for one of its own calls.
 tessera_status tessera_hip_fail(const struct tessera_hip *hip, const char *name, const char *call, int error);
 
-// From now on failures tell what the simulator said beside its errors.
+// From now on error lines include what the simulator reports beside its errors.
 void tessera_hip_hear(const struct tessera_hip *hip);
 
 #endif

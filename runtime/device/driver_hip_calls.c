@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the library asks of a driver, asked of a HIP runtime.
+// The functions of a driver (device/driver.h), by those of a HIP runtime.
 #include <string.h>
 
 #include "device/device.h"
@@ -25,8 +25,8 @@ static tessera_status told(const struct tessera_chip *chip, const char *call, in
 
 static tessera_status count(const struct tessera_chip *chip, int *out) { return CALL(chip, hipGetDeviceCount, out); }
 
-// hipDeviceProp_t has one size and layout up to ROCm 5, another since, which is hipDeviceProp_tR0600 (the offsets are
-// those of gcnArchName in hip_runtime_api.h 5.2 and 6.0). Room is for more than either has.
+// hipDeviceProp_t has one layout up to ROCm 5, and another since then, hipDeviceProp_tR0600. The offsets are those of
+// gcnArchName in hip_runtime_api.h 5.2 and 6.0. PROPERTIES_BYTES exceeds the size of both.
 enum { ARCH_OFFSET_R0000 = 396, ARCH_OFFSET_R0600 = 1160, PROPERTIES_BYTES = 4096 };
 
 static tessera_status arch(const struct tessera_chip *chip, char out[TESSERA_ARCH_BYTES]) {
@@ -86,7 +86,7 @@ static tessera_status copy_from(const struct tessera_chip *chip, void *host_to, 
 
 static tessera_status synchronize(const struct tessera_chip *chip) { return CALL(chip, hipDeviceSynchronize); }
 
-// hipMemset may return before the device has done it.
+// hipMemset may return before the memory is set.
 static tessera_status set(const struct tessera_chip *chip, void *to, int byte, size_t bytes) {
     TRY(CALL(chip, hipMemset, to, byte, bytes));
     return synchronize(chip);
@@ -151,7 +151,7 @@ static tessera_status wait_for(const struct tessera_chip *chip, void *stream, bo
     *waited = false;
     if (!hip_of(chip)->hipStreamSynchronize) return TESSERA_SUCCESS;
     const int error = hip_of(chip)->hipStreamSynchronize(stream);
-    *waited = error != HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED; // which it may be because of another stream
+    *waited = error != HIP_ERROR_STREAM_CAPTURE_UNSUPPORTED; // which a capture of another stream can cause too
     if (*waited) return told(chip, "hipStreamSynchronize", error);
     hip_of(chip)->hipGetLastError();
     return TESSERA_SUCCESS;

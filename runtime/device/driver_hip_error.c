@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the HIP runtime says of an error, and the simulator beside it.
+// Error lines: the HIP runtime's text of an error, and what the simulator reports beside it.
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "device/driver_hip.h"
 
-// What the simulator said last: a fault's kernel and place. Told once, with the next error.
+// The simulator's last line, such as a fault's kernel and place. It becomes a part of the next error line only.
 static struct {
     pthread_mutex_t mutex;
     char line[768];
@@ -25,7 +25,7 @@ void tessera_hip_hear(const struct tessera_hip *hip) {
     heard.listen(hear);
 }
 
-// The simulator may stay when this library is unloaded.
+// The simulator may stay loaded when this library is unloaded.
 __attribute__((destructor)) static void listen_no_more(void) {
     if (heard.listen) heard.listen(NULL);
 }

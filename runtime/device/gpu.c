@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is asked of a GPU while it is the current one.
+// Calls of the driver with the GPU as the thread's current device.
 #include "device/gpu.h"
 
 tessera_status tessera_gpu_enter(const struct tessera_gpu *gpu, intptr_t *previous) {

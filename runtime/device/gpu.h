@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A GPU behind a driver: memory, loaded code.
+// A GPU behind a driver: its memory and loaded code.
 #ifndef TESSERA_RUNTIME_GPU_H
 #define TESSERA_RUNTIME_GPU_H
 
@@ -15,18 +15,17 @@ struct tessera_gpu {
     struct tessera_chip chip;
     tessera_target target;
 
-    // Loaded kernels by their symbols. Lists only grow, at their heads and under the lock, so that readers need none.
+    // Loaded kernels by their symbols. Lists only grow, at their heads and under the lock, so readers need no lock.
     _Atomic(struct tessera_gpu_function *) functions[TESSERA_GPU_BUCKETS];
     pthread_mutex_t lock;
 };
 
 // ---- opening (gpu_open.c)
 
-// `rest` is what stands behind the kind in the device's name: "hip:REST". Fills in name, targets and what else the
-// driver tells.
+// Opens the GPU named "hip:REST", `rest` being what follows the kind and colon, and fills in its facts.
 tessera_status tessera_gpu_open(const struct tessera_driver_kind *kind, const char *rest, struct tessera_gpu **out,
                                 tessera_device_facts *facts);
-// The first GPU whose target `accepts` it; *out is NULL, and nothing failed, where there is none.
+// Opens the first GPU of whose target `accepts` returns true. Sets *out to NULL where there is none, without error.
 void tessera_gpu_open_first(bool accepts(tessera_target target), struct tessera_gpu **out, tessera_device_facts *facts);
 void tessera_gpu_close(struct tessera_gpu *gpu);
 
@@ -36,12 +35,12 @@ static inline const struct tessera_driver_calls *tessera_gpu_calls(const struct 
     return gpu->chip.driver->calls;
 }
 
-// Between the two the GPU is the calling thread's current one. `leave` returns `status`, which is that of what was
-// called in between, unless it fails itself.
+// Between these two the GPU is the calling thread's current one. tessera_gpu_leave() takes the `status` of the call in
+// between, and returns it unless it fails itself.
 tessera_status tessera_gpu_enter(const struct tessera_gpu *gpu, intptr_t *previous);
 tessera_status tessera_gpu_leave(const struct tessera_gpu *gpu, intptr_t previous, tessera_status status);
 
-// Returns what a call of the driver that is made in between returns: TESSERA_GPU_CALL(gpu, free(&gpu->chip, memory)).
+// Calls the driver between the two and returns the status: TESSERA_GPU_CALL(gpu, free(&gpu->chip, memory)).
 #define TESSERA_GPU_CALL(gpu, call)                                                                                    \
     do {                                                                                                               \
         intptr_t previous_;                                                                                            \
@@ -59,7 +58,7 @@ tessera_status tessera_gpu_copy_from(const struct tessera_gpu *gpu, void *host_t
 tessera_status tessera_gpu_set(const struct tessera_gpu *gpu, void *to, int byte, size_t bytes);
 tessera_status tessera_gpu_synchronize(const struct tessera_gpu *gpu);
 
-// ---- code (gpu_code.c): loading and launching stand in device.h
+// ---- code (gpu_code.c); device.h declares the functions that load and launch
 
 void tessera_gpu_unload_all(struct tessera_gpu *gpu);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Code of a GPU: loaded under a lock when first needed, found without one ever after.
+// Kernels of a GPU: each is loaded under a lock when first needed, and found without a lock after that.
 #include <stdlib.h>
 
 #include "device/device.h"
@@ -9,9 +9,9 @@
 
 struct tessera_gpu_function {
     struct tessera_gpu_function *next;
-    const char *symbol; // by address: symbols are the table's own
+    const char *symbol; // compared by address: it is that of the table
     struct tessera_module module;
-    void *image; // of the module, which may refer to it
+    void *image; // kept as long as the module, which may refer to it
 };
 
 typedef struct tessera_gpu_function function_t;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening GPUs by what stands in their devices' names, or the first that will do.
+// Opens GPUs by number or architecture, or the first that has instances.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 // ---- architectures
 
-// Up to the features: "gfx942" of "gfx942:sramecc+:xnack-". Code is built for any of them.
+// The length without features: of "gfx942" in "gfx942:sramecc+:xnack-". Code is built for any features.
 static size_t base_length(const char *arch) { return strcspn(arch, ":"); }
 
 static bool same_base(const char *a, const char *b) {
@@ -54,7 +54,7 @@ static tessera_status read_facts(const struct tessera_gpu *gpu, tessera_device_f
     return TESSERA_SUCCESS;
 }
 
-// Takes the chip's driver over, whatever comes of it.
+// Takes ownership of the chip's driver, even where it fails.
 static tessera_status open_chip(const struct tessera_chip *chip, tessera_target target, struct tessera_gpu **out,
                                 tessera_device_facts *facts) {
     struct tessera_gpu *const gpu = calloc(1, sizeof *gpu);

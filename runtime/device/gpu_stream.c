@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams of a GPU: what is put into them beside launches, and waiting for them.
+// Streams of a GPU: fills and copies, which are put into them beside launches, and waiting.
 #include "device/device.h"
 #include "device/gpu.h"
 #include "guard.h"
@@ -12,7 +12,7 @@ tessera_status tessera_gpu_zero(const tessera_device *device, void *to, size_t b
     TESSERA_GPU_CALL(device->gpu, zero(&device->gpu->chip, to, bytes, stream));
 }
 
-// A graph would read host memory when it runs; its fills have their values in them.
+// A copy in a graph would read host memory when the graph runs, so a capture gets fills, which hold their values.
 tessera_status tessera_gpu_copy_small(const tessera_device *device, void *to, const uint32_t *from, size_t bytes,
                                       void *stream) {
     bool capturing;

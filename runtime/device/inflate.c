@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Inflate, as RFC 1951 has it, so that packs of code objects need no other library. Made to be short: code objects are
-// small, and each is unpacked once.
+// Inflate (RFC 1951), so that packs of code objects need no other library. It is written to be short, not fast: code
+// objects are small, and each is unpacked once.
 #include "device/inflate.h"
 
 #include <stdint.h>
@@ -11,9 +11,9 @@ enum { MAX_LENGTH = 15, LITERALS = 288, DISTANCES = 32, END_OF_BLOCK = 256 };
 struct stream {
     const unsigned char *in, *in_end;
     unsigned char *out, *out_begin, *out_end;
-    uint32_t bits; // read and not taken yet, the first one lowest
+    uint32_t bits; // read from `in` and not taken yet, the next one lowest
     int bit_count;
-    bool failed; // from then on all bits are 0
+    bool failed; // the input is malformed or too short
 };
 
 // ---- bits
@@ -35,13 +35,14 @@ static uint32_t take(struct stream *s, int count) {
 
 // ---- Huffman codes
 
-// Codes of a length are consecutive numbers; `symbols` has theirs in that order, the shortest codes' first.
+// Codes of one length are consecutive numbers. `symbols` lists their symbols in that order, those of the shortest codes
+// first.
 struct code {
     uint16_t count[MAX_LENGTH + 1];
     uint16_t symbols[LITERALS];
 };
 
-// False where there are more codes of some length than there can be. Fewer are allowed: one distance is.
+// Returns false where there are more codes of some length than can exist. Fewer are allowed, as for a single distance.
 static bool make_code(struct code *code, const uint8_t *lengths, int symbols) {
     uint16_t next[MAX_LENGTH + 2] = {0};
     int room = 1;
@@ -59,7 +60,7 @@ static bool make_code(struct code *code, const uint8_t *lengths, int symbols) {
 }
 
 static int decode(struct stream *s, const struct code *code) {
-    int value = 0, first = 0, index = 0; // the code so far; of its length the first one, and that one's place
+    int value = 0, first = 0, index = 0; // the code so far; the first code of its length and that one's symbol
     for (int length = 1; length <= MAX_LENGTH; length++) {
         value |= (int)take(s, 1);
         const int count = code->count[length];
@@ -75,7 +76,7 @@ static int decode(struct stream *s, const struct code *code) {
 // ---- blocks
 
 static void copy_stored(struct stream *s) {
-    s->bits = 0; // up to a whole byte
+    s->bits = 0; // skips to a whole byte
     s->bit_count = 0;
     const size_t left = (size_t)(s->in_end - s->in);
     const size_t size = left < 4 ? 0 : (size_t)(s->in[0] | s->in[1] << 8);
@@ -114,7 +115,7 @@ static void inflate_block(struct stream *s, const struct code *literals, const s
         if (which >= 29) s->failed = true;
         if (s->failed) return;
         const size_t length = length_base[which] + take(s, length_bits[which]);
-        // Distances: two of each number of extra bits, from 1 on.
+        // From code 4 on there are two distance codes for each number of extra bits, beginning with 1 bit.
         const int step = decode(s, distances), extra = step < 4 ? 0 : step / 2 - 1;
         if (step >= 30) s->failed = true;
         if (s->failed) return;
@@ -133,7 +134,7 @@ static void inflate_fixed(struct stream *s) {
     inflate_block(s, &literals, &distances);
 }
 
-// Lengths of `count` codes, which are themselves coded.
+// Reads the lengths of `count` codes, which are themselves coded.
 static void read_lengths(struct stream *s, const struct code *code, uint8_t *lengths, int count) {
     for (int n = 0; n < count && !s->failed;) {
         const int symbol = decode(s, code);

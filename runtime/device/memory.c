@@ -7,7 +7,7 @@
 #include "device/gpu.h"
 #include "guard.h"
 
-enum { CPU_ALIGNMENT = 64 }; // that of a workspace
+enum { CPU_ALIGNMENT = 64 }; // which workspaces need
 
 #define CHECK_DEVICE(device) GUARD(device, "device is NULL: tessera_device_open() opens one")
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Packs. Numbers are little-endian, names are padded with zero bytes, of which there is at least one:
+// Packs of code objects. Numbers are little-endian; names are padded with zero bytes, at least one:
 //
 //   at    bytes  head                                    at    bytes  entry
 //   0     8      "TSRPACK1"                              0     120    symbol of the kernel
-//   8     32     operation: "fmha_fwd"                   120   8      where its code object begins in the pack
-//   40    32     target: "gfx942"                        128   4      bytes that it takes there
+//   8     32     operation: "fmha_fwd"                   120   8      offset of its code object in the pack
+//   40    32     target: "gfx942"                        128   4      bytes of the packed code object
 //   72    4      number of entries                       132   4      bytes of the code object
 //   76    4      CRC-32 of all entries                   136   4      method: 0 stored, 1 zlib
 //   80    144 each, in ascending order of symbols        140   4      CRC-32 of the code object
 //
-// codegen/pack.py writes them. Nothing in a pack is believed before it was checked.
+// codegen/pack.py writes them. Nothing in a pack is trusted before it is checked.
 #include "device/pack.h"
 
 #include <errno.h>
@@ -23,7 +23,7 @@
 
 enum { NAME_BYTES = 32, SYMBOL_BYTES = 120, HEAD_BYTES = 80, ENTRY_BYTES = 144 };
 enum { STORED = 0, ZLIB = 1 };
-enum { ZLIB_MOST = 1040 }; // deflate makes no more of one byte
+enum { ZLIB_MOST = 1040 }; // an upper bound of the bytes that one packed byte can become
 
 struct pack {
     char name[256]; // for messages: the file
@@ -31,7 +31,7 @@ struct pack {
     size_t bytes;
     const char *op, *target;
     uint32_t count;
-    struct pack *next; // of those that were added
+    struct pack *next; // that was added before it
 };
 
 struct entry {
@@ -138,9 +138,9 @@ static bool find_entry(const struct pack *p, const char *symbol, struct entry *o
     return false;
 }
 
-// ---- all packs: those that were added, the last one first, then the library's own
+// ---- finding: first among packs that were added, from the last to the first, then among the library's own
 
-static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards `added`, whose packs stay for good
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; // guards `added`, whose packs are never freed
 static struct pack *added;
 
 static const struct pack *first_added(void) {
@@ -180,7 +180,7 @@ tessera_status tessera_pack_unpack(const char *op, const char *target, const cha
 
 // ---- adding
 
-// Takes the bytes over.
+// Takes ownership of the bytes.
 static tessera_status add(const char *name, unsigned char *bytes, size_t count) {
     struct pack *const p = calloc(1, sizeof *p);
     tessera_status status =
@@ -198,7 +198,7 @@ static tessera_status add(const char *name, unsigned char *bytes, size_t count) 
     return TESSERA_SUCCESS;
 }
 
-// What is left of a file, or NULL with errno set.
+// Returns the rest of a file, or NULL with errno set.
 static unsigned char *read_all(FILE *file, size_t *count) {
     size_t room = 1 << 16;
     unsigned char *bytes = malloc(room);

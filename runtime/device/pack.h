@@ -16,7 +16,7 @@ extern const size_t tessera_embedded_pack_count;
 // Whether there is a pack of that operation and target.
 bool tessera_pack_exists(const char *op, const char *target);
 
-// The code object of a kernel, which the caller frees.
+// Unpacks the code object of a kernel, which the caller frees.
 tessera_status tessera_pack_unpack(const char *op, const char *target, const char *symbol, void **image);
 
 #endif

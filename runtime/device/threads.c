@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The library's own threads, and a host's in their place.
+// The library's thread pool, or a host's in its place.
 //
-// One call at a time uses the threads. A call that finds them taken, from another thread or from inside a body, runs
-// all its bodies itself: nothing waits for the pool, so nothing can deadlock on it. A thread that wakes too late to
-// help is not waited for either.
+// One call at a time uses the pool. A call that finds it taken, by another thread or by the body that it is made from,
+// runs all its bodies itself: nothing waits for the pool, so nothing can deadlock on it. A thread that wakes too late
+// to help is not waited for either.
 #define _POSIX_C_SOURCE 200809L // pthread_sigmask
 #include <pthread.h>
 #include <signal.h>
@@ -15,13 +15,13 @@
 
 static struct {
     atomic_bool taken;
-    pthread_mutex_t mutex; // guards what follows, but `next`
+    pthread_mutex_t mutex; // guards the members below, but for `next`
     pthread_cond_t wake, done;
     int started;        // threads that exist
-    atomic_int invited; // threads that may still join the job
-    atomic_int active;  // threads that are in it
+    atomic_int invited; // threads that may still join the call
+    atomic_int active;  // threads that work for it
     bool quit;          // the library is being unloaded
-    atomic_llong next;  // index that the next free thread takes
+    atomic_llong next;  // the index that the next free thread takes
     int64_t count;
     tessera_parallel_body body;
     void *context;
@@ -32,8 +32,8 @@ static atomic_int wanted;   // tessera_set_num_threads; 0: the default
 static atomic_int detected; // the default; 0: not known yet
 static struct tessera_callback host_loop;
 
-// Calls often follow one another, and threads of one call end at about the same time: looking on for some microseconds
-// saves the sleep and the waking, which take longer.
+// Spins for some microseconds until *value is, or is not, zero. Calls often follow one another, and the threads of one
+// call end at about the same time; to sleep and be woken takes longer.
 static bool soon(atomic_int *value, bool nonzero) {
     for (int i = 0; i < 400; i++) {
         if ((atomic_load(value) != 0) == nonzero) return true;
@@ -71,7 +71,7 @@ static void *thread_main(void *unused) {
     return NULL;
 }
 
-// After fork() only the thread that forked is left, whatever the others held.
+// After fork() only the thread that forked exists, so the pool begins anew, whatever the others held.
 static void forget_threads(void) {
     const pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
     const pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
@@ -91,7 +91,7 @@ static void start(int count) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     if (pool.started >= count) return;
     pthread_once(&once, watch_fork);
-    sigset_t all, before; // signals are the host's: its own threads take them
+    sigset_t all, before; // the pool's threads block all signals: the host's own threads handle them
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     while (pool.started < count && pthread_create(&pool.threads[pool.started], NULL, thread_main, NULL) == 0)
@@ -99,7 +99,7 @@ static void start(int count) {
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-// At dlclose, or at exit. Where a call is still running the process is ending, and waiting would only delay that.
+// Runs at dlclose() or exit(). If a call is still running, the process is ending, and waiting would only delay that.
 __attribute__((destructor)) static void stop(void) {
     if (atomic_exchange(&pool.taken, true)) return;
     pthread_mutex_lock(&pool.mutex);
@@ -166,7 +166,7 @@ void tessera_set_parallel_for(tessera_parallel_for loop, void *user) {
     tessera_callback_set(&host_loop, (tessera_any_function)loop, user);
 }
 
-// TESSERA_NUM_THREADS; 0 where it is not set.
+// The value of TESSERA_NUM_THREADS; 0 where it is not set or wrong.
 static int threads_of_environment(void) {
     const char *const text = getenv("TESSERA_NUM_THREADS");
     if (!text || !*text) return 0;
