@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A call of any operation: read, checked, its instance chosen, planned, run.
+// A call of any operation: reads and checks it, chooses its instance, plans it and runs it.
 #include "op/call.h"
 
 #include "guard.h"
@@ -27,7 +27,7 @@ static void *workspace_of(const tessera_op *op, const void *call, size_t *bytes)
 static bool is_of_size(const void *caller, size_t bytes) { return caller && memcmp(caller, &bytes, sizeof bytes) == 0; }
 
 tessera_status tessera_read_call(const tessera_op *op, void *call, const void *traits, const void *args) {
-    // What is copied whole needs none.
+    // Structs that are copied whole overwrite all defaults.
     if (!is_of_size(traits, op->traits_bytes) || !is_of_size(args, op->args_bytes)) op->set_defaults(call);
     TRY(tessera_read_struct("traits", traits, (char *)call + op->traits, op->traits_bytes));
     TRY(tessera_read_struct("args", args, (char *)call + op->args, op->args_bytes));
@@ -67,7 +67,7 @@ tessera_status tessera_plan_call(const tessera_op *op, void *call, const tessera
     return op->add_regions ? op->add_regions(call, plan) : TESSERA_SUCCESS;
 }
 
-// Validates what needs no memory, chooses the instance, and plans what the call needs of the workspace.
+// Validates traits and sizes, chooses the instance, and plans the regions of the workspace.
 static tessera_status plan_on(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
                               const void *args, struct tessera_plan *plan) {
     const tessera_instance *row;
@@ -78,7 +78,7 @@ static tessera_status plan_on(const tessera_op *op, void *call, const tessera_de
     return tessera_plan_call(op, call, row, &device->facts, tessera_num_threads(), plan);
 }
 
-// What a call needs of memory, but for the workspace's size.
+// Checks the call's memory, but for the size of the workspace.
 static tessera_status check_on(const tessera_op *op, const void *call, const tessera_device *device,
                                const struct tessera_plan *plan, bool with_workspace) {
     TRY(tessera_check_call(op, call, with_workspace && tessera_plan_workspace(plan) > 0, device->gpu));
@@ -105,7 +105,7 @@ tessera_status tessera_run_call_told(const tessera_op *op, void *call, const tes
     return tessera_told_end(&told, text);
 }
 
-// ---- the functions that a caller calls
+// ---- the public functions
 
 tessera_status tessera_call_run(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
                                 const void *args, void *stream) {
@@ -156,7 +156,7 @@ tessera_status tessera_call_prepare(const tessera_op *op, void *call, const tess
     return TESSERA_SUCCESS;
 }
 
-// ---- for any device's facts
+// ---- public functions that take any device's facts
 
 static tessera_status read_request(const tessera_op *op, void *call, const tessera_table *table,
                                    const tessera_device_facts *caller, const void *traits, const void *args,
@@ -175,7 +175,7 @@ tessera_status tessera_call_select(const tessera_op *op, void *call, const tesse
     GUARD(out, "out is NULL");
     TRY(read_request(op, call, table, facts, traits, args, &r));
     TRY(tessera_choose(&r, &row));
-    memcpy(out, &row, sizeof row); // whose type is the operation's
+    memcpy(out, &row, sizeof row); // *out is a pointer to the operation's own instance type
     return TESSERA_SUCCESS;
 }
 

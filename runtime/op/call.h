@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The functions of tessera/call.h, for any operation. `call` is a struct of the operation's, its contents any.
+// The functions of tessera/call.h, for any operation. `call` is the operation's call struct, which need not be
+// initialized.
 #ifndef TESSERA_RUNTIME_OP_CALL_H
 #define TESSERA_RUNTIME_OP_CALL_H
 
@@ -26,18 +27,19 @@ tessera_status tessera_call_workspace_size(const tessera_op *op, void *call, con
 tessera_status tessera_call_prepare(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
                                     const void *args);
 
-// ---- what these are made of, for tests; a call that was read
+// ---- what these are made of, for tests; but for the first, all take a call that was read
 
-// Reads a caller's structs and validates traits and sizes.
+// Reads a caller's structs into the call and validates traits and sizes.
 tessera_status tessera_read_call(const tessera_op *op, void *call, const void *traits, const void *args);
-// Then its memory, the workspace where the call needs one.
+// Checks the call's memory, and the workspace's too if `with_workspace`.
 tessera_status tessera_check_call(const tessera_op *op, const void *call, bool with_workspace, bool on_gpu);
-// What a call with this row needs of the workspace, and with it what it does.
+// Plans the regions of workspace that the call needs with this row.
 tessera_status tessera_plan_call(const tessera_op *op, void *call, const tessera_instance *row,
                                  const tessera_device_facts *facts, int threads, struct tessera_plan *plan);
+// Adds the steps to the plan and runs it.
 tessera_status tessera_run_call(const tessera_op *op, void *call, const tessera_device *device,
                                 struct tessera_plan *plan, void *stream);
-// The same, and a line about it for TESSERA_VERBOSE; on a GPU the call is waited for, unless the stream captures.
+// Does the same and prints a line about it for TESSERA_VERBOSE. Waits for a GPU's call, unless the stream captures.
 tessera_status tessera_run_call_told(const tessera_op *op, void *call, const tessera_device *device,
                                      struct tessera_plan *plan, void *stream);
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The instance of a call: the one that the caller wants, else the best; and where there is none, why.
+// Chooses the instance of a call: the one that the caller wants, else the best; fails with the reason where none
+// serves.
 #include "op/select.h"
 
 tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CK's name of the combination of traits and tile that a call takes. The generator spells those of whole sets
+// CK's name of the traits and tile of one call. The generator spells the names of all traits that an instance serves
 // (Instance.ck_names in codegen/spec.py); a test compares the two.
 #include "op/select.h"
 
@@ -9,7 +9,7 @@ static bool all_hold(const uint32_t *limits, const struct tessera_request *r, ui
     return true;
 }
 
-// The first value of an axis of sizes that holds the call's; the last one holds whatever is served.
+// The first value of an axis whose limits hold the call's sizes. The last value holds all sizes that are served.
 static uint32_t first_limits(const tessera_ck_axis *axis, const struct tessera_request *r) {
     const uint32_t count = r->table->schema->size_count;
     uint32_t i = 0;

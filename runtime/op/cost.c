@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How long a call is estimated to take with an instance, where the operation has no formula of its own: what takes
-// longest of computing and of moving bytes, and what each task takes beside. Of n tasks the busiest of u compute units
-// has rounds = ceil(n / u), a share of rounds / n of the whole, so that
+// A call's estimated time with an instance, where the operation has no formula of its own: the longest of computing,
+// moving a compute unit's bytes and moving the device's bytes, plus a fixed time for each task. Of n tasks the busiest
+// of u compute units has rounds = ceil(n / u), a share of rounds / n of the whole, so that
 //
 //   cost = max(share * macs / macs_per_cycle, share * bytes / unit_bytes, bytes / device_bytes) + rounds * tile_cycles
 //
-// The first and the last rate are the instance's; bytes a cycle are those of the target's page (codegen/targets.py).
+// macs_per_cycle and tile_cycles are the instance's; bytes per cycle stand on the target's page (codegen/targets.py).
 #include "integers.h"
 #include "library.h"
 #include "op/select.h"

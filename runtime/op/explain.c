@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Why instances do not serve a call, and what would have to change: told from the schema of the operation.
+// Texts that say why instances do not serve a call and what would have to change, made from the operation's schema.
 #define _POSIX_C_SOURCE 200809L // strtok_r
 #include <stdlib.h>
 
@@ -12,9 +12,10 @@ typedef tessera_served served_t;
 typedef struct tessera_request request_t;
 typedef struct tessera_text text_t;
 
-// ---- what may keep an instance out
+// ---- reasons that may keep an instance out
 
-// The gravest first: the target, each trait, each size, the alignment. Bit n of a set of reasons is reason n.
+// Reasons are numbered, the gravest first: the target, each trait, each size, the alignment. Bit n of a set of reasons
+// is reason n.
 enum { TARGET, FIRST_TRAIT };
 
 static const tessera_schema *schema_of(const request_t *r) { return r->table->schema; }
@@ -30,7 +31,7 @@ static bool has_size(uint64_t reasons, const request_t *r) {
     return reasons >> first_size(r) & ((UINT64_C(1) << schema_of(r)->size_count) - 1);
 }
 
-// The least of a range that is not below what is asked for; 0: there is none.
+// The least size of a range that is not below the one asked for; 0: there is none.
 static int64_t next_size(const tessera_range *range, uint32_t asked) {
     const int64_t next = tessera_round_up(tessera_max(asked, range->min), range->multiple);
     return next <= range->max ? next : 0;
@@ -54,7 +55,7 @@ static int count(uint64_t reasons) {
     return n;
 }
 
-// What both serve of each trait and size by itself.
+// Extends *all to what either serves, for each trait and size by itself.
 static void unite(served_t *all, const served_t *s) {
     for (int word = 0; word < TESSERA_SET_WORDS; word++) all->sets[word] |= s->sets[word];
     for (int i = 0; i < TESSERA_MAX_SIZES; i++) {
@@ -71,9 +72,9 @@ static bool is_here(const instance_t *row, const request_t *r) { return r->targe
 
 struct verdict {
     const instance_t *row;
-    uint64_t reasons; // none: it serves
-    served_t served;  // by which they are judged: all that it serves of each trait, or where that holds the call the
-                      // product of fewest misfits
+    uint64_t reasons; // none: it serves the call
+    served_t served; // what the reasons refer to: all that the row serves of each trait by itself, or, where that holds
+                     // the call, the one of its products with fewest misfits
 };
 
 static served_t nearest_product(const instance_t *row, const request_t *r) {
@@ -93,7 +94,7 @@ static struct verdict judge(const instance_t *row, const request_t *r) {
     return v;
 }
 
-// The words of a set; `last` stands before the last of several.
+// Adds the words of a set; `last` separates the last two.
 static void add_set(text_t *out, uint64_t set, const char *const *words, const char *last) {
     const char *between = "";
     for (int v = 0; set; v++, set >>= 1) {
@@ -110,13 +111,13 @@ static void add_targets(text_t *out, uint32_t targets) {
     add_set(out, targets & ((1u << TESSERA_TARGET_COUNT) - 1), words, ", ");
 }
 
-// The multiple that a start must be and is not; 0: it is well.
+// The number that a start must be a multiple of, if it is not; 0: it is aligned.
 static uint32_t missed_multiple(const instance_t *row, const struct tessera_start *start) {
     const uint32_t multiple = row->alignment * 8 / (uint32_t)start->bits;
     return start->matters && start->value % multiple ? multiple : 0;
 }
 
-// The starts of the call that are not well; returns how many.
+// Lists the starts of the call that are misaligned, and returns their number.
 static int list_misaligned(const struct verdict *v, const request_t *r,
                            struct tessera_start starts[TESSERA_MAX_STARTS]) {
     const int all = r->kernels->list_starts(r, starts);
@@ -136,7 +137,7 @@ static void add_misaligned(text_t *out, const struct verdict *v, const request_t
                          missed_multiple(v->row, &starts[i]));
 }
 
-// One reason of a verdict: what the call asks for, and what is served.
+// Adds one reason of a verdict: what the call asks for, and what is served.
 static void add_reason(text_t *out, int reason, const struct verdict *v, const request_t *r, const char *serves) {
     if (reason == TARGET) {
         tessera_text_add(out, "target %s (not this device's)", tessera_target_string(v->row->target));
@@ -196,7 +197,8 @@ static void add_change(text_t *out, int reason, const struct verdict *v, const r
     }
 }
 
-// Of the instances that are kept out by one and the same trait, any value will do that any of them serves.
+// If a single trait keeps the instance out, adds the values that other instances serve which this trait alone keeps
+// out.
 static void unite_alike(const request_t *r, struct verdict *v) {
     if (count(v->reasons) != 1 || v->reasons >> first_size(r)) return;
     for (uint32_t i = 0; i < r->table->row_count; i++) {
@@ -205,7 +207,7 @@ static void unite_alike(const request_t *r, struct verdict *v) {
     }
 }
 
-// Where the call runs as it is. A GPU's user is told of the CPU, and a CPU's of its targets.
+// Adds the devices on which the call runs unchanged. A user of a GPU reads "cpu", a user of the CPU its targets.
 static void add_elsewhere(text_t *out, const request_t *r) {
     unsigned targets = 0, cpus = 0;
     for (uint32_t i = 0; i < r->table->row_count; i++) {
@@ -236,8 +238,8 @@ static void add_changes(text_t *out, const request_t *r, struct verdict v) {
 
 // ---- the nearest instance
 
-// Orders verdicts: the device's own come first, of these those that share the first trait, then those of fewest
-// reasons, then those whose sizes are nearest, where greater ones are nearer than any smaller.
+// Orders verdicts: rows of the device's targets first, then those that serve the first trait, then those of fewest
+// reasons, then those whose sizes are nearest, where any greater size is nearer than a smaller one.
 static int64_t distance_of(const struct verdict *v, const request_t *r) {
     const int64_t smaller = INT64_C(1) << 32;
     int64_t sizes = 0;
@@ -299,7 +301,7 @@ tessera_status tessera_take(const request_t *r, const instance_t **out) {
 
 // ---- everything about a call
 
-// The candidate behind `after`, of cost after_cost; the first one behind NULL, and NULL behind the last.
+// The candidate that follows `after`, whose cost is after_cost. NULL is followed by the first and the last by NULL.
 static const instance_t *next_candidate(const request_t *r, const instance_t *after, double after_cost, double *cost) {
     const instance_t *next = NULL;
     for (uint32_t i = 0; i < r->table->row_count; i++) {
@@ -314,7 +316,7 @@ static const instance_t *next_candidate(const request_t *r, const instance_t *af
     return next;
 }
 
-// Returns how many there are.
+// Returns the number of candidates.
 static int add_candidates(text_t *out, const request_t *r, int width) {
     const instance_t *chosen = r->wanted;
     double cost = 0;
@@ -336,7 +338,7 @@ static void add_all_others(text_t *out, const request_t *r, int width) {
     }
 }
 
-// A line for each reason that is the gravest of some instance.
+// Adds a line for each reason that is the gravest one of some instance.
 static void add_reasons_of_others(text_t *out, const request_t *r) {
     for (int reason = alignment_of(r); reason >= 0; reason--) {
         struct verdict all = {.row = NULL};

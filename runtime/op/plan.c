@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Plans: filled in, checked against a workspace, run.
+// Plans: filling them in, checking the workspace, running them.
 #include "op/plan.h"
 
 #include <stdatomic.h>
@@ -20,7 +20,7 @@ void tessera_begin_plan(struct tessera_plan *plan, const tessera_device_facts *f
 
 // ---- filling in
 
-// Only an operation that is wrong gets this.
+// The failure of adding too much, which means a mistake in the operation's code.
 static tessera_status too_much(const char *what, size_t most) {
     return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "a plan has room for %zu %s", most, what);
 }
@@ -121,7 +121,7 @@ void tessera_place_regions(struct tessera_plan *plan, void *workspace) {
     char *next = workspace;
     for (uint32_t i = 0; i < plan->region_count; i++) {
         plan->regions[i].memory = next;
-        if (plan->regions[i].bytes) next += room_of(&plan->regions[i]); // of a call without workspace next is NULL
+        if (plan->regions[i].bytes) next += room_of(&plan->regions[i]); // without a workspace next is NULL
     }
 }
 
@@ -157,7 +157,7 @@ static tessera_status run_on_gpu(const tessera_device *device, const struct tess
 
 struct job {
     const struct tessera_step *step;
-    atomic_llong next; // index that the next free thread takes
+    atomic_llong next; // the index that the next free thread takes
 };
 
 static void work(void *context, int64_t worker) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a call does once it was checked: regions of its workspace, some of them zeroed, and after that steps in their
-// order. An operation fills a plan in, and op/call.c does the rest, the same for every operation and device.
+// What a call does after its checks: it zeroes some regions of its workspace and then runs steps one after the other.
+// An operation fills in the plan; op/call.c does the rest, in the same way for every operation and device.
 #ifndef TESSERA_RUNTIME_OP_PLAN_H
 #define TESSERA_RUNTIME_OP_PLAN_H
 
@@ -12,8 +12,8 @@ enum {
     TESSERA_PLAN_REGIONS = 8,
     TESSERA_PLAN_STEPS = 8,
     TESSERA_PLAN_ALIGNMENT = 64, // of regions, of a thread's scratch, of room
-    TESSERA_PLAN_ROOM = 16384,   // bytes for what steps point at
-    TESSERA_PLAN_COPY = 4096     // bytes that one copy may have
+    TESSERA_PLAN_ROOM = 16384,   // bytes for objects that steps point to
+    TESSERA_PLAN_COPY = 4096     // the most bytes of one copy
 };
 
 // An instance that a call takes, and the operation whose packs hold its code.
@@ -26,10 +26,10 @@ struct tessera_region {
     const char *name; // for messages
     size_t bytes;
     bool zeroed;  // before the first step
-    void *memory; // aligned; known when steps are asked for
+    void *memory; // aligned; set before the operation adds steps
 };
 
-// Work of the CPU: called once for every index below the step's count, one after the other or at the same time.
+// Work of the CPU: called once for every index below the step's count, in any order, by several threads at once.
 // `scratch` is the thread's own.
 typedef void tessera_work_body(void *context, int64_t index, void *scratch);
 
@@ -58,11 +58,11 @@ struct tessera_step {
     } of;
 };
 
-// Large, and never cleared as a whole: only what the counts say is there.
+// The struct is large and never cleared as a whole: only elements below the counts are valid.
 struct tessera_plan {
     const tessera_device_facts *facts;
-    const tessera_instance *row; // that was chosen for the call
-    int threads;                 // of the CPU, that scratch is for
+    const tessera_instance *row; // chosen for the call
+    int threads;                 // of the CPU, each of which needs scratch
 
     uint32_t row_count, region_count, step_count;
     struct tessera_taken rows[TESSERA_PLAN_ROWS]; // the first is that of the call
@@ -73,37 +73,36 @@ struct tessera_plan {
     unsigned char room[TESSERA_PLAN_ROOM] __attribute__((aligned(64)));
 };
 
-// ---- what an operation calls; what does not fit in a plan fails
+// ---- functions for operations; they fail where the plan has no room left
 
-// Chooses the instance of another table that a step is to run: that of least cost for `traits`, a struct of that
-// table's schema, and `call`, which its functions read.
+// Chooses an instance of another table for a step: that of least cost for `traits`, a struct that the table's schema
+// describes, and `call`, which the kernels' functions read.
 tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tessera_kernels *kernels, const void *traits,
                                    const void *call, const tessera_instance **out);
 
 tessera_status tessera_add_region(struct tessera_plan *plan, const char *name, size_t bytes, bool zeroed);
 
-// Memory that lasts as long as the plan, its contents any.
+// Uninitialized memory that lasts as long as the plan.
 tessera_status tessera_plan_room(struct tessera_plan *plan, size_t bytes, void **out);
 
-// The launch of a row's kernel: `grid` workgroups of the row's threads, and beside the LDS that the kernel declares
-// `lds_bytes` of it. The argument, which is passed by value, must last as long as the plan.
+// Adds a launch of a row's kernel with `grid` workgroups of the row's threads, and `lds_bytes` of LDS beside what the
+// kernel declares. The argument, which is passed by value, must last as long as the plan.
 tessera_status tessera_add_launch(struct tessera_plan *plan, const tessera_instance *row, const uint32_t grid[3],
                                   uint32_t lds_bytes, const void *argument, size_t bytes);
 
-// Work of the CPU on at most `workers` threads, each of which has `scratch_bytes` (a multiple of 64) of `scratch`.
+// Adds work of the CPU on at most `workers` threads, each with `scratch_bytes` (a multiple of 64) of `scratch`.
 tessera_status tessera_add_work(struct tessera_plan *plan, tessera_work_body *body, void *context, int64_t count,
                                 int64_t workers, void *scratch, size_t scratch_bytes);
 
-// A copy of what the host made, whole words of four bytes, which must last as long as the plan. A GPU waits for it
-// unless the stream captures.
+// Adds a copy of host memory, a multiple of four bytes, which must last as long as the plan.
 tessera_status tessera_add_copy(struct tessera_plan *plan, void *to, const void *from, size_t bytes);
 
-// ---- what op/call.c calls
+// ---- functions for op/call.c
 
 void tessera_begin_plan(struct tessera_plan *plan, const tessera_device_facts *facts, const char *op,
                         const tessera_instance *row, int threads);
 
-// Of all regions, each rounded up to its alignment.
+// Bytes of all regions, each rounded up to its alignment.
 size_t tessera_plan_workspace(const struct tessera_plan *plan);
 tessera_status tessera_check_workspace(const struct tessera_plan *plan, const void *workspace, size_t bytes);
 void tessera_place_regions(struct tessera_plan *plan, void *workspace);
@@ -111,8 +110,8 @@ void tessera_place_regions(struct tessera_plan *plan, void *workspace);
 // Loads the code of all rows of a GPU.
 tessera_status tessera_load_plan(const tessera_device *device, const struct tessera_plan *plan);
 
-// Zeroes regions and makes the steps. Where a GPU's code would have to be loaded while the stream captures, nothing is
-// put into the stream.
+// Zeroes regions and runs the steps. Where a GPU's code would have to be loaded while the stream captures, it fails and
+// puts nothing into the stream.
 tessera_status tessera_run_plan(const tessera_device *device, const struct tessera_plan *plan, void *stream);
 
 #endif

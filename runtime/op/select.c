@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Which instance serves a call best: of those that serve it the one of least estimated cost. Why the others do not:
-// explain.c. What a call costs: the operation says.
+// Finds the best instance for a call: of those that serve it, the one of least estimated cost, which the operation's
+// cost function computes. explain.c says why others do not serve it.
 #include "op/select.h"
 
-// ---- what a call asks of an instance
+// ---- requests
 
 tessera_status tessera_read_facts(const tessera_table *table, const tessera_device_facts *caller,
                                   tessera_device_facts *facts) {
@@ -58,7 +58,7 @@ bool tessera_serves(const tessera_instance *row, const struct tessera_request *r
 
 // ---- choosing
 
-// The order of candidates: by cost; of equals the more capable target, then the first row.
+// The order of candidates: by cost; at equal costs the more capable target first, then the earlier row.
 bool tessera_precedes(const tessera_instance *a, double cost_a, const tessera_instance *b, double cost_b) {
     if (cost_a != cost_b) return cost_a < cost_b;
     if (a->target != b->target) return a->target > b->target;

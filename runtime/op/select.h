@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which instance of an operation serves a call best, and why the others do not: the same for every operation. What one
-// adds of its own is in its tessera_kernels.
+// Finds the instance that serves a call best, and says why others do not, in the same way for every operation. What an
+// operation adds of its own is in its tessera_kernels.
 #ifndef TESSERA_RUNTIME_OP_SELECT_H
 #define TESSERA_RUNTIME_OP_SELECT_H
 
@@ -11,31 +11,32 @@
 
 struct tessera_request;
 
-// What decides where rows in memory begin: a pointer or a stride.
+// A pointer or a stride, which decides where rows in memory begin.
 struct tessera_start {
     const char *name;
     uint64_t value;
-    int bits; // of what the value counts; of a pointer 8
+    int bits; // of the unit that the value counts: an element's, or 8 of a pointer
     bool is_pointer, matters;
 };
 enum { TESSERA_MAX_STARTS = 32 };
 
-// What a call does with an instance, in tasks (tiles) that take about the same time.
+// The work of a call with an instance, in tasks that take about the same time.
 struct tessera_work {
-    double macs;  // or operations that the instance's rate counts
-    double bytes; // read and written, each once
+    double macs;  // multiply-adds, or other operations that the instance's macs_per_cycle counts
+    double bytes; // read and written, each counted once
     int64_t tasks;
 };
 
-// Kernels that serve the same traits: those of a call, or those of one step of it.
+// A set of kernels that one schema describes: those of a call, or those of one step of it.
 struct tessera_kernels {
-    const tessera_table *(*get_table)(void); // that this library was generated with
+    const tessera_table *(*get_table)(void); // the table that was generated into this library
     // Estimated cycles of a call that the instance serves: by a formula of their own, or tessera_roofline().
     double (*cost)(const tessera_instance *row, const struct tessera_request *r);
-    // Returns how many there are. NULL: its instances take any.
+    // Lists the starts of a call and returns their number. NULL: instances take any alignment.
     int (*list_starts)(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]);
-    // For CK's names: the tile with what follows it up to the next axis; and the number of the token of an axis that is
-    // neither a trait nor has limits, NULL where there is none. `limits` are the sizes that the name says, if it does.
+    // For CK's names. add_ck_tile adds the tile and what follows it up to the next axis. count_ck returns the number of
+    // the token of an axis that is neither a trait nor has limits; NULL where there is no such axis. `limits` are the
+    // sizes that the name states, or NULL.
     void (*add_ck_tile)(struct tessera_text *out, const tessera_instance *row, const uint32_t *limits);
     uint32_t (*count_ck)(const struct tessera_request *r, const tessera_instance *row, const uint32_t *limits);
 };
@@ -43,36 +44,36 @@ struct tessera_kernels {
 struct tessera_request {
     const struct tessera_kernels *kernels;
     const tessera_table *table;
-    const void *traits, *call;      // those of the kernels; `call` is what their functions read
+    const void *traits, *call;      // `traits` as the schema describes them; `call` for the kernels' functions
     const tessera_instance *wanted; // the caller's choice; NULL: that of least cost
     uint32_t targets;
     int32_t units;
-    uint64_t sets[TESSERA_SET_WORDS]; // one bit for each trait
+    uint64_t sets[TESSERA_SET_WORDS]; // for each trait the one bit of its value
     uint32_t sizes[TESSERA_MAX_SIZES];
-    uint64_t starts; // bits that any row's place in memory may have
+    uint64_t starts; // all starts that matter, in bytes, or-ed: shows their common alignment
 };
 
-// Copies what a caller gives beside traits and sizes, and validates it.
+// Copies a caller's device facts and validates them and the table.
 tessera_status tessera_read_facts(const tessera_table *table, const tessera_device_facts *caller,
                                   tessera_device_facts *facts);
 
-// Completes a request whose kernels, table, traits, call and wanted are set. The traits were checked: none has a value
-// that the schema does not know, and no size is below 0.
+// Completes a request whose kernels, table, traits, call and wanted are set. The traits must be valid: each has a value
+// of the schema, and no size is below 0.
 void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts);
 
 tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out);
 
-// Cycles of the work, by the rates of the instance and its target (cost.c).
+// Estimated cycles of the work, from the rates of the instance and its target (cost.c).
 double tessera_roofline(const tessera_instance *row, const struct tessera_request *r, struct tessera_work work);
 
 // What tessera_<operation>_explain() and tessera_<operation>_ck_name() write.
 void tessera_add_explanation(struct tessera_text *out, const struct tessera_request *r, bool all);
-void tessera_tell_reasons(const struct tessera_request *r); // prints it for TESSERA_VERBOSE, a line each
+void tessera_tell_reasons(const struct tessera_request *r); // prints the explanation for TESSERA_VERBOSE
 void tessera_add_ck_name(struct tessera_text *out, const struct tessera_request *r, const tessera_instance *row);
 
-// ---- what the files here share
+// ---- what select.c, explain.c and ck_name.c share
 
-// The member of a traits struct, which is not below 0.
+// The non-negative member of a traits struct at an offset.
 static inline uint32_t tessera_member(const void *traits, uint16_t offset) {
     uint32_t value;
     memcpy(&value, (const char *)traits + offset, sizeof value);
@@ -81,13 +82,14 @@ static inline uint32_t tessera_member(const void *traits, uint16_t offset) {
 
 const tessera_instance *tessera_best(const struct tessera_request *r); // NULL: none serves
 
-// Whatever the device: traits, sizes and alignment.
+// Whether an instance serves the call by its traits, sizes and alignment, whatever the device.
 bool tessera_serves(const tessera_instance *row, const struct tessera_request *r);
 bool tessera_is_aligned(const tessera_instance *row, const struct tessera_request *r);
 bool tessera_precedes(const tessera_instance *a, double cost_a, const tessera_instance *b, double cost_b);
 
-// The instance that the caller wants, and the failure where none serves.
+// Takes the instance that the caller wants, if it serves the call; else fails with the reasons.
 tessera_status tessera_take(const struct tessera_request *r, const tessera_instance **out);
+// The failure of a call that no instance serves.
 tessera_status tessera_no_instance(const struct tessera_request *r);
 
 #endif

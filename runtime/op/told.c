@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What TESSERA_VERBOSE prints of a call: operation, device, instance, problem, time.
+// The line that TESSERA_VERBOSE prints of a call: operation, device, instance, problem, time.
 #define _POSIX_C_SOURCE 199309L // clock_gettime
 #include "op/told.h"
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A launch that TESSERA_VERBOSE tells of.
+// A call that TESSERA_VERBOSE times and prints.
 #ifndef TESSERA_RUNTIME_OP_TOLD_H
 #define TESSERA_RUNTIME_OP_TOLD_H
 
@@ -14,8 +14,8 @@ struct tessera_told {
     double start; // milliseconds
 };
 
-// Between these two the launch is made. A GPU's call is waited for, and so is what its stream holds before, unless the
-// stream captures; its code is loaded before the clock starts. The second prints a line; `problem` says the call.
+// The call runs between these two. On a GPU the first loads the code and waits for the stream before the clock starts,
+// and the second waits for the call, unless the stream captures. The second prints the line with the text `problem`.
 tessera_status tessera_told_begin(struct tessera_told *told);
 tessera_status tessera_told_end(struct tessera_told *told, const char *problem);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The public functions of an operation, which are those of op/call.h with its types.
+// Defines the public functions of an operation: those of op/call.h with the operation's types.
 #ifndef TESSERA_RUNTIME_OP_TYPED_H
 #define TESSERA_RUNTIME_OP_TYPED_H
 
@@ -7,7 +7,7 @@
 
 #include "op/call.h"
 
-// The first members of the tessera_operation of `op`, whose call is a struct tessera_OP_call with `traits` and `args`.
+// Initializes the first members of tessera_OP_operation. The call is a struct tessera_OP_call with `traits` and `args`.
 #define TESSERA_CALL_OF(op)                                                                                            \
     .name = #op, .traits = offsetof(struct tessera_##op##_call, traits),                                               \
     .traits_bytes = sizeof(tessera_##op##_traits), .args = offsetof(struct tessera_##op##_call, args),                 \
@@ -15,8 +15,8 @@
     .workspace_ptr = offsetof(tessera_##op##_args, workspace_ptr),                                                     \
     .workspace_size = offsetof(tessera_##op##_args, workspace_size), .set_defaults = op##_set_defaults
 
-// Defines the functions that TESSERA_CALLS(op) and TESSERA_TABLE_CALLS(op) declare, but for get_table, over
-// tessera_OP_operation, which the operation's file defines after this.
+// Defines the functions that TESSERA_CALLS(op) and TESSERA_TABLE_CALLS(op) declare, except get_table. They refer to
+// tessera_OP_operation, which the operation's file defines below the macro.
 #define TESSERA_DEFINE_CALLS(op)                                                                                       \
     extern const tessera_op tessera_##op##_operation;                                                                  \
     static void op##_set_defaults(void *call) {                                                                        \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What all operations of attention share: the words of their kinds.
+// The words of the enumerations that all attention operations share.
 #include "tessera/attention.h"
 
 #include "words.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The operation fmha_fwd: where rows of its tensors begin, the tile in CK's names, the words of its problem, and its
-// functions. Validation, costs and what a call does have files of their own.
+// The operation fmha_fwd: where rows of its tensors begin, the tile in CK's names, the text of its problem, and its
+// public functions. Validation, costs and launches have files of their own.
 #include "guard.h"
 #include "op/typed.h"
 #include "ops/fmha_fwd_internal.h"
@@ -49,8 +49,8 @@ static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, c
     tessera_text_add(out, "_%s", row->pipeline);
 }
 
-// The sides that the tile does not divide: bits of s, sk, d and dv. Sequences of a group, or with lengths of their own,
-// end anywhere.
+// A bit for each of s, sk, d and dv that the tile does not divide, so that CK would pad it. In group mode, and with
+// lengths given in memory, s and sk are always padded.
 static uint32_t count_pads(const struct tessera_request *r, const tessera_instance *row, const uint32_t *hdims) {
     const struct tessera_fmha_fwd_call *const call = r->call;
     const tessera_fmha_fwd_tile *const tile = &((const instance_t *)row)->tile;
@@ -61,7 +61,7 @@ static uint32_t count_pads(const struct tessera_request *r, const tessera_instan
     return s | sk << 1 | (uint32_t)(r->sizes[0] != hdims[0]) << 2 | (uint32_t)(r->sizes[1] != hdims[1]) << 3;
 }
 
-// ---- its words, for TESSERA_VERBOSE
+// ---- the text of a problem, for TESSERA_VERBOSE
 
 static void add_mask(const struct tessera_fmha_fwd_call *call, struct tessera_text *out) {
     static const char letters[TESSERA_MASK_COUNT] = {
@@ -73,7 +73,7 @@ static void add_mask(const struct tessera_fmha_fwd_call *call, struct tessera_te
     if (call->traits.has_sink && a->sink_size > 0) tessera_text_add(out, ",%d", a->sink_size);
 }
 
-// Lengths of sequences of their own are not read: in group mode s is that of the longest, and s_k what the caller said.
+// Lengths in memory are not read: in group mode -s is max_seqlen_q, and -s_k is seqlen_k as the caller gave it.
 static void add_problem(struct tessera_text *out, const void *of) {
     const struct tessera_fmha_fwd_call *const call = of;
     const tessera_fmha_fwd_traits *const t = &call->traits;

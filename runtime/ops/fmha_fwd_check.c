@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Validation of a call: what its traits, sizes, numbers, lengths and tensors must be.
+// Validation of a call: its traits, sizes, numbers, lengths and tensors.
 #include <math.h>
 
 #include "guard.h"
@@ -54,7 +54,7 @@ static tessera_status check_traits(const tessera_fmha_fwd_traits *t) {
 
 // ---- sizes and numbers
 
-// Dropout numbers elements by 24 bits of query and key and 20 bits of (batch, head).
+// Dropout numbers an element by 24 bits of its query, 24 bits of its key, and 20 bits of its batch and head.
 enum { DROPOUT_SEQLEN = 1 << 24, DROPOUT_HEADS = 1 << 20 };
 
 static tessera_status check_sizes(const struct tessera_fmha_fwd_call *call) {
@@ -89,7 +89,7 @@ static tessera_status check_numbers(const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool block = t->qscale_type == TESSERA_QSCALE_BLOCK;
-    // Half of the exponents of fp32 is for the scale, the other half for q k.
+    // Half of fp32's range of exponents is left for the scale, the other half for the product q k.
     GUARD(fabsf(a->scale_s) <= 0x1p64f, "scale_s is %g: -2^64 to 2^64 (1.8e+19), or scores overflow fp32",
           (double)a->scale_s);
     GUARD(!t->has_logits_soft_cap || (a->logits_soft_cap > 0 && a->logits_soft_cap <= 0x1p64f),
@@ -121,9 +121,9 @@ tessera_status tessera_fmha_fwd_check_sizes(void *checked) {
     return TESSERA_SUCCESS;
 }
 
-// ---- arrays of lengths, which are read here
+// ---- arrays of lengths, the only memory whose contents are read for checks
 
-struct extents { // of all sequences together
+struct extents { // sizes of tensors that hold all sequences
     int64_t tokens_q, tokens_k;
     int64_t columns;            // keys of the longest sequence
     int64_t blocks_q, blocks_k; // BLOCK: descales of one head
@@ -176,7 +176,8 @@ static tessera_status check_sequence(const struct tessera_fmha_fwd_call *call, i
     return TESSERA_SUCCESS;
 }
 
-// Sequence b's `count` scales begin at start[b]: behind those of the sequence before. Moves *end behind them.
+// Sequence b's `count` scales begin at start[b], at or after *end, the end of the scales before. Sets *end to their
+// end.
 static tessera_status check_scales(const char *name, const int32_t *start, int32_t b, int64_t count, int64_t *end) {
     GUARD(start[b] >= *end, "%s[%d] is %d: at least %lld, the end of the sequence before", name, b, start[b],
           (long long)*end);
@@ -186,7 +187,7 @@ static tessera_status check_scales(const char *name, const int32_t *start, int32
 
 enum { MX_BLOCK = 32 };
 
-// On a GPU the host reads no lengths. Of group mode's tensors it knows nothing then but that one token may be there.
+// On a GPU the host reads no lengths. All that it knows of group mode's tensors then is that they may hold one token.
 static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bool on_gpu, struct extents *out) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
@@ -240,7 +241,7 @@ const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_FMHA_DT
 
 static const struct tessera_axis no_axis = {NULL, 1, 0};
 
-// The fields of tensor x, as axes. Batch strides do not exist in group mode.
+// The axes of tensor x, from the fields of args. Batch strides do not exist in group mode.
 #define BATCH(x) (t->is_group_mode ? no_axis : (struct tessera_axis){"batch_stride_" #x, a->batch, a->batch_stride_##x})
 #define HEADS(x, count) ((struct tessera_axis){"nhead_stride_" #x, count, a->nhead_stride_##x})
 #define ROWS(x, count) ((struct tessera_axis){"stride_" #x, count, a->stride_##x})

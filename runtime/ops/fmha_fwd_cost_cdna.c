@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: MIT
-// How long a call is estimated to take on an AMD GPU with an instance: instances are ranked by it.
+// The estimated time of a call on an AMD GPU with an instance, by which instances are ranked.
 //
-// A workgroup takes bm0 queries of a head and walks the keys in blocks of bn0. codegen/ops/fmha_fwd/cdna_cost.py makes
-// three figures of an instance's record: the `workgroups` that registers and LDS of a compute unit leave room for; the
-// cycles that a block takes where a workgroup is `alone` on its unit; and those for which it keeps a unit's busiest
-// part `busy`, whether SIMDs, LDS or the way to L2. Of n workgroups on a unit each gets through a block in
+// A workgroup takes bm0 queries of a head and walks the keys in blocks of bn0. codegen/ops/fmha_fwd/cdna_cost.py
+// derives three figures from an instance's record: the `workgroups` that registers and LDS of a compute unit have room
+// for; the cycles that a block takes when a workgroup is `alone` on its unit; and the cycles for which a block keeps
+// the unit's most used resource `busy`: SIMDs, LDS or the path to L2. With n workgroups on a unit, each takes for a
+// block
 //
 //   round(n) = max(alone, n * busy)
 //
-// cycles: a few leave latencies open that more would fill, and many share what there is. The unit with most work has
+// cycles: few workgroups leave latencies uncovered, and many share the resource. The unit with most work has
 //
 //   x    = ceil(tasks / compute_units) workgroups, where tasks = batch * nhead_q * ceil(seqlen_q / bm0)
 //   time = blocks * (x / workgroups * round(workgroups) + round(x % workgroups)), where blocks = 1 + ceil(keys / bn0)
 //
-// x / workgroups is that of integers, and what is left over is the tail. The block beside those of keys stands for
-// reading q and writing o. Of a window with two edges a workgroup sees keys = bm0 + left + right at most. With one edge
-// (a causal mask) workgroups differ: the longest ones start first, so that short ones fill the end, and
+// x / workgroups is an integer division, whose remainder is the tail. The 1 in `blocks` stands for reading q and
+// writing o. Under a window with two edges a workgroup sees at most keys = bm0 + left + right. With one edge (a causal
+// mask) workgroups differ: the longest start first, so that short ones fill the end, and
 //
 //   time = max(blocks of the longest * alone, blocks on average * tasks / (compute_units * workgroups) *
 //              round(workgroups))
@@ -25,7 +26,7 @@
 
 typedef tessera_fmha_fwd_instance instance_t;
 
-// Cycles until n workgroups of a unit have done a block each.
+// Cycles until each of n workgroups of a unit has done one block.
 static double round_of(const instance_t *row, int64_t n) {
     const double shared = (double)n * (double)row->busy_cycles, alone = (double)row->alone_cycles;
     return n == 0 ? 0 : shared > alone ? shared : alone;

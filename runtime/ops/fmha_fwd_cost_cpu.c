@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// How long a call is estimated to take on a CPU with an instance: instances are ranked by it.
+// The estimated time of a call on a CPU with an instance, by which instances are ranked.
 //
 // An instance cuts the folded rows (seqlen_q * nhead_q / nhead_k of each sequence and key head) into tiles of
-// bm0, and walks the keys of each in blocks of bn0. With rows rounded up to register tiles of wm0 and keys to wn0, a
-// share of `rows * keys / (bm0 * bn0)` of a full block's cycles is paid for each block:
+// bm0, and walks the keys of each in blocks of bn0. Rows are rounded up to register tiles of wm0 and keys to wn0, so
+// that the cycles are those of `rows * keys / (bm0 * bn0)` full blocks:
 //
 //   block  = bm0 * bn0 * (hdim_q + hdim_v) / macs_per_cycle + tile_cycles
 //   total  = batch * nhead_k * rows * keys / (bm0 * bn0) * block
 //   tasks  = batch * nhead_k * tiles, times the parts that the launcher cuts the keys of a tile into
 //   cost   = total / tasks * ceil(tasks / compute_units)
 //
-// the last line being the time of the unit with most tasks: fewer and larger tiles lose where they leave units idle.
-// A mask hides about the same share of every instance's keys, and is left out. Group mode knows the lengths only as
-// the longest one: max_seqlen_q, and seqlen_k where it is given.
+// The cost is the time of the unit with most tasks: fewer and larger tiles lose where they leave units idle. A mask
+// hides about the same share of keys from every instance, and is left out. In group mode only the greatest lengths are
+// known: max_seqlen_q, and seqlen_k where it is given.
 //
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by this formula, for all sizes.
 #include "ops/fmha_fwd_internal.h"

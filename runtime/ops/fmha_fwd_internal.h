@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the files of fmha_fwd share. Nothing here is exported.
+// Declarations that the files of fmha_fwd share. Nothing here is exported.
 #ifndef TESSERA_RUNTIME_FMHA_FWD_INTERNAL_H
 #define TESSERA_RUNTIME_FMHA_FWD_INTERNAL_H
 
@@ -7,13 +7,13 @@
 #include "op/operation.h"
 #include "tessera/kernel/fmha_fwd.h"
 
-// A caller's request, and the sizes that costs are made of; lengths are those of the longest sequence.
+// A call, and the sizes that costs are computed from; lengths are those of the longest sequence.
 struct tessera_fmha_fwd_call {
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;
-    int64_t heads, rows, keys; // batch * nhead_k; of one sequence and key head
+    int64_t heads, rows, keys; // batch * nhead_k; folded rows and keys of one sequence and key head
     int64_t queries;           // of one sequence
-    double hdims;              // the sum of both
+    double hdims;              // hdim_q + hdim_v
 };
 
 extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c
@@ -42,17 +42,17 @@ double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const st
 
 struct tessera_fmha_fwd_sequence {
     int32_t batch;
-    int32_t seqlen_q, seqlen_k;     // logical
-    int32_t physical_q, physical_k; // room
+    int32_t seqlen_q, seqlen_k;     // logical lengths
+    int32_t physical_q, physical_k; // room that the tensors have for them
     int64_t token_q, token_k;       // group mode: the first token; batch mode: 0
 };
 struct tessera_fmha_fwd_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call, int32_t batch);
 
-// ---- cuts, which selection and launch agree on
+// ---- parts of keys, by rules that selection and launch share
 
-// Keys are cut into parts where a tile's keys are a large share of the keys of all tiles, so that each of the device's
-// compute units (not of the threads asked for: results would follow them) finds about 8 tasks. A part never has fewer
-// than 512 keys, and there are no more than 64: what a part costs beside its keys is a packing of q and a combination.
+// A tile's keys are cut into parts where they are a large share of the keys of all tiles, so that each of the device's
+// compute units finds about 8 tasks. (The number of threads asked for does not count: results would depend on it.) A
+// part has at least 512 keys, and there are at most 64 parts: each costs a packing of q and a combination more.
 enum { TESSERA_FMHA_FWD_PARTS = 64, TESSERA_FMHA_FWD_PART_KEYS = 512 };
 static inline int64_t tessera_fmha_fwd_most_parts(int64_t units) {
     const int64_t most = TESSERA_FMHA_FWD_PARTS;
@@ -65,9 +65,9 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
     return parts > 1 ? parts : 1;
 }
 
-// ---- what calls do (fmha_fwd_launch_*.c)
+// ---- launches (fmha_fwd_launch_*.c)
 
-// What kernels of GPUs need beyond what every device does.
+// Checks limits that only GPUs' kernels have.
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A call on an AMD GPU: one launch, whose argument is filled in here.
+// A call on an AMD GPU: checks, and one launch with its argument.
 #include <float.h>
 #include <math.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 
 typedef struct tessera_fmha_fwd_cdna_args kernel_args;
 
-// A window that is as long as the longest sequence hides nothing, wherever it begins.
+// A window of at least the greatest length of a sequence hides nothing, wherever it begins.
 static bool is_unbounded(const struct tessera_fmha_fwd_call *call, int32_t window) {
     return call->traits.mask_type == TESSERA_MASK_NONE || window < 0 || window >= TESSERA_FMHA_FWD_MAX_SEQLEN;
 }
@@ -42,11 +42,12 @@ static void set_lengths(const struct tessera_fmha_fwd_call *call, kernel_args *o
 
 static const float log2e = 1.44269504088896341f;
 
-// What becomes of scores between product and mask, and what the sum begins with.
+// Scale, soft cap and bias of scores, and sinks.
 static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const tessera_mask mask = call->traits.mask_type;
-    // Not 0: scores of at most 3e38 times the least are all the same, as they are times 0.
+    // At least FLT_MIN instead of 0: products q k that do not nearly overflow become as good as equal, as they do times
+    // 0.
     const float scale_log2 = fmaxf(fabsf(a->scale_s) * log2e, FLT_MIN);
     out->scale_log2 = copysignf(scale_log2, a->scale_s);
     if (a->scale_s < 0 || call->traits.has_logits_soft_cap || call->traits.bias_type != TESSERA_BIAS_NONE ||
@@ -130,7 +131,7 @@ static void set_descales(const struct tessera_fmha_fwd_call *call, kernel_args *
 static void fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q, kernel_args *k) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
-    memset(k, 0, sizeof *k); // the gaps too: equal calls are equal bytes
+    memset(k, 0, sizeof *k); // including padding, so that equal calls have equal bytes
     k->q = a->q_ptr;
     k->k = a->k_ptr;
     k->v = a->v_ptr;
@@ -164,7 +165,7 @@ static void fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q
     set_descales(call, k);
 }
 
-// Kernels address the rows of a block by 32-bit offsets in bytes from its first.
+// Kernels address the rows of a block by 32-bit byte offsets from its first row.
 static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
                                     const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
@@ -195,16 +196,17 @@ static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
     return TESSERA_SUCCESS;
 }
 
-// What the HIP runtime takes along y and z, and kernels as heads.
+// The HIP runtime's limit of workgroups along y and z, and the kernels' limit of heads.
 enum { GRID_MAX = 65535 };
 
-// Of the longest sequence.
+// Blocks of queries of the longest sequence.
 static int64_t count_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
     const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
     return tessera_ceil_div(queries, instance->tile.bm0);
 }
 
-// tanh is 1 - 2 / (1 + exp) there, off by 2^-24 as 1 is, and scores by as much of the cap.
+// Kernels compute tanh as 1 - 2 / (1 + exp), which is off by 2^-24 as every number near 1 is; scores are off by the cap
+// times this.
 static float greatest_cap(tessera_fmha_dtype data_type) { return data_type == TESSERA_FMHA_FP32 ? 128.0f : 4096.0f; }
 
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,

@@ -2,9 +2,10 @@
 // A call on the CPU: it is cut into tasks, which threads take one after the other.
 //
 // A tile is at most bm0 folded rows of one sequence and key head, and usually one task. Where one tile's keys are a
-// large share of all, they are cut into parts, a task each, and whoever finishes the last part of a tile combines
-// them. Cuts depend on lengths and on the device alone and partial results are combined in order, so the number of
-// threads changes nothing. Longest sequences go first, and under a mask the last rows, which tend to see the most keys.
+// large share of all, they are cut into parts, a task each, and the thread that finishes the last part of a tile
+// combines them. Cuts depend only on lengths and the device, and partial results are combined in order, so results do
+// not depend on the number of threads. The longest sequences go first, and under a mask the last rows, which tend to
+// see the most keys.
 #include <math.h>
 #include <stdatomic.h>
 
@@ -21,9 +22,9 @@ struct sequence {
     int64_t first_tile; // tiles of all heads of the sequences before
 };
 
-// A tile whose keys are cut: its parts, and how many of them are yet to finish.
+// A tile whose keys are cut into parts.
 struct cut {
-    task_t task; // partial: that of the first part
+    task_t task; // of the whole tile; `partial` is that of the first part
     int32_t parts;
     atomic_int unfinished;
 };
@@ -54,7 +55,7 @@ static int32_t clamp(int64_t value) {
     return (int32_t)tessera_max(-TESSERA_FMHA_FWD_MAX_SEQLEN, tessera_min(value, TESSERA_FMHA_FWD_MAX_SEQLEN));
 }
 
-// The mask's window and alibi's zero point for one sequence's lengths, as tessera/fmha_fwd.h defines them.
+// Sets the mask's window and ALiBi's zero point for one sequence's lengths, as tessera/fmha_fwd.h defines them.
 static void set_mask(const struct launch *l, struct sequence *sequence) {
     const tessera_fmha_fwd_args *const a = &l->args;
     const tessera_mask mask = l->traits.mask_type;
@@ -69,7 +70,7 @@ static void set_mask(const struct launch *l, struct sequence *sequence) {
     sequence->alibi_shift = mask == TESSERA_MASK_TOP_LEFT || mask == TESSERA_MASK_GENERIC ? 0 : clamp(shift);
 }
 
-// Greatest first, by heap sort: it needs no memory and has no bad case.
+// Sorts in descending order by heap sort, which needs no memory and has no bad case.
 static void sift(uint64_t *keys, int32_t root, int32_t count) {
     for (int32_t child; (child = 2 * root + 1) < count; root = child) {
         if (child + 1 < count && keys[child + 1] < keys[child]) child++;
@@ -110,7 +111,7 @@ static task_t tile_task(const struct launch *l, const struct sequence *sequence,
         .alibi_shift = sequence->alibi_shift,
         .alibi_vertical = sequence->alibi_vertical,
     };
-    // The keys that any of its queries sees; all of them where the bytes of dropout are to be stored.
+    // The keys that any of the task's queries sees; all keys where dropout's random bytes are to be stored.
     const int64_t first = task.row_begin / group, last = (task.row_end - 1) / group;
     int64_t begin = task.sink ? 0 : tessera_max(first - sequence->mask_y + 1, 0);
     int64_t end = tessera_min(last + sequence->mask_x, s->seqlen_k);
@@ -122,7 +123,7 @@ static task_t tile_task(const struct launch *l, const struct sequence *sequence,
     return task;
 }
 
-// How many keys a part of the tile takes; all where it is not cut.
+// The keys of one part of the tile; all of its keys where it is not cut.
 static int64_t part_keys(const struct launch *l, const task_t *task) {
     const int64_t keys = task->kv_end - task->kv_begin;
     const int64_t parts = tessera_fmha_fwd_parts(keys, l->all_keys, l->units);
@@ -207,9 +208,9 @@ static void run(void *launch, int64_t index, void *scratch) {
         run_tile(l, index - l->part_count, scratch);
 }
 
-// ---- the whole
+// ---- the plan
 
-// What kernels may rely on: pointers that the traits do not ask for are NULL, and strides that a mode ignores are 0.
+// Kernels rely on this: pointers that the traits do not ask for are NULL, and strides that a mode ignores are 0.
 static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a) {
     if (t->bias_type == TESSERA_BIAS_NONE) a->bias_ptr = NULL;
     if (!t->has_lse) a->lse_ptr = NULL;
@@ -256,7 +257,7 @@ static void set_problem(struct launch *l) {
 enum { SEQUENCES, PARTIALS, SCRATCH };
 
 struct layout {
-    size_t sequences, partials, scratch; // bytes; of scratch: one thread's
+    size_t sequences, partials, scratch; // bytes; scratch is one thread's
     int64_t split_stride;
 };
 
@@ -284,7 +285,8 @@ tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *
     return tessera_add_region(plan, "scratch", layout.scratch * (size_t)plan->threads, false);
 }
 
-// The sequences that are to be computed, longest keys first: keys << 32 | ~number. Returns how many.
+// Lists the sequences that are to be computed as keys << 32 | ~number, those with most keys first. Returns their
+// number.
 static int32_t order_sequences(const struct tessera_fmha_fwd_call *call, uint64_t *order) {
     int32_t count = 0;
     for (int32_t b = 0; b < call->args.batch; b++) {
@@ -310,7 +312,7 @@ static void make_sequences(struct launch *l, const struct tessera_fmha_fwd_call 
     }
 }
 
-// Waking a thread pays from about a million multiply-adds on.
+// Waking a thread pays off from about a million multiply-adds on.
 static int64_t workers_for(const struct launch *l) {
     const double useful = 1 + l->macs / (1 << 20);
     return useful < TESSERA_MAX_THREADS ? (int64_t)useful : TESSERA_MAX_THREADS;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a sequence of a call begins, and how long it is.
+// Finds where a sequence of a call begins and how long it is.
 #include "ops/fmha_fwd_internal.h"
 
 static int32_t logical_length(const int32_t *seqlen, const int32_t *cu_seqlen, int32_t b, int32_t physical) {
