@@ -156,7 +156,7 @@ class CdnaTile:
         return max(8 * self.access // self.bits, HDIM_MULTIPLE)
 
     def p_shift(self, target: CdnaTarget) -> int:
-        """The power of 2 that p in [0, 1] is stored times, to use the type's range; 0 where that is fp32's."""
+        """The power of 2 that p in [0, 1] is stored times, for the type's range; 0 where that is fp32's."""
         if self.bits < 16:
             return {"ocp": 8, "fnuz": 7}[target.fp8]
         return 14 if self.compute == "fp16" else 0
