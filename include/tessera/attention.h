@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kinds that traits of attention are made of. Spellings accepted by the ..._from_string functions are those of CK's
+// Enumerations for the traits of attention operations. The ..._from_string functions accept the spellings of CK's
 // programs.
 #ifndef TESSERA_ATTENTION_H
 #define TESSERA_ATTENTION_H
@@ -10,7 +10,7 @@
 extern "C" {
 #endif
 
-// CK's -prec. Where inputs and output differ, the name says input, then output.
+// CK's -prec. Where inputs and output differ, the name is that of the inputs followed by that of the output.
 //   name      q, k, v                o      bias   accumulation
 //   fp32      fp32                   fp32   fp32   fp32
 //   fp16      IEEE half              fp16   fp16   fp32
@@ -37,7 +37,7 @@ typedef enum tessera_mask {
     TESSERA_MASK_NONE = 0,
     TESSERA_MASK_TOP_LEFT = 1,     // causal or windowed, aligned to the first query and key
     TESSERA_MASK_BOTTOM_RIGHT = 2, // the same, aligned to the last query and key
-    TESSERA_MASK_GENERIC = 3,      // coordinates (y, x) as they are
+    TESSERA_MASK_GENERIC = 3,      // coordinates (y, x) as given
     TESSERA_MASK_COUNT
 } tessera_mask;
 
@@ -52,13 +52,14 @@ typedef enum tessera_qscale {
     TESSERA_QSCALE_NONE = 0,
     TESSERA_QSCALE_PER_TENSOR = 1,
     TESSERA_QSCALE_BLOCK = 2,
-    TESSERA_QSCALE_KV_BLOCK = 3, // batch_prefill only: refused by name elsewhere
+    TESSERA_QSCALE_KV_BLOCK = 3, // for batch_prefill only; other operations refuse it
     TESSERA_QSCALE_MX = 4,
     TESSERA_QSCALE_COUNT
 } tessera_qscale;
 
-// "fp32" ... "mxfp4"; "no", "top_left", ...; each returns TESSERA_ERROR_INVALID_ARGUMENT and leaves *out alone when the
-// text is none of them (tessera_last_error() lists them). The ..._string functions return NULL for other values.
+// Words are "fp32" ... "mxfp4"; "no", "top_left", ... For any other text the ..._from_string functions return
+// TESSERA_ERROR_INVALID_ARGUMENT and leave *out alone (tessera_last_error() lists the words). For any other value the
+// ..._string functions return NULL.
 TESSERA_API tessera_status tessera_fmha_dtype_from_string(const char *text, tessera_fmha_dtype *out);
 TESSERA_API const char *tessera_fmha_dtype_string(tessera_fmha_dtype value);
 TESSERA_API tessera_status tessera_mask_from_string(const char *text,

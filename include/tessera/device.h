@@ -9,9 +9,10 @@
 extern "C" {
 #endif
 
-// What code is made for. Values are part of the ABI; codegen/targets.py holds the page of facts of each.
+// Instruction sets that code is compiled for. Values are part of the ABI; codegen/targets.py has a page of facts of
+// each.
 typedef enum tessera_target {
-    TESSERA_TARGET_PORTABLE = 0, // plain C, the compiler's baseline: any machine
+    TESSERA_TARGET_PORTABLE = 0, // plain C for the compiler's baseline: any machine
     TESSERA_TARGET_X86_64_V2 = 1,
     TESSERA_TARGET_X86_64_V3 = 2,
     TESSERA_TARGET_X86_64_V4 = 3,
@@ -28,41 +29,41 @@ typedef enum tessera_target {
 TESSERA_API tessera_status tessera_target_from_string(const char *text, tessera_target *out);
 TESSERA_API const char *tessera_target_string(tessera_target value);
 
-// All that selection knows of a device; fill it in by hand to ask what another machine would choose.
+// All that selection knows about a device; fill it in by hand to ask what another machine would choose.
 typedef struct tessera_device_facts {
     size_t struct_size;         // sizeof(tessera_device_facts)
-    uint32_t targets;           // bit t set: runs code for tessera_target t
+    uint32_t targets;           // bit t is set if the device runs code for tessera_target t
     int32_t compute_units;      // CPU: processors that this process may use, however many threads are asked for
-    int64_t l1_bytes, l2_bytes; // CPU: per compute unit; GPU: 0 (drivers do not tell) and what one die shares
-    int64_t l3_bytes;           // shared; 0 where there is none, or a driver does not tell
-    int64_t lds_bytes;          // GPU: that one workgroup can have; CPU: 0
+    int64_t l1_bytes, l2_bytes; // CPU: per compute unit; GPU: 0 (drivers do not tell), and the L2 of one die
+    int64_t l3_bytes;           // shared by all; 0 where there is none or a driver does not tell
+    int64_t lds_bytes;          // GPU: the most that one workgroup can have; CPU: 0
 } tessera_device_facts;
 
 typedef struct tessera_device tessera_device;
 
 // Opens a device by its name:
-//   cpu          this machine; asks Linux for the registers of AMX where there are any, for the whole process
+//   cpu          this machine; where it has AMX, asks Linux to let the whole process use its tile registers
 //   cpu:TARGET   this machine with only that target's instances, such as "cpu:x86-64-v3"
 //   hip:N        AMD GPU number N, as the HIP runtime counts them
-//   sim:ARCH     a simulated AMD GPU, such as "sim:gfx942"; features as in "sim:gfx942:sramecc+:xnack-" are read over
+//   sim:ARCH     a simulated AMD GPU, such as "sim:gfx942"; features as in "sim:gfx942:sramecc+:xnack-" are ignored
 //   auto         the first GPU that has instances in this library, else the CPU
 // The handle may be used by any number of threads at once. A GPU's code is loaded into it when first used, and no call
-// may be under way when it is closed.
+// may be running when it is closed.
 TESSERA_API tessera_status tessera_device_open(const char *name, tessera_device **out);
 TESSERA_API void tessera_device_close(tessera_device *device); // NULL is allowed
 TESSERA_API const char *tessera_device_name(const tessera_device *device);
 TESSERA_API const tessera_device_facts *tessera_device_get_facts(const tessera_device *device);
-TESSERA_API tessera_fp8_format tessera_device_fp8_format(const tessera_device *device); // of NULL: TESSERA_FP8_NONE
+TESSERA_API tessera_fp8_format tessera_device_fp8_format(const tessera_device *device); // NULL: TESSERA_FP8_NONE
 
-// Loads every instance of this library for the device, so that no call on it ever loads anything (CPU: starts the
-// threads). A call that would have to load while its stream captures a graph returns TESSERA_ERROR_NOT_PREPARED.
+// Loads every instance of this library for the device, so that no call on it ever loads code (on the CPU it starts the
+// threads). A call that would have to load code while its stream captures a graph returns TESSERA_ERROR_NOT_PREPARED.
 TESSERA_API tessera_status tessera_preload(const tessera_device *device);
 
-// ---- Memory of a device, for callers without its SDK. Any memory that the device can reach will do just as well.
+// ---- Memory of a device, for callers without its SDK. Calls accept any other memory that the device can reach, too.
 //
-// Copies and fills are done when the function returns. They wait for the device's default stream;
+// Copies and fills are complete when the function returns. They wait for the device's default stream;
 // tessera_device_synchronize() waits for every stream. No function of this library changes the calling thread's current
-// device: where a GPU is not the current one, it is made so for the length of the call.
+// device, except while it runs.
 
 TESSERA_API tessera_status tessera_device_malloc(const tessera_device *device, size_t bytes, void **out);
 TESSERA_API tessera_status tessera_device_free(const tessera_device *device, void *memory); // NULL is allowed
@@ -75,15 +76,15 @@ TESSERA_API tessera_status tessera_device_synchronize(const tessera_device *devi
 
 // ---- Code objects that are not part of the library: packs, one file for each operation and target
 
-// Adds a pack, which is read or copied whole and checked. Its code objects are preferred to those of packs that were
-// added before it, and to the library's own; what a device has loaded already stays.
+// Adds a pack, which is read or copied whole and checked. Its code objects take precedence over those of packs added
+// before it and over the library's own; code that a device has loaded already stays.
 TESSERA_API tessera_status tessera_load_pack(const char *path);
 TESSERA_API tessera_status tessera_load_pack_memory(const void *pack, size_t bytes);
 
-// ---- Drivers. GPUs are reached through the HIP runtime (libamdhip64, of ROCm 5 to 7), which is opened when the first
-// "hip:N" is: the functions given here; else the file that TESSERA_HIP_LIBRARY names; else a copy that the process has
-// loaded, such as PyTorch's; else the newest that the loader finds. "sim:ARCH" opens libtessera_sim: the file that
-// TESSERA_SIM_LIBRARY names, else the one beside this library, else the one that the loader finds.
+// ---- Drivers. GPUs are reached through the HIP runtime (libamdhip64, of ROCm 5 to 7), which is opened with the first
+// "hip:N": the functions given by tessera_set_driver(); else the file that TESSERA_HIP_LIBRARY names; else a copy that
+// the process has loaded, such as PyTorch's; else the newest that the loader finds. "sim:ARCH" opens libtessera_sim:
+// the file that TESSERA_SIM_LIBRARY names, else the one beside this library, else the one that the loader finds.
 
 typedef void (*tessera_driver_function)(void);
 typedef struct tessera_driver_entry {
@@ -91,13 +92,13 @@ typedef struct tessera_driver_entry {
     tessera_driver_function function;
 } tessera_driver_entry;
 
-// Devices of `kind` ("hip") that are opened from now on use these functions. None (NULL, 0): a library's again, which
-// is searched for anew.
+// Devices of `kind` ("hip") that are opened from now on use these functions. Without entries (NULL, 0) they use those
+// of a library again, which is searched for anew.
 TESSERA_API tessera_status tessera_set_driver(const char *kind, const tessera_driver_entry *entries, size_t count);
 
-// ---- CPU threads. The default is the least of the affinity mask, the cgroup quota and TESSERA_NUM_THREADS; none is
-// started before the first call that needs one. tessera_set_num_threads(0) returns to the default. Results never depend
-// on the number.
+// ---- CPU threads. Their default number is the least of the affinity mask, the cgroup quota and TESSERA_NUM_THREADS;
+// none is started before the first call that needs one. tessera_set_num_threads(0) returns to the default. Results
+// never depend on the number.
 TESSERA_API int tessera_num_threads(void);
 TESSERA_API tessera_status tessera_set_num_threads(int count);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Fused multi-head attention, forward. Method: FlashAttention-2 (Dao, 2023), online softmax (Milakov and Gimelshein,
-// 2018). Fields are CK's (example/ck_tile/01_fmha) by CK's names.
+// 2018). Fields have the names and meanings of CK's (example/ck_tile/01_fmha).
 //
 // For every sequence b, query head h, its key head g = h / (nhead_q / nhead_k), query i and key j:
 //
@@ -11,11 +11,11 @@
 //   lse[b,h,i] = ln( sum_j exp s[i,j]  (+ exp sink[h]  with sink_ptr) )
 //   o[b,i,h,:] = sum_j keep[i,j] / (1 - p_drop) * exp(s[i,j] - lse[b,h,i]) * vd * v[b,j,g,:]
 //
-// A row that sees no key gives o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32, and scores are fp32: the
-// row of one beyond 2.3e38 (FLT_MAX / log2 e), which takes |q k| of 2^63 or more, may be NaN.
+// A query that sees no key has o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32, and scores are fp32: if
+// a score exceeds 2.3e38 (FLT_MAX / log2 e), which takes |q k| of 2^63 or more, its query's o and lse may be NaN.
 //
-// Bytes of fp8, fp8bf16 and fp8fp32 are E4M3 in the format that tessera_device_fp8_format() names: OCP's on CPUs and
-// gfx950, FNUZ on gfx942, whose numbers are half as large for the same byte.
+// The fp8 in fp8, fp8bf16 and fp8fp32 is E4M3 in the format that tessera_device_fp8_format() names: OCP's on CPUs and
+// gfx950, and FNUZ on gfx942, where the same byte is a number half as large.
 //
 // Mask. Query i sees key j when i - y < j < i + x and 0 <= j < seqlen_k, where
 //   TOP_LEFT      y = 1 + left,               x = 1 + right
@@ -32,9 +32,9 @@
 //
 // Dropout. keep[i,j] = byte[b,h,i,j] <= floor(255 (1 - p_drop)), in fp32. The bytes come from Philox4x32-10 with key =
 // seed and counter = (offset low, offset high, i + 2^24 c, c / 2^8 + 2^12 (b nhead_q + h)), c = 2 (j / 32) + (j / 4) %
-// 2, of whose 16 output bytes (x first, little-endian) number j % 4 + 4 ((j % 32) / 8) is taken. They depend on nothing
-// else. A caller's generator must advance its offset by 1. CK's bytes are others: it runs 7 rounds and numbers by its
-// warps' registers. Needs seqlen_q, seqlen_k <= 2^24 and batch * nhead_q <= 2^20.
+// 2; of its 16 output bytes (x first, little-endian) the one numbered j % 4 + 4 ((j % 32) / 8) is taken. They depend on
+// nothing else. After a call the caller's generator must advance its offset by 1. CK's bytes differ: it runs 7 rounds
+// and numbers elements by its warps' registers. Needs seqlen_q, seqlen_k <= 2^24 and batch * nhead_q <= 2^20.
 #ifndef TESSERA_FMHA_FWD_H
 #define TESSERA_FMHA_FWD_H
 
@@ -45,7 +45,7 @@
 extern "C" {
 #endif
 
-// Decides which instances may serve a request. Zero a trait to go without it.
+// Traits decide which instances may serve a call. A feature whose trait is 0 is off.
 typedef struct tessera_fmha_fwd_traits {
     size_t struct_size;     // sizeof(tessera_fmha_fwd_traits)
     int32_t hdim_q, hdim_v; // 1 .. 512; mxfp4: even
@@ -73,13 +73,13 @@ static inline tessera_fmha_fwd_traits tessera_fmha_fwd_traits_init(void) {
     return traits;
 }
 
-// What the launch needs. Strides count elements (mxfp4: elements too, hence even) and are 0 or more: packed b*s*3*h*d
-// views, broadcast inputs (stride 0) and padding all work. Of an output, each stride must span all elements along the
-// axes of smaller strides; o, lse and rand_val must overlap neither one another nor any input. The innermost dimension
-// is contiguous. Pointers are borrowed until the stream has passed the call. Alignment: that of the element; GPU
-// instances may need more of q, k, v, o, as tessera_fmha_fwd_explain() says. GPU instances take strides from row to row
-// (stride_*) of less than 8 MB, and with blocks of fewer than 256 rows more: 2 GiB over the block's. Fields that the
-// traits do not ask for are ignored.
+// Arguments of a call. Strides count elements (for mxfp4 too, so they are even there) and are 0 or more: packed
+// b*s*3*h*d views, broadcast inputs (stride 0) and padding all work. Each stride of an output must span all elements
+// along the axes of smaller strides; o, lse and rand_val must overlap neither one another nor any input. The innermost
+// dimension is contiguous. Memory must stay valid until the stream has finished the call. Pointers are aligned to the
+// element; GPU instances may need more of q, k, v, o, as tessera_fmha_fwd_explain() says. Strides from row to row
+// (stride_*) must be less than 8 MB for GPU instances, or less than 2 GiB / (rows of a block) where blocks have fewer
+// than 256 rows. Fields that the traits do not ask for are ignored.
 //
 //   tensor      indexed by                                        innermost
 //   q, o        batch_stride, nhead_stride (h), stride (i)        hdim_q, hdim_v

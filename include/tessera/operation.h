@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The form of the generated dispatch tables: what the traits of an operation are, what each instance serves of them,
-// and where to look for the instances that may serve a call. No operation is named here; the rows of an operation's
-// table are in tessera/kernel/<operation>.h.
+// The form of the generated dispatch tables: a schema of an operation's traits, rows with what each instance serves of
+// them, and an index of the rows that may serve a call. No operation is named here; tessera/kernel/<operation>.h
+// defines the rows of an operation's table.
 #ifndef TESSERA_OPERATION_H
 #define TESSERA_OPERATION_H
 
@@ -17,42 +17,43 @@ extern "C" {
 
 enum { TESSERA_SET_WORDS = 2, TESSERA_MAX_SIZES = 6 };
 
-// Where a member of a traits struct lies, which must be an int32_t or an enumeration: any other does not compile.
+// The offset of a member of a traits struct. A member that is neither an int32_t nor an enumeration does not compile.
 #define TESSERA_MEMBER(type, member)                                                                                   \
     (offsetof(type, member) + 0 * sizeof(char[sizeof(((type *)0)->member) == sizeof(int32_t) ? 1 : -1]))
 
-// A trait of few values. What is served of it is a set: bit `bit + v` of word `word` is set when value v is served.
+// A trait with few values. The values served are a set: bit `bit + v` of word `word` is set when value v is served.
 typedef struct tessera_trait {
     const char *name; // the member of the operation's traits struct
-    uint16_t offset;  // there
+    uint16_t offset;  // of the member
     uint8_t word, bit, count;
     const char *const *words; // of its values
 } tessera_trait;
 
-// A trait of any number, of which ranges are served.
+// A trait that is a number, of which ranges are served.
 typedef struct tessera_size {
     const char *name;
     uint16_t offset;
-    bool fills; // data of a smaller size may be filled up with zeros to a greater one
+    bool fills; // smaller data may be padded with zeros to a greater size
 } tessera_size;
 
-// An axis of CK's names, which says one of its tokens, or nothing where that is empty: that of a trait's value; of the
-// first limits that hold the call's sizes; or the one that the operation counts itself.
+// An axis of CK's names. A name has one token of each axis, unless that is empty: the token of the trait's value, of
+// the first limits that hold the call's sizes, or of the number that the operation's count_ck() returns.
 typedef struct tessera_ck_axis {
     const char *name;
     const char *const *tokens;
     uint32_t count;
     int32_t trait;          // number of the trait, or -1
-    const uint32_t *limits; // the sizes of the first token, then those of the next; or NULL
+    const uint32_t *limits; // greatest sizes of the first token, then those of the next; or NULL
 } tessera_ck_axis;
 
 typedef struct tessera_schema {
     const char *operation;
-    const tessera_trait *traits; // the first one splits the index, and a nearest instance shares it before all others
+    const tessera_trait
+        *traits; // the index is split by the first, which also counts most in finding a nearest instance
     uint32_t trait_count;
     const tessera_size *sizes;
     uint32_t size_count;
-    const tessera_ck_axis *axes; // in the order of CK's names; the tile stands behind head_axes of them
+    const tessera_ck_axis *axes; // in the order of CK's names; the tile follows the first head_axes of them
     uint32_t axis_count, head_axes;
 } tessera_schema;
 
@@ -68,41 +69,41 @@ typedef struct tessera_served {
     tessera_range ranges[TESSERA_MAX_SIZES];
 } tessera_served;
 
-// What the rows of all operations begin with.
+// The first member of every operation's rows.
 typedef struct tessera_instance {
     const char *name; // short name
     tessera_target target;
     const tessera_served *served; // disjoint products whose union is what this instance serves
     uint32_t served_count;
     const char *pipeline, *epilogue; // "qr", "store"
-    const char *symbol;   // GPU instances: the kernel, which names its code object in the target's pack; else NULL
-    uint32_t threads;     // GPU instances: those of a workgroup
-    uint32_t alignment;   // bytes that every row in memory begins at a multiple of; 0: the element's
-    float macs_per_cycle; // estimated rate of one compute unit in the main loop
-    float tile_cycles;    // estimated overhead of one tile
+    const char *symbol;              // GPU instances: the kernel, by which its pack lists its code object; else NULL
+    uint32_t threads;                // GPU instances: of a workgroup
+    uint32_t alignment;              // in bytes, of every row of a tensor; 0: that of the element
+    float macs_per_cycle;            // estimated rate of one compute unit in the main loop
+    float tile_cycles;               // estimated overhead of one tile
 } tessera_instance;
 
-// Rows that may serve (target, value of the first trait, bucket): order[first .. first + count) are row numbers.
+// Rows that may serve a target, value of the first trait and bucket: their numbers are order[first .. first + count).
 typedef struct tessera_slice {
     uint32_t first, count;
 } tessera_slice;
 
 typedef struct tessera_table {
     const tessera_schema *schema;
-    const void *rows; // of row_bytes each, which begin with a tessera_instance
+    const void *rows; // each has row_bytes and begins with a tessera_instance
     uint32_t row_bytes, row_count;
-    const uint32_t *buckets; // ascending: a call belongs to the first that is not below its greatest size
+    const uint32_t *buckets; // ascending; a call belongs to the first that is not below its greatest size
     uint32_t bucket_count;
     const tessera_slice *slices; // [target][value of the first trait][bucket]
     const uint32_t *order;
-    uint64_t ck_combinations; // names of CK that the rows cover
+    uint64_t ck_combinations; // number of CK's names that the rows cover
 } tessera_table;
 
 static inline const tessera_instance *tessera_row(const tessera_table *table, uint32_t number) {
     return (const tessera_instance *)(const void *)((const char *)table->rows + (size_t)number * table->row_bytes);
 }
 
-// What a product holds of a trait: bit v is set when value v is served.
+// The values of a trait in a product: bit v is set when value v is served.
 static inline uint64_t tessera_set_of(const tessera_served *served, const tessera_trait *trait) {
     return served->sets[trait->word] >> trait->bit & ((UINT64_C(1) << trait->count) - 1);
 }
@@ -111,8 +112,8 @@ static inline bool tessera_range_holds(const tessera_range *range, uint32_t size
     return size >= range->min && size <= range->max && size % range->multiple == 0;
 }
 
-// Declares what tests and tools need of an operation beside the functions of tessera/call.h: the table that this
-// library was generated with, and selection over any table.
+// Declares an operation's functions for tests and tools, beside those of tessera/call.h: the table that was generated
+// into this library, and selection over any table.
 #define TESSERA_TABLE_CALLS(op)                                                                                        \
     TESSERA_API const tessera_table *tessera_##op##_get_table(void);                                                   \
     TESSERA_API tessera_status tessera_##op##_table_select(                                                            \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every function of Tessera returns, and where its words go.
+// The status that functions return, error lines and the log.
 #ifndef TESSERA_STATUS_H
 #define TESSERA_STATUS_H
 
@@ -26,8 +26,8 @@ typedef enum tessera_status {
 // The name of a status, such as "TESSERA_ERROR_NO_INSTANCE"; "unknown status" for any other value.
 TESSERA_API const char *tessera_status_string(tessera_status status);
 
-// What was wrong in this thread's last call that failed: one line that names the argument, its value and what
-// would be accepted. "" before any failure. Valid until this thread's next call into the library.
+// The error line of this thread's last call that failed: it names the argument, its value and what would be accepted.
+// It is "" before any failure, and valid until this thread's next call into the library.
 TESSERA_API const char *tessera_last_error(void);
 
 typedef enum tessera_log_level {
@@ -38,15 +38,15 @@ typedef enum tessera_log_level {
 
 typedef void (*tessera_log_fn)(void *user, tessera_log_level level, const char *line);
 
-// The library prints nothing unless the environment asks it to. Lines of `level` and below go to `fn`, called from any
-// thread, and must not call the library; NULL (the default) drops them. At INFO every launch logs the name of the
-// instance that it chose, and GPUs their driver and what they load.
+// The library prints nothing unless the environment asks it to. Lines of `level` and below are passed to `fn`, which is
+// called from any thread and must not call the library; NULL (the default) drops them. At INFO every call logs its
+// instance, and GPUs log their driver and the code that they load.
 TESSERA_API void tessera_set_log(tessera_log_fn fn, void *user, tessera_log_level level);
 
-// For who runs a program that cannot be changed, whatever its log: TESSERA_VERBOSE=1 in the environment prints a line
-// for every call that ran, with its device, instance, sizes and time, and one for every error; 2 also why instances
-// were chosen. They go to stderr, or to the end of the file that TESSERA_VERBOSE_FILE names. Both are read once. Calls
-// on GPUs are waited for then, unless their stream captures a graph: see docs/devices.md.
+// For people who run a program that they cannot change: TESSERA_VERBOSE=1 in the environment prints a line for every
+// call that ran, with its device, instance, sizes and time, and one for every error; 2 also prints why instances were
+// chosen. Lines go to stderr, or are appended to the file that TESSERA_VERBOSE_FILE names. Both variables are read
+// once. The library waits for calls on GPUs then, unless their stream captures a graph: see docs/devices.md.
 
 // "major.minor.patch" of the library that is linked.
 TESSERA_API const char *tessera_version(void);

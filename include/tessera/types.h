@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Types of a tensor's elements. Which of them an operation combines is said in its own header.
+// Types of a tensor's elements. The header of an operation says which of them it combines.
 #ifndef TESSERA_TYPES_H
 #define TESSERA_TYPES_H
 
@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-// Values are part of the ABI. Numbers of 4 bits lie two in a byte, the low nibble first.
+// Values are part of the ABI. Two numbers of 4 bits share a byte, the first one in its low half.
 typedef enum tessera_type {
     TESSERA_TYPE_FP32 = 0,
     TESSERA_TYPE_FP16 = 1, // IEEE half
@@ -34,9 +34,9 @@ TESSERA_API tessera_status tessera_type_from_string(const char *text, tessera_ty
 TESSERA_API const char *tessera_type_string(tessera_type value); // NULL for other values
 TESSERA_API int tessera_type_bits(tessera_type value);           // of an element; 0 for other values
 
-// What a byte of fp8, fp8bf16 and fp8fp32 means; tessera_device_fp8_format() says which one a device takes.
+// The format of fp8 in fp8, fp8bf16 and fp8fp32; tessera_device_fp8_format() says which one a device takes.
 typedef enum tessera_fp8_format {
-    TESSERA_FP8_NONE = 0, // gfx90a: has no instances for these types
+    TESSERA_FP8_NONE = 0, // gfx90a, which has no instances for these types
     TESSERA_E4M3FN = 1,   // OCP, on CPUs and gfx950: bias 7, 0x7f and 0xff are NaN, at most 448
     TESSERA_E4M3FNUZ = 2  // gfx942: bias 8, 0x80 is NaN (there is no -0), at most 240
 } tessera_fp8_format;

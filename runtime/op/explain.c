@@ -197,7 +197,7 @@ static void add_change(text_t *out, int reason, const struct verdict *v, const r
     }
 }
 
-// If a single trait keeps the instance out, adds the values that other instances serve which this trait alone keeps
+// If a single trait keeps the instance out, adds its values that are served by other instances which it alone keeps
 // out.
 static void unite_alike(const request_t *r, struct verdict *v) {
     if (count(v->reasons) != 1 || v->reasons >> first_size(r)) return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The rows of the dispatch table of fmha_fwd. Its form: tessera/operation.h.
+// The rows of the dispatch table of fmha_fwd, whose form is in tessera/operation.h.
 #ifndef TESSERA_KERNEL_FMHA_FWD_H
 #define TESSERA_KERNEL_FMHA_FWD_H
 
@@ -12,7 +12,7 @@ extern "C" {
 
 // CK's tile, and the warps' shapes.
 typedef struct tessera_fmha_fwd_tile {
-    uint16_t bm0, bn0, bk0, bn1, bk1, bk0max; // bn1, bk0max 0: those of the head dims (v, q) in the call's CK name
+    uint16_t bm0, bn0, bk0, bn1, bk1, bk0max; // bn1, bk0max: 0 for the head dims (v, q) in the call's CK name
     uint16_t rm0, rn0, rk0, rm1, rn1, rk1;    // warps (CPU: threads that share a tile) along m, n, k of both products
     uint16_t wm0, wn0, wk0, wm1, wn1, wk1;    // MMA shape (CPU: register tile)
 } tessera_fmha_fwd_tile;
@@ -23,8 +23,8 @@ struct tessera_fmha_fwd_instance {
     tessera_fmha_fwd_cpu_run *run; // CPU instances
     tessera_fmha_fwd_cpu_combine *combine;
     tessera_fmha_fwd_cpu_scratch *scratch_bytes;
-    uint32_t workgroups;             // GPU instances: that a compute unit has room for
-    float alone_cycles, busy_cycles; // GPU instances: a block's, see runtime/ops/fmha_fwd_cost_cdna.c
+    uint32_t workgroups;             // GPU instances: the most that a compute unit has room for
+    float alone_cycles, busy_cycles; // GPU instances: of a block, see runtime/ops/fmha_fwd_cost_cdna.c
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)

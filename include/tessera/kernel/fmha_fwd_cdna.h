@@ -5,44 +5,45 @@
 
 #include <stdint.h>
 
-// What a call asks for beyond the plain kernel.
+// Features of a call, as bits of `features`.
 enum {
     TESSERA_CDNA_SOFT_CAP = 1,
     TESSERA_CDNA_BIAS = 2,            // elementwise
     TESSERA_CDNA_ALIBI = 4,           // bias holds the slopes
     TESSERA_CDNA_ALIBI_SHIFT = 8,     // query i's zero point is i + seqlen_k - seqlen_q, else i
-    TESSERA_CDNA_ALIBI_VERTICAL = 16, // the zero point is 0 for all, and the slope's sign the other
+    TESSERA_CDNA_ALIBI_VERTICAL = 16, // the zero point is 0 for all queries, and the slope has the opposite sign
     TESSERA_CDNA_DROPOUT = 32,
-    TESSERA_CDNA_RANDVAL = 64,     // stores the bytes of dropout, of all keys
-    TESSERA_CDNA_SCALED = 128,     // scores are scaled before their maximum is taken: the scale is not positive, or
-                                   // something is added to scaled scores
+    TESSERA_CDNA_RANDVAL = 64,     // stores the random bytes of dropout, of all keys
+    TESSERA_CDNA_SCALED = 128,     // scores are scaled before their maximum is taken, since the scale is not positive
+                                   // or something is added to scaled scores
     TESSERA_CDNA_PER_TENSOR = 256, // fp8: descales, one fp32 each
     TESSERA_CDNA_BLOCK = 512,      // fp8: descales, fp32, for blocks of rows; with TESSERA_CDNA_SCALED
 };
 
-// A workgroup computes bm0 rows of q of one query head and sequence. Grid, in workgroups: x = query heads, first the
-// first of each key head; y = blocks of q of the longest sequence, the last block first, since under a mask it tends to
-// see the most keys; z = sequences. A workgroup whose rows lie past its sequence's end does nothing.
-// Device code includes this header too: only fixed-size types, and pointers that are 8 bytes on both sides.
+// A workgroup computes bm0 rows of q of one query head and sequence. Its x in the grid is the query head, where the
+// first query heads of all key heads come first; y is the block of q, the last block first, since under a mask it tends
+// to see the most keys, and counts those of the longest sequence; z is the sequence. A workgroup whose rows lie past
+// its sequence's end does nothing. Device code includes this header too: it has only fixed-size types, and pointers
+// that are 8 bytes on both sides.
 struct tessera_fmha_fwd_cdna_args {
     const void *q, *k, *v;
     void *o;
     float *lse; // NULL: not asked for
-    // Group mode: seqstart_q != NULL, batch strides are 0. Logical lengths as tessera/fmha_fwd.h has them; NULL where
-    // not given.
+    // In group mode seqstart_q is not NULL and batch strides are 0. Logical lengths are those of tessera/fmha_fwd.h, or
+    // NULL where they are not given.
     const int32_t *seqstart_q, *seqstart_k;
     const int32_t *seqlen_q_of, *seqlen_k_of;
     const int32_t *cu_seqlen_q, *cu_seqlen_k;
-    int64_t stride_q, stride_k, stride_v, stride_o; // elements; a tile's rows span less than 2 GiB
+    int64_t stride_q, stride_k, stride_v, stride_o; // in elements; a tile's rows span less than 2 GiB
     int64_t nhead_stride_q, nhead_stride_k, nhead_stride_v, nhead_stride_o, nhead_stride_lse;
     int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_o, batch_stride_lse;
     int32_t seqlen_q, seqlen_k; // batch mode
     int32_t nhead_q, nhead_k;
     int32_t group;         // nhead_q / nhead_k
-    uint32_t over_nhead_k; // (2^32 - 1) / nhead_k: (x + 1) times it, without the lower 32 bits, is x / nhead_k
-    float scale_log2;      // scale_s * log2(e), and not 0: |scale_log2| >= FLT_MIN
-    // Query i sees i - mask_y < j < i + mask_x. mask_y + shift_y * (seqlen_q - seqlen_k) and
-    // mask_x - shift_x * (seqlen_q - seqlen_k) are taken; an unbounded side is INT32_MAX / 2 with shift 0.
+    uint32_t over_nhead_k; // (2^32 - 1) / nhead_k: the upper 32 bits of (x + 1) times it are x / nhead_k
+    float scale_log2;      // scale_s * log2(e), but never 0: |scale_log2| >= FLT_MIN
+    // Query i sees i - y < j < i + x, where y = mask_y + shift_y * (seqlen_q - seqlen_k) and
+    // x = mask_x - shift_x * (seqlen_q - seqlen_k); an unbounded side is INT32_MAX / 2 with shift 0.
     int32_t mask_y, mask_x;
     int32_t shift_y, shift_x;
     int32_t min_seqlen_q;   // sequences with seqlen_q <= this are left untouched; -1: none
@@ -50,18 +51,18 @@ struct tessera_fmha_fwd_cdna_args {
     int32_t hdim_q, hdim_v; // multiples of 8, at most the instance's
     uint32_t features;      // TESSERA_CDNA_*
     int32_t sink_size;      // where mask_y < seqlen_q, query i < seqlen_k sees j < min(sink_size, i + mask_x) too
-    const float *sink;      // a score of each head that adds to the sum alone; NULL: none
-    const void *bias;       // elements of the inputs' type, or slopes, fp32
-    int64_t stride_bias, nhead_stride_bias, batch_stride_bias; // of slopes: batch_stride_bias alone
+    const float *sink;      // a score of each head that is added to the sum of exponentials only; NULL: none
+    const void *bias;       // elements of the inputs' type, or ALiBi slopes, fp32
+    int64_t stride_bias, nhead_stride_bias, batch_stride_bias; // slopes have batch_stride_bias only
     float cap_log2;                                            // logits_soft_cap * log2(e)
     float cap_scale;                                           // 2 / logits_soft_cap
-    const uint64_t *drop_seed_ptr, *drop_offset_ptr;           // NULL: the numbers
+    const uint64_t *drop_seed_ptr, *drop_offset_ptr;           // NULL: drop_seed and drop_offset are used
     uint64_t drop_seed, drop_offset;
     uint8_t *rand_val;
     int64_t stride_randval, nhead_stride_randval, batch_stride_randval;
     uint32_t keep_below; // a byte of dropout <= keep_below keeps its element
     float keep_scale;    // 1 / (1 - p_drop); without dropout 1
-    // Descales as tessera/fmha_fwd.h has them; NULL where there are none.
+    // Descales as in tessera/fmha_fwd.h; NULL where there are none.
     const void *q_descale, *k_descale, *v_descale;
     const int32_t *block_scale_seqstart_q, *block_scale_seqstart_k, *seqstart_v_scale; // group mode
     int64_t stride_q_descale, stride_k_descale, stride_v_descale;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What an emitted CPU kernel of fmha_fwd receives from the launcher. Not for callers.
+// The arguments that the launcher passes to an emitted CPU kernel of fmha_fwd. Not for callers.
 #ifndef TESSERA_KERNEL_FMHA_FWD_CPU_H
 #define TESSERA_KERNEL_FMHA_FWD_CPU_H
 
 #include "tessera/fmha_fwd.h"
 #include "tessera/types.h"
 
-// The part of a call that all its tasks share. Everything was checked; in `args` the pointers that the traits do not
-// ask for are NULL and the batch strides of group mode are 0.
+// What all tasks of a call share. Everything was checked; in `args` the pointers that the traits do not ask for are
+// NULL and the batch strides of group mode are 0.
 struct tessera_fmha_fwd_cpu_problem {
     const tessera_fmha_fwd_traits *traits;
     const tessera_fmha_fwd_args *args;
@@ -27,16 +27,17 @@ struct tessera_fmha_fwd_cpu_task {
     int64_t row_begin, row_end; // folded rows; at most the tile's bm0
     int32_t seqlen_q, seqlen_k; // logical lengths
     int64_t token_q, token_k;   // group mode: the sequence's first token; batch mode: 0
-    int32_t kv_begin, kv_end;   // keys of this task, those that any row sees among them (with rand_val: all keys);
-                                // kv_begin is a multiple of the tile's bn0
+    int32_t kv_begin, kv_end;   // keys of this task; all keys that any row sees lie in its tasks' (with rand_val: all
+                                // keys do); kv_begin is a multiple of the tile's bn0
     int32_t mask_y, mask_x;     // query i sees i - mask_y < j < i + mask_x; no mask: INT32_MAX / 2 each
     int32_t sink;               // query i < seqlen_k sees j < min(sink, i + mask_x) too; 0 where there is none
     int32_t alibi_shift;        // alibi zero point of query i: i + alibi_shift, or 0 with alibi_vertical
     int32_t alibi_vertical;
-    float *partial; // NULL: write o and lse. Else (rows)x(hdim_v + 2) fp32: sums of exp * v, max (log2), sum
+    float *partial; // NULL: write o and lse. Else write (rows)x(hdim_v + 2) fp32: sums of exp * v, max (log2), sum
 };
 
-// Runs one task. scratch: tessera_fmha_fwd_instance.scratch_bytes(hdim_q, hdim_v) bytes, 64-byte aligned, any contents.
+// Runs one task. `scratch` has tessera_fmha_fwd_instance.scratch_bytes(hdim_q, hdim_v) bytes, 64-byte aligned, and need
+// not be initialized.
 typedef void tessera_fmha_fwd_cpu_run(const struct tessera_fmha_fwd_cpu_problem *problem,
                                       const struct tessera_fmha_fwd_cpu_task *task, void *scratch);
 
