@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The words that kernels for CDNA2, 3 and 4 are written in. C11 and HIP (C++17); clang 15 and newer.
 //
-// A wave has 64 lanes. 16-bit floating-point numbers travel as bits, two a word, low half first. Words that touch LDS
-// or memory, and matrix products, are builtins or LLVM intrinsics: the compiler puts in waits and wait states.
+// A wave has 64 lanes. 16-bit floating-point numbers are passed as bits, two in each 32-bit word, the first in the low
+// half. Words that access LDS or memory, and matrix products, are builtins or LLVM intrinsics, so that the compiler
+// inserts waits and wait states.
 #ifndef TESSERA_ISA_CDNA_H
 #define TESSERA_ISA_CDNA_H
 
@@ -48,7 +49,7 @@ INLINE uint32_t AS_U32(float x) { return __builtin_bit_cast(uint32_t, x); }
 
 INLINE int lane_id(void) { return (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
 
-// The same value in all lanes, which the compiler then keeps in a scalar register.
+// The first lane's value in all lanes, which the compiler then keeps in a scalar register.
 INLINE int uniform(int x) { return __builtin_amdgcn_readfirstlane(x); }
 INLINE int thread_id(void) { return (int)__builtin_amdgcn_workitem_id_x(); } // in the workgroup
 INLINE int wave_id(void) { return uniform(thread_id() >> 6); }
@@ -76,9 +77,9 @@ INLINE float other_half(float x) {
 #endif
 }
 
-// Of all lanes of the wave, the same in all: their sum, in pairs of neighbours first, and the greatest. Lanes must all
-// be active. Within rows of 16 lanes a lane adds its neighbour, its neighbour in twos, and what it mirrors in 8 and 16;
-// then each row adds the one before it, and the last two rows the sum of the first two (CDNA 3 ISA, "DPP").
+// Reductions over all lanes of the wave, which must all be active; every lane gets the result. Within rows of 16 lanes
+// a lane combines with its neighbour, the neighbouring pair, and its mirror image in 8 and in 16 lanes; then a row's
+// last lane goes to the next row, and the second row's to the last two (CDNA 3 ISA, "DPP"). Lane 63 has them all.
 #define LLVM_DPP(x, control) ((uint32_t)__builtin_amdgcn_update_dpp(0, (int)(x), control, 0xf, 0xf, 1))
 #define OVER_LANES(x, operation)                                                                                       \
     x = operation(x, LLVM_DPP(x, 0xb1));  /* quad_perm:[1,0,3,2] */                                                    \
@@ -94,18 +95,18 @@ INLINE uint32_t sum_bits_of_lanes(uint32_t x) { OVER_LANES(x, add_bits_f32); }
 INLINE uint32_t greatest_of_lanes(uint32_t x) { OVER_LANES(x, max_u32); }
 INLINE float sum_of_lanes(float x) { return AS_F32(sum_bits_of_lanes(AS_U32(x))); }
 
-// The kernel's argument, read anew: what follows is loaded where it stands, and takes no registers before. The empty
-// assembly hides from the compiler what it could load earlier.
+// The kernel's argument as a new pointer: members that are read through it are loaded there and take no registers
+// before. The empty assembly keeps the compiler from loading them earlier.
 INLINE const void *kernel_argument(void) {
     CONSTANT const void *p = (CONSTANT const void *)__builtin_amdgcn_kernarg_segment_ptr();
     __asm__ volatile("" : "+s"(p));
     return (const void *)p;
 }
 
-// A scalar that is read from memory is there from here on: of several, one wait.
+// Waits until a scalar that is read from memory has arrived. For several such scalars the compiler waits once.
 INLINE void at_hand(const void *x) { __asm__ volatile("" ::"s"(x)); }
 
-// The same numbers, from which nothing is computed before this point: for code that rarely runs.
+// The same number, but the compiler computes nothing from it before this point: for code that rarely runs.
 INLINE int here(int x) {
     __asm__ volatile("" : "+v"(x));
     return x;
@@ -120,26 +121,27 @@ INLINE float here_f32(float x) {
     return x;
 }
 
-// Any numbers, for what is not looked at: those that are in the registers.
+// Numbers whose values do not matter: whatever the registers hold.
 INLINE f32x16 any_f32x16(void) {
     f32x16 x;
     __asm__ volatile("" : "=v"(x));
     return x;
 }
 
-// The compiler moves nothing across: steps that would take a register pair each if they ran side by side.
+// The compiler moves no instruction across this, which saves registers: side by side each computation would take its
+// own.
 INLINE void one_after_the_other(void) { __builtin_amdgcn_sched_barrier(0); }
 
-// Every wave of the workgroup gets here, and sees what others wrote to LDS before.
+// Waits for every wave of the workgroup; each sees what the others wrote to LDS before.
 INLINE void barrier(void) {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "workgroup");
     __builtin_amdgcn_s_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
 
-// ---- memory through buffer resources: what lies past the end reads as zero and is not written
+// ---- memory through buffer resources: bytes past the end read as zero and are not written
 //
-// The whole offset is the lane's: a scalar offset would not count against the end.
+// Each lane has the whole offset, since a scalar offset would not be compared with the end.
 
 // CDNA ISA, "Buffer Resource Descriptor": word 3 of a raw buffer, 32-bit data format.
 enum { BUFFER_RAW = 0x00027000 };
@@ -242,10 +244,10 @@ INLINE int max_i32(int a, int b) { return a > b ? a : b; }
 
 // ---- numbers of 8 and 16 bits in words
 
-// Of each byte the low (high) half of a's, then that of b's.
+// In each byte the low (high) half of a's byte, then that of b's.
 INLINE uint32_t even_nibbles(uint32_t a, uint32_t b) { return (a & 0x0f0f0f0f) | (b << 4 & 0xf0f0f0f0); }
 INLINE uint32_t odd_nibbles(uint32_t a, uint32_t b) { return (a >> 4 & 0x0f0f0f0f) | (b & 0xf0f0f0f0); }
-// Bytes 0, 1 (2, 3) of a between those of b: a0 b0 a1 b1.
+// Bytes 0, 1 (2, 3) of a interleaved with those of b: a0 b0 a1 b1.
 INLINE uint32_t low_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x05010400); }
 INLINE uint32_t high_bytes(uint32_t a, uint32_t b) { return __builtin_amdgcn_perm(b, a, 0x07030602); }
 // Bytes 0, 1 (2, 3) of a, then those of b.
@@ -274,12 +276,12 @@ INLINE uint32_t pack_bf16(float a, float b) { // to nearest even; NaN stays NaN
 }
 #endif
 
-// The low half as fp32.
+// The number in the low half, as fp32.
 INLINE float unpack_fp16(uint32_t x) { return (float)__builtin_bit_cast(_Float16, (uint16_t)x); }
 INLINE float unpack_bf16(uint32_t x) { return AS_F32(x << 16); }
 
-// Numbers of softmax, 0 <= a, b or NaN, which may become any number (the row's sum is NaN then): to nearest even,
-// to nearest with halves away from zero, towards zero.
+// Round numbers of softmax: to nearest even, to nearest with halves away from zero, towards zero. They are 0 or
+// greater, or NaN, which may become any number, since the row's sum is NaN then.
 #ifdef __gfx950__
 INLINE uint32_t pack_p_bf16_rtne(float a, float b) { return pack_bf16(a, b); }
 #else
@@ -291,15 +293,15 @@ INLINE uint32_t pack_p_bf16_rtne(float a, float b) {
 INLINE uint32_t pack_p_bf16_rtna(float a, float b) { return high_halves(AS_U32(a) + 0x8000, AS_U32(b) + 0x8000); }
 INLINE uint32_t pack_p_bf16_rtz(float a, float b) { return high_halves(AS_U32(a), AS_U32(b)); }
 
-// Of numbers of -128 .. 127 the nearest integers, of two the even one, in bytes; NaN becomes 0.
+// Rounds numbers from -128 to 127 to the nearest integers, ties to even, as bytes; NaN becomes 0.
 INLINE uint32_t int8_of(float x) { return AS_U32((x == x ? x : 0.0f) + 0x1.8p23f); } // in the low byte
 INLINE uint32_t pack_int8(float a, float b, float c, float d) {
     return low_halves(low_bytes(int8_of(a), int8_of(b)), low_bytes(int8_of(c), int8_of(d)));
 }
 
 #if defined(__gfx942__) || defined(__gfx950__)
-// From here on fp8 gets the greatest number for what is too large: MODE's bit 23, FP16_OVFL (CDNA 3 ISA, "Mode
-// register"). Others get NaN.
+// From here on conversions to fp8 turn numbers that are too large into the greatest one instead of NaN: bit 23 of MODE,
+// FP16_OVFL (CDNA 3 ISA, "Mode register").
 INLINE void saturate(void) { __builtin_amdgcn_s_setreg(1 | 23 << 6, 1); }
 
 #ifdef __gfx950__
@@ -333,9 +335,9 @@ INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
 
 // ---- matrix products
 //
-// c += a b for a of 32 rows x k, b of k x 32 columns. Lane l holds of a: row l % 32, of b: column l % 32, and of the
-// reduced dimension 16 bytes, where k is twice as many: in any order that is the same for both. Of c it holds: column
-// l % 32, element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
+// c += a b for a of 32 rows x k and b of k x 32 columns. Lane l holds 16 bytes of a's row l % 32 and of b's column
+// l % 32; two lanes' 16 bytes make up k, in any order that is the same for a and b. Of c it holds column l % 32, where
+// element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
 
 INLINE f32x16 mma_fp32(u32x4 a, u32x4 b, f32x16 c) {
     UNROLL
@@ -344,7 +346,7 @@ INLINE f32x16 mma_fp32(u32x4 a, u32x4 b, f32x16 c) {
 }
 
 #ifdef __gfx950__
-enum { MFMA_OF_16_BITS = 1 }; // in a product
+enum { MFMA_OF_16_BITS = 1 }; // instructions of a product
 INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
     typedef _Float16 half8 __attribute__((ext_vector_type(8)));
     return __builtin_amdgcn_mfma_f32_32x32x16_f16(__builtin_bit_cast(half8, a), __builtin_bit_cast(half8, b), c, 0, 0,
@@ -360,23 +362,24 @@ INLINE i32x8 as_i32x8(u32x4 a, u32x4 b) {
     return (i32x8){(int)a.x, (int)a.y, (int)a.z, (int)a.w, (int)b.x, (int)b.y, (int)b.z, (int)b.w};
 }
 
-// Wide: k is 64. Half h of the wave, lanes 32 h to 32 h + 31, has of fp8 k = 16 h + 0..15 in the first 16 bytes and
-// 32 + 16 h + 0..15 in the second, of fp4 32 h + 0..31 (CDNA 4 ISA, 7.1.5.1 "Dense Matrix Layout"; CK,
-// test/mx_mfma_op/mx_mfma_op.hpp). Without scales any order will do that is the same for both.
+// Wide products: k is 64. Half h of the wave, lanes 32 h to 32 h + 31, holds fp8 numbers k = 16 h + 0..15 in its first
+// 16 bytes and 32 + 16 h + 0..15 in its second, or fp4 numbers 32 h + 0..31 (CDNA 4 ISA, 7.1.5.1 "Dense Matrix Layout";
+// CK, test/mx_mfma_op/mx_mfma_op.hpp). Without scales any order works that is the same for a and b.
 INLINE f32x16 mma_wide_fp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c) {
     return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a0, a1), as_i32x8(b0, b1), c, 0, 0, 0, 0, 0, 0);
 }
 
-// A product that took 16 passes, as wide ones of fp8 do, may be read 20 wait states later. LLVM looks back for 19 (22:
-// GCNHazardRecognizer.cpp, checkMAIVALUHazards) and adds none where there happen to be as many: this is one more, since
-// it does not count those of inline assembly.
+// The result of a product that takes 16 passes, as wide ones of fp8 do, may be read 20 wait states later. LLVM (22:
+// GCNHazardRecognizer.cpp, checkMAIVALUHazards) requires only 19, and adds none where instructions between happen to
+// make up so many. This adds one, which LLVM does not count, as it is inline assembly.
 INLINE f32x16 settled(f32x16 x) {
     __asm__ volatile("s_nop 0" : "+v"(x));
     return x;
 }
 
-// Wide, of OCP's fp8 and fp4 (low nibble first), times 2^(scale - 127), where the scale is a word's byte 0; 255 is NaN.
-// Half h brings the scales of k = 32 h + 0..31, of fp8 too, of which both halves hold 16 (CDNA 4 ISA, 7.2.1).
+// Wide products of OCP's fp8 and fp4 (low nibble first), times 2^(scale - 127), where the scale is a word's byte 0; 255
+// is NaN. Half h of the wave holds the scales of k = 32 h + 0..31, also for fp8, where each half holds 16 of these
+// numbers (CDNA 4 ISA, 7.2.1).
 enum { MX_FP8 = 0, MX_FP4 = 4 }; // CDNA 4 ISA, "V_MFMA_SCALE_F32_32X32X64_F8F6F4": CBSZ, BLGP
 INLINE f32x16 mma_mxfp8(u32x4 a0, u32x4 a1, u32x4 b0, u32x4 b1, f32x16 c, uint32_t scale_a, uint32_t scale_b) {
     return __builtin_amdgcn_mfma_scale_f32_32x32x64_f8f6f4(as_i32x8(a0, a1), as_i32x8(b0, b1), c, MX_FP8, MX_FP8, 0,
@@ -420,8 +423,8 @@ INLINE f32x16 mma_fp8(u32x4 a, u32x4 b, f32x16 c) {
 
 // ---- memory straight to LDS
 //
-// Lane l's bytes go to `to` + l times their number; `to` is the same in all lanes. What lies outside of the buffer
-// arrives as zeros.
+// Lane l's bytes go to `to` plus l times their number; `to` is the same in all lanes. Bytes outside of the buffer
+// arrive as zeros.
 
 #if __has_builtin(__builtin_amdgcn_raw_ptr_buffer_load_lds)
 #define LLVM_LOAD_TO_LDS __builtin_amdgcn_raw_ptr_buffer_load_lds
@@ -441,16 +444,16 @@ INLINE void load_to_lds_16(buffer from, int offset, SHARED void *to) {
     LLVM_LOAD_TO_LDS(from, to, 16, offset, 0, 0, 0);
 }
 
-// Lane 16 i + 4 k + j of `from` has elements 4 j to 4 j + 3, of 16 bits, of row k. Lane 16 i + c gets element c of rows
-// 0 to 3.
+// The `from` of lane 16 i + 4 k + j points to elements 4 j to 4 j + 3 of row k, of 16 bits each. Lane 16 i + c gets
+// element c of rows 0 to 3.
 INLINE u32x2 read_transposed(SHARED const void *from) {
     typedef short short4 __attribute__((ext_vector_type(4)));
     return __builtin_bit_cast(u32x2, __builtin_amdgcn_ds_read_tr16_b64_v4i16((SHARED short4 *)from));
 }
 #endif
 
-// As barrier(), and what waves have loaded to LDS is there too. The wait names LDS as well: at the head of a loop LLVM
-// 22 merges the barrier's own wait into this one before it has seen what the loop leaves in flight
+// As barrier(), and each wave also sees what others have loaded to LDS. The wait includes accesses of LDS: at the head
+// of a loop LLVM 22 merges the barrier's own wait into this one before it knows what the loop leaves in flight
 // (SIInsertWaitcnts.cpp).
 INLINE void barrier_after_loads(void) {
     __builtin_amdgcn_s_waitcnt(0);
@@ -459,7 +462,7 @@ INLINE void barrier_after_loads(void) {
 
 // ---- the scheduler
 //
-// ORDER(kind, count): so many of the instructions around that are of a kind come next, then those of the next ORDER.
+// ORDER(kind, count): next come `count` of the surrounding instructions of a kind, then those of the next ORDER.
 
 enum { ORDER_VALU = 0x2, ORDER_MFMA = 0x8, ORDER_LDS_READ = 0x100, ORDER_EXP = 0x400 };
 #if __has_builtin(__builtin_amdgcn_sched_group_barrier)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What every vocabulary needs of the compiler.
+// Attributes and pragmas that every vocabulary uses.
 #ifndef TESSERA_ISA_COMMON_H
 #define TESSERA_ISA_COMMON_H
 
@@ -8,8 +8,8 @@
 #include <string.h>
 
 #define INLINE static inline __attribute__((always_inline, unused))
-#define APART __attribute__((noinline, unused)) // a function that takes no registers from what calls it
-#define RARE APART __attribute__((cold))        // the same, kept out of the way
+#define APART __attribute__((noinline, unused)) // not inlined, so that it takes no registers from its caller
+#define RARE APART __attribute__((cold))        // the same, placed apart from code that runs often
 #ifdef __cplusplus
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" // they are 0, as in C
 #define EXPORTED extern "C"                                   // a function that the table of instances names
@@ -24,7 +24,7 @@
 #define UNROLL_TWICE _Pragma("GCC unroll 2")
 #endif
 
-// Asks for the line of memory at p, which need not exist: into the second level of caches, or the first.
+// Prefetch the cache line at p, which need not exist, to the second level of caches, or to the first.
 INLINE void prefetch(uintptr_t p) { __builtin_prefetch((const void *)p, 0, 2); }
 INLINE void prefetch_first(uintptr_t p) { __builtin_prefetch((const void *)p, 0, 3); }
 

@@ -9,13 +9,13 @@
 
 enum { TILE = 16, TILES = 8 };
 
-// x cut off to bf16, towards 0.
+// x truncated to bf16, towards 0.
 INLINE vf v_upper(vf x) { return v_as_f(v_and_i(v_as_i(x), v_set1_i((int32_t)0xffff0000))); }
 
-// From there v_upper() rounds to the nearest bf16, of two away from 0.
+// v_upper() of the result is x rounded to the nearest bf16, ties away from 0.
 INLINE vf v_round_half_away(vf x) { return v_as_f(v_add_i(v_as_i(x), v_set1_i(0x8000))); }
 
-// The bf16 in the low half of each word, and that in its high half.
+// The bf16 in the low half of each word, and in the high half.
 INLINE vf v_low_half(vi words) { return v_as_f(v_shl_i(words, 16)); }
 INLINE vf v_high_half(vi words) { return v_upper(v_as_f(words)); }
 
@@ -33,14 +33,14 @@ INLINE vi v_upper_row(vf first, vf second) {
     return _mm512_permutex2var_epi16(v_as_i(first), odd, v_as_i(second));
 }
 
-// What follows reads what was stored before: compilers do not see that tile registers are loaded from memory.
+// Makes stores before this visible to tile loads after it: compilers do not see that tile registers read memory.
 INLINE void t_see_stores(void) { __asm__ volatile("" ::: "memory"); }
 
 #ifndef TESSERA_EMULATE_TILES
 
-// Before the first tile word of a thread, and after its last.
+// t_start() comes before the first tile word of a thread, t_end() after the last.
 INLINE void t_start(void) {
-    static const struct { // static: gcc 12 takes only 8 bytes of it for read, and leaves out what is not
+    static const struct { // static, as gcc 12 thinks that only 8 bytes of it are read, and drops stores to the others
         uint8_t palette, start_row, reserved[14];
         uint16_t row_bytes[16];
         uint8_t rows[16];
@@ -55,7 +55,7 @@ INLINE void t_end(void) { _tile_release(); }
 #define t_store(t, p, stride) _tile_stored(t, p, 4 * (size_t)(stride))
 #define t_dot2(c, a, b) _tile_dpbf16ps(c, a, b)
 
-#else // the same in vectors, for tests on processors without AMX: a whole build with -DTESSERA_EMULATE_TILES
+#else // the same by vectors, for tests on processors without AMX: a whole build with -DTESSERA_EMULATE_TILES
 
 static __thread vf t_register[TILES][TILE];
 

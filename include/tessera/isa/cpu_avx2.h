@@ -106,7 +106,7 @@ INLINE void v_transpose(vf x[LANES]) {
     for (int i = 0; i < 8; i++) x[i] = t[i];
 }
 
-// of all lanes
+// over all lanes
 INLINE float v_sum(vf a) {
     __m128 x = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
     x = _mm_add_ps(x, _mm_movehl_ps(x, x));
@@ -118,7 +118,7 @@ INLINE float v_greatest(vf a) {
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-// Lane r: the sum of the lanes of x[r], each time half with half.
+// Lane r gets the sum of the lanes of x[r], by adding halves again and again.
 INLINE vf v_sums(vf x[LANES]) {
     __m256 t[4];
     UNROLL
@@ -131,7 +131,7 @@ INLINE vf v_sums(vf x[LANES]) {
     return _mm256_add_ps(_mm256_permute2f128_ps(t[0], t[1], 0x20), _mm256_permute2f128_ps(t[0], t[1], 0x31));
 }
 
-// products: acc + a * b with a one fp32 word of memory for all lanes
+// products: acc + a * b, where a is one fp32 word of memory in all lanes
 INLINE vf v_word(const void *p) { return _mm256_broadcast_ss((const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return _mm256_fmadd_ps(a, b, acc); }
 INLINE vf v_mac_word(vf acc, const float *p, vf b) { return v_mac(acc, v_word(p), b); }

@@ -36,7 +36,7 @@ INLINE vf v_add(vf a, vf b) { return _mm512_add_ps(a, b); }
 INLINE vf v_sub(vf a, vf b) { return _mm512_sub_ps(a, b); }
 INLINE vf v_mul(vf a, vf b) { return _mm512_mul_ps(a, b); }
 INLINE vf v_fma(vf a, vf b, vf c) { return _mm512_fmadd_ps(a, b, c); }
-INLINE vf v_quotient(vf a, vf b) { // the residue of a first guess corrects it; vdivps takes up to 16 cycles
+INLINE vf v_quotient(vf a, vf b) { // a guess, corrected by its residue; vdivps takes up to 16 cycles
     const __m512 inverse = _mm512_rcp14_ps(b), guess = _mm512_mul_ps(a, inverse);
     return _mm512_fmadd_ps(_mm512_fnmadd_ps(guess, b, a), inverse, guess);
 }
@@ -105,11 +105,11 @@ INLINE void v_transpose(vf x[LANES]) {
     }
 }
 
-// of all lanes
+// over all lanes
 INLINE float v_sum(vf a) { return _mm512_reduce_add_ps(a); }
 INLINE float v_greatest(vf a) { return _mm512_reduce_max_ps(a); }
 
-// Lane r: the sum of the lanes of x[r], each time half with half.
+// Lane r gets the sum of the lanes of x[r], by adding halves again and again.
 INLINE vf v_sums(vf x[LANES]) {
     __m512 t[8];
     UNROLL
@@ -127,10 +127,10 @@ INLINE vf v_sums(vf x[LANES]) {
     return t[0];
 }
 
-// products: acc + a * b with a one fp32 word of memory for all lanes
+// products: acc + a * b, where a is one fp32 word of memory in all lanes
 INLINE vf v_word(const void *p) { return _mm512_set1_ps(*(const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return _mm512_fmadd_ps(a, b, acc); }
-INLINE vf v_mac_word(vf acc, const float *p, vf b) { // of intrinsics, words used twice would become registers
+INLINE vf v_mac_word(vf acc, const float *p, vf b) { // with intrinsics a word used twice would take a register
     __asm__("vfmadd231ps %2%{1to16%}, %1, %0" : "+v"(acc) : "v"(b), "m"(*p));
     return acc;
 }

@@ -19,7 +19,7 @@ INLINE vi v_pair_lanes(vf low, vf high) {
 // The bf16 of first[0], first[1], ..., second[0], ... in order of memory.
 INLINE vi v_pair_row(vf first, vf second) { return (__m512i)_mm512_cvtne2ps_pbh(second, first); }
 
-// Of 2 * LANES halves of words each: words of low's and high's, the first LANES of them and the rest.
+// Zips the 2 * LANES halves of words in `low` with those in `high` to as many words: the first LANES, and the rest.
 INLINE void v_zip_pairs(vi low, vi high, vi *first, vi *rest) {
     const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     const __m512i order = _mm512_or_si512(lanes, _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(32)), 16));
@@ -34,7 +34,7 @@ INLINE vi v_load_u4_pairs(const uint8_t *p) {
     return _mm512_and_si512(_mm512_or_si512(bytes, _mm512_slli_epi32(bytes, 12)), _mm512_set1_epi16(15));
 }
 
-// bf16 for the code in each half of a word.
+// Turns the code in each half of a word into a bf16.
 INLINE vi v_bf16_of_e4m3(vi codes) {
     const __m512i denormals = _mm512_broadcast_i32x4(
         _mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60)); // multiples of 2^-9
@@ -53,8 +53,8 @@ INLINE vi v_bf16_of_e2m1(vi codes) {
     return _mm512_permutexvar_epi16(codes, numbers);
 }
 
-// 2^x as v_exp2() of cpu_common.h, within 7.5e-5: enough for a result that is rounded to bf16. Here 2^(x - floor x) is
-// a polynomial of degree 3 on [0, 1), fitted for least greatest relative error.
+// 2^x like v_exp2() of cpu_common.h, within 7.5e-5: enough for a result that is rounded to bf16. Here 2^(x - floor x)
+// is a minimax polynomial (in relative error) of degree 3 on [0, 1).
 INLINE vf v_exp2_short(vf x) {
     vf r = _mm512_reduce_ps(x, _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC);
     vf p = v_fma(v_set1(0x1.3f96a4p-4f), r, v_set1(0x1.cefc4cp-3f));
@@ -64,7 +64,7 @@ INLINE vf v_exp2_short(vf x) {
     return _mm512_maskz_scalef_ps(normal, p, x);
 }
 
-// Both halves of word i times scale[i], a power of 2.
+// Multiplies both halves of word i by scale[i], a power of 2.
 INLINE vi v_scale_pairs(vi a, vf scale) {
     const __m512i upper = _mm512_set1_epi32((int32_t)0xffff0000);
     __m512 low = _mm512_mul_ps(_mm512_castsi512_ps(_mm512_slli_epi32(a, 16)), scale);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the CPU vocabularies share: mathematics, conversions and random bytes, written in their words. Include one of
-// cpu_portable.h, cpu_avx2.h, cpu_avx512.h, cpu_avx512bf16.h, cpu_neon.h first.
+// Mathematics, conversions and random bytes, written in the words of any CPU vocabulary. Include one of cpu_portable.h,
+// cpu_avx2.h, cpu_avx512.h, cpu_avx512bf16.h, cpu_amx.h, cpu_neon.h first.
 #ifndef TESSERA_ISA_CPU_COMMON_H
 #define TESSERA_ISA_CPU_COMMON_H
 
@@ -11,8 +11,8 @@
 
 #define ALIGN64(bytes) (((size_t)(bytes) + 63) & ~(size_t)63)
 
-// 2^x for x <= 126; 0 for x < -126, and from -125.5 down 0 or 2^x: never a denormal. NaN stays NaN. Relative error
-// 1.7e-7, and 2^0 is 1: 2^r by a polynomial of degree 5 on [-1/2, 1/2], fitted for least greatest relative error.
+// 2^x for x <= 126; 0 for x < -126, and 0 or 2^x between -126 and -125.5: never a denormal. NaN stays NaN. The relative
+// error is 1.7e-7, and 2^0 is 1: 2^r is a minimax polynomial (in relative error) of degree 5 on [-1/2, 1/2].
 INLINE vf v_exp2(vf x) {
     x = v_max(v_set1(-160.0f), x);
     vf n = v_round(x), r = v_sub(x, n);
@@ -24,8 +24,8 @@ INLINE vf v_exp2(vf x) {
     return v_scale2(p, n);
 }
 
-// tanh x = x P(x^2) / Q(x^2) with degrees 4 / 4, fitted for least greatest relative error on [-9, 9]; beyond, its value
-// at +-9. Relative error 3.9e-7.
+// tanh x = x P(x^2) / Q(x^2) with degrees 4 / 4, minimax in relative error (3.9e-7) on [-9, 9]; beyond, its value at
+// +-9.
 INLINE vf v_tanh(vf x) {
     x = v_min(v_set1(9.0f), v_max(v_set1(-9.0f), x));
     const vf u = v_mul(x, x);
@@ -50,8 +50,9 @@ INLINE void v_store_bf16(uint16_t *p, vf x) { // to nearest even; NaN stays NaN
     v_store_u16(p, v_as_i(v_if_equal(x, x, v_as_f(rounded), v_as_f(quiet))));
 }
 
-// The magnitude that exponent and mantissa of a small format make. Its denormals are integers times a power of 2: no
-// operand is a denormal of fp32, which the host may have told the CPU to flush, and which are slow on many.
+// The magnitude of a small format's number from its exponent and mantissa. Its denormals are computed as integers times
+// a power of 2, so that no operand is a denormal of fp32: the host may have them flushed, and they are slow on many
+// CPUs.
 INLINE vf v_small_float(vi code, int mantissa_bits, int bias) {
     vf normal = v_as_f(v_add_i(v_shl_i(code, 23 - mantissa_bits), v_set1_i((127 - bias) << 23)));
     vf denormal = v_mul(v_to_f(code), v_as_f(v_set1_i((128 - bias - mantissa_bits) << 23)));
@@ -131,7 +132,7 @@ INLINE vf v_load_as(tessera_type storage, const void *p) {
     }
 }
 
-// What v_fetch does rarely, once for all places that fetch.
+// The rare cases of v_fetch(), kept out of line.
 static RARE vf v_fetch_part(tessera_type storage, const void *base, int64_t at, int count) {
     uint8_t whole[LANES * sizeof(float)] = {0};
     const uint8_t *bytes = (const uint8_t *)base;
@@ -143,7 +144,7 @@ static RARE vf v_fetch_part(tessera_type storage, const void *base, int64_t at, 
     return v_load_as(storage, whole);
 }
 
-// `count` <= LANES elements from element `at` of a tensor on, as fp32; the lanes beyond are 0. Reads nothing else.
+// Reads `count` <= LANES elements from element `at` of a tensor on, and nothing else, as fp32; other lanes are 0.
 INLINE vf v_fetch(tessera_type storage, const void *base, int64_t at, int count) {
     const int within_byte = storage == TESSERA_TYPE_E2M1 && at % 2;
     if (count < LANES || within_byte) return v_fetch_part(storage, base, at, count);

@@ -88,14 +88,14 @@ INLINE void v_transpose(vf x[LANES]) {
     x[3] = vcombine_f32(vget_high_f32(a.val[1]), vget_high_f32(b.val[1]));
 }
 
-// of all lanes
+// over all lanes
 INLINE float v_sum(vf a) { return vaddvq_f32(a); }
 INLINE float v_greatest(vf a) { return vmaxvq_f32(a); }
 
-// Lane r: the sum of the lanes of x[r], each time half with half.
+// Lane r gets the sum of the lanes of x[r], by adding pairs again and again.
 INLINE vf v_sums(vf x[LANES]) { return vpaddq_f32(vpaddq_f32(x[0], x[1]), vpaddq_f32(x[2], x[3])); }
 
-// products: acc + a * b with a one fp32 word of memory for all lanes
+// products: acc + a * b, where a is one fp32 word of memory in all lanes
 INLINE vf v_word(const void *p) { return vld1q_dup_f32((const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return vfmaq_f32(acc, a, b); }
 INLINE vf v_mac_word(vf acc, const float *p, vf b) { return v_mac(acc, v_word(p), b); }

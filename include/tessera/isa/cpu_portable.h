@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The CPU vocabulary in plain C with the vector extension that gcc and clang share: any machine, no intrinsics.
+// The CPU vocabulary in plain C with the vector types of gcc and clang: for any machine, without intrinsics.
 // docs/vocabulary.md says what each word means.
 #ifndef TESSERA_ISA_CPU_PORTABLE_H
 #define TESSERA_ISA_CPU_PORTABLE_H
@@ -70,7 +70,7 @@ INLINE vf v_if_equal(vf a, vf b, vf then, vf otherwise) { return v_choose(a == b
 INLINE vf v_max(vf a, vf b) { return v_choose(a > b, a, b); }
 INLINE vf v_min(vf a, vf b) { return v_choose(a < b, a, b); }
 INLINE vf v_abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
-INLINE vf v_round(vf a) { // for |a| < 2^22: the sum's last bit is worth 1
+INLINE vf v_round(vf a) { // for |a| < 2^22: the last bit of the sum has the value 1
     const vf magic = v_set1(0x1.8p23f);
     return (a + magic) - magic;
 }
@@ -80,8 +80,8 @@ INLINE vf v_scale2(vf a, vf n) {
     return v_choose(n >= v_set1(-125.0f), (vf)shifted, a * v_set1(0.0f));
 }
 
-// half precision: 112 is the difference of the exponents' biases. No operand is a denormal, whatever the host makes of
-// them.
+// half precision: 112 is the difference of the exponents' biases. No operand is a denormal, as the host may have them
+// flushed.
 INLINE vf v_load_f16(const uint16_t *p) {
     vi half = v_load_u16(p), magnitude = half & 0x7fff;
     vf normal = (vf)(v_shl_i(magnitude, 13) + (112 << 23)), denormal = v_to_f(magnitude) * v_set1(0x1p-24f);
@@ -108,20 +108,20 @@ INLINE void v_transpose(vf x[LANES]) {
     for (int r = 0; r < LANES; r++) x[r] = t[r];
 }
 
-// of all lanes
+// over all lanes
 INLINE float v_sum(vf a) { return (a[0] + a[2]) + (a[1] + a[3]); }
 INLINE float v_greatest(vf a) {
     const float even = a[0] > a[2] ? a[0] : a[2], odd = a[1] > a[3] ? a[1] : a[3];
     return even > odd ? even : odd;
 }
 
-// Lane r: the sum of the lanes of x[r], each time half with half.
+// Lane r gets the sum of the lanes of x[r], by adding halves again and again.
 INLINE vf v_sums(vf x[LANES]) {
     v_transpose(x);
     return (x[0] + x[2]) + (x[1] + x[3]);
 }
 
-// products: acc + a * b with a one fp32 word of memory for all lanes
+// products: acc + a * b, where a is one fp32 word of memory in all lanes
 INLINE vf v_word(const void *p) {
     float x;
     memcpy(&x, p, sizeof x);
