@@ -7,13 +7,14 @@
 #include <stdexcept>
 
 Case::Case(const Tested &tested, const std::string &text)
-    : words{tested.program->name, "-v=3", "-warmup=0", "-repeat=1"}, all(*tested.program->arguments) {
+    : words{tested.program->name, tested.always, "-warmup=0", "-repeat=1"}, all(*tested.program->arguments) {
     std::istringstream stream(text);
     for (std::string word; stream >> word;) words.push_back(word);
     table.assign(all.table, all.table + all.count);
     table.insert(table.end(), tested.beyond.begin(), tested.beyond.end());
     all.table = table.data();
     all.count = static_cast<int>(table.size());
+    if (tested.bytes) all.bytes = tested.bytes;
     storage.resize(all.bytes / sizeof(std::max_align_t) + 1);
 
     std::vector<char *> argv;
@@ -46,7 +47,7 @@ static void expect_no_instance(const Tested &tested, const example_result &resul
 std::string expect_valid(const Tested &tested, const std::string &arguments) {
     SCOPED_TRACE(command(tested, arguments));
     example_result result;
-    example_run(tested.program, Case(tested, arguments).values(), &result);
+    tested.run(tested.program, Case(tested, arguments).values(), &result);
     expect_verified(result);
     return result.short_name;
 }
@@ -54,7 +55,7 @@ std::string expect_valid(const Tested &tested, const std::string &arguments) {
 std::string expect_valid_or_refused(const Tested &tested, const std::string &arguments) {
     SCOPED_TRACE(command(tested, arguments));
     example_result result;
-    example_run(tested.program, Case(tested, arguments).values(), &result);
+    tested.run(tested.program, Case(tested, arguments).values(), &result);
     if (result.status == TESSERA_ERROR_NO_INSTANCE) {
         expect_no_instance(tested, result);
         testing::Test::RecordProperty("refused", result.message);
@@ -67,7 +68,7 @@ std::string expect_valid_or_refused(const Tested &tested, const std::string &arg
 void expect_refused(const Tested &tested, const std::string &arguments) {
     SCOPED_TRACE(command(tested, arguments));
     example_result result;
-    example_run(tested.program, Case(tested, arguments).values(), &result);
+    tested.run(tested.program, Case(tested, arguments).values(), &result);
     expect_no_instance(tested, result);
 }
 

@@ -15,10 +15,13 @@
 #include "suite.h"
 #include "tessera/operation.h"
 
-// A program, and arguments that only tests have: integers of its struct of arguments.
+// A program, and what tests add to it.
 struct Tested {
     const example_program *program;
-    std::vector<example_argument> beyond;
+    std::vector<example_argument> beyond; // arguments that only tests have
+    size_t bytes = 0;            // of a struct that begins with the program's and has theirs; 0: they are in it
+    std::string always = "-v=3"; // verify everything
+    example_outcome (*run)(const example_program *program, const void *values, example_result *result) = example_run;
 };
 
 // "-m=3 -n=100 ...": of an argument that occurs twice the later one counts. One run without warm-up, everything

@@ -52,12 +52,13 @@ namespace {
 
 class Matrix : public testing::Test {
   public:
-    Matrix(std::string arguments, void (*run)(const std::string &)) : arguments(std::move(arguments)), run(run) {}
+    Matrix(std::string arguments, std::function<void(const std::string &)> run)
+        : arguments(std::move(arguments)), run(std::move(run)) {}
     void TestBody() override { run(arguments); }
 
   private:
     const std::string arguments;
-    void (*const run)(const std::string &);
+    const std::function<void(const std::string &)> run;
 };
 
 std::string spell(const std::vector<Axis> &axes, const Combination &one) {

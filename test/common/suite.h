@@ -10,6 +10,7 @@
 #ifndef TESSERA_TEST_SUITE_H
 #define TESSERA_TEST_SUITE_H
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct Suite {
 struct Place {
     bool gpu;
     std::string prefix; // of the suites' names
-    void (*run)(const std::string &arguments);
+    std::function<void(const std::string &arguments)> run;
 
     // For the few axes that have nothing to do with each other.
     const Axis &pick(const Axis &on_cpus, const Axis &on_gpus) const { return gpu ? on_gpus : on_cpus; }

@@ -74,7 +74,8 @@ static void expect_valid_or_refused_by_any(const std::string &arguments) {
         fmha_fwd, arguments + (instances.empty() ? "" : " -instance=" + instances[hash / 65536 % instances.size()]));
 }
 
-const Place cpus{false, "", expect_valid}, simulated_gpus{true, "Cdna", expect_valid_or_refused_by_any};
+const Place cpus{false, "", [](const std::string &arguments) { expect_valid(fmha_fwd, arguments); }},
+    simulated_gpus{true, "Cdna", expect_valid_or_refused_by_any};
 
 Axis kinds(const Place &on, const Axis &precs, const Axis &more) {
     Axis all;

@@ -57,7 +57,7 @@ int main(int argc, char **argv) {
         return 77;
     }
     Place valid = simulated_gpus, refused = simulated_gpus;
-    valid.run = expect_valid;
+    valid.run = cpus.run;
     refused.run = [](const std::string &arguments) { expect_refused(fmha_fwd, arguments); };
     for (const Suite &suite : suites(simulated_gpus)) register_suite(simulated_gpus, suite);
     register_suite(simulated_gpus, instances_suite(simulated_gpus));

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The suites over AMD GPUs in the simulator.
+#include <cstdio>
+
+#include "suites.h"
+
+int main(int argc, char **argv) {
+    testing::InitGoogleTest(&argc, argv);
+    bool any = false;
+    for (const Operation &op : operations()) {
+        const Place on = simulated_gpus(op);
+        Place valid = on, refused = on;
+        valid.run = cpus(op).run;
+        refused.run = [&op](const std::string &said) { expect_refused(op.tested, op.spelled(said)); };
+        any |= !devices(on, op).empty();
+        for (const Suite &suite : suites(on, op)) register_suite(on, suite);
+        register_suite(valid, instances_suite(on, op));
+        register_suite(valid, landed_suite(on, op));
+        register_suite(refused, refused_suite(on, op));
+    }
+    if (!any) {
+        std::printf("this build has no GPU instances or no simulator\n");
+        return 77;
+    }
+    const int status = RUN_ALL_TESTS();
+    std::printf("%d problems of the covers have no instance in this build and were refused by name\n", count_refused());
+    return status;
+}
