@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 """Takes s_waitcnt, s_barrier and s_nop out of kernels, one at a time: does the simulator's sanitizer notice?
 
-    waits.py fmha_fwd_d128_bf16__gfx942_b128x64x128_w4_qr.co ...   emitted kernels of fmha_fwd
+    waits.py fmha_fwd_d128_bf16__gfx942_b128x64x128_w4_qr.co ...   emitted kernels
     waits.py build/device --nops 1                                 s_nops of one kernel a target
     waits.py programs --arch gfx942 --level -O2                    programs compiled from C
 
@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import functools
+import itertools
 import math
 import os
 import random
@@ -95,11 +96,11 @@ def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] 
 
 @functools.cache
 def fill(kind: str, count: int, seed: int) -> bytes:
-    """Numbers from -1 to 1 as fp16 or bf16."""
+    """Numbers from -1 to 1 as fp16, bf16 or fp32."""
     source = random.Random(seed)
     numbers = [source.uniform(-1, 1) for _ in range(count)]
-    if kind == "fp16":
-        return struct.pack(f"<{count}e", *numbers)
+    if kind != "bf16":
+        return struct.pack(f"<{count}{'e' if kind == 'fp16' else 'f'}", *numbers)
     return b"".join(struct.pack("<f", number)[2:] for number in numbers)
 
 
@@ -217,24 +218,76 @@ class Fmha:
         return b"".join(self.launch(sim, module, how, problem) for problem in PROBLEMS)
 
 
+class Rows:
+    """Runs an emitted kernel of an operation on rows: with what may be added, quantized, and without."""
+
+    def __init__(self, kernel: str, kind: str, rows: int, n: int, waves: int) -> None:
+        self.kernel, self.kind, self.rows, self.n, self.waves = kernel, kind, rows, n, waves
+        header = ROOT / "include/tessera/kernel/rows.h"
+        self.args_of = struct_of(header, "tessera_rows_problem")
+
+    def tensors(self, sim: Sim, adds: bool, quantizes: int) -> Any:
+        """The argument without results."""
+        n, elements = self.n, (self.rows + 1) * self.n
+        args: Any = self.args_of(m=self.rows + 1, n=n, slots=1, experts=1, epsilon=1e-5)
+        args.x_stride = args.residual_stride = args.y_stride = args.residual_out_stride = n
+        setattr(args, "in", TYPES[self.kind])
+        args.out = TYPES["int8" if quantizes else self.kind]
+        args.x = sim.upload(fill(self.kind, elements, 1))
+        args.gamma, args.beta = (sim.upload(fill(self.kind, n, seed)) for seed in (2, 3))
+        if adds:
+            args.residual, args.bias = (sim.upload(fill(self.kind, count, 4)) for count in (elements, n))
+        if quantizes == SMOOTH:
+            args.smooth = sim.upload(fill("fp32", n, 5))
+            args.expert = sim.upload(bytes(4 * (self.rows + 1))) if "moe" in self.kernel else 0
+        return args
+
+    def launch(
+        self, sim: Sim, module: ctypes.c_void_p, how: dict[str, int], adds: bool, quantizes: int
+    ) -> bytes:
+        args = self.tensors(sim, adds, quantizes)
+        wide = ["y"] + ["residual_out"] * adds + ["unquantized"] * bool(quantizes)
+        narrow = ["mean", "inv"] * adds + ["y_scale"] * bool(quantizes)
+        size = 4 if self.kind == "fp32" else 2
+        made = [(name, args.m * self.n * size) for name in wide] + [(name, 4 * args.m) for name in narrow]
+        for name, count in made:
+            setattr(args, name, sim.upload(bytes(count)))
+        grid, threads = -(-args.m // self.rows), 64 * self.waves
+        sim.launch(module, self.kernel, (grid * threads, 1, 1), (threads, 1, 1), bytes(args), **how)
+        return b"".join(sim.download(getattr(args, name), count) for name, count in made)
+
+    def __call__(self, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
+        module, all_ = sim.load(image), itertools.product((False, True), (0, SMOOTH, DYNAMIC))
+        return b"".join(self.launch(sim, module, how, adds, quantizes) for adds, quantizes in all_)
+
+
+SMOOTH, DYNAMIC = 1, 2  # tessera_fused_quant
+TYPES = {"fp32": 0, "fp16": 1, "bf16": 2, "int8": 9}  # tessera_type
+ROWS = r"(?:\w+norm|\w*smooth)\w+?_(fp32|fp16|bf16)__(gfx\w+?)_b(\d+)x(\d+)_w(\d+)_(one|multi)_pass"
 FMHA = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)"
 
 
 def objects(path: Path) -> list[Path]:
-    """An object; of a folder of targets' folders a small one of gfx942 and of gfx950."""
+    """An object; of a folder one of gfx942 and of gfx950, a small one of attention and one on rows."""
     if path.suffix == ".co":
         return [path]
     rows = [p for p in sorted(path.glob("gfx9[45]*/*.co")) if "_vc_" not in p.stem]
     small = [p for p in rows if (match := re.match(FMHA, p.stem)) and int(match[1]) <= 128]
-    return sampling.sample_each(small, lambda p: p.parent.name)
+    on_rows = [p for p in rows if re.match(ROWS, p.stem)]
+    return [one for some in (small, on_rows) for one in sampling.sample_each(some, lambda p: p.parent.name)]
 
 
-def fmha(path: Path) -> Subject:
-    """An emitted kernel of fmha_fwd."""
+def emitted(path: Path) -> Subject:
+    """An emitted kernel."""
+    kernel = "tessera_k_" + path.stem.replace("__", "_")
+    if match := re.match(ROWS, path.stem):
+        piece = int(match[4])
+        n = piece - 4 if match[6] == "one" else piece + 4
+        on_rows = Rows(kernel, match[1], int(match[3]), n, int(match[5]))
+        return Subject(path.stem, match[2], path.read_bytes(), kernel, on_rows)
     match = re.match(FMHA, path.stem)
     if not match:
-        raise SystemExit(f"waits.py: {path}: the name is not that of an instance of fmha_fwd")
-    kernel = "tessera_k_" + path.stem.replace("__", "_")
+        raise SystemExit(f"waits.py: {path}: the name is none that it knows of an instance")
     run = Fmha(kernel, match[2], (int(match[1]), int(match[4]), int(match[5])), int(match[6]))
     return Subject(path.stem, match[3], path.read_bytes(), kernel, run)
 
@@ -395,7 +448,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder:
         for name in args.subjects:
             programs = compiled(args.arch, args.level, range(args.seeds), Path(folder))
-            for subject in programs if name == "programs" else map(fmha, objects(Path(name))):
+            for subject in programs if name == "programs" else map(emitted, objects(Path(name))):
                 for kind, count in examine(subject, library, args.tools, args.nops).items():
                     total[kind] = total.get(kind, 0) + count
     if not total:
