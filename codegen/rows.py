@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""instances/<op>.toml: hand-edited rows, read into records. See docs/extending.md for the format."""
+"""instances/<family>.toml: hand-edited rows, read into records. See docs/extending.md for the format."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def read_instances(
     op: Operation, folder: Path, targets: tuple[str, ...], rounding: str = ""
 ) -> list[Instance]:
     """All instances of an operation for some targets, by target, then in the order of the rows."""
-    path = folder / f"{op.name}.toml"
+    path = folder / f"{op.family}.toml"
     document = read_toml(path)
     for key in document:
         if key not in ("default", "tile"):
@@ -63,7 +63,7 @@ def refuse_targets_without(ops: list[Operation], folder: Path, words: str, insta
     served = {instance.target.name for instance in instances}
     for word in words.split(","):
         if word in TARGETS and word not in served:
-            rows = [row for op in ops for row in read_toml(folder / f"{op.name}.toml").get("tile", [])]
+            rows = [row for op in ops for row in read_toml(folder / f"{op.family}.toml").get("tile", [])]
             have = {name for row in rows for name in _row_targets(row)}
             there = there_is(name for name in TARGETS if name in have)
             names = " or ".join(op.name for op in ops)

@@ -36,7 +36,7 @@ class Rule:
 
 
 class Tile(Protocol):
-    """What a row of instances/<op>.toml says; each operation has a record of this shape for a kind."""
+    """What a row of instances/<family>.toml says; each operation has a record of this shape for a kind."""
 
     name_tokens: ClassVar[dict[str, str]]  # field -> what stands before its value in the short name
     pipeline: str

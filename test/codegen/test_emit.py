@@ -271,7 +271,7 @@ from codegen.ops import fmha_fwd
 
 class Second(fmha_fwd.FmhaFwd):
     api = "fwd_second"
-    name = "fmha_second"
+    name = family = "fmha_second"
     kernels = ("combine", "main")
 
     def kernel_of(self, instance):

@@ -23,7 +23,7 @@ ROW_CYCLES = 200
 
 @dataclass(frozen=True)
 class CdnaTile:
-    """A row of instances/<op>.toml for CDNA, by CK's names."""
+    """A row of instances/rows.toml for CDNA, by CK's names."""
 
     pipeline: str
     epilogue: str

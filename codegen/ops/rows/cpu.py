@@ -12,7 +12,7 @@ from codegen.targets import CpuTarget
 
 @dataclass(frozen=True)
 class CpuTile:
-    """A row of instances/<op>.toml for a CPU."""
+    """A row of instances/rows.toml for a CPU."""
 
     pipeline: str
     epilogue: str
