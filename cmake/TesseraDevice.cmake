@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: MIT
-# GPU instances: each emitted source becomes a code object, those of an operation and target one pack, and packs a part
-# of the library, or files beside it.
+# GPU instances: each emitted source becomes a code object, all code objects of an operation and target become a pack, and
+# packs become a part of the library or files beside it.
 #
-# A line of a list of sources names its compiler. That of compilers/NAME.cmake has four functions: tessera_NAME_find()
+# Each line of a list of sources names its compiler. compilers/NAME.cmake defines four functions: tessera_NAME_find()
 # sets variables that the others read, tessera_NAME_try(TARGET FLAG...) refuses a compiler that does not know the target,
 # tessera_NAME_add(MADE SOURCE TARGET FLAG...) adds the command that makes MADE.co, and
-# tessera_NAME_check(COMMAND TARGET OBJECT...) gives the command that checks code objects before they are packed.
+# tessera_NAME_check(COMMAND TARGET OBJECT...) sets COMMAND to the command that checks code objects before they are packed.
 
-# tessera_find_compilers(LINE...): those that lines of lists of sources name, and can compile for each target of theirs.
+# tessera_find_compilers(LINE...): finds the compilers that lines of lists of sources name, and tries them for each target.
 macro(tessera_find_compilers)
     set(targets)
     foreach(line ${ARGN})
@@ -27,7 +27,7 @@ macro(tessera_find_compilers)
     endforeach()
 endmacro()
 
-# tessera_add_packs(PACKS OP LINE...): the packs of an operation, made of those lines of its list of sources that are for
+# tessera_add_packs(PACKS OP LINE...): makes the packs of an operation from the lines of its list of sources that are for
 # GPUs. Appends "OP TARGET" to PACKS for each.
 function(tessera_add_packs packs_variable op)
     set(targets)
@@ -66,7 +66,8 @@ function(tessera_add_packs packs_variable op)
     set(${packs_variable} ${${packs_variable}} ${made} PARENT_SCOPE)
 endfunction()
 
-# tessera_place_packs(SOURCES PACK...): into the library, or beside it. Appends to SOURCES the list of those inside.
+# tessera_place_packs(SOURCES PACK...): puts packs into the library, or beside it. Appends to SOURCES the source that
+# contains the packs inside.
 function(tessera_place_packs sources_variable)
     set(pack_files)
     set(inclusions)
@@ -87,7 +88,7 @@ function(tessera_place_packs sources_variable)
     configure_file("${PROJECT_SOURCE_DIR}/cmake/packs.c.in" "${source}" @ONLY)
     if(TESSERA_EMBED_PACKS)
         set_source_files_properties("${source}" PROPERTIES OBJECT_DEPENDS "${pack_files}")
-        set(${sources_variable} ${${sources_variable}} "${source}" ${pack_files} PARENT_SCOPE) # the packs too: whoever has them makes them
+        set(${sources_variable} ${${sources_variable}} "${source}" ${pack_files} PARENT_SCOPE) # with the packs, so that each target that uses them makes them
         return()
     endif()
     set(${sources_variable} ${${sources_variable}} "${source}" PARENT_SCOPE)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Runs generate.py while configuring, because the list of sources is its result. It writes only what changed, so a run
-# that changes nothing costs about a second and compiles nothing.
+# Runs generate.py while configuring, because it makes the list of sources. It writes only files that change, so a run
+# without changes takes about a second and compiles nothing.
 
 if(TESSERA_PYTHON)
     set(tessera_python "${TESSERA_PYTHON}")
@@ -9,7 +9,7 @@ else()
     set(tessera_python "${Python3_EXECUTABLE}")
 endif()
 
-# Whatever the generator reads makes CMake run again when it changes, appears or goes.
+# CMake runs again when a file that the generator reads changes, appears or disappears.
 file(GLOB_RECURSE tessera_generator_inputs CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/codegen/*.py" "${PROJECT_SOURCE_DIR}/templates/*.j2" "${PROJECT_SOURCE_DIR}/instances/*.toml"
     "${PROJECT_SOURCE_DIR}/include/tessera/device/*.h")
@@ -18,7 +18,7 @@ list(APPEND tessera_generator_inputs # enumerations
 set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/generate.py" ${tessera_generator_inputs} ${TESSERA_INSTANCES})
 
-# The processor that is compiled for, as generate.py --targets names it.
+# The architecture of the processor that is compiled for, by its name in generate.py --targets.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
     set(tessera_default_targets x86-64)
 elseif(CMAKE_SYSTEM_PROCESSOR MATCHES "^(aarch64|arm64|ARM64)$")
@@ -34,8 +34,8 @@ if(TESSERA_COMPILER_IS_ZIG)
 endif()
 
 # tessera_generate(SOURCES): emits the instances and tables of TESSERA_OPS into tessera_generated_dir, sets SOURCES to
-# the files of the library and gives each the flags of its target. tessera_source_lines keeps the lists of those that
-# the host's compiler compiles, for the tests.
+# the files of the library and gives each the flags of its target. tessera_source_lines keeps, for the tests, the lines of
+# files that the host's compiler compiles.
 set(tessera_generated_dir "${PROJECT_BINARY_DIR}/generated")
 function(tessera_generate sources)
     list(TRANSFORM tessera_ops REPLACE "^fmha_" "" OUTPUT_VARIABLE api) # CK's word for it
@@ -87,10 +87,10 @@ function(tessera_generate sources)
         list(GET columns 0 file)
         list(GET columns ${tessera_flags_column} flags)
         separate_arguments(flags)
-        if(TESSERA_SANITIZE MATCHES undefined) # a minute for each instance; its memory is watched all the same
+        if(TESSERA_SANITIZE MATCHES undefined) # which takes a minute for each instance; other sanitizers stay on
             list(APPEND flags -fno-sanitize=undefined)
         endif()
-        list(APPEND flags "$<$<STREQUAL:$<CONFIG>,>:-O3>") # a project without a build type would get -O0
+        list(APPEND flags "$<$<STREQUAL:$<CONFIG>,>:-O3>") # without a build type it would be -O0
         list(APPEND files "${tessera_generated_dir}/${file}")
         set_source_files_properties("${tessera_generated_dir}/${file}" PROPERTIES COMPILE_OPTIONS "${flags}")
     endforeach()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# tessera_googletest: GoogleTest with its main(). An installed one where it links with this C++ compiler, else sources:
-# those of TESSERA_GOOGLETEST_DIR or of Debian's package. The target is missing where there is none.
+# tessera_googletest: GoogleTest with its main(). It is an installed one if that links with this C++ compiler, else built
+# from the sources of TESSERA_GOOGLETEST_DIR or of Debian's package. Without any the target does not exist.
 include(CheckCXXSourceCompiles)
 set(TESSERA_GOOGLETEST_DIR "" CACHE PATH "GoogleTest's sources")
 

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# What find_package(tessera) and pkg-config need, and the licence. Programs and the simulator add themselves.
+# Installs the library, the files for find_package(tessera) and pkg-config, and the licence. Programs and the simulator
+# have install commands of their own.
 include(CMakePackageConfigHelpers)
 
-# The loader looks for the simulator beside the shared library; a program with the library inside is told where that is.
+# The library looks for the simulator beside the shared library; a statically linked program gets its folder as an rpath.
 if(TESSERA_BUILD_SIMULATOR)
     target_link_options(tessera_static INTERFACE
         "$<INSTALL_INTERFACE:LINKER:-rpath,$<INSTALL_PREFIX>/${CMAKE_INSTALL_LIBDIR}>")
@@ -12,7 +13,7 @@ endif()
 install(TARGETS tessera tessera_static EXPORT tesseraTargets)
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" "${PROJECT_SOURCE_DIR}/THIRD_PARTY.md"
     DESTINATION "${CMAKE_INSTALL_DOCDIR}")
-foreach(folder tessera tessera/kernel) # the others are for emitted code alone
+foreach(folder tessera tessera/kernel) # other folders are for emitted code only
     file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/${folder}/*.h")
     tessera_keep_built(headers)
     install(FILES ${headers} DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/${folder}")
@@ -25,7 +26,7 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/tesseraConfigVersion.cma
 install(FILES "${PROJECT_BINARY_DIR}/tesseraConfig.cmake" "${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake"
     DESTINATION "${package_dir}")
 
-# Relative to the file itself, so that an installed tree may be moved.
+# The prefix is relative to the .pc file, so that an installed tree may be moved.
 file(RELATIVE_PATH pc_prefix "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
 string(REGEX REPLACE "/$" "" pc_prefix "${pc_prefix}")
 set(pc_libraries "")

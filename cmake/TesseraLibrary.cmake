@@ -30,7 +30,7 @@ foreach(library tessera tessera_static)
     target_link_libraries(${library} PRIVATE Threads::Threads m ${CMAKE_DL_LIBS} "$<BUILD_INTERFACE:tessera_options>")
 endforeach()
 
-# Two versions in one process: calls within the library stay within it.
+# Where two versions are loaded in one process, calls within each stay within it.
 check_linker_flag(C -Wl,-Bsymbolic-functions TESSERA_HAVE_BSYMBOLIC_FUNCTIONS)
 if(TESSERA_HAVE_BSYMBOLIC_FUNCTIONS)
     target_link_options(tessera PRIVATE -Wl,-Bsymbolic-functions)

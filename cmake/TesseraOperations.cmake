@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
-# Operations of this build, as the list tessera_ops, and which files are whose.
+# The operations of this build, as the list tessera_ops, and the files that belong to each.
 string(REGEX REPLACE "[ ,;]+" ";" tessera_ops "${TESSERA_OPS}")
 
-# All that there are: an operation's header declares its calls.
+# All operations of the tree: those whose headers declare calls.
 set(tessera_known_ops)
 file(GLOB headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/tessera/*.h")
 foreach(header ${headers})
@@ -19,8 +19,8 @@ foreach(op ${tessera_ops})
     endif()
 endforeach()
 
-# tessera_keep_built(FILES): leaves out what belongs to operations that are not built. A file belongs to the operation
-# with the longest name that its own begins with; without one, to whoever needs it.
+# tessera_keep_built(FILES): removes from the list the files of operations that are not built. A file belongs to the
+# operation with the longest name that its own name begins with, if there is one.
 function(tessera_keep_built files_variable)
     set(kept)
     foreach(file ${${files_variable}})
@@ -40,7 +40,7 @@ function(tessera_keep_built files_variable)
     set(${files_variable} "${kept}" PARENT_SCOPE)
 endfunction()
 
-# tessera_add_for(OP FOLDER): adds the folder where the operation is built.
+# tessera_add_for(OP FOLDER): adds the folder if the operation is built.
 function(tessera_add_for op folder)
     if(op IN_LIST tessera_ops)
         add_subdirectory("${folder}")

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Code objects of AMD GPUs. No SDK is needed: any clang that knows the target will do.
+# Compiles code objects of AMD GPUs. No SDK is needed: any clang that knows the target works.
 #
-# The wheel's clang compiles the files as C. Others do so as HIP, since in C LLVM 19 refuses the attributes of kernels; to
-# assembly, since they would link objects themselves, with the lld of their own.
+# The wheel's clang compiles the files as C. Other clangs compile them as HIP, since LLVM 19 refuses the attributes of
+# kernels in C, and to assembly, since in HIP they would also link the object, with their own lld.
 
-# Sets the commands up to what differs from file to file: tessera_amdgcn_compile, tessera_amdgcn_assemble where compiling
-# ends in assembly, and tessera_amdgcn_link.
+# Sets the commands without the arguments that differ between files: tessera_amdgcn_compile, tessera_amdgcn_assemble where
+# compiling ends in assembly, and tessera_amdgcn_link.
 function(tessera_amdgcn_find)
     set(flags -nogpulib -ffreestanding -O3 -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include")
     if(TESSERA_CLANG)
@@ -37,7 +37,7 @@ function(tessera_amdgcn_find)
     set(tessera_amdgcn_link "${link}" -shared PARENT_SCOPE)
 endfunction()
 
-# Flags of the list of sources as this clang takes them: in HIP a target has another word.
+# Translates flags of the list of sources for this clang: in HIP the flag of the target has another name.
 function(tessera_amdgcn_flags flags_variable)
     set(flags "${ARGN}")
     if(tessera_amdgcn_assemble)
@@ -46,7 +46,7 @@ function(tessera_amdgcn_flags flags_variable)
     set(${flags_variable} "${flags}" PARENT_SCOPE)
 endfunction()
 
-# Refuses a clang that cannot compile a kernel for a target, with what it says.
+# Refuses a clang that cannot compile a kernel for a target, with the text of its error.
 function(tessera_amdgcn_try target)
     tessera_amdgcn_flags(flags ${ARGN})
     execute_process(
@@ -59,7 +59,7 @@ function(tessera_amdgcn_try target)
     endif()
 endfunction()
 
-# Makes MADE.co of a source.
+# Adds the command that makes MADE.co from a source.
 function(tessera_amdgcn_add made source target)
     tessera_amdgcn_flags(flags ${ARGN})
     get_filename_component(name "${made}" NAME)
@@ -69,7 +69,7 @@ function(tessera_amdgcn_add made source target)
         set(compiled "${made}.s")
         set(assemble COMMAND ${tessera_amdgcn_assemble} -mcpu=${target} "${made}.s" -o "${made}.o")
     endif()
-    # Not -MF, which clang's driver has for the host's part of a HIP file alone since LLVM 21 (llvm-project#125646).
+    # Not -MF: since LLVM 21 clang's driver applies it only to the host's part of a HIP file (llvm-project#125646).
     set(depend -MD -Xclang -dependency-file -Xclang "${made}.d")
     add_custom_command(
         OUTPUT "${made}.co"
@@ -82,8 +82,8 @@ function(tessera_amdgcn_add made source target)
         VERBATIM)
 endfunction()
 
-# The command that checks what the kernels of code objects take. All of a pack at once: a process for each took longer
-# than compiling most of them.
+# The command that checks the resources of code objects' kernels, for a whole pack at once: one process for each took
+# longer than compiling most of them.
 function(tessera_amdgcn_check command_variable target)
     set(${command_variable} "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
         --target ${target} ${ARGN} PARENT_SCOPE)

@@ -75,7 +75,8 @@ static const example_argument table[] = {
     EXAMPLE_DEVICE_AND_KERNEL,
 };
 
-// A list has one value a sequence; a single one, which only the lists of effective lengths keep, is for all.
+// Extends a list with a single value, which is for all sequences, to one value for each. Only lists of effective
+// lengths have not been turned into a number then.
 static int spread(const char *name, int32_t b, example_list *list, const int32_t **out, char *message, size_t size) {
     *out = list->values;
     if (!list->values) return 0;

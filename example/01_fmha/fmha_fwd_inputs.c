@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the inputs of a problem hold: CK's distributions, drawn from our own generator.
+// Fills the inputs of a problem: CK's distributions, drawn from our own generator.
 #include <math.h>
 
 #include "fmha_fwd_problem.h"
 #include "random.h"
 
-// A stream of numbers, and the element it stands at.
+// A stream of random numbers, and the number of the next element.
 typedef struct stream {
     uint64_t state;
     fmha_fwd_init init;
@@ -62,7 +62,7 @@ typedef struct strides {
     int64_t batch, nhead, row;
 } strides;
 
-// Fills the logical part of a tensor of tokens: rows are tokens.
+// Fills the rows of a tensor that belong to tokens within logical lengths.
 static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, int32_t heads, const int32_t *lengths,
                         const int32_t *rooms, int32_t columns) {
     tessera_type element = fmha_fwd_input_element(p->dtype, p->fp8);
@@ -79,7 +79,7 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
     }
 }
 
-// The same for v in column-major order: rows are columns of the head, tokens lie side by side.
+// Does the same for v in column-major order, whose rows are columns of the head and hold tokens side by side.
 static void fill_columns(fmha_fwd_problem *p) {
     const tessera_fmha_fwd_args *a = &p->args;
     tessera_type element = fmha_fwd_input_element(p->dtype, p->fp8);
@@ -96,7 +96,7 @@ static void fill_columns(fmha_fwd_problem *p) {
     }
 }
 
-// Fills a whole buffer; init INIT_RANGE becomes plain uniform, as in CK for biases.
+// Fills the whole bias; INIT_RANGE becomes plain uniform, as in CK.
 static void fill_bias(fmha_fwd_problem *p) {
     tessera_type element = fmha_fwd_bias_element(p->dtype);
     stream s = stream_of(p, BUFFER_BIAS, p->init == INIT_RANGE ? INIT_UNIFORM : p->init, element);
@@ -104,8 +104,8 @@ static void fill_bias(fmha_fwd_problem *p) {
     for (int64_t n = 0; n < count; n++) element_store(element, example_pointer(&p->base, BUFFER_BIAS), n, draw(&s));
 }
 
-// Slopes of Press et al. (2022): powers of 2^(-8/n) for the greatest power of two n <= heads, then every other one of
-// those for 2n.
+// ALiBi slopes of Press et al. (2022): powers of 2^(-8/n) for the greatest power of two n <= heads, then every other
+// slope of those for 2n.
 static void fill_slopes(fmha_fwd_problem *p) {
     int32_t heads = p->args.nhead_q, power = 1;
     while (power * 2 <= heads) power *= 2;
@@ -118,7 +118,8 @@ static void fill_slopes(fmha_fwd_problem *p) {
     }
 }
 
-// E8M0 bytes whose product with the greatest element is 2^-range to 2^range, at times 2^-127 or a thousand times that.
+// Fills E8M0 bytes so that scales times the greatest element are 2^-range to 2^range. With odd_descales some scales are
+// 2^-127 or a thousand times as large.
 static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double range) {
     stream s = stream_of(p, id, INIT_UNIFORM, TESSERA_TYPE_FP32);
     double middle = -log2(greatest_of(fmha_fwd_input_element(p->dtype, p->fp8)));
@@ -129,8 +130,8 @@ static void fill_exponents(fmha_fwd_problem *p, fmha_fwd_buffer_id id, double ra
         bytes[n] = (uint8_t)(n % 5 == 1 ? 0 : n % 5 == 3 ? bytes[n] + 10 : bytes[n]);
 }
 
-// Descales that bring the greatest element to 3, and in blocks to anything from 2.4 to 3. Odd ones are these times
-// something else in each block.
+// Fills descales that bring the greatest element to 3, or to 2.4 to 3 with a descale for each block. With odd_descales
+// each block's is also multiplied by a factor of `odd`.
 static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
     static const double odd[] = {-1, 0x1p-20, 0x1p6, 0, 1, -0x1p-3, 0x1p3, 0x1p-60};
     stream s = stream_of(p, id, INIT_UNIFORM, TESSERA_TYPE_FP32);
@@ -178,8 +179,7 @@ void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int
     stream s = {seed, INIT_UNIFORM, TESSERA_TYPE_FP32, 0};
     for (int32_t n = 0; n < count; n++) lengths[n] = mean;
     if (count < 2 || mean == 0) return;
-    // Moves tokens from one sequence to another, so that the mean stays: single ones, as CK does, unless there are
-    // many.
+    // Moves tokens between sequences, which keeps the mean: one at a time, as CK does, or several if there are many.
     int64_t all = (int64_t)mean * (count / 2), step = 1 + (all >> 20);
     for (int64_t moved = 0; moved < all; moved += step) {
         int32_t from = (int32_t)(example_random(&s.state) % (uint64_t)count);

@@ -66,7 +66,7 @@ static void use_bias(fmha_fwd_problem *p) {
     }
 }
 
-// Blocks of `size` that each sequence of a side has, one after the other; group mode's starts.
+// Counts the blocks of `size` tokens of all sequences, and sets the first block of each for group mode.
 static int64_t sum_of_blocks(const fmha_fwd_problem *p, const int32_t *lengths, int32_t size, int32_t *starts) {
     int64_t sum = 0;
     for (int32_t b = 0; b < p->options.b; b++) {
@@ -132,7 +132,7 @@ static void use_lengths(fmha_fwd_problem *p) {
     }
 }
 
-// Bytes of dropout are stored to be compared; beyond this they are checked through o alone.
+// The most bytes of dropout that are stored and compared; beyond this they are checked only through o.
 static const int64_t RANDVAL_LIMIT = INT64_C(1) << 30;
 
 static void use_dropout(fmha_fwd_problem *p) {
@@ -142,7 +142,7 @@ static void use_dropout(fmha_fwd_problem *p) {
         use(p, BUFFER_DROP_SEED, 1, 64);
         use(p, BUFFER_DROP_OFFSET, 1, 64);
     }
-    // A GPU's rows are as long as the room, since the library does not read effective lengths there.
+    // Rows have the length of the room, since on GPUs the library does not read effective lengths.
     int64_t columns = o->mode ? p->max_seqlen_k : p->shape_seqlen_k;
     int64_t bytes = example_times(example_times(p->shape_batch, o->h), example_times(p->shape_seqlen_q, columns));
     if (o->p_drop == 0 || o->common.v == 0 || bytes < 0 || bytes > RANDVAL_LIMIT) return;
@@ -151,7 +151,7 @@ static void use_dropout(fmha_fwd_problem *p) {
     a->s_randval = 1;
 }
 
-// Elements of FNUZ's e4m3 have another NaN.
+// Sets the NaN of FNUZ's e4m3, which differs from OCP's.
 static void mark_fnuz(fmha_fwd_problem *p) {
     example_buffer *const b = p->base.buffers;
     if (fmha_fwd_input_element(p->dtype, p->fp8) == TESSERA_TYPE_E4M3FNUZ)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Lengths and rooms of the sequences: given, drawn, padded, shortened.
+// Lengths and rooms of the sequences, which are given, drawn, padded or shortened.
 #include "fmha_fwd_problem.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 
-// Rooms of one side: the pads where given, else 0.
+// Sets the rooms of q or of k and v: the pads where given, else 0.
 static example_outcome settle_rooms(fmha_fwd_problem *p, const char *name, int32_t pad, const int32_t *list,
                                     int32_t *rooms, example_result *result) {
     if (list && !p->options.mode) return EXAMPLE_WRONG("-%s: one value in batch mode (-mode=0)", name);
@@ -18,7 +18,7 @@ static example_outcome settle_rooms(fmha_fwd_problem *p, const char *name, int32
     return EXAMPLE_OK;
 }
 
-// Logical lengths of one side from a list, by drawing, or all alike. `rooms` caps what is drawn.
+// Sets the logical lengths of q or of k and v: from a list, drawn up to `rooms`, or all the same.
 static example_outcome settle_lengths(fmha_fwd_problem *p, const char *name, int32_t mean, const int32_t *list,
                                       int32_t least, const int32_t *rooms, uint64_t salt, int32_t *lengths,
                                       example_result *result) {
@@ -54,7 +54,7 @@ static example_outcome apply_effective(fmha_fwd_problem *p, const char *name, co
     return EXAMPLE_OK;
 }
 
-// Sums of group mode are int32 in the API.
+// Sets the shape of the tensors. Sums of lengths in group mode are int32 in the API.
 static example_outcome settle_shape(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *o = &p->options;
     int64_t total_q = 0, total_k = 0;
@@ -86,9 +86,9 @@ static example_outcome settle(fmha_fwd_problem *p, example_result *result) {
     if (settle_rooms(p, "s_qpad", o->s_qpad, o->s_qpad_list, p->room_q, result) ||
         settle_rooms(p, "s_kpad", o->s_kpad, o->s_kpad_list, p->room_k, result))
         return result->outcome;
-    // Keys "equal to s" stay so when lengths are drawn, which then must fit both pads.
+    // -s_k=-1 makes keys as many as queries also where lengths are drawn, which must fit both pads then.
     int same = o->mode && !o->s_list && !o->s_k_list && o->s_k == o->s;
-    int32_t *caps = p->seqlen_k; // until the keys' lengths are settled
+    int32_t *caps = p->seqlen_k; // used as scratch until the keys' lengths are set
     for (int32_t b = 0; b < o->b; b++)
         caps[b] = same && p->room_k[b] && (!p->room_q[b] || p->room_k[b] < p->room_q[b]) ? p->room_k[b] : p->room_q[b];
     if (settle_lengths(p, "s", o->s, o->s_list, 1, caps, 0, p->seqlen_q, result)) return result->outcome;
@@ -107,7 +107,7 @@ static example_outcome settle(fmha_fwd_problem *p, example_result *result) {
 
 example_outcome fmha_fwd_settle_lengths(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *o = &p->options;
-    // The lists come before sizes are exact, so that a wild -b must be caught by what q takes at least.
+    // Lists are allocated before sizes are known, so a huge -b is caught by the least memory that q can take.
     double q = (double)o->b * o->h * (o->s_list ? 1 : o->s) * o->d / 2, lists = 4.0 * sizeof(int32_t) * o->b;
     if (example_check_memory(&p->base, q + lists, "q and the lengths", result)) return result->outcome;
     size_t count = (size_t)o->b;

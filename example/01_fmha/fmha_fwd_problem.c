@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From options to a problem: checks them and fills traits and args.
+// Makes a problem from options: checks them and fills traits and args.
 #include "fmha_fwd_problem.h"
 #include "fmha_fwd_arguments.h"
 
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// --- checks of what the library does not see -------------------------------------------------------------------------
+// --- checks of options that the library does not see -----------------------------------------------------------------
 
 static example_outcome read_texts(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *o = &p->options;
@@ -136,7 +136,7 @@ static example_outcome settle(example_problem *base, const void *arguments, exam
     if (read_texts(p, result) || check_numbers(p, result)) return result->outcome;
     name_sizes(p);
     if (fmha_fwd_settle_lengths(p, result)) return result->outcome;
-    name_sizes(p); // of which some were settled now
+    name_sizes(p); // again, with those that were set now
     p->args = (tessera_fmha_fwd_args)TESSERA_FMHA_FWD_ARGS_INIT;
     set_traits(p);
     set_sizes(p);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The inside of a problem, for the files of this folder only.
+// The members of a problem, for the files of this folder only.
 #ifndef FMHA_FWD_PROBLEM_H
 #define FMHA_FWD_PROBLEM_H
 
@@ -54,7 +54,7 @@ typedef struct fmha_fwd_bias {
 
 typedef struct fmha_fwd_problem {
     example_problem base;
-    fmha_fwd_options options; // negative "as the other" values replaced; texts are borrowed
+    fmha_fwd_options options; // with values of -1 replaced by those that they stand for; texts are borrowed
     tessera_fmha_dtype dtype;
     tessera_fp8_format fp8; // the device's
     tessera_qscale qscale;
@@ -62,7 +62,7 @@ typedef struct fmha_fwd_problem {
     fmha_fwd_mask mask;
     fmha_fwd_bias bias;
 
-    // One a sequence. Rooms are physical lengths; effective lengths count in batch mode.
+    // One for each sequence. Rooms are physical lengths; in batch mode lengths are effective ones where given.
     int32_t *seqlen_q, *seqlen_k, *room_q, *room_k;
     int32_t max_seqlen_q, max_seqlen_k;
     int64_t shape_batch, shape_seqlen_q, shape_seqlen_k; // of the tensors: group mode has one batch and all tokens
@@ -70,14 +70,14 @@ typedef struct fmha_fwd_problem {
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;
     double max_error;       // greatest |o - reference|
-    double max_error_ratio; // greatest |o - reference| over what is allowed: valid is <= 1
+    double max_error_ratio; // greatest |o - reference| over its tolerance; valid if <= 1
     double max_lse_error;
 } fmha_fwd_problem;
 
-// Steps of example_program. Lengths and rooms of the sequences are settled before sizes, strides and buffers.
+// Functions of the example_program. Lengths and rooms of sequences are set before sizes, strides and buffers.
 example_outcome fmha_fwd_settle_lengths(fmha_fwd_problem *problem, example_result *result);
 example_outcome fmha_fwd_lay_out(example_problem *problem, example_result *result);
-void fmha_fwd_put_lengths(example_problem *problem); // and starts and seeds that are given by pointer
+void fmha_fwd_put_lengths(example_problem *problem); // also starts, and seeds that are given by pointer
 void fmha_fwd_fill_inputs(example_problem *problem);
 void fmha_fwd_count(const example_problem *problem, example_result *result);
 example_outcome fmha_fwd_verify(example_problem *problem, example_result *result);

@@ -11,7 +11,8 @@
 extern "C" {
 #endif
 
-// What the program was asked for. Fields are its arguments by their names; texts are spelled as on the command line.
+// Options of a problem. Fields are the program's arguments, under their names; texts are spelled as on the command
+// line.
 typedef struct fmha_fwd_options {
     example_options common; // v 1, 2: sampled above 2^37 FLOP; 3: every row
     int32_t mode;           // 0: batch, 1: group
@@ -33,7 +34,7 @@ typedef struct fmha_fwd_options {
     const int32_t *s_list, *s_k_list, *s_qpad_list, *s_kpad_list;
     const int32_t *q_eff_lens, *kv_eff_lens; // batch mode
 
-    // Beyond the command line.
+    // Options for tests, which the command line lacks.
     int32_t min_seqlen_q;        // > 0: sequences with seqlen_q <= min_seqlen_q must be left untouched
     int32_t cu_seqlen;           // 1: group mode with pads gives logical lengths by cu_seqlen_*_ptr, not seqlen_*_ptr
     int32_t misalign;            // example_problem.misalign
@@ -44,7 +45,7 @@ typedef struct fmha_fwd_options {
     double rtol, atol, lse_atol; // < 0: as README.md says
 } fmha_fwd_options;
 
-// Its problems are made of fmha_fwd_options.
+// The program, whose problems are made from fmha_fwd_options.
 extern const example_program fmha_fwd_program;
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CK's spellings of masks, biases, scales and ways to initialise.
+// Reads CK's spellings of masks, biases, scales and initializations.
 #include "fmha_fwd_problem.h"
 
 #include <errno.h>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Counts the work of a problem, and compares what was written with the reference.
+// Counts the work of a problem, and compares its outputs with the reference.
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -56,7 +56,8 @@ static const uint8_t *randval_row(const fmha_fwd_problem *p, const fmha_fwd_row 
     return (const uint8_t *)a->rand_val_ptr + batch + row->head * a->nhead_stride_randval + token * a->stride_randval;
 }
 
-// The first key whose byte of dropout is wrong, or -1. Those of hidden keys may be left alone, those beyond must be.
+// The first key whose byte of dropout is wrong, or -1. Bytes of hidden keys may be unwritten; bytes past the logical
+// length must be.
 static int32_t wrong_randval(const fmha_fwd_problem *p, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
     const uint8_t *got = randval_row(p, row);
     for (int32_t j = 0; j < p->max_seqlen_k; j++) {
@@ -102,7 +103,7 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
     pthread_mutex_unlock(&c->lock);
 }
 
-// Is what belongs to query `i` of every head of sequence `b` as it was before the call?
+// Whether the outputs of query `i`, for every head of sequence `b`, are as they were before the call.
 static int untouched(const fmha_fwd_problem *p, int32_t b, int32_t i) {
     const tessera_fmha_fwd_args *a = &p->args;
     int64_t o_bytes = (int64_t)a->hdim_v * (element_bits(fmha_fwd_output_element(p->dtype, p->fp8)) / 8);
@@ -139,7 +140,7 @@ static int sampled(const fmha_fwd_problem *p, const example_result *result) {
     return p->options.common.v != 3 && result->flop > SAMPLED_ABOVE_FLOP && result->rows > SAMPLED_ROWS;
 }
 
-// First and last query of every tile, whose rows are folded over heads.
+// Whether a query is the first or last one of a tile, whose rows are folded over heads.
 static int at_tile_edge(const fmha_fwd_problem *p, int32_t i, int32_t seqlen_q) {
     const int64_t tile = ((const tessera_fmha_fwd_instance *)p->base.instance)->tile.bm0;
     const int64_t fold = example_on_cpu(&p->base) ? p->args.nhead_q / p->args.nhead_k : 1;
@@ -147,7 +148,7 @@ static int at_tile_edge(const fmha_fwd_problem *p, int32_t i, int32_t seqlen_q) 
     return i == seqlen_q - 1 || first % tile + fold >= tile || last % tile < fold;
 }
 
-// One row of each of SAMPLED_ROWS equal parts of all rows, by the seed; rows are asked for in order.
+// Picks one row from each of SAMPLED_ROWS equal ranges of all rows, by the seed. Rows are asked for in ascending order.
 typedef struct picker {
     int64_t rows, part, picked;
     uint64_t state;
@@ -181,8 +182,8 @@ static int append(row_list *list, fmha_fwd_row row) {
     return 0;
 }
 
-// Every row, or those picked and those at tile edges. Sorted as the reference likes them. Returns -1 when memory ran
-// out.
+// Lists every row, or those that were picked and those at tile edges, in the order that is fastest for the reference.
+// Returns -1 if memory ran out.
 static int choose_rows(const fmha_fwd_problem *p, const example_result *result, row_list *list) {
     int some = sampled(p, result);
     picker picker = {.rows = result->rows, .state = p->base.seed};

@@ -8,7 +8,7 @@
 #define run(smoke, ...) example_case(smoke, &fmha_fwd_program, __VA_ARGS__)
 #define EACH EXAMPLE_EACH
 
-// The nine shapes; %s are two places for the head dim that varies.
+// Runs the nine shapes; each %s is a place for the head dim that varies.
 static void run_shapes(example_smoke *s, const char *hdim, const char *rest) {
     run(s, "-b=2 -h=2 -h_k=1 -d=16 -d_v=%s -s=55 -s_k=256 %s", hdim, rest);
     run(s, "-b=1 -h=3 -d=%s -s=100 -s_k=51 %s", hdim, rest);
