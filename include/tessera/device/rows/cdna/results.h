@@ -16,7 +16,8 @@ INLINE void store_unquantized(const problem *p, const struct row *r, const struc
     if (STATISTICS == SQUARE && p->unquantized) store_numbers(p->unquantized, r->row * p->y_stride, at, z);
 }
 
-// What z is multiplied with: first `up`, which is 1 but for rows of tiny numbers, whose `by` alone would be infinite.
+// What z is multiplied with: first `up`, a power of 2, so that `by` is a normal number even of the greatest rows and of
+// the least.
 struct quantization {
     float up, by;
 };
@@ -29,8 +30,8 @@ INLINE struct quantization quantization_of(const problem *p, const struct row *r
 #endif
     const float max = AS_F32(greatest);
     store_one(p->y_scale, r, max / most);
-    const float up = greatest < 0x0d800000 ? 0x1p100f : 1.0f; // that is 2^-100
-    return (struct quantization){up, greatest ? most / (max * up) : 0.0f};
+    const float up = greatest < AS_U32(0x1p-100f) ? 0x1p100f : greatest > AS_U32(0x1p100f) ? 0x1p-100f : 1.0f;
+    return (struct quantization){up, greatest ? most * reciprocal(max * up) : 0.0f};
 }
 
 // No result is out of range: of those of a row `by` makes the greatest the type's.

@@ -7,25 +7,27 @@
 
 #include "tessera/device/rows/cdna/values.h"
 
-// Columns that there are not are zeros here,
+// Two columns at a time, as one instruction adds. Columns that there are not are zeros here,
+INLINE f32x2 two_of(values s, int c, int i) { return (f32x2){s[c][i], s[c][i + 1]}; }
+
 INLINE float sum_of(values s) {
-    float sum = 0.0f;
+    f32x2 sum = {0.0f, 0.0f};
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
         UNROLL
-        for (int i = 0; i < CHUNK; i++) sum += s[c][i];
+        for (int i = 0; i < CHUNK; i += 2) sum += two_of(s, c, i);
     }
-    return sum;
+    return sum.x + sum.y;
 }
 
 INLINE float sum_of_squares(values s) {
-    float sum = 0.0f;
+    f32x2 sum = {0.0f, 0.0f};
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
         UNROLL
-        for (int i = 0; i < CHUNK; i++) sum += s[c][i] * s[c][i];
+        for (int i = 0; i < CHUNK; i += 2) sum += two_of(s, c, i) * two_of(s, c, i);
     }
-    return sum;
+    return sum.x + sum.y;
 }
 
 // but not less a mean: of differences from mean + rest, and of their squares.
@@ -34,30 +36,26 @@ struct sums {
 };
 
 INLINE struct sums sums_around(values s, float mean, float rest, const struct piece *at) {
-    struct sums sums = {0.0f, 0.0f};
+    f32x2 differences = {0.0f, 0.0f}, squares = {0.0f, 0.0f};
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
         UNROLL
-        for (int i = 0; i < CHUNK; i += TOGETHER) {
-            struct sums some = {0.0f, 0.0f};
-            UNROLL
-            for (int k = i; k < i + TOGETHER; k++) {
-                const float difference = s[c][k] - mean - rest;
-                some.differences += difference;
-                some.squares += difference * difference;
-            }
-            sums.differences += is_inside(at, c, i) ? some.differences : 0.0f;
-            sums.squares += is_inside(at, c, i) ? some.squares : 0.0f;
+        for (int i = 0; i < CHUNK; i += 2) {
+            f32x2 difference = two_of(s, c, i) - mean - rest;
+            if (!is_inside(at, c, i)) difference.x = 0.0f;
+            if (!is_inside(at, c, i + 1)) difference.y = 0.0f;
+            differences += difference;
+            squares += difference * difference;
         }
     }
-    return sums;
+    return (struct sums){differences.x + differences.y, squares.x + squares.y};
 }
 
 INLINE float finite_or_0(float x) { return abs_f32(x) < INFINITY_F32 ? x : 0.0f; }
 
-// The variance, of n differences from a mean of which their sum tells what rounding left.
-INLINE float variance_of(struct sums sums, float n) {
-    const float variance = sums.squares / n - sums.differences / n * (sums.differences / n);
+// The variance, of differences of 1 / over columns from a mean of which their sum tells what rounding left.
+INLINE float variance_of(struct sums sums, float over) {
+    const float variance = sums.squares * over - sums.differences * over * (sums.differences * over);
     return variance < 0.0f ? 0.0f : variance;
 }
 
