@@ -77,7 +77,15 @@ struct hip_device *tessera_hip_current(void) {
 
 hipError_t tessera_hip_device_error(struct hip_device *device) { return (hipError_t)atomic_load(&device->error); }
 
-// ---- which devices there are
+// ---- which runtime this is, and which devices there are
+
+HIP_API hipError_t hipRuntimeGetVersion(int *version) {
+    HIP_REQUIRE(version, hipErrorInvalidValue);
+    *version = tessera_hip_version;
+    return tessera_hip_result(hipSuccess);
+}
+
+HIP_API hipError_t hipDriverGetVersion(int *version) { return hipRuntimeGetVersion(version); }
 
 HIP_API hipError_t hipInit(unsigned flags) {
     HIP_ENTER();
@@ -209,12 +217,6 @@ HIP_API hipError_t hipDeviceGetUuid(char (*uuid)[16], hipDevice_t device) {
 }
 
 // ---- how they run
-
-HIP_API hipError_t hipDeviceSynchronize(void) {
-    HIP_ENTER();
-    HIP_TRY(tessera_hip_device_wait());
-    return tessera_hip_result(tessera_hip_device_error(tessera_hip_current()));
-}
 
 HIP_API hipError_t hipDeviceReset(void) {
     HIP_ENTER();

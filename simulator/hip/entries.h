@@ -2,7 +2,7 @@
 // All entry points by name. The table, and what refuses, is generated from symbols.txt by generate_entries.py.
 #pragma once
 
-#include <stddef.h>
+#include <stdint.h>
 
 #define HIP_API __attribute__((visibility("default")))
 
@@ -11,8 +11,10 @@ struct hip_entry {
     void (*address)(void);
 };
 
-extern const struct hip_entry tessera_hip_entries[];
-extern const size_t tessera_hip_entry_count;
+HIP_API int hipGetProcAddress(const char *name, void **address, int version, uint64_t flags, int *result);
+// What it does over the table, which ends with an entry without a name (proc_address.c).
+int tessera_hip_proc_address(const struct hip_entry *entries, const char *name, void **address, int version,
+                             uint64_t flags, int *result);
 
 // Says that the entry point is not there, and returns hipErrorNotSupported (error.c).
 int tessera_hip_refuse(const char *name);

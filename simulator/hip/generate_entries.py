@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 MAJORS = (5, 6, 7)
+# It returns the addresses of all others and its own, so it stands with their table. entries.h declares it.
+LOOKUP = "hipGetProcAddress"
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def version_script(symbols: list[Symbol], major: int) -> str:
 
 
 def entries(symbols: list[Symbol]) -> str:
-    """The refused entry points, and the table of all names that hipGetProcAddress() reads."""
+    """The refused entry points, and hipGetProcAddress() with the table of all names that it reads."""
     names = sorted(symbol.name for symbol in symbols)
     lines = [
         "// SPDX-License-Identifier: MIT\n",
@@ -73,11 +75,14 @@ def entries(symbols: list[Symbol]) -> str:
         if not s.here
     ]
     lines.append("\n// Of whatever type: only their addresses are wanted.\n")
-    lines += [f"void {s.name}(void);\n" for s in symbols if s.here]
-    lines.append("\nconst struct hip_entry tessera_hip_entries[] = {\n")
+    lines += [f"void {s.name}(void);\n" for s in symbols if s.here and s.name != LOOKUP]
+    lines.append("\nstatic const struct hip_entry table[] = {\n")
     lines += [f'    {{"{name}", (void (*)(void)){name}}},\n' for name in names]
-    count = "sizeof tessera_hip_entries / sizeof *tessera_hip_entries"
-    lines.append(f"}};\n\nconst size_t tessera_hip_entry_count = {count};\n")
+    lines += [
+        "    {0},\n};\n\n",
+        f"int {LOOKUP}(const char *name, void **address, int version, uint64_t flags, int *result) {{\n",
+        "    return tessera_hip_proc_address(table, name, address, version, flags, result);\n}\n",
+    ]
     return "".join(lines)
 
 

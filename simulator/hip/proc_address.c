@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Entry points by name.
+// Finds entry points by their names.
 #include <string.h>
 
 #include "state.h"
@@ -16,13 +16,14 @@ static const char *name_in_version(const char *name, int version) {
 }
 
 // `version`: 100 times the major number plus the minor one.
-HIP_API hipError_t hipGetProcAddress(const char *name, void **address, int version, uint64_t flags, int *result) {
+int tessera_hip_proc_address(const struct hip_entry *entries, const char *name, void **address, int version,
+                             uint64_t flags, int *result) {
     enum { MOST_FLAGS = 2 };
     HIP_REQUIRE(name && *name && address && flags <= MOST_FLAGS, hipErrorInvalidValue);
     const char *wanted = name_in_version(name, version);
-    for (size_t i = 0; i < tessera_hip_entry_count; i++)
-        if (strcmp(tessera_hip_entries[i].name, wanted) == 0) {
-            memcpy(address, &tessera_hip_entries[i].address, sizeof *address);
+    for (const struct hip_entry *entry = entries; entry->name; entry++)
+        if (strcmp(entry->name, wanted) == 0) {
+            memcpy(address, &entry->address, sizeof *address);
             if (result) *result = FOUND;
             return tessera_hip_result(hipSuccess);
         }

@@ -88,10 +88,14 @@ struct hip_place {
 struct hip_place tessera_hip_find(const void *address);
 // Whether `bytes` from `address` stay inside the allocation that it lies in.
 bool tessera_hip_fits(const void *address, size_t bytes);
-// Memory of the host that all devices may touch.
+// Lets all devices touch memory of the host. `owned`: it is freed when it is taken back.
+hipError_t tessera_hip_lend(struct hip_place place, bool owned);
+// Takes back the memory of the host that starts at `base`; false where no such memory was lent.
+bool tessera_hip_take_back(void *base, bool owned);
+// Allocates memory of the host that all devices may touch.
 hipError_t tessera_hip_shared_malloc(void **out, size_t bytes, hipMemoryType kind, unsigned flags);
 
-// ---- work (work.c): what streams are given
+// ---- work (work.c): what streams and graphs are made of
 
 enum hip_work_kind { HIP_EMPTY, HIP_KERNEL, HIP_COPY, HIP_SET, HIP_HOST };
 
@@ -135,10 +139,6 @@ struct hip_work {
 };
 
 hipError_t tessera_hip_run(struct hip_device *device, const struct hip_work *work);
-// Does the work, or adds it to the graph that the stream captures. Takes over what the work owns.
-hipError_t tessera_hip_submit(hipStream_t stream, struct hip_work *work);
-// The same for calls that wait for their work; these may not be captured.
-hipError_t tessera_hip_submit_and_wait(hipStream_t stream, struct hip_work *work);
 void tessera_hip_release(struct hip_work *work);
 
 // Checked work of one row of bytes, and of rows of elements (copy.c).
@@ -149,7 +149,7 @@ hipError_t tessera_hip_make_set(struct hip_work *work, void *to, size_t pitch, u
 // Gets the device ready for a kernel that calls the host (hostcall.c).
 hipError_t tessera_hip_open_hostcall(struct hip_device *device, const tessera_sim_kernel_info *info);
 
-// ---- streams and events (stream.c)
+// ---- streams (stream.c) and events
 
 struct hip_capture;
 
@@ -227,6 +227,14 @@ void tessera_hip_graph_close(struct hip_graph *graph);
 // Adds a node that depends on others, and takes over the work.
 hipError_t tessera_hip_graph_add(struct hip_graph *graph, struct hip_work *work, const size_t *after,
                                  size_t after_count, size_t *index);
+hipError_t tessera_hip_graph_copy(const struct hip_graph *graph, struct hip_graph **out);
+
+// ---- work that a stream is given (submit.c)
+
+// Does the work, or adds it to the graph that the stream captures. Takes over what the work owns.
+hipError_t tessera_hip_submit(hipStream_t stream, struct hip_work *work);
+// The same for calls that wait for their work; these may not be captured.
+hipError_t tessera_hip_submit_and_wait(hipStream_t stream, struct hip_work *work);
 
 // ---- modules (module.c, image.c)
 

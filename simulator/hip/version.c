@@ -11,11 +11,3 @@ enum { VERSION_5 = 50221153, VERSION_6 = 60342134, VERSION_7 = 70051831 };
 
 const int tessera_hip_major = TESSERA_HIP_MAJOR;
 const int tessera_hip_version = TESSERA_HIP_MAJOR == 5 ? VERSION_5 : TESSERA_HIP_MAJOR == 6 ? VERSION_6 : VERSION_7;
-
-HIP_API hipError_t hipRuntimeGetVersion(int *version) {
-    HIP_REQUIRE(version, hipErrorInvalidValue);
-    *version = tessera_hip_version;
-    return tessera_hip_result(hipSuccess);
-}
-
-HIP_API hipError_t hipDriverGetVersion(int *version) { return hipRuntimeGetVersion(version); }

@@ -12,9 +12,10 @@ from conftest import SIMULATOR
 from generate_tables import read_tables
 
 # Behind the beginning of a line that is not static: a function whose body follows, or data with its value.
-SYMBOL = r"^(?!static|extern|typedef)\w[^\n=;(]*?\b(tessera_sim_\w+)"
+SYMBOL = r"^(?!static|extern|typedef)\w[^\n=;(]*?\b(tessera_(?:sim|hip)_\w+|hip[A-Z]\w+)"
 FUNCTION = re.compile(SYMBOL + r"\([^;{]*\)\s*\{", re.MULTILINE)
 DATA = re.compile(SYMBOL + r"(?:\[\w*\])? = ", re.MULTILINE)
+MACRO = re.compile(r"^#define (\w+)((?:.*\\\n)*.*)", re.MULTILINE)
 INCLUDE = re.compile(r'^#include "([^"]+)"', re.MULTILINE)
 
 Uses = dict[str, set[str]]
@@ -26,11 +27,9 @@ def code(path: Path) -> str:
 
 
 def sources() -> Iterator[tuple[str, str]]:
-    """Files of the simulator, by their paths in it, and their code. Those of hip/ stand above all others."""
+    """Files of the simulator, by their paths in it, and their code."""
     for path in sorted(SIMULATOR.rglob("*.[ch]")):
-        name = path.relative_to(SIMULATOR).as_posix()
-        if not name.startswith("hip/"):
-            yield name, code(path)
+        yield path.relative_to(SIMULATOR).as_posix(), code(path)
 
 
 @cache
@@ -43,13 +42,16 @@ def files_used() -> Uses:
         if name.endswith(".c")
         for symbol in (*FUNCTION.findall(text), *DATA.findall(text))
     }
+    macros = dict(macro for text in texts.values() for macro in MACRO.findall(text))
     uses: Uses = {}
     for name, text in texts.items():
         included = INCLUDE.findall(text)
         near = [str(Path(name).parent / file) for file in included]
         uses[name] = {*included, *near} & texts.keys()
         if name.endswith(".c"):
-            uses[name] |= {defined[word] for word in re.findall(r"\w+", text) if word in defined}
+            words = set(re.findall(r"\w+", text))
+            words.update(*(re.findall(r"\w+", macros[word]) for word in words & macros.keys()))
+            uses[name] |= {defined[word] for word in words & defined.keys()}
     return {name: used - {name} for name, used in uses.items()}
 
 
