@@ -54,7 +54,7 @@ static const char *const landing_names[TESSERA_SIM_LANDING_COUNT] = {
     [TESSERA_SIM_LANDING_RANDOM] = "random",
 };
 
-// The name that stands in `text` up to its end or a colon; 0: none.
+// The index of the name that `text` starts with, up to its end or a colon; 0 where it is none of them.
 static int find_name(const char *const *names, int count, const char *text) {
     const size_t length = strcspn(text, ":");
     for (int i = 1; i < count; i++)

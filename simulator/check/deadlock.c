@@ -8,11 +8,11 @@
 
 enum { EVERY = 1 << 16, LONGEST_LOOP = 1 << 13 }; // instructions
 
-// Of one wave, at one time.
+// The state of one wave at one time.
 struct sim_kept_state {
-    uint64_t since;    // when it was kept, in the wave's instructions; 0: nothing is kept
-    uint64_t changes;  // of the group's memory
-    uint64_t stuck_at; // the changes at which it was found again, plus 1; 0: it was not
+    uint64_t since;    // how many instructions the wave had run; 0: no state is kept
+    uint64_t changes;  // how often the group's memory had changed
+    uint64_t stuck_at; // `changes` when the wave was found in this state again, plus 1; 0: it was not
     uintptr_t pc;
     bool scc;
     uint32_t mode, in_flight;
@@ -37,7 +37,7 @@ static void start_wave(struct sim_wave *wave) {
     kept->since = kept->stuck_at = 0;
 }
 
-// After an instruction that touched memory: whether it changed any.
+// Counts an instruction that has changed memory.
 static void note_changes(struct sim_wave *wave, const struct sim_code *code) {
     (void)code;
     unsigned count;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Waves that wait for what never comes: a wave that is where it was before with the same registers, and no memory
-// changed in between, does the same for ever. When each wave of a workgroup does, or stands at a barrier, that is a
-// deadlock.
+// Deadlocks. A wave that comes back to the same instruction with the same registers, while no memory has changed, will
+// repeat itself for ever. If each wave of a workgroup does so or stands at a barrier, the workgroup is deadlocked.
 //
-// Now and then a wave's state is kept and looked for again, in loops of a few thousand instructions. Launches on
-// several host threads are left alone: there another workgroup may change what is waited for. On one thread workgroups
-// run one after the other, so that waiting for a later one is a deadlock here, and may be none on a GPU.
+// Now and then a wave's state is kept, and later states are compared with it, so loops of up to a few thousand
+// instructions are found. Launches on several host threads are not checked: another workgroup may change the memory
+// that a wave waits for. On one thread workgroups run one after the other, so waiting for a later workgroup is a
+// deadlock here, though it may be none on a GPU.
 #pragma once
 
 #include "machine/observer.h"

@@ -5,11 +5,11 @@
 // Inserted Wait States (NOPs)", and LLVM's GCNHazardRecognizer.cpp; hazards.md names those of each rule. The passes of
 // matrix instructions agree with the s_nops that clang 22 puts before a store of each one's result.
 //
-// At the end of the table stand the rules that LLVM keeps and hardware does not need: the sanitizer passes them over,
+// The last rules of the table are those that LLVM keeps and hardware does not need: the sanitizer ignores them,
 // tessera_sim_padding names them.
 //
-// Not here, since hardware waits: all else of VALU to VALU, of VALU and of SALU to memory operations, of SALU to SALU.
-// What is asked for and is not here is in hazards.md.
+// Hardware waits by itself in all other cases of VALU before VALU, VALU or SALU before a memory operation, and SALU
+// before SALU: the table leaves them out. hazards.md lists the rules of documents that it leaves out for other reasons.
 #include "hazards.h"
 
 #include <stdio.h>
@@ -19,30 +19,30 @@
 #include "execute/effects.h"
 #include "sanitize.h"
 
-// What an instruction is to the rules.
+// The kinds of instructions that rules speak of; an instruction may be of several.
 enum kind {
-    VALU = 1 << 0, // all of the vector ALU but matrix instructions
+    VALU = 1 << 0, // every instruction of the vector ALU except matrix instructions
     DOT = 1 << 1,
     TRANS = 1 << 2,   // transcendental
-    PARTIAL = 1 << 3, // writes a part of a register: SDWA, op_sel of the result
-    XDL = 1 << 4,     // matrix instructions: most; of gfx90a all but those of doubles
-    SGEMM = 1 << 5,   // of single precision, from gfx942 on
-    DGEMM_4 = 1 << 6, // of doubles, 4x4x4
+    PARTIAL = 1 << 3, // writes only some bits of a register: SDWA, op_sel of the result
+    XDL = 1 << 4,     // most matrix instructions; on gfx90a all except those on doubles
+    SGEMM = 1 << 5,   // matrix instructions in single precision, from gfx942 on
+    DGEMM_4 = 1 << 6, // matrix instructions on doubles, 4x4x4
     DGEMM_16 = 1 << 7,
     TWO_PASS = 1 << 8,
     DPP = 1 << 9,
-    READ_LANE = 1 << 10, // and v_readfirstlane
+    READ_LANE = 1 << 10, // v_readlane and v_readfirstlane
     WRITE_LANE = 1 << 11,
     DIV_FMAS = 1 << 12,
     FMA_64 = 1 << 13,
     LANE_SWAP = 1 << 14,
-    MEMORY = 1 << 15, // FLAT too
+    MEMORY = 1 << 15, // memory operations, FLAT among them
     LDS = 1 << 16,
-    WIDE_STORE = 1 << 17, // of more than 64 bits; of MUBUF only without an SGPR as offset
+    WIDE_STORE = 1 << 17, // stores of more than 64 bits; MUBUF only where no SGPR is its offset
     SALU = 1 << 18,
     SET_REGISTER = 1 << 19,
     GET_REGISTER = 1 << 20,
-    TO_LDS = 1 << 21, // and what else has M0 read late
+    TO_LDS = 1 << 21, // loads to LDS, and other instructions that read M0 late
     BUFFER_TO_LDS = 1 << 22,
     SET_SKIP = 1 << 23, // s_setreg of MODE.vskip
     SETVSKIP = 1 << 24, // s_setvskip
@@ -61,31 +61,31 @@ enum {
 // How the second instruction must meet the first.
 enum meeting {
     ALWAYS,
-    READS_VECTOR,       // reads a VGPR or AGPR that the first wrote
-    READS_AB,           // the same, but not as C
-    READS_C,            // as C, and not exactly the first one's result
-    READS_SAME_C,       // as C, exactly the first one's result
-    READS_OF_ANOTHER,   // reads it, other than the same instruction as C
-    USES_VECTOR,        // reads it, or writes a part of it
-    READS_BEHIND_DGEMM, // reads it, and a matrix instruction of doubles has come between
-    READS_SCALAR,       // an SGPR that the first wrote, VCC and M0 too
-    READS_CONSTANT,     // the same, EXEC too, as an operand that is the same for all lanes
-    READS_CARRY,        // the same as a bit a lane: carry, v_cndmask
-    READS_LANE,         // the same as the number of a lane
+    READS_VECTOR,       // reads a VGPR or AGPR that the first instruction wrote
+    READS_AB,           // reads it, but not as C
+    READS_C,            // reads it as C, and C is not exactly the first one's result
+    READS_SAME_C,       // reads it as C, and C is exactly the first one's result
+    READS_OF_ANOTHER,   // reads it; left out: the same instruction as the first, reading it as C
+    USES_VECTOR,        // reads it, or writes some of its bits
+    READS_BEHIND_DGEMM, // reads it, and a matrix instruction on doubles was issued in between
+    READS_SCALAR,       // reads an SGPR that the first wrote; VCC and M0 count as SGPRs
+    READS_CONSTANT,     // reads it (EXEC counts too) as an operand that is the same for all lanes
+    READS_CARRY,        // reads it as one bit for each lane: carry, v_cndmask
+    READS_LANE,         // reads it as the number of a lane
     READS_VCC,
     READS_EXEC,
-    READS_ZERO_FLAG, // VCCZ, EXECZ as an operand
+    READS_ZERO_FLAG, // reads VCCZ or EXECZ
     WRITES_VECTOR,
     TOUCHES_VECTOR,    // reads or writes a VGPR that the first wrote
-    WRITES_OF_ANOTHER, // and is another instruction
+    WRITES_OF_ANOTHER, // writes it; left out: the same instruction as the first
     WRITES_C,          // writes what the first reads as C
     WRITES_DATA,       // what the first stores
-    SAME_REGISTER,     // of hardware
-    SAME_CLAUSE,       // is of scalar memory as well, or neither is
+    SAME_REGISTER,     // names the same hardware register
+    SAME_CLAUSE,       // both are of scalar memory, or neither is
 };
 
-// Wait states by architecture: 0: no such rule. PASSES: those of the first instruction and a constant. LONGER: and one
-// more where it has more than two.
+// The wait states of a rule for each architecture; 0: the architecture has no such rule. PASSES: the passes of the
+// first instruction plus CONSTANT. LONGER: one more where it has more than two passes.
 enum { PASSES = 0x80, LONGER = 0x40, CONSTANT = 0x1f };
 #define P(constant) (PASSES | ((constant) + 1))
 #define L(constant) (PASSES | LONGER | ((constant) + 1))
@@ -117,10 +117,10 @@ static const struct rule {
     {SET_SKIP, VECTOR | OUTSIDE, ALWAYS, {2, 2, 2}, "s_setreg of MODE.vskip, vector instruction"},
     {DOT, VECTOR | OUTSIDE, READS_OF_ANOTHER, {3, 3, 3}, "dot product writes a VGPR, read by another instruction"},
     {DOT, VECTOR | OUTSIDE, WRITES_OF_ANOTHER, {3, 3, 3}, "dot product writes a VGPR, written by another instruction"},
-    // into matrix instructions
+    // VALU before a matrix instruction
     {VALU, MATRIX, READS_EXEC, {4, 4, 4}, "VALU writes EXEC, MFMA"},
     {VALU, MATRIX, READS_OF_ANOTHER, {2, 2, 2}, "VALU writes a VGPR, MFMA reads it"},
-    // from one matrix instruction into another
+    // a matrix instruction before another one
     {DGEMM_4, DGEMM_4, READS_SAME_C, {4, 4, 4}, "DGEMM 4x4 writes a VGPR, DGEMM 4x4 reads it as the same C"},
     {TWO_PASS, MATRIX, READS_SAME_C, {0, 2, 2}, "MFMA of 2 passes writes a VGPR, MFMA reads it as the same C"},
     {DGEMM_4, SGEMM | DGEMM, READS_C, {4, 4, 4}, "DGEMM 4x4 writes a VGPR, MFMA reads it as C"},
@@ -132,7 +132,7 @@ static const struct rule {
     {DGEMM_16, MATRIX, READS_AB, {11, 11, 19}, "DGEMM 16x16 writes a VGPR, MFMA reads it as A or B"},
     {XDL, MATRIX, READS_AB, {P(3), P(3), L(3)}, "MFMA writes a VGPR, MFMA reads it as A or B"},
     {SGEMM, MATRIX, READS_AB, {0, P(2), P(2)}, "MFMA of f32 writes a VGPR, MFMA reads it as A or B"},
-    // from matrix instructions
+    // a matrix instruction before VALU, memory or LDS operations
     {DGEMM_4, VALU, READS_VECTOR, {6, 6, 6}, "DGEMM 4x4 writes a VGPR, VALU reads it"},
     {DGEMM_4, OUTSIDE, READS_VECTOR, {9, 9, 9}, "DGEMM 4x4 writes a VGPR, memory or LDS operation reads it"},
     {DGEMM_16, VALU, READS_VECTOR, {11, 11, 19}, "DGEMM 16x16 writes a VGPR, VALU reads it"},
@@ -146,7 +146,7 @@ static const struct rule {
     {XDL, VALU | OUTSIDE, WRITES_VECTOR, {P(3), P(3), L(3)}, "MFMA writes a VGPR, VALU or memory overwrites it"},
     {SGEMM, VALU | OUTSIDE, WRITES_VECTOR, {0, P(2), P(2)}, "MFMA of f32 writes a VGPR, VALU or memory overwrites it"},
     {XDL, VALU | OUTSIDE, WRITES_C, {P(-1), P(-1), P(-1)}, "MFMA reads a VGPR as C, VALU or memory overwrites it"},
-    // what LLVM keeps and hardware does not need
+    // rules that LLVM keeps and hardware does not need
     {VALU, VALU, READS_CARRY, {0, 2, 2}, "VALU writes an SGPR, VALU reads it as a carry or as a choice of lanes"},
     {SALU, BUFFER_TO_LDS, READS_SCALAR, {1, 1, 1}, "SALU writes M0, buffer load to LDS"},
     {PARTIAL, VECTOR, TOUCHES_VECTOR, {0, 1, 1}, "VALU writes part of a VGPR, VALU overwrites all of it"},
@@ -155,7 +155,7 @@ static const struct rule {
     {MEMORY | SCALAR_MEMORY, MEMORY | SCALAR_MEMORY, SAME_CLAUSE, {1, 1, 1}, "memory operations side by side"},
 };
 
-// Why hardware does not need the last rules, in their order; hazards.md has the evidence.
+// For each of the last rules, in order, why hardware does not need it; hazards.md has the evidence.
 static const char *const reasons[] = {
     "AMD's tables ask for 0 where an SGPR is read as a carry, for 2 as a constant; LLVM makes no difference",
     "AMD's tables have stores, scratch and global only; its own kernels load right behind s_mov_b32 m0",
@@ -186,7 +186,7 @@ static bool is_trans(const struct sim_inst *inst) {
     return false;
 }
 
-// Results of FP4 are a byte of their register wherever they go: LLVM keeps the state for all of them.
+// An FP4 result takes one byte of its register. LLVM keeps the wait state whichever byte that is.
 static bool is_partial(const struct sim_inst *inst) {
     static const char *const bytes[] = {"_sr_fp8", "_sr_bf8"};
     if (inst->format == SIM_SDWA) return inst->op[SIM_DST].kind == SIM_VGPR && inst->op[SIM_DST].sel != SIM_DWORD;
@@ -212,7 +212,7 @@ static uint32_t valu_kinds(const struct sim_inst *inst) {
     return kinds;
 }
 
-// Rows, columns and depth as the mnemonic has them: v_mfma_f32_16x16x32_f16.
+// Reads the shape out of a mnemonic such as v_mfma_f32_16x16x32_f16: rows, columns, depth.
 static void read_shape(const struct sim_inst *inst, unsigned *rows, unsigned *depth) {
     unsigned columns;
     const char *at = strstr(inst->row->mnemonic, "32_");
@@ -287,7 +287,7 @@ void tessera_sim_find_hazards(const struct sim_inst *inst, struct sim_effects *e
         if (kinds & rules[i].first) effects->first_of |= UINT64_C(1) << i;
         if (kinds & rules[i].second) effects->second_of |= UINT64_C(1) << i;
     }
-    if (kinds & TRANS) // among themselves they need none
+    if (kinds & TRANS) // transcendental instructions need no wait states among themselves
         for (unsigned i = 0; i < RULES; i++)
             if (rules[i].first == TRANS) effects->second_of &= ~(UINT64_C(1) << i);
 }
@@ -300,13 +300,13 @@ static bool overlap(const struct sim_wave *wave, const struct sim_code *a, const
     return of_a->file == of_b->file && first_a < first_b + of_b->count && first_b < first_a + of_a->count;
 }
 
-// C of a matrix instruction: what v_smfmac adds to is its destination.
+// Whether the effect is of operand C of a matrix instruction; v_smfmac's C is its destination.
 static bool is_c(const struct sim_code *code, const struct sim_effect *effect) {
     const bool in_place = begins(&code->inst, "v_smfmac") || code->inst.op[SIM_SRC2].kind == SIM_ABSENT;
     return effect->slot == (in_place ? SIM_DST : SIM_SRC2);
 }
 
-// A bit a lane: what is added with it, subtracted or chosen.
+// Whether the use is of a mask with one bit for each lane: a carry, a borrow or a choice.
 static bool is_carry(const struct sim_code *code, const struct sim_effect *use) {
     static const char *const names[] = {"v_cndmask", "v_addc", "v_subb"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
@@ -318,7 +318,7 @@ static bool is_exec(const struct sim_effect *effect) {
     return effect->file == SIM_FILE_SCALAR && effect->first + effect->count > SIM_EXEC;
 }
 
-// Whether `effect` of the first and `use` of the second instruction are what a meeting is of; they overlap.
+// Whether `effect` of the first and `use` of the second instruction, which overlap, are such a meeting.
 static bool matches(enum meeting meeting, const struct sim_code *first, const struct sim_effect *effect,
                     const struct sim_code *second, const struct sim_effect *use) {
     const bool vector = use->file == SIM_FILE_VECTOR, scalar = use->file == SIM_FILE_SCALAR;
@@ -415,7 +415,7 @@ bool tessera_sim_find_wait(const struct sim_wave *wave, const struct sim_pair *p
 static void check(struct sim_wave *wave, const struct sim_issued *first, const struct sim_pair *pair) {
     struct sim_wait wait = {0};
     char text[80];
-    if (!tessera_sim_find_wait(wave, pair, &wait) || wait.spare) return; // those come last
+    if (!tessera_sim_find_wait(wave, pair, &wait) || wait.spare) return; // no needed rule comes after a spare one
     tessera_sim_print(&pair->first->inst, text, sizeof text);
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_WAIT_STATES, -1, 0, "%u of %u since +0x%llx: %s; %s", pair->between,
                         wait.states, (unsigned long long)(first->pc - wave->group->launch->kernel->entry), text,
@@ -430,7 +430,8 @@ static void note_rules(struct sim_code *code) { tessera_sim_find_hazards(&code->
 
 static void start_wave(struct sim_wave *wave) { memset(&wave->checks->hazards, 0, sizeof wave->checks->hazards); }
 
-// A matrix instruction waits for the passes of the one before it; each other instruction takes one state.
+// Counts the instruction's time. A matrix instruction waits for the passes of the one before it; any other takes one
+// state.
 static bool issue(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_hazards *hazards = &wave->checks->hazards;
     const struct sim_effects *effects = &code->effects;

@@ -4,7 +4,7 @@
 
 #include "machine/launch.h"
 
-// Finds the rules that an instruction may be the first or second one of; its other effects are known.
+// Finds the rules in which an instruction can be the first or the second one. Its other effects must be known already.
 void tessera_sim_find_hazards(const struct sim_inst *inst, struct sim_effects *effects);
 
 enum { SIM_MAX_ISSUED = 32 };
@@ -15,16 +15,16 @@ struct sim_issued {
     const struct sim_code *code;
 };
 
-// The last instructions that may be the first one of a rule.
+// A wave's latest instructions that can be the first one of a rule.
 struct sim_hazards {
     uint64_t time;                     // in wait states
-    uint64_t matrix_time, matrix_free; // when the last matrix instruction was issued, and lets another one begin
-    uint64_t dgemm_time;               // when the last one of doubles was
+    uint64_t matrix_time, matrix_free; // when the last matrix instruction was issued, and when another can begin
+    uint64_t dgemm_time;               // when the last one on doubles was issued
     uint32_t issued;
     struct sim_issued list[SIM_MAX_ISSUED];
 };
 
-// Two instructions of a wave, how many wait states are between them, and whether an MFMA of doubles is.
+// Two instructions of a wave, the number of wait states between them, and whether an MFMA on doubles lies between.
 struct sim_pair {
     const struct sim_code *first, *second;
     unsigned between;
@@ -35,14 +35,14 @@ struct sim_wait {
     unsigned next; // the rule at which to go on; 0 at first
     unsigned states;
     const char *text;
-    const char *spare; // why hardware does not need what compilers keep; NULL: it does
+    const char *spare; // why hardware does not need the rule that compilers keep; NULL: it needs it
 };
 
-// Finds the next rule that asks for more wait states between two instructions; the spare ones come last.
+// Finds the next rule that asks for more wait states than the pair has; spare rules come last.
 bool tessera_sim_find_wait(const struct sim_wave *wave, const struct sim_pair *pair, struct sim_wait *wait);
 
-// Wait states that an instruction takes.
+// The number of wait states that an instruction takes.
 unsigned tessera_sim_states_of(const struct sim_inst *inst);
 
-// Reports an instruction at its issue that comes too early after another.
+// Reports an instruction that is issued too early after another one.
 extern const struct sim_observer tessera_sim_hazard_check;

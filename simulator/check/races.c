@@ -7,22 +7,22 @@
 #include "code_object/module.h"
 #include "sanitize.h"
 
-enum { MAX_WAVES = 16, SEVERAL = 0xff }; // SEVERAL: atomics of more than one wave
+enum { MAX_WAVES = 16, SEVERAL = 0xff }; // SEVERAL: more than one wave stored the byte, by atomics
 
-// Who touched a word of LDS since the last barrier.
+// The waves that have touched a word of LDS since the last barrier.
 struct word {
-    uint32_t barrier;     // number of it; of others nothing is known
-    uint32_t store, load; // where the last ones were, as offsets in the code
-    uint16_t loaders[4];  // of each byte: waves that loaded it
-    uint8_t storer[4];    // the wave that stored there last, plus 1
-    uint8_t atomic;       // bytes that atomics stored
-    uint8_t loader;       // the wave of `load`
+    uint32_t barrier;     // the number of that barrier; what follows counts only while it is the latest
+    uint32_t store, load; // places of the last store and load, as offsets in the code
+    uint16_t loaders[4];  // for each byte: a bit for each wave that loaded it
+    uint8_t storer[4];    // for each byte: the wave that stored it last, plus 1
+    uint8_t atomic;       // a bit for each byte that an atomic stored
+    uint8_t loader;       // the wave that loaded at `load`
 };
 
 struct sim_races {
-    uint32_t barrier; // how many the group has passed, and those of groups before it
+    uint32_t barrier; // how many barriers this group and those before it have passed
     size_t words;
-    uint32_t passed[MAX_WAVES]; // barriers that a wave has come to
+    uint32_t passed[MAX_WAVES]; // how many barriers each wave has come to
     struct word word[];
 };
 
@@ -41,11 +41,11 @@ static void close_races(struct sim_group *group) { free(races_of(group)); }
 static void pass_barrier(struct sim_group *group) {
     struct sim_races *races = races_of(group);
     if (++races->barrier) return;
-    memset(races->word, 0, races->words * sizeof *races->word); // numbers begin anew
+    memset(races->word, 0, races->words * sizeof *races->word); // the count of barriers has wrapped
     races->barrier = 1;
 }
 
-// Forgets what another workgroup did.
+// Forgets the accesses of the workgroup before.
 static void start_group(struct sim_group *group) {
     struct sim_races *races = races_of(group);
     memset(races->passed, 0, sizeof races->passed);
@@ -62,7 +62,7 @@ static enum kind kind_of(const struct sim_code *code) {
     if (strstr(name, "atomic")) return ATOMIC;
     if (strstr(name, "load") || strncmp(name, "ds_read", 7) == 0) return LOAD;
     if (strstr(name, "store") || strncmp(name, "ds_write", 8) == 0) return STORE;
-    return ATOMIC; // those of DS do not say so
+    return ATOMIC; // the effects of DS atomics do not say that they are atomics
 }
 
 static void report(struct sim_wave *wave, int lane, uint32_t address, enum kind kind, const char *did, unsigned other,
@@ -80,7 +80,7 @@ static void report(struct sim_wave *wave, int lane, uint32_t address, enum kind 
                             other, did, offset);
 }
 
-// One byte of an access; false after a fault.
+// Checks one byte of an access; false after a fault.
 static bool check_byte(struct sim_wave *wave, const struct sim_touched *access, enum kind kind, struct word *word,
                        uint32_t address) {
     const unsigned byte = address % 4, me = wave->index, storer = word->storer[byte];
@@ -162,7 +162,7 @@ static void check_end(struct sim_wave *wave) {
         }
 }
 
-// Looks at what an instruction that ran touched, and at barriers and ends.
+// Checks the accesses of an instruction that has run, and whether it was a barrier or ended the wave.
 static void check_races(struct sim_wave *wave, const struct sim_code *code) {
     if (wave->group->wave_count == 1 || wave->state == SIM_FAULTED) return;
     switch (code->effects.unit) {

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The waves of a workgroup against each other: LDS that two of them touch, and the barriers that they meet at.
+// Races and barriers among the waves of a workgroup.
 //
-// Two waves race for a byte of LDS if one stores there, no barrier lies between, and not both are atomics. Stores that
-// leave what was there do no harm and count as none. A memory operation takes part when it does its work, which may be
-// behind a barrier that it was issued before (waits.c). So what waves tell each other through LDS without a barrier, as
-// by a flag that one waits for, is a race here; loads and stores of C's atomics are the same instructions as others.
+// Two waves race for a byte of LDS if both touch it with no barrier in between, at least one of them stores, and not
+// both accesses are atomics. A store that does not change the byte is harmless and does not count. An access counts at
+// the time when the memory operation does its work, which may be after a barrier that it was issued before (waits.c).
+// Waves that communicate through LDS without a barrier, for example by a flag that one waits for, are reported as well:
+// loads and stores of C's atomics are ordinary instructions.
 //
-// A barrier waits for the waves that have not ended. It is a fault if a wave ends that has passed barriers, and others
-// wait for more: that they go on is chance. A wave that ends before its first barrier has no part in them.
+// A barrier waits only for waves that have not ended. It is a fault if a wave that has passed a barrier ends while
+// others wait at a later one: they go on only by chance. A wave may end before its first barrier.
 #pragma once
 
 #include "machine/observer.h"

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The sanitizer: what its checks keep of a workgroup and its waves. Each check is an observer of sanitized launches;
-// they look on in this order:
+// The sanitizer: the state that its checks keep for a workgroup and for its waves. Each check is an observer of
+// sanitized launches; their hooks are called in this order:
 //   deadlock  before an instruction
 //   hazards   at its issue
-//   waits     at its issue, where a memory operation may be put off
-//   shadow    executes it, and sees what it touches
+//   waits     at its issue; may put a memory operation off
+//   shadow    executes it, and notes its accesses
 //   waits, races, deadlock  when it has done its work
 #pragma once
 
@@ -13,16 +13,16 @@
 #include "shadow.h"
 #include "waits.h"
 
-// Of a group.
+// The state of a workgroup.
 struct sim_group_checks {
-    uint32_t lds_loads; // in flight to LDS, of all waves
-    uint64_t changes;   // of memory and LDS
+    uint32_t lds_loads; // loads to LDS in flight, of all waves
+    uint64_t changes;   // how often memory and LDS have changed
     struct sim_shadow_memory *memory;
     struct sim_races *races;
-    struct sim_kept_state *kept_states; // a wave's each
+    struct sim_kept_state *kept_states; // one for each wave
 };
 
-// Of one wave.
+// The state of one wave.
 struct sim_checks {
     struct sim_group_checks *group;
     struct sim_waits waits;
@@ -31,7 +31,7 @@ struct sim_checks {
     struct sim_shadow_memory *memory; // the group's
 };
 
-// What the checks keep; first of them all.
+// Opens and closes that state; it comes before all checks.
 extern const struct sim_observer tessera_sim_sanitizer;
 
 bool tessera_sim_is_sanitized(const struct sim_launch *launch);

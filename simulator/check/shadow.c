@@ -10,11 +10,11 @@
 #include "sanitize.h"
 
 enum {
-    MAX_VECTORS = 128, // registers that one instruction names
+    MAX_VECTORS = 128, // most registers that one instruction names
     MAX_SCALARS = 48,
     MAX_ACCESSES = 1024,
-    MAX_BYTES = 64, // of one access
-    ORIGINS = 1024, // places of undefined data whose origin is remembered
+    MAX_BYTES = 64, // most bytes of one access
+    ORIGINS = 1024, // number of places of undefined data whose origin is remembered
 };
 
 // ---- where undefined bits come from
@@ -23,16 +23,16 @@ enum origin_kind { NOWHERE, FROM_VECTOR, FROM_SCALAR, FROM_SCC, FROM_LDS, FROM_S
 
 struct origin {
     enum origin_kind kind;
-    uint64_t place; // register or address
-    uintptr_t pc;   // of memory: the instruction that loaded them
+    uint64_t place; // a register or an address
+    uintptr_t pc;   // for memory: the instruction that loaded the bits
 };
 
-// Of one wave; a register has one origin for all its lanes.
+// Origins in the registers of one wave. All lanes of a register share one.
 struct origins {
     struct origin vector[2 * SIM_VGPRS], scalar[SIM_SGPRS], scc;
 };
 
-// Undefined data that were stored, by their words' addresses: a table that forgets.
+// Origins of undefined data that were stored, in a hash table over their words' addresses; new ones replace old ones.
 struct stored_origin {
     uintptr_t word;
     struct origin origin;
@@ -55,7 +55,7 @@ struct registers {
     struct named vector[MAX_VECTORS], scalar[MAX_SCALARS];
 };
 
-// Their values at one time.
+// The values of those registers at one time.
 struct values {
     sim_vgpr vector[MAX_VECTORS] __attribute__((aligned(64)));
     uint32_t scalar[MAX_SCALARS];
@@ -74,7 +74,7 @@ struct sim_shadow_memory {
     struct sim_touched access[MAX_ACCESSES];
     uint8_t copy[MAX_ACCESSES][MAX_BYTES], plain[MAX_ACCESSES][MAX_BYTES], changed_bytes[MAX_ACCESSES][MAX_BYTES];
     struct stored_origin stored[ORIGINS];
-    struct origins origins[]; // a wave's each
+    struct origins origins[]; // one for each wave
 };
 
 static struct sim_shadow *shadow_of(const struct sim_wave *wave) { return &wave->checks->shadow; }
@@ -111,7 +111,7 @@ static bool open_shadow(struct sim_group *group) {
 
 static void close_shadow(struct sim_group *group) { close_memory(group->checks->group->memory); }
 
-// Everything but what the hardware sets is undefined; of the group too with its first wave.
+// Marks registers and scratch undefined except what the hardware sets, and LDS with the group's first wave.
 static void start_wave(struct sim_wave *wave) {
     struct sim_shadow *shadow = shadow_of(wave);
     struct sim_shadow_memory *memory = wave->checks->memory = wave->checks->group->memory;
@@ -136,7 +136,8 @@ static void start_wave(struct sim_wave *wave) {
 
 // ---- accesses
 
-// Notes an access of the instruction that runs; where it finds its bytes, which are a copy when it runs again.
+// Notes an access of the instruction that runs, and returns where it finds its bytes: a copy of them while the
+// instruction is run again.
 static uint8_t *note_access(struct sim_wave *wave, int lane, uint8_t *host, uint8_t *undefined, size_t bytes) {
     struct sim_shadow_memory *memory = memory_of(wave);
     if (memory->rehearsing) return memory->copy[memory->access[memory->next_copy++ % MAX_ACCESSES].twin];
@@ -191,7 +192,7 @@ static void add_name(struct named *list, unsigned *count, unsigned most, uint64_
     list[(*count)++] = name;
 }
 
-// Whether undefined bits of a register matter to the instruction: those of lanes that it touches.
+// Whether the register has undefined bits in lanes that the instruction touches.
 static bool is_undefined(struct sim_wave *wave, const struct sim_effect *effect, unsigned index) {
     const struct sim_shadow *shadow = shadow_of(wave);
     if (effect->file == SIM_FILE_SCC) return shadow->scc;
@@ -202,7 +203,7 @@ static bool is_undefined(struct sim_wave *wave, const struct sim_effect *effect,
 
 enum undefined { DEFINED = 0, OLD_RESULT = 1, SOURCES = 2, MEMORY = 4 };
 
-// Lists the registers of the instruction; returns which kinds of them have undefined bits that may matter.
+// Lists the registers of the instruction; returns which kinds of them have undefined bits that can matter.
 static unsigned find_registers(struct sim_wave *wave, const struct sim_code *code, struct registers *out) {
     unsigned undefined = DEFINED;
     memset(out, 0, offsetof(struct registers, vector));
@@ -243,8 +244,9 @@ static void put_back(struct sim_wave *wave, const struct registers *registers, c
 
 // ---- values to try
 
-// What stands in for undefined bits, by the operand's number modulo 3, so that operands differ: all combinations of
-// none and all for what is bitwise, extremes of integers and floats for what compares.
+// Values that take the place of undefined bits. A row is a trial; its column is the operand's number modulo 3, so that
+// operands differ. Bitwise instructions need all combinations of zeros and ones, comparisons need extreme
+// integers and floats.
 static const uint32_t patterns[][3] = {
     {0, 0, 0},
     {UINT32_MAX, UINT32_MAX, UINT32_MAX},
@@ -258,9 +260,9 @@ static const uint32_t patterns[][3] = {
     {0xff800000, 0x7f800000, 0},
 };
 enum {
-    FLIPPED, // the bits as they are not
+    FLIPPED, // the inverse of the bits
     FROM_OTHER_0,
-    FROM_OTHER_1, // those of the other source: what makes operands equal
+    FROM_OTHER_1, // the bits of the other source, so that both operands are equal
     SCATTERED,
     FIRST_PATTERN = SCATTERED + 8,
     TRIALS = FIRST_PATTERN + sizeof patterns / sizeof *patterns
@@ -279,7 +281,7 @@ static const struct named *find_slot(const struct named *list, unsigned count, u
     return NULL;
 }
 
-// A word of the source that the instruction sets beside `slot`, as it was; false where there is none.
+// A word of the other source than `slot`, with its value before the instruction; false where there is none.
 static bool other_source(const struct sim_shadow_memory *memory, const struct sim_code *code, unsigned slot,
                          unsigned word, unsigned lane, uint32_t *out) {
     const unsigned other = slot == SIM_SRC0 ? SIM_SRC1 : SIM_SRC0;
@@ -316,7 +318,7 @@ static uint32_t trial_word(const struct sim_shadow_memory *memory, const struct 
     return (value & ~undefined) | (other & undefined);
 }
 
-// Registers as before the instruction, but for their undefined bits.
+// Sets registers to their values before the instruction, with this trial's values in undefined bits.
 static void set_trial(struct sim_wave *wave, const struct sim_code *code, unsigned trial) {
     const struct sim_shadow_memory *memory = memory_of(wave);
     const struct sim_shadow *shadow = shadow_of(wave);
@@ -359,7 +361,7 @@ static void rehearse(struct sim_wave *wave, const struct sim_code *code) {
     memory->rehearsing = false;
 }
 
-// Accesses to the same place share its bytes.
+// Finds accesses to the same place, which share their bytes.
 static void find_twins(struct sim_shadow_memory *memory) {
     for (unsigned i = 1; i < memory->access_count; i++)
         for (unsigned k = 0; k < i; k++)
@@ -411,7 +413,7 @@ static bool is_store(const struct sim_code *code) {
     return strstr(code->inst.row->mnemonic, "store") || (begins(code, "ds_write") && !begins(code, "ds_wrx"));
 }
 
-// Of a floating-point number all bits count as changed if one does: tried values seldom reach all.
+// Marks all bits of a floating-point number as changed if one of them is: the trials seldom reach every bit.
 static void widen_changes(struct sim_shadow_memory *memory, const struct sim_code *code) {
     const struct sim_operand *result = &code->inst.op[SIM_DST];
     const unsigned element = code->element[SIM_DST];
@@ -426,10 +428,10 @@ static void widen_changes(struct sim_shadow_memory *memory, const struct sim_cod
     }
 }
 
-// The bits of results that change with undefined bits of sources, of memory and of the old results.
+// Finds the bits of results that change with the undefined bits of sources, memory and old results.
 static void find_changes(struct sim_wave *wave, const struct sim_code *code, unsigned undefined) {
     struct sim_shadow_memory *memory = memory_of(wave);
-    // Bits that are only moved need no more than to be seen flipped.
+    // Where bits are only moved, one trial with the bits flipped is enough.
     const bool moves = undefined == OLD_RESULT || (touches_memory(code) && (is_load(code) || is_store(code)));
     keep(wave, &memory->registers, &memory->after);
     clear_changes(memory);
@@ -543,7 +545,7 @@ static void print_origin(char *text, size_t size, const struct sim_wave *wave, c
 
 // ---- shadows of the results
 
-// Undefined bits that come from somewhere else than the old result have its origin.
+// Stores the shadows of the results. Undefined bits that were not in the old result get the origin of the source.
 static void store_shadows(struct sim_wave *wave, const struct sim_code *code, bool fresh) {
     struct sim_shadow_memory *memory = memory_of(wave);
     struct sim_shadow *shadow = shadow_of(wave);
@@ -636,7 +638,7 @@ static bool check_addresses(struct sim_wave *wave, const struct sim_code *code) 
 
 static bool check_vcc_branch(struct sim_wave *wave) {
     const uint32_t *bits = &shadow_of(wave)->sgpr[SIM_VCC], *vcc = &wave->sgpr[SIM_VCC];
-    if ((vcc[0] & ~bits[0]) | (vcc[1] & ~bits[1])) return true; // not zero, whatever they are
+    if ((vcc[0] & ~bits[0]) | (vcc[1] & ~bits[1])) return true; // not 0 whatever undefined bits are
     return check_scalar(wave, SIM_VCC, UINT32_MAX, "a branch") &&
            check_scalar(wave, SIM_VCC + 1, UINT32_MAX, "a branch");
 }
@@ -666,7 +668,7 @@ static bool check_control(struct sim_wave *wave, const struct sim_code *code) {
 }
 
 static bool check_uses(struct sim_wave *wave, const struct sim_code *code) {
-    enum { INDEX_BITS = 0xf0ff }; // of M0, where it indexes VGPRs
+    enum { INDEX_BITS = 0xf0ff }; // the bits of M0 that index VGPRs
     if (code->effects.unit == SIM_UNIT_SCALAR) return check_control(wave, code);
     if (touches_memory(code)) return check_addresses(wave, code);
     return !(wave->mode & SIM_MODE_INDEX) || check_scalar(wave, SIM_M0, INDEX_BITS, "a register's number");

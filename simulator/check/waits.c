@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// s_waitcnt: memory operations that are in flight, and who touches their registers before they are done.
+// s_waitcnt: memory operations in flight, and instructions that touch their registers before they are done.
 //
 // From AMD's "Instinct MI300" ISA, section 4.4 "Manually inserted wait states and s_waitcnt", and LLVM's "User Guide
 // for AMDGPU backend", memory model of gfx90a and gfx942:
 //   vmcnt    loads, stores and atomics of memory; they are done in the order in which they were issued
 //   lgkmcnt  LDS, in order among themselves; scalar memory, in any order; FLAT
 //   expcnt   nothing here: there are no exports, and stores have read their data when they are issued
-// FLAT counts in vmcnt and lgkmcnt. Where all its lanes reach memory it is done as other operations of memory are, and
-// lgkmcnt says nothing of it (LLVM relies on that); else its LDS part is done in any order.
-// So after s_waitcnt with a count of n, of a queue kept in order all but the last n operations are done; of those in
-// any order all are done if n is 0, and else none is known to be.
+// FLAT counts in vmcnt and lgkmcnt. If all its lanes reach memory, it completes in the order of memory operations and
+// lgkmcnt says nothing about it (LLVM relies on that); else its accesses to LDS complete in any order.
+// So after s_waitcnt with a count of n, all but the last n operations of an ordered queue are done. Operations that
+// complete in any order are all done if n is 0, and none of them is known to be done otherwise.
 //
 // An operation does its work between its issue and the wait that covers it, as launch->landing says. It reads its
 // registers at its issue and memory and LDS when it lands; queues land in their order.
@@ -136,7 +136,7 @@ static void exchange(struct sim_wave *wave, struct sim_kept *kept) {
     }
 }
 
-// Takes what the operation has written into what is put aside, so that it stays when that comes back.
+// Copies the operation's results into the registers put aside, so that they survive when those are restored.
 static void take_results(struct sim_wave *wave, const struct sim_operation *operation, struct sim_kept *kept) {
     const struct sim_shadow *shadow = &wave->checks->shadow;
     const struct sim_effect *effect = &operation->code->effects.list[0]; // a result is the first operand
@@ -181,7 +181,7 @@ static void land(struct sim_wave *wave, struct sim_operation *operation) {
     wave->next_pc = next_pc;
 }
 
-// Lets land the oldest `count` operations of a queue.
+// Makes the oldest `count` operations of a queue land.
 static void land_queue(struct sim_wave *wave, struct sim_queue *queue, uint32_t count) {
     while (queue->landed < count) land(wave, at(queue, queue->landed++));
 }
@@ -192,7 +192,7 @@ static void forget(struct sim_wave *wave, const struct sim_operation *operation)
     if (operation->code->effects.to_lds) checks->group->lds_loads--;
 }
 
-// What a wait for a queue's count does.
+// Waits until a queue has at most `count` operations in flight.
 static bool wait_queue(struct sim_wave *wave, struct sim_queue *queue, uint32_t count) {
     if (queue->count <= count) return false;
     const uint32_t done = queue->count - count;
@@ -204,7 +204,7 @@ static bool wait_queue(struct sim_wave *wave, struct sim_queue *queue, uint32_t 
     return true;
 }
 
-// What a wait for 0 of a counter does to the operations in no order.
+// Waits for the unordered operations of a counter, as a count of 0 does.
 static bool wait_loose(struct sim_wave *wave, unsigned counter) {
     struct sim_waits *waits = &wave->checks->waits;
     uint32_t left = 0;
@@ -238,7 +238,7 @@ static void wait_as_told(struct sim_wave *wave, const struct sim_inst *inst) {
     wait(wave, (imm & 15) | (imm >> 14 & 3) << 4, imm >> 8 & 15);
 }
 
-// Lets land some operations if the launch's landings are random.
+// Makes some operations land if the launch's landings are random.
 static void land_some(struct sim_wave *wave) {
     enum { ONE_IN = 8 };
     struct sim_waits *waits = &wave->checks->waits;
@@ -276,7 +276,7 @@ static void report_early_use(struct sim_wave *wave, const struct sim_operation *
                         (unsigned long long)(operation->pc - wave->group->launch->kernel->entry), text);
 }
 
-// Reports if the operation writes registers of the range that the wave's instruction uses.
+// Reports a fault if the operation writes a register of the range that the wave's instruction uses.
 static void check_use(struct sim_wave *wave, const struct sim_operation *operation, const struct sim_effect *use) {
     const struct sim_effects *effects = &operation->code->effects;
     const unsigned first_use = tessera_sim_effect_first(wave, wave->code, use);
@@ -293,8 +293,8 @@ static void check_use(struct sim_wave *wave, const struct sim_operation *operati
 
 static struct sim_queue *queue_of(struct sim_wave *wave, const struct sim_code *code);
 
-// `use` is of a register that some operation in flight writes. Results of the same queue come in order, so that the
-// later one stays.
+// Looks for the operation in flight that writes the register of `use`. An instruction of the same queue may write it
+// again: results of a queue arrive in order, so the later one stays.
 static void find_early_use(struct sim_wave *wave, const struct sim_code *code, const struct sim_effect *use) {
     struct sim_waits *waits = &wave->checks->waits;
     struct sim_queue *own = use->access & (SIM_READS | SIM_PARTLY) ? NULL : queue_of(wave, code);
@@ -317,7 +317,7 @@ static void check_early_uses(struct sim_wave *wave, const struct sim_code *code)
 // ---- loads to LDS
 
 static uint32_t bytes_of_lane(const struct sim_code *code) {
-    const uint32_t bytes = code->detail & 0xff; // as vector_memory.c has it
+    const uint32_t bytes = code->detail & 0xff; // the width of the access, as in vector_memory.c
     return bytes < 4 ? 4 : bytes;
 }
 
@@ -345,7 +345,7 @@ static void check_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_
     }
 }
 
-// Looks at what the instruction that ran touched.
+// Checks the accesses of the instruction that ran.
 static void check_accesses(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_group *group = wave->group;
     unsigned count;
@@ -369,7 +369,7 @@ static bool reaches_lds(struct sim_wave *wave, const struct sim_code *code) {
     return false;
 }
 
-// The queue of an operation; NULL: it is done in no order, or is none.
+// The queue of an operation; NULL where it completes in any order, or the instruction is no memory operation.
 static struct sim_queue *queue_of(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_waits *waits = &wave->checks->waits;
     switch (code->effects.unit) {
@@ -401,18 +401,19 @@ static struct sim_operation *push(struct sim_wave *wave, struct sim_queue *queue
     return &waits->loose[waits->loose_count++];
 }
 
-// Instructions of the memory units that return nothing and store nothing; global wave sync too, at which a wave waits.
+// Whether an instruction of a memory unit neither returns nor stores anything. Global wave sync counts as one: the wave
+// itself waits there.
 static bool is_bare(const struct sim_code *code) {
     return (code->inst.row->fields == 0 && !code->effects.to_lds) || code->inst.row->flags & SIM_FLAG_GDS;
 }
 
-// A memory operation enters its queue. Whether it is to execute now.
+// Puts a memory operation into its queue. Returns whether it executes now.
 static bool enter(struct sim_wave *wave, const struct sim_code *code) {
     struct sim_waits *waits = &wave->checks->waits;
     struct sim_queue *queue = queue_of(wave, code);
     const bool flat_to_lds = !queue && code->effects.unit == SIM_UNIT_FLAT;
     const bool now = wave->group->launch->landing == TESSERA_SIM_LANDING_AT_ONCE || flat_to_lds;
-    if (flat_to_lds) { // its parts keep to the order of both queues
+    if (flat_to_lds) { // it lands in the order of both queues
         land_queue(wave, &waits->memory, waits->memory.count);
         land_queue(wave, &waits->lds, waits->lds.count);
     }

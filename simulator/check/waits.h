@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Memory operations in flight: who takes their registers, and the LDS they load to, before an s_waitcnt covers them.
+// Memory operations in flight, and instructions that use their registers, or the LDS that they load to, before an
+// s_waitcnt covers them.
 #pragma once
 
 #include "machine/launch.h"
 
 enum {
-    SIM_MAX_MEMORY_OPS = 64, // what vmcnt can count
+    SIM_MAX_MEMORY_OPS = 64, // the most that vmcnt can count
     SIM_MAX_LDS_OPS = 16,    // lgkmcnt likewise
     SIM_MAX_LOOSE_OPS = 16,
-    SIM_KEPT_VECTORS = 6, // the most that a memory operation reads: an address and two operands of 64 bits
+    SIM_KEPT_VECTORS = 6, // VGPRs that a memory operation reads at most: an address and two 64-bit operands
     SIM_KEPT_SCALARS = 16,
 };
 
-// Registers of a wave put aside.
+// Registers of a wave that are put aside.
 struct sim_kept {
     uint8_t vectors, scalars; // how many
     uint8_t scalar_index[SIM_KEPT_SCALARS];
@@ -26,16 +27,16 @@ struct sim_operation {
     const struct sim_code *code;
     uintptr_t pc;
     uint64_t lanes;
-    uint8_t counters;  // enum sim_counter: those that have yet to say that it is done
-    bool landed;       // its work is done, though the program cannot know
-    uint32_t lds_base; // a load to LDS: where lane 0's bytes go
+    uint8_t counters;  // enum sim_counter: the counters that have yet to tell that it is done
+    bool landed;       // its work is done, but no wait has told the program so
+    uint32_t lds_base; // of a load to LDS: where lane 0's bytes go
     struct sim_kept kept;
 };
 
 // Operations that are done in the order in which they were issued.
 struct sim_queue {
     uint32_t first, count, size; // size: a power of two
-    uint32_t landed;             // of the oldest ones
+    uint32_t landed;             // how many of the oldest have landed
     struct sim_operation *operations;
 };
 
@@ -49,7 +50,7 @@ struct sim_waits {
         loose[SIM_MAX_LOOSE_OPS];
 };
 
-// At an instruction's issue: reports registers that it takes from under an operation in flight, lets land what an
-// s_waitcnt covers and, where it is a memory operation, takes it into its queue. Reports accesses of LDS that a load to
-// LDS in flight will write.
+// When an instruction is issued: reports the use of a register that an operation in flight writes, completes the
+// operations that an s_waitcnt covers, and puts a memory operation into its queue. Also reports accesses to LDS that a
+// load in flight will write.
 extern const struct sim_observer tessera_sim_wait_check;

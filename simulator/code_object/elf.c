@@ -18,8 +18,8 @@ enum {
     RELOCATION_RELATIVE64 = 13,
     MACHINE_MASK = 0xff,
     MACHINE_GFX9_4_GENERIC = 0x5f,
-    MOST_PRELOADED = 16,     // user SGPRs
-    USES_DYNAMIC_STACK = 11, // bit of a descriptor's kernel_code_properties
+    MOST_PRELOADED = 16,     // most user SGPRs that the hardware preloads
+    USES_DYNAMIC_STACK = 11, // a bit of the descriptor's kernel_code_properties
 };
 
 static const uint8_t machines[SIM_ARCHS] = {[SIM_GFX90A] = 0x3f, [SIM_GFX942] = 0x4c, [SIM_GFX950] = 0x4f};
@@ -238,7 +238,7 @@ static tessera_status keep_kernels(tessera_sim_module *module) {
             return BAD("kernel %s preloads %u words of arguments from word %u on, but has %u bytes", kernel->info.name,
                        preload, skip, kernel->descriptor.kernarg_size);
         kernel->dynamic_stack = kernel->descriptor.kernel_code_properties >> USES_DYNAMIC_STACK & 1;
-        // What holds where the metadata say nothing.
+        // Used where the metadata say nothing.
         kernel->info.kernarg_bytes = kernel->info.explicit_kernarg_bytes = kernel->descriptor.kernarg_size;
         kernel->info.lds_bytes = kernel->descriptor.group_segment_fixed_size;
         kernel->info.private_bytes = kernel->descriptor.private_segment_fixed_size;

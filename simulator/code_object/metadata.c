@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The metadata note of a code object: what its kernels and their arguments are.
+// Reads the metadata note of a code object, which describes its kernels and their arguments.
 #include "module.h"
 
 #include <stdlib.h>
@@ -31,7 +31,7 @@ void tessera_sim_free_strings(tessera_sim_module *module) {
     }
 }
 
-// A key of a map, and where its number or string goes.
+// A key of a map, and the member of a record that its number or string goes to.
 struct key {
     const char *name;
     size_t offset;
@@ -62,7 +62,7 @@ static const struct key argument_keys[] = {
     {".size", offsetof(tessera_sim_argument, size), false},
 };
 
-// What is read of a kernel; goes into its info.
+// The values that are read for a kernel, before they go into its info.
 struct kernel_record {
     const char *name, *symbol;
     tessera_sim_kernel_info info;
@@ -88,7 +88,7 @@ struct list {
     uint64_t count;
 };
 
-// Reads one map into a record; arrays and maps among its values are passed over, but the place of ".args" is kept.
+// Reads one map into a record. Skips arrays and maps among its values, but notes where ".args" is.
 static bool read_map(tessera_sim_module *module, struct sim_msgpack *reader, const struct key *keys, size_t count,
                      void *record, struct list *arguments) {
     struct sim_msgpack_value map, name, value;
@@ -99,7 +99,7 @@ static bool read_map(tessera_sim_module *module, struct sim_msgpack *reader, con
         if (!tessera_sim_msgpack_next(&here, &value) || !tessera_sim_msgpack_skip(reader)) return false;
         if (!read_member(module, keys, count, &name, &value, record)) return false;
         if (arguments && tessera_sim_msgpack_is(&name, ".args") && value.kind == SIM_MSGPACK_ARRAY) {
-            arguments->reader = here; // stands on the first element
+            arguments->reader = here; // at the first element
             arguments->count = value.number;
         }
     }

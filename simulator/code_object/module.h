@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// A code object that was loaded, and its kernels.
+// Loaded code objects, and their kernels.
 #pragma once
 
 #include "machine/gpu.h"
 
-// The kernel descriptor, as the code object holds it.
+// The kernel descriptor, laid out as in the code object.
 struct sim_descriptor {
     uint32_t group_segment_fixed_size;
     uint32_t private_segment_fixed_size;
@@ -45,16 +45,16 @@ struct tessera_sim_module {
     size_t range_count;
     uintptr_t code_base; // the executable segment
     size_t code_bytes;
-    _Atomic(struct sim_code *) *code; // one entry a word, filled as instructions are reached
-    struct sim_symbol *symbols;       // defined ones, by address
+    _Atomic(struct sim_code *) *code; // one entry for each word, filled when its instruction is reached
+    struct sim_symbol *symbols;       // the defined symbols, sorted by address
     size_t symbol_count;
     tessera_sim_kernel *kernels;
     size_t kernel_count;
     struct sim_names *names; // strings of the metadata and of symbols
 };
 
-// Fills in what the metadata note says of the module's kernels.
+// Fills in the infos of the module's kernels from the metadata note.
 tessera_status tessera_sim_read_metadata(tessera_sim_module *module, const uint8_t *note, size_t bytes);
-// A copy of a string that lives as long as the module; NULL when out of memory.
+// Copies a string; the copy lives as long as the module. NULL when out of memory.
 const char *tessera_sim_keep_string(tessera_sim_module *module, const char *text, size_t length);
 void tessera_sim_free_strings(tessera_sim_module *module);

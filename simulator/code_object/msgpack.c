@@ -17,15 +17,15 @@ static bool take_bytes(struct sim_msgpack *reader, struct sim_msgpack_value *val
     return true;
 }
 
-// The head of a value, which says its kind and how many bytes of number follow.
+// The head of a value: its kind, and the size of the number that follows it.
 struct head {
     enum sim_msgpack_kind kind;
-    uint8_t bytes;   // of the number that follows
-    uint8_t payload; // bytes to pass over behind it
+    uint8_t bytes;   // size of the number that follows
+    uint8_t payload; // bytes to skip behind the number
 };
 
 static const struct head heads[32] = {
-    // 0xc0 to 0xdf
+    // codes 0xc0 to 0xdf
     [0x04] = {SIM_MSGPACK_STRING, 1, 0},  [0x05] = {SIM_MSGPACK_STRING, 2, 0},  [0x06] = {SIM_MSGPACK_STRING, 4, 0},
     [0x0a] = {SIM_MSGPACK_OTHER, 4, 0},   [0x0b] = {SIM_MSGPACK_OTHER, 8, 0},   [0x0c] = {SIM_MSGPACK_INTEGER, 1, 0},
     [0x0d] = {SIM_MSGPACK_INTEGER, 2, 0}, [0x0e] = {SIM_MSGPACK_INTEGER, 4, 0}, [0x0f] = {SIM_MSGPACK_INTEGER, 8, 0},

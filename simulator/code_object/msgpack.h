@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Reading MessagePack in place: the few kinds that code object metadata is made of.
+// Reads MessagePack in place: the few kinds of values that code object metadata consists of.
 #pragma once
 
 #include <stdbool.h>
@@ -20,12 +20,12 @@ enum sim_msgpack_kind {
 
 struct sim_msgpack_value {
     enum sim_msgpack_kind kind;
-    uint64_t number;  // the integer; bytes of a string; elements of an array; pairs of a map
-    const char *text; // of a string, without a final 0
+    uint64_t number;  // the integer, or the number of a string's bytes, an array's elements or a map's pairs
+    const char *text; // the string, without a final 0
 };
 
-// Takes the next value; of an array or map only its head. False at the end, or where the bytes make no sense.
+// Reads the next value; of an array or a map only its head. False at the end, or where the bytes are malformed.
 bool tessera_sim_msgpack_next(struct sim_msgpack *reader, struct sim_msgpack_value *value);
-// Passes over the next value with all that it holds.
+// Skips the next value, with everything inside it.
 bool tessera_sim_msgpack_skip(struct sim_msgpack *reader);
 bool tessera_sim_msgpack_is(const struct sim_msgpack_value *value, const char *text);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// From words to struct sim_inst. Layouts: AMD's ISA documents of CDNA2, CDNA3 and CDNA4, chapter "Microcode Formats".
+// Decodes words to struct sim_inst. Layouts: AMD's ISA documents of CDNA2, CDNA3 and CDNA4, "Microcode Formats".
 #include <string.h>
 
 #include "decode_tables.h"
 
-// Codes of a 9-bit source.
+// Codes of a 9-bit source operand.
 enum {
     NO_SGPR = 125,
     LAST_SGPR = 127,
@@ -44,7 +44,7 @@ static enum sim_decode_error set_row(struct decoder *d, enum sim_format format, 
 
 static bool has(const struct decoder *d, uint32_t flag) { return d->inst->row->flags & flag; }
 
-// Takes the instruction to `words` words.
+// Extends the instruction to `words` words; an error where fewer are available.
 static enum sim_decode_error need(struct decoder *d, unsigned words) {
     if (d->available < words) return SIM_TRUNCATED;
     d->inst->size = (uint8_t)(4 * words);
@@ -64,7 +64,7 @@ static uint64_t inline_float(unsigned code, unsigned element, enum sim_type type
     if (element == 64) return f64[which];
     if (element == 16 && type == SIM_F) return f16[which];
     if (element == 16 && type == SIM_BF) return f32[which] >> 16;
-    return f32[which]; // integers of 16 bits too: they see f32's low half, packed ones both halves
+    return f32[which]; // also for 16-bit integers, which see f32's low half; packed ones see both halves
 }
 
 static void set_register(struct sim_operand *operand, enum sim_operand_kind kind, unsigned index) {
@@ -78,7 +78,7 @@ static uint64_t literal_value(uint32_t word, const struct sim_field *field) {
     return word;
 }
 
-// A source of 8 or 9 bits.
+// Decodes a source operand of 8 or 9 bits.
 static enum sim_decode_error set_source(struct decoder *d, const struct sim_field *field, unsigned code) {
     struct sim_operand *operand = &d->inst->op[field->slot];
     if (code >= FIRST_VGPR) {
@@ -112,7 +112,7 @@ static enum sim_decode_error set_source(struct decoder *d, const struct sim_fiel
     return SIM_DECODED;
 }
 
-// The codes that the fields of an instruction hold, by slot; and the bits that turn a VGPR into an AGPR.
+// The codes in an instruction's fields, by slot, and the bits that make a VGPR an AGPR.
 struct codes {
     uint16_t code[SIM_SLOTS];
     bool acc[SIM_SLOTS];
@@ -166,13 +166,13 @@ static enum sim_decode_error set_operand(struct decoder *d, const struct sim_fie
         operand->value = d->words[1];
         break;
     default:
-        break; // the immediates: the format's decoder sets inst->imm
+        break; // an immediate: the format's decoder sets inst->imm
     }
     return SIM_DECODED;
 }
 
-// Whether a field that the row does not use is not zero. The hardware does not look at them, but no assembler sets
-// them: such words are rather data than code.
+// Whether a field that the row does not use holds something other than zero. The hardware ignores such fields, but no
+// assembler sets them: the words are probably data, not code.
 static bool unused_is_set(const struct sim_row *row, const struct codes *codes) {
     unsigned used = 0;
     for (unsigned i = 0; i < row->fields; i++) used |= 1u << row->field[i].slot;
@@ -181,7 +181,7 @@ static bool unused_is_set(const struct sim_row *row, const struct codes *codes) 
     return false;
 }
 
-// Whether a source's code is a scalar's or a constant's where the row wants a VGPR.
+// Whether the row asks for a VGPR and the code names a scalar or a constant.
 static bool vgpr_only(const struct sim_field *field, unsigned code) {
     return (field->source == SIM_FROM_VGPR || field->source == SIM_FROM_AGPR) && field->slot >= SIM_SRC0 &&
            field->slot <= SIM_SCALE1 && code < FIRST_VGPR;
@@ -226,7 +226,7 @@ static enum sim_decode_error decode_sopc(struct decoder *d, uint32_t w) {
     return set_operands(d, &codes);
 }
 
-// The immediate of SOPK and SOPP, with its sign where it has one.
+// The immediate of SOPK and SOPP, sign extended where it is signed.
 static int32_t immediate(const struct decoder *d, uint32_t w) {
     const struct sim_row *row = d->inst->row;
     for (unsigned i = 0; i < row->fields; i++) {
@@ -268,7 +268,7 @@ static enum sim_decode_error decode_smem(struct decoder *d, uint32_t w) {
     inst->imm = (int32_t)data; // s_atc_probe
     inst->sc0 = bit(w, 16);
     inst->nv = bit(w, 15);
-    // soffset_en and imm: an SGPR of its own, one in the place of the offset, or the offset alone.
+    // soffset_en and imm choose: an SGPR beside the offset, an SGPR in the offset's field, or the offset alone.
     const bool soffset = bit(w, 14);
     const bool offset = bit(w, 17);
     struct sim_operand *operand = &inst->op[SIM_OFFSET];
@@ -297,7 +297,7 @@ static void vop_codes(struct codes *codes, uint32_t w) {
         (struct codes){.code = {[SIM_DST] = bits(w, 17, 8), [SIM_SRC0] = bits(w, 0, 9), [SIM_SRC1] = bits(w, 9, 8)}};
 }
 
-// Modifiers that the float sources of a row may have, and that no other may.
+// Sets neg and abs, which only a row's float sources may have.
 static enum sim_decode_error set_modifiers(struct decoder *d, unsigned neg, unsigned abs) {
     const struct sim_row *row = d->inst->row;
     for (unsigned i = 0; i < row->fields; i++) {
@@ -381,7 +381,7 @@ static enum sim_decode_error decode_dpp(struct decoder *d, const struct codes *s
     return set_modifiers(d, bits(w1, 20, 1) | bits(w1, 22, 1) << 1, bits(w1, 21, 1) | bits(w1, 23, 1) << 1);
 }
 
-// VOP1, VOP2 and VOPC, and what they become when the source is SDWA or DPP.
+// Decodes VOP1, VOP2 and VOPC, and their SDWA and DPP forms, which a code of the source chooses.
 static enum sim_decode_error decode_short(struct decoder *d, uint32_t w) {
     const unsigned family = bits(w, 25, 6);
     enum sim_decode_error error;
@@ -491,7 +491,7 @@ static enum sim_decode_error decode_packed(struct decoder *d, uint32_t w, uint32
     return inst->clamp && !has(d, SIM_FLAG_CLAMP) ? SIM_RESERVED_FIELD : SIM_DECODED;
 }
 
-// Bits that 32 elements of a lane take in a format of f8f6f4: fp8, bf8, fp6, bf6, fp4; 0: no such format.
+// Bits that a lane's 32 elements take in a format of f8f6f4 (fp8, bf8, fp6, bf6, fp4); 0: no such format.
 static unsigned f8f6f4_bits(unsigned format) {
     static const uint16_t width[8] = {256, 256, 192, 192, 128};
     return width[format];
@@ -525,7 +525,7 @@ static enum sim_decode_error decode_matrix(struct decoder *d, uint32_t w, uint32
     return SIM_DECODED;
 }
 
-// gfx950's scaled MFMA: two words with the scales before the two of the MFMA.
+// Decodes gfx950's scaled MFMA: two words with the scales, then the two words of the MFMA.
 static enum sim_decode_error decode_scaled(struct decoder *d, uint32_t w, uint32_t w1) {
     enum sim_decode_error error = need(d, 4);
     if (error) return error;
@@ -584,7 +584,7 @@ static enum sim_decode_error decode_ds(struct decoder *d, uint32_t w) {
     inst->gds = bit(w, 16);
     if (inst->gds != has(d, SIM_FLAG_GDS)) return SIM_RESERVED_FIELD; // these architectures have GWS, but no GDS
     if (inst->gds) {
-        codes.code[SIM_DATA] = codes.code[SIM_ADDR]; // GWS keeps its data where others have the address
+        codes.code[SIM_DATA] = codes.code[SIM_ADDR]; // GWS has its data in the field that holds the address elsewhere
         codes.code[SIM_ADDR] = 0;
     }
     if (unused_is_set(inst->row, &codes)) return SIM_RESERVED_FIELD;
@@ -594,7 +594,7 @@ static enum sim_decode_error decode_ds(struct decoder *d, uint32_t w) {
     return set_operands(d, &codes);
 }
 
-// What MUBUF and MTBUF share.
+// Decodes the fields that MUBUF and MTBUF share.
 static enum sim_decode_error decode_buffer(struct decoder *d, uint32_t w, uint32_t w1) {
     struct sim_inst *inst = d->inst;
     const bool acc = bit(w1, 23);
@@ -650,7 +650,8 @@ static enum sim_decode_error decode_mtbuf(struct decoder *d, uint32_t w) {
     return decode_buffer(d, w, d->words[1]);
 }
 
-// The address of FLAT, GLOBAL and SCRATCH: a VGPR pair, a VGPR and an SGPR pair, or what scratch makes of them.
+// Decodes the address of FLAT, GLOBAL and SCRATCH: a VGPR pair, a VGPR and an SGPR pair, or scratch's VGPR and SGPR, of
+// which each may be absent.
 static enum sim_decode_error set_flat_address(struct decoder *d, uint32_t w, uint32_t w1) {
     struct sim_inst *inst = d->inst;
     const unsigned saddr = bits(w1, 16, 7);
@@ -699,7 +700,8 @@ static enum sim_decode_error decode_flat(struct decoder *d, uint32_t w) {
     return set_flat_address(d, w, w1);
 }
 
-// Whether `count` SGPRs from an index on are one operand: tuples are aligned and stay within what they start in.
+// Whether `count` SGPRs from `index` on can be one operand: tuples are aligned, and do not leave the group of registers
+// that they start in.
 static bool sgpr_tuple(unsigned index, unsigned count) {
     static const uint8_t ends[] = {SIM_FLAT_SCRATCH, SIM_XNACK_MASK, SIM_VCC, SIM_TTMP0, SIM_M0, SIM_M0 + 1, 128};
     unsigned end = 0;

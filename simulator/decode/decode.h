@@ -2,9 +2,9 @@
 // The decoded form of one instruction of gfx90a, gfx942 or gfx950, and the functions that make and print it.
 //
 // The instructions are rows of simulator/instructions/*.txt; generate_tables.py there renders them to instructions.h
-// (the enum sim_op) and instructions.c (the rows). What an instruction does is named by its row's `op`: SIM_OP_ and the
-// mnemonic, without an encoding's suffix (v_add_f32 is SIM_OP_v_add_f32 in VOP2, VOP3, SDWA and DPP). Rows of `is:`
-// have another one's.
+// (the enum sim_op) and instructions.c (the rows). A row's `op` names what the instruction does: SIM_OP_ and the
+// mnemonic without the encoding's suffix (v_add_f32 is SIM_OP_v_add_f32 in VOP2, VOP3, SDWA and DPP). A row with `is:`
+// has the `op` of the instruction that it names.
 #pragma once
 
 #include <stdbool.h>
@@ -15,7 +15,7 @@
 
 enum sim_arch { SIM_GFX90A, SIM_GFX942, SIM_GFX950, SIM_ARCHS };
 
-// An encoding. VOP1, VOP2 and VOPC rows also come in VOP3, SDWA and DPP: then inst.format and row->format differ.
+// Encodings. Rows of VOP1, VOP2 and VOPC also have VOP3, SDWA and DPP: then inst.format and row->format differ.
 enum sim_format {
     SIM_SOP1,
     SIM_SOP2,
@@ -65,7 +65,7 @@ enum sim_special {
 
 enum { SIM_VCC = 106, SIM_M0 = 124, SIM_EXEC = 126, SIM_FLAT_SCRATCH = 102, SIM_XNACK_MASK = 104, SIM_TTMP0 = 108 };
 
-// Where an operand stands in struct sim_inst.
+// The index of an operand in struct sim_inst.
 enum sim_slot {
     SIM_DST,    // vdst or sdst; of an atomic: where the old value goes (absent without sc0)
     SIM_SDST,   // second result: carry of VOP3B, scale flag of v_div_scale
@@ -74,10 +74,10 @@ enum sim_slot {
     SIM_SRC2,   // MFMA: c; v_smfmac: the index (its c is SIM_DST); the VCC read by v_cndmask, v_addc, v_div_fmas
     SIM_SCALE0, // scaled MFMA: the scale of a
     SIM_SCALE1, // scaled MFMA: the scale of b
-    SIM_ADDR,   // vaddr: of DS one VGPR; of MUBUF as many as idxen and offen ask for; of FLAT 64 bits, or 32 with
+    SIM_ADDR,   // vaddr: DS: one VGPR; MUBUF: as many as idxen and offen ask for; FLAT: 64 bits, or 32 with
                 // SIM_BASE
-    SIM_DATA,   // what is stored or enters an atomic (with cmpswap: the new value, then the one to compare with)
-    SIM_DATA2,  // ds_write2, ds_cmpst and the like: the second one
+    SIM_DATA,   // the value to store, or an atomic's operand (cmpswap: the new value, then the one to compare with)
+    SIM_DATA2,  // ds_write2, ds_cmpst and the like: the second value
     SIM_BASE,   // sbase of SMEM, srsrc of MUBUF (4 SGPRs), saddr of GLOBAL and SCRATCH
     SIM_OFFSET, // soffset of MUBUF and SMEM
     SIM_SLOTS
@@ -91,27 +91,27 @@ enum sim_type {
     SIM_BF,
 };
 
-// SDWA's selections, also of bytes and halves.
+// The part of a register that SDWA selects.
 enum sim_sel { SIM_BYTE_0, SIM_BYTE_1, SIM_BYTE_2, SIM_BYTE_3, SIM_WORD_0, SIM_WORD_1, SIM_DWORD };
 enum sim_unused { SIM_UNUSED_PAD, SIM_UNUSED_SEXT, SIM_UNUSED_PRESERVE };
 
-// What the table says of one operand.
+// An operand in a row of the tables.
 struct sim_field {
     uint8_t slot;     // enum sim_slot
     uint8_t type;     // enum sim_type of an element
-    uint16_t element; // bits of an element; packed operands and those of MFMA have several
+    uint16_t element; // bits of an element; packed operands and MFMA operands have several elements
     uint16_t bits;
-    uint8_t source; // enum sim_source of decode_tables.h: which encodings it takes
+    uint8_t source; // enum sim_source of decode_tables.h: where it is encoded, and what it may be
 };
 
 enum { SIM_MAX_FIELDS = 6 };
 
 struct sim_row {
     const char *mnemonic;
-    uint16_t op;                            // enum sim_op: what it does
+    uint16_t op;                            // enum sim_op: what the instruction does
     uint8_t format;                         // enum sim_format
-    uint8_t fields;                         // how many
-    int16_t opcode[SIM_ARCHS];              // -1: not there
+    uint8_t fields;                         // number of operands
+    int16_t opcode[SIM_ARCHS];              // -1: the architecture lacks it
     uint32_t flags;                         // SIM_FLAG_*
     struct sim_field field[SIM_MAX_FIELDS]; // in the order in which they print
 };
@@ -122,12 +122,12 @@ struct sim_operand {
     uint16_t index;
     uint16_t bits; // width; a register operand takes (bits + 31) / 32 registers
     uint8_t sel;   // enum sim_sel, of SDWA; SIM_DWORD elsewhere
-    bool sext;     // SDWA: extend the selected part's sign
+    bool sext;     // SDWA: sign extend the selected part
     bool abs;
-    bool neg;         // VOP3P: of the low half
-    bool neg_hi;      // VOP3P: of the high half
-    bool op_sel;      // VOP3: take the high half (dst: write it); VOP3P: of the low result. Scale: low bit of the byte
-    bool op_sel_hi;   // VOP3P: for the high result take the high half. Scale: high bit of the byte
+    bool neg;         // VOP3P: negates the low half
+    bool neg_hi;      // VOP3P: negates the high half
+    bool op_sel;      // VOP3: take the high half (dst: write it); VOP3P: for the low result. Scale: low bit of its byte
+    bool op_sel_hi;   // VOP3P: for the high result take the high half. Scale: high bit of its byte
     uint32_t literal; // SIM_LITERAL: the word itself
     uint64_t value;   // SIM_CONST, SIM_LITERAL. Packed operands: 32 bits, f16 and bf16 in the low half
 };
@@ -172,18 +172,18 @@ struct sim_inst {
 
 enum sim_decode_error {
     SIM_DECODED = 0,
-    SIM_TRUNCATED,        // more words are needed than are available
-    SIM_UNKNOWN_ENCODING, // no format has these leading bits
+    SIM_TRUNCATED,        // the instruction has more words than are available
+    SIM_UNKNOWN_ENCODING, // no format has these first bits
     SIM_UNKNOWN_OPCODE,   // the format has no such instruction on this architecture
-    SIM_RESERVED_OPERAND, // an operand code that means nothing
+    SIM_RESERVED_OPERAND, // a code that names no operand
     SIM_RESERVED_FIELD,   // a modifier or reserved bit that this instruction must not have
 };
 
-// Decodes the instruction at words[0]. On an error *inst holds nothing to rely on but the row where it is not NULL.
+// Decodes the instruction at words[0]. After an error only inst->row may be relied on, where it is not NULL.
 enum sim_decode_error tessera_sim_decode(enum sim_arch arch, const uint32_t *words, size_t available,
                                          struct sim_inst *inst);
 const char *tessera_sim_decode_error_name(enum sim_decode_error error);
 
-// Writes the instruction in LLVM's syntax, without a newline, into text; returns the length that it needs, as
-// snprintf does. Targets of branches print as their immediate, so that no labels are needed.
+// Writes the instruction in LLVM's syntax, without a newline, into text; returns the length of the
+// whole text, as snprintf does. Branch targets print as their immediate, so that no labels are needed.
 size_t tessera_sim_print(const struct sim_inst *inst, char *text, size_t size);

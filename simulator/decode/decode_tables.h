@@ -4,7 +4,7 @@
 
 #include "decode.h"
 
-// Where an operand is in its encoding, and what it may be.
+// How an operand is encoded: which field, and which kinds of operands it can name.
 enum sim_source {
     SIM_FROM_VGPR,     // 8 bits
     SIM_FROM_AGPR,     // 8 bits
@@ -19,7 +19,7 @@ enum sim_source {
     SIM_FROM_MATRIX_C, // 9 bits: VGPR, or AGPR by acc_cd, or constant
     SIM_FROM_MATRIX_D, // 8 bits: VGPR, or AGPR by acc_cd
 
-    SIM_FROM_IMM_I16, // SIM_IMM: how the 16 bits of SOPK and SOPP read
+    SIM_FROM_IMM_I16, // SIM_IMM: from here on, how the 16 bits of SOPK and SOPP are read
     SIM_FROM_IMM_U16,
     SIM_FROM_IMM_BRANCH,
     SIM_FROM_IMM_HWREG,
@@ -30,12 +30,12 @@ enum sim_source {
     SIM_FROM_IMM_PROBE,    // s_atc_probe: 7 bits in place of sdata
 };
 
-enum { SIM_IMM = SIM_SLOTS }; // the slot of a field that is inst.imm
+enum { SIM_IMM = SIM_SLOTS }; // the slot of fields that go to inst.imm
 
 extern const unsigned sim_row_count;
 extern const struct sim_row sim_rows[];
 
-// Row of an opcode plus one; 0: there is none.
+// The row of each opcode, plus one; 0: no such instruction.
 extern const uint16_t sim_index_sop1[SIM_ARCHS][256], sim_index_sop2[SIM_ARCHS][96], sim_index_sopc[SIM_ARCHS][128],
     sim_index_sopk[SIM_ARCHS][32], sim_index_sopp[SIM_ARCHS][128], sim_index_smem[SIM_ARCHS][256],
     sim_index_vop1[SIM_ARCHS][256], sim_index_vop2[SIM_ARCHS][62], sim_index_vopc[SIM_ARCHS][256],

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From struct sim_inst to LLVM's syntax: what it prints, clang assembles to the same bytes.
+// Prints struct sim_inst in LLVM's syntax. clang assembles the text to the same bytes.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -10,7 +10,7 @@ struct printer {
     char *text;
     size_t size;
     size_t length;
-    bool first; // no operand yet
+    bool first; // no operand has been printed
 };
 
 __attribute__((format(printf, 2, 3))) static void put(struct printer *p, const char *format, ...) {
@@ -96,7 +96,7 @@ static void put_special(struct printer *p, unsigned code) {
         if (names[i].code == code) put(p, "%s", names[i].name);
 }
 
-// A literal that an inline constant could stand for must say that it is one, or the assembler takes the constant.
+// A literal whose value is also an inline constant is printed as lit(), or the assembler would choose the constant.
 static void put_literal(struct printer *p, uint32_t word, const struct sim_operand *operand) {
     if (operand->bits == 16 && operand->type <= SIM_U && word >= 0xffff8000) {
         put(p, "lit(%d)", (int)word); // compilers extend the sign, and only a negative number assembles to that
@@ -162,7 +162,7 @@ static void put_hwreg(struct printer *p, unsigned code) {
 static void put_waitcnt(struct printer *p, unsigned code) {
     const unsigned vm = (code & 15) | (code >> 14 & 3) << 4, exp = code >> 4 & 7, lgkm = code >> 8 & 15;
     if (code & 0x3080) {
-        put(p, "0x%x", code); // bits that count nothing
+        put(p, "0x%x", code); // counters with bits that mean nothing
         return;
     }
     put(p, "vmcnt(%u) expcnt(%u) lgkmcnt(%u)", vm, exp, lgkm);
@@ -364,7 +364,7 @@ static void put_ds(struct printer *p) {
     if (inst->gds) put(p, " gds");
 }
 
-// An operand that prints as "off" where it is not there.
+// Prints an operand, or "off" where it is absent.
 static void put_or_off(struct printer *p, enum sim_slot slot) {
     separate(p);
     if (p->inst->op[slot].kind == SIM_ABSENT) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Disassembles words of machine code, as `tessera_sim_disassemble gfx942 < words`.
 //
-// In: hexadecimal words, an instruction a line; words that the instruction does not take are ignored.
-// Out: a line for each: `size text`, or `- error`.
+// Input: hexadecimal words, one instruction on each line; words beyond the instruction's last are ignored.
+// Output: one line for each instruction: `size text`, or `- error`.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

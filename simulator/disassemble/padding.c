@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Says of each s_nop which rule of check/hazards.c asks for it, as `tessera_sim_padding gfx942 < words`.
+// Prints, for each s_nop, the rule of check/hazards.c that asks for it: `tessera_sim_padding gfx942 < words`.
 //
-// In: the hexadecimal words of a kernel's code. Out: a line for each run of s_nops before another instruction, of
-// fields divided by tabs: its place, the s_nops' states, the states that are missing without them on some path, the
-// place of the instruction that they are kept from, `line` or `branch` (the path between), `needed` or `spare`, the
-// rule, the reason why it is spare. 0 missing states: nothing asks for them. Then a line for each instruction that
-// comes too early on some path in spite of s_nops, with `short` for `needed`.
+// Input: the hexadecimal words of a kernel's code. Output: a line for each run of s_nops before another instruction,
+// with fields separated by tabs: the place of the first s_nop, the wait states of the s_nops, the states that some path
+// would lack without them, the place of the earlier instruction of the rule, `line` or `branch` (the path between
+// the two), `needed` or `spare`, the rule, and the reason why it is spare. 0 lacking states: no rule asks for the
+// s_nops. Then a line for each instruction that comes too early on some path in spite of s_nops, with `short` in place
+// of `needed`.
 //
-// Paths are those of branches, as LLVM's recognizer follows them: each instruction takes one state, a matrix
-// instruction too.
+// Paths follow branches, as LLVM's recognizer does: each instruction takes one state, a matrix instruction too.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,9 +21,9 @@ enum { MOST_WORDS = 1 << 18, FARTHEST = 20 };
 
 struct place {
     struct sim_code *code;
-    uint32_t at;          // its first word
+    uint32_t at;          // index of its first word
     uint32_t from, froms; // in `edges`: branches that lead here
-    uint32_t seen;        // the search that came here last, and with how many states
+    uint32_t seen;        // the latest search that came here, and the states that it had counted
     unsigned seen_states;
 };
 
@@ -39,7 +39,7 @@ struct program {
     struct sim_wave wave;
 };
 
-// What one search is for, and the most that was found.
+// One search: what it looks for, and the longest wait found so far.
 struct search {
     struct program *program;
     const struct place *second;
@@ -108,7 +108,7 @@ static void consider(struct search *search, const struct place *first, unsigned 
     }
 }
 
-// Goes back from `place`, which is not looked at; `states` are behind it.
+// Searches backwards from `place`, without `place` itself; `states` wait states have been counted so far.
 static void go_back(struct search *search, const struct place *place, unsigned states, bool branch, bool dgemm);
 
 static void visit(struct search *search, struct place *place, unsigned states, bool branch, bool dgemm) {
@@ -144,7 +144,7 @@ static void print(const struct place *place, unsigned states, const struct findi
            found->first ? found->wait.text : "", found->first && found->wait.spare ? found->wait.spare : "");
 }
 
-// The s_nops before an instruction, and what asks for them.
+// Examines the s_nops before an instruction, and looks for the rule that asks for them.
 static void examine(struct program *program, const struct place *second) {
     const struct place *run = second;
     unsigned states = 0;
@@ -164,7 +164,7 @@ int main(int argc, char **argv) {
         if (strcmp(argv[1], names[arch]) != 0) continue;
         while (program.word_count < MOST_WORDS && scanf("%x", &program.words[program.word_count]) == 1)
             program.word_count++;
-        program.wave.first_agpr = SIM_VGPRS; // wherever they are
+        program.wave.first_agpr = SIM_VGPRS; // where AGPRs start does not matter here
         decode(&program, (enum sim_arch)arch);
         find_edges(&program);
         for (uint32_t i = 0; i < program.place_count; i++)

@@ -36,13 +36,13 @@ static double double_source(uint64_t bits, unsigned flush) {
     return flush & SIM_FLUSH_SOURCES && fabs(value) < 0x1p-1022 ? copysign(0, value) : value;
 }
 
-// Whether the data takes the place of the old value as the greater one (or the lesser): quiet NaN gives way to numbers.
+// Whether the data replaces the old value, being greater (or less). A number replaces a quiet NaN.
 static bool replaces(double old, double data, bool greater) {
     if (isnan(old) || isnan(data)) return !isnan(data);
     if (old == data) return greater ? signbit(old) && !signbit(data) : !signbit(old) && signbit(data);
     return greater ? data > old : data < old;
 }
-// A signaling NaN is the result, quiet.
+// Greater or lesser of two floats. A signaling NaN among them is the result, made quiet.
 static uint32_t extreme32(uint32_t old, uint32_t data, bool greater, unsigned flush) {
     const uint32_t quiet = 1u << 22;
     const float x = float_source(old, flush), y = float_source(data, flush);
@@ -58,7 +58,7 @@ static uint64_t extreme64(uint64_t old, uint64_t data, bool greater, unsigned fl
     return replaces(x, y, greater) ? data : old;
 }
 
-// Cases that read the same for words of both sizes.
+// The cases of integers, written once for words of both sizes.
 #define INTEGER_CASES(S)                                                                                               \
     case SIM_ATOMIC_SWAP:                                                                                              \
         return data;                                                                                                   \
@@ -117,7 +117,7 @@ uint64_t tessera_sim_atomic64(enum sim_atomic atomic, uint64_t old, uint64_t dat
     switch (atomic) {
         INTEGER_CASES(int64_t)
     case SIM_ATOMIC_ADD_F:
-        return sim_bits64(sim_double(old) + sim_double(data)); // keeps denormals everywhere
+        return sim_bits64(sim_double(old) + sim_double(data)); // denormals stay on all architectures
     case SIM_ATOMIC_MIN_F:
         return extreme64(old, data, false, flush);
     case SIM_ATOMIC_MAX_F:
@@ -126,7 +126,7 @@ uint64_t tessera_sim_atomic64(enum sim_atomic atomic, uint64_t old, uint64_t dat
         return double_source(old, flush) == double_source(compare, flush) ? data : old;
     case SIM_ATOMIC_PK_ADD_F16:
     case SIM_ATOMIC_PK_ADD_BF16:
-        break; // of 32 bits only
+        break; // these exist for 32 bits only
     }
     return old;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // MTBUF, and the format loads and stores of MUBUF: elements with a data format and a number format.
 // "AMD Instinct MI300 Instruction Set Architecture", chapter "Vector Memory Operations", tables of buffer data formats,
-// number formats and of where an instruction takes them from.
+// of number formats, and of the place where an instruction finds them.
 #include "vector_memory.h"
 
 #include <math.h>
@@ -10,11 +10,11 @@
 #include "float_formats.h"
 #include "semantics.h"
 
-// detail of a row
+// Bits of a row's detail.
 enum {
-    COMPONENTS = 7, // how many
-    D16 = 8,        // of 16 bits, two in a register
-    HIGH = 16,      // the one is in the register's high half
+    COMPONENTS = 7, // number of components
+    D16 = 8,        // components have 16 bits, two in a register
+    HIGH = 16,      // a single component, in the register's high half
 };
 
 enum number { UNORM, SNORM, USCALED, SSCALED, UINT, SINT, RESERVED, FLOAT };
@@ -22,14 +22,14 @@ static const char *const number_names[] = {"unorm", "snorm", "uscaled", "sscaled
 
 enum { CHANNELS = 4, MAX_ELEMENT = 16 };
 
-// Widths of the channels; x stands in the lowest bits.
+// Widths of the channels of each data format; x has the lowest bits.
 static const uint8_t layouts[16][CHANNELS] = {
     [1] = {8},
     [2] = {16},
     [3] = {8, 8},
     [4] = {32},
     [5] = {16, 16},
-    [6] = {11, 11, 10}, // 10_11_11: the names count from the top
+    [6] = {11, 11, 10}, // 10_11_11: names of formats start at the highest bits
     [7] = {10, 11, 11},
     [8] = {2, 10, 10, 10},
     [9] = {10, 10, 10, 2},
@@ -40,14 +40,14 @@ static const uint8_t layouts[16][CHANNELS] = {
     [14] = {32, 32, 32, 32},
 };
 
-// What dst_sel says of a component: 0, 1, or a channel.
+// Values of dst_sel for a component: 0, 1, or a channel.
 enum { SELECT_0 = 0, SELECT_1 = 1, SELECT_X = 4 };
 
 struct format {
-    const uint8_t *bits; // of each channel
+    const uint8_t *bits; // width of each channel
     enum number number;
-    uint32_t bytes;           // of an element
-    uint8_t select[CHANNELS]; // of each component
+    uint32_t bytes;           // size of an element
+    uint8_t select[CHANNELS]; // dst_sel of each component
     bool whole_bytes;         // channels can be stored one by one
 };
 
@@ -65,8 +65,8 @@ static bool has_number(const uint8_t *bits, enum number number) {
     }
 }
 
-// MTBUF's formats stand in the instruction, and its components are the channels in order; MUBUF's stand in the
-// descriptor.
+// Finds the format. MTBUF names it in the instruction, and its components are the channels in order; MUBUF takes it
+// from the descriptor.
 static bool read_format(struct sim_wave *wave, const struct sim_inst *inst, struct format *out) {
     const uint32_t *words = tessera_sim_buffer_descriptor(wave, inst);
     if (!words) return false;
@@ -117,13 +117,13 @@ static inline int32_t sign_extend(uint32_t value, unsigned bits) {
     return (int32_t)(value << (32 - bits)) >> (32 - bits);
 }
 
-// A channel as a register holds it: an integer or a float of 32 bits.
+// Converts a channel to what a register receives: a 32-bit integer or float.
 static uint32_t decode(enum number number, unsigned bits, uint32_t raw) {
     const float top = (float)((UINT64_C(1) << bits) - 1), half = (float)((UINT64_C(1) << (bits - 1)) - 1);
     switch (number) {
     case UNORM:
         return sim_bits((float)raw / top);
-    case SNORM: // the lowest code stands for -1 as well
+    case SNORM: // the lowest code means -1, too
         return sim_bits(fmaxf((float)sign_extend(raw, bits) / half, -1.0f));
     case USCALED:
         return sim_bits((float)raw);
@@ -140,15 +140,16 @@ static uint32_t decode(enum number number, unsigned bits, uint32_t raw) {
     }
 }
 
-// A float within [low, high], 0 where it is no number, as an integer; `round`: to the nearest, ties to even.
+// A float as an integer within [low, high], 0 for NaN. `round`: to the nearest, ties to even; else towards zero.
 static int64_t quantize(float value, double low, double high, bool round) {
     if (value != value) return 0;
     const double clamped = value < low ? low : value > high ? high : (double)value;
     return (int64_t)(round ? rint(clamped) : trunc(clamped));
 }
 
-// From a register to a channel. Values out of range become the nearest one that the channel holds. The documents do not
-// name the roundings: normalized values go to the nearest, scaled ones towards zero as conversions to integers do.
+// Converts a register's value to a channel. Values out of range become the nearest one that the channel holds. The
+// documents do not name the roundings: normalized values go to the nearest, scaled ones towards zero, like conversions
+// to integers.
 static uint32_t encode(enum number number, unsigned bits, uint32_t value) {
     const uint32_t mask = (uint32_t)((UINT64_C(1) << bits) - 1);
     const double top = mask, half = (double)((UINT64_C(1) << (bits - 1)) - 1);
@@ -180,7 +181,7 @@ static uint32_t encode(enum number number, unsigned bits, uint32_t value) {
     }
 }
 
-// ---- loads and stores. detail of a row: how many components, and enum sim_format_detail.
+// ---- loads and stores
 
 static uint32_t component(const struct format *format, const uint8_t *element, uint32_t reachable, int which) {
     const unsigned select = format->select[which];
@@ -200,7 +201,7 @@ static uint32_t widen(const struct format *format, uint32_t half) {
     return format->number == SINT ? (uint32_t)(int16_t)half : half;
 }
 
-// An element is in range as a whole or not at all.
+// Loads an element, which is in range as a whole or not at all.
 static bool load_element(struct sim_wave *wave, int lane, const struct sim_place *place, const struct format *format,
                          uint32_t components[CHANNELS]) {
     uint8_t element[MAX_ELEMENT] = {0};
@@ -250,8 +251,8 @@ static void load(struct sim_wave *wave, const struct sim_code *code) {
     }
 }
 
-// How many bytes of an element a store of `count` components writes: channels that it does not name stay as they are
-// where they are bytes of their own, and become 0 where they share bytes with others.
+// The number of bytes of an element that a store of `count` components writes. Channels that it does not name keep
+// their values if they consist of whole bytes, and become 0 if they share bytes with others.
 static uint32_t stored_bytes(const struct format *format, uint32_t count) {
     uint32_t bits = 0;
     if (!format->whole_bytes) return format->bytes;
@@ -259,7 +260,7 @@ static uint32_t stored_bytes(const struct format *format, uint32_t count) {
     return bits / 8;
 }
 
-// What dst_sel does to stores is not documented beyond the order of channels as it is.
+// Whether dst_sel leaves channels in order: its effect on stores is documented for that case only.
 static bool is_in_order(struct sim_wave *wave, const struct format *format) {
     for (int i = 0; i < CHANNELS && format->bits[i]; i++) {
         if (format->select[i] == SELECT_X + i) continue;

@@ -25,7 +25,7 @@ static void trap(struct sim_wave *wave, const struct sim_code *code) {
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_TRAP, -1, 0, "trap %d", code->inst.imm & 0xff);
 }
 
-// ---- messages and halts: who serves calls of the host listens; there is no debugger that wakes
+// ---- messages and halts: interrupts go to the server of hostcalls; a halted wave has no debugger to wake it
 
 static void send_message(struct sim_wave *wave, const struct sim_code *code) {
     enum { INTERRUPT = 1, MESSAGE = 0xf };
@@ -103,8 +103,8 @@ static void call(struct sim_wave *wave, const struct sim_code *code) {
     jump(wave, code);
 }
 
-// ---- branches that fork: some lanes go one way first, and the rest later. MODE[31:29] counts what is put off; each
-// stands in four SGPRs, EXEC and then the address.
+// ---- branches that fork: some lanes go one way first, the other lanes later. MODE[31:29] counts the forks that are
+// put off; each keeps four SGPRs: the EXEC of its lanes, then their address.
 
 enum { FORKS_SHIFT = 29, FORK_SGPRS = 4 };
 
@@ -136,7 +136,7 @@ static void fork_near(struct sim_wave *wave, const struct sim_code *code) {
             wave->next_pc + (uintptr_t)((intptr_t)(int16_t)code->inst.imm * 4));
 }
 
-// Where the ways meet: goes back for the lanes that were put off, or on where none are.
+// Runs where the ways meet: jumps back for lanes that were put off, or goes on if there are none.
 static void join(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t forks = wave->mode >> FORKS_SHIFT;
     if (forks == (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0])) return;
@@ -148,8 +148,8 @@ static void join(struct sim_wave *wave, const struct sim_code *code) {
 
 // ---- modes
 
-// s_round_mode and s_denorm_mode do not exist here. VGPR indexing: M0 holds the index in its low byte and in bits
-// 15:12 which operands it is added to.
+// s_round_mode and s_denorm_mode do not exist on these architectures. VGPR indexing: M0 has the index in its low byte,
+// and bits 15:12 say which operands it is added to.
 enum { INDEX_BITS = 0xff, INDEX_USES_SHIFT = 12, INDEX_USES_BITS = 0xf };
 
 static void set_index(struct sim_wave *wave, const struct sim_code *code) {
@@ -211,7 +211,7 @@ static const struct sim_semantics rows[] = {
     ROW(s_cbranch_vccnz, branch_vccnz),
     ROW(s_cbranch_execz, branch_execz),
     ROW(s_cbranch_execnz, branch_execnz),
-    // Without a debugger its conditions, bits of STATUS, are 0.
+    // There is no debugger, so the bits of STATUS that these test are 0.
     ROW(s_cbranch_cdbgsys, nothing),
     ROW(s_cbranch_cdbguser, nothing),
     ROW(s_cbranch_cdbgsys_or_user, nothing),
@@ -221,7 +221,7 @@ static const struct sim_semantics rows[] = {
     ROW(s_cbranch_join, join),
     ROW(s_getpc_b64, get_pc),
     ROW(s_setpc_b64, set_pc),
-    ROW(s_rfe_b64, set_pc), // and leaves the privileged mode, in which no wave is
+    ROW(s_rfe_b64, set_pc), // would also leave the privileged mode, but waves never enter it
     ROW(s_swappc_b64, swap_pc),
     ROW(s_call_b64, call),
     ROW(s_set_gpr_idx_on, index_on),

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches: arguments are checked, hidden ones and the dispatch packet filled in, workgroups spread over host threads.
+// Launches: checks arguments, fills in hidden ones and the dispatch packet, spreads workgroups over host threads.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,7 +14,7 @@
 enum {
     MAX_WORKGROUP = 1024,
     DEFAULT_STACK = 16 * 1024,
-    SCRATCH_GRANULE = 16, // bytes of a lane
+    SCRATCH_GRANULE = 16, // a lane's scratch is a multiple of so many bytes
     MAX_LANE_SCRATCH = 512 * 1024,
     POISON = 0xcd,
 };
@@ -47,7 +47,7 @@ static tessera_status check_shape(const tessera_sim_kernel_info *info, const tes
     return TESSERA_SUCCESS;
 }
 
-// A lane's bytes of scratch.
+// The bytes of scratch that a lane needs.
 static uint64_t lane_scratch(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args) {
     uint64_t bytes = kernel->descriptor.private_segment_fixed_size;
     if (kernel->dynamic_stack) bytes += args->stack_bytes ? args->stack_bytes : DEFAULT_STACK;
@@ -79,7 +79,7 @@ static tessera_status check_args(const tessera_sim_kernel *kernel, const tessera
     return check_shape(info, args);
 }
 
-// The value of a hidden argument; false where the kind is not one that has a value here.
+// Finds the value of a hidden argument; false for a kind that has no value here.
 static bool hidden_value(const struct sim_launch *launch, const char *kind, uint64_t *value) {
     const tessera_sim_launch_args *args = launch->args;
     static const char *const axes[] = {"x", "y", "z"};
@@ -118,7 +118,7 @@ static bool hidden_value(const struct sim_launch *launch, const char *kind, uint
             *value = others[k].value;
             return true;
         }
-    return false; // buffers of printf without calls of the host, heap and the like: null
+    return false; // null: the heap, buffers for printf without hostcalls, and the like
 }
 
 static void fill_kernarg(const struct sim_launch *launch) {
@@ -196,7 +196,7 @@ static void place_group(struct sim_group *group, uint64_t number) {
     group->wave_count = (items + SIM_LANES - 1) / SIM_LANES;
 }
 
-// Of several faults the one of the lowest workgroup is told, so that the report does not depend on threads.
+// Keeps the fault of the lowest workgroup of several, so that the report does not depend on the order of threads.
 static void keep_trouble(struct sim_launch *launch, const struct sim_trouble *trouble) {
     if (trouble->workgroup > atomic_load(&launch->faulted_group)) return;
     atomic_store(&launch->faulted_group, trouble->workgroup);
@@ -228,10 +228,7 @@ static void run_groups(struct sim_group *group) {
 }
 
 static bool open_group(struct sim_group *group, struct sim_launch *launch) {
-    enum {
-        LINE = 64,
-        SLACK = 256
-    }; // a byte behind the end of LDS and scratch is never touched; 0 bytes are no request
+    enum { LINE = 64, SLACK = 256 }; // one byte more, which nothing touches: malloc() may return NULL for 0 bytes
     const size_t scratch = (size_t)launch->waves_per_group * SIM_LANES * launch->lane_scratch_bytes;
     *group = (struct sim_group){.launch = launch, .lds_bytes = launch->lds_bytes};
     group->waves = aligned_alloc(LINE, launch->waves_per_group * sizeof *group->waves);
@@ -285,7 +282,7 @@ static tessera_status run_launch(struct sim_launch *launch) {
     return TESSERA_SUCCESS;
 }
 
-// What the arguments leave open is the GPU's.
+// Takes the order from the arguments, or the GPU's where they name none.
 static void set_order(struct sim_launch *launch) {
     const tessera_sim *sim = launch->sim;
     const tessera_sim_launch_args *args = launch->args;
@@ -321,7 +318,7 @@ static void fill_stats(const struct sim_launch *launch, tessera_sim_launch_stats
     stats->instructions = stats->scalar + stats->vector + stats->matrix + stats->lds + stats->memory;
 }
 
-// ---- who looks on at the whole of it
+// ---- observers of the launch as a whole
 
 static tessera_status begin_launch(struct sim_launch *launch) {
     tessera_sim_find_watch(launch);
@@ -332,7 +329,7 @@ static tessera_status begin_launch(struct sim_launch *launch) {
     return TESSERA_SUCCESS;
 }
 
-// The status of a launch that ran: that of its fault, or else of the first observer that could not do its work.
+// The status of a launch that ran: that of its fault, or else of the first observer that failed.
 static tessera_status end_launch(struct sim_launch *launch, const tessera_sim_launch_stats *stats) {
     tessera_status first = launch->trouble.fault == TESSERA_SIM_FAULT_NONE ? TESSERA_SUCCESS : TESSERA_ERROR_DEVICE;
     for (const struct sim_observer *const *observer = launch->watch.observers; *observer; observer++) {

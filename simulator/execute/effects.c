@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The registers that instructions read and write. Operands are those of the tables; what is implicit is listed here,
-// from AMD's "Instinct MI300" ISA, chapters "Scalar ALU Operations", "Vector ALU Operations" and "Data Share".
+// The registers that instructions read and write. The tables list operands; implicit registers are listed here, from
+// AMD's "Instinct MI300" ISA, chapters "Scalar ALU Operations", "Vector ALU Operations" and "Data Share".
 #include "effects.h"
 
 #include <string.h>
@@ -55,7 +55,7 @@ static bool is_vector(enum sim_unit unit) { return unit >= SIM_UNIT_VALU; }
 
 // ---- operands
 
-// Whether the destination keeps bits that the instruction does not make.
+// Whether some bits of the destination stay as they were.
 static bool keeps_bits(const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
     if (inst->row->op == SIM_OP_v_writelane_b32 || contains(inst, "_d16")) return true;
@@ -84,7 +84,7 @@ static unsigned access_of(const struct sim_code *code, unsigned slot) {
     unsigned access = result ? SIM_WRITES : SIM_READS;
     if (slot == SIM_DST && accumulates(code)) access |= SIM_READS;
     if (slot == SIM_DATA && inst->format == SIM_SMEM && inst->row->flags & SIM_FLAG_ATOMIC && inst->sc0)
-        access |= SIM_WRITES; // the old value comes back to where the data were
+        access |= SIM_WRITES; // the old value replaces the data
     if (slot == SIM_DST && keeps_bits(code)) access |= SIM_PARTLY;
     if (is_swap(inst) && (slot == SIM_DST || slot == SIM_SRC0)) access = SIM_READS | SIM_WRITES;
     if (inst->format == SIM_MAI || begins(inst, "v_permlane") || contains(inst, "lane_b32")) access |= SIM_ALL_LANES;
@@ -115,7 +115,7 @@ static void add_operand(struct sim_effects *effects, const struct sim_code *code
     }
 }
 
-// ---- what is implicit
+// ---- implicit registers
 
 static unsigned scc_access(const struct sim_inst *inst) {
     static const char *const readers[] = {"s_cselect", "s_cmov", "s_cbranch_scc", NULL};
@@ -186,9 +186,9 @@ void tessera_sim_find_effects(const struct sim_code *code, struct sim_effects *e
     add_implicit_registers(effects, inst);
 }
 
-// ---- what the wave's state adds
+// ---- effects that depend on the wave's state
 
-// Whether VGPR indexing moves its operands: arithmetic and v_readlane's kind.
+// Whether VGPR indexing moves the instruction's operands: arithmetic, and v_readlane and the like.
 static bool is_indexed(const struct sim_code *code) {
     return code->lanes || begins(&code->inst, "v_read") || begins(&code->inst, "v_writelane");
 }

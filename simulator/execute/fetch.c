@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From bytes to instructions that are ready to run, each decoded once; and what may be said of a kernel's code.
+// Turns bytes into instructions that are ready to run, each decoded once; answers questions about a kernel's code.
 #include "fetch.h"
 
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static const struct sim_semantics_list *const lists[] = {
     &tessera_sim_matrix_scaled,      &tessera_sim_vector_small,
 };
 
-// The lists that are there for several instruction sets of the host.
+// The number of lists that are compiled for several instruction sets of the host.
 enum { VECTOR_LISTS = 5 };
 #define VECTOR_LISTS_OF(suffix)                                                                                        \
     {                                                                                                                  \
@@ -123,13 +123,13 @@ const struct sim_code *tessera_sim_fetch(struct sim_wave *wave, uintptr_t pc) {
     if (code) return code;
     struct sim_code *fresh = decode(wave, pc, (module->code_bytes - offset) / 4);
     if (fresh && !atomic_compare_exchange_strong(&module->code[offset / 4], &code, fresh)) {
-        free(fresh); // another thread was first
+        free(fresh); // another thread has decoded it first
         return code;
     }
     return fresh;
 }
 
-// All code of the module is searched: a superset of what the kernel runs.
+// Searches all code of the module, which includes more than the kernel runs.
 bool tessera_sim_has_atomics(const tessera_sim_kernel *kernel) {
     const tessera_sim_module *module = kernel->module;
     const uint32_t *words = (const uint32_t *)module->code_base;

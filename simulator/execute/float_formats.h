@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Floating-point formats below 32 bits, as bits, and their conversions. Written so that loops over them vectorise.
+// Floating-point formats of less than 32 bits, as bits, and their conversions, written so that compilers vectorise
+// loops over them.
 #pragma once
 
 #include <math.h>
@@ -36,7 +37,7 @@ static inline float sim_half_to_float(uint32_t half) {
     return sim_float(sim_bits(sim_float(magnitude << 13) * 0x1p112f) | top | (half & 0x8000) << 16);
 }
 
-// To the nearest, ties to even.
+// Rounds to the nearest, ties to even.
 static inline uint32_t sim_float_to_half(float value) {
     const uint32_t bits = sim_bits(value) & 0x7fffffff, sign = sim_bits(value) >> 16 & 0x8000;
     const uint32_t normal = (bits + 0xfff + (bits >> 13 & 1) - (112u << 23)) >> 13;
@@ -45,7 +46,7 @@ static inline uint32_t sim_float_to_half(float value) {
     return sign | (bits >= 0x47800000 ? huge : bits < 0x38800000 ? tiny : normal);
 }
 
-// Towards zero: finite values stay finite.
+// Rounds towards zero: finite values stay finite.
 static inline uint32_t sim_float_to_half_rtz(float value) {
     const uint32_t bits = sim_bits(value) & 0x7fffffff, sign = sim_bits(value) >> 16 & 0x8000;
     if (bits > 0x7f800000) return sign | 0x7e00 | (bits >> 13 & 0x3ff);
@@ -55,8 +56,8 @@ static inline uint32_t sim_float_to_half_rtz(float value) {
     return sign | (bits - (112u << 23)) >> 13;
 }
 
-// As MODE asks: its rounding (0 nearest, 1 up, 2 down, 3 towards zero), and FP16_OVFL, under which finite values stay
-// finite.
+// MODE's settings for halves: its rounding (0 nearest, 1 up, 2 down, 3 towards zero), and FP16_OVFL, with which finite
+// values stay finite.
 struct sim_half_mode {
     uint8_t rounding;
     bool finite;
@@ -71,13 +72,13 @@ static inline uint32_t sim_float_to_half_mode(float value, struct sim_half_mode 
     return mode.finite && (half & 0x7fff) == 0x7c00 && !isinf(value) ? half - 1 : half;
 }
 
-// A double that lies on the same side of every half, and of every midpoint between halves, as a * b + c does.
+// A value on the same side of every half, and of every midpoint between halves, as the exact a * b + c.
 static inline float sim_half_fma_odd(uint32_t a, uint32_t b, uint32_t c) {
     const double product = (double)sim_half_to_float(a) * (double)sim_half_to_float(b); // exact
     const double addend = (double)sim_half_to_float(c);
     const double sum = product + addend, shadow = sum - product;
     const double error = (product - (sum - shadow)) + (addend - shadow);
-    // Rounded to odd twice: into the double, and into a float for the last step.
+    // Rounds to odd twice: to a double, then to a float for the last step.
     uint64_t bits = sim_bits64(sum);
     const bool finite = (bits & UINT64_C(0x7ff0000000000000)) != UINT64_C(0x7ff0000000000000);
     const bool away = (error > 0) == (sum > 0);
@@ -102,7 +103,7 @@ static inline uint32_t sim_float_to_bf16(float value) {
     return (bits & 0x7fffffff) > 0x7f800000 ? bits >> 16 | 0x40 : rounded;
 }
 
-// ---- other formats, as numbers of bits
+// ---- other formats, described by numbers of bits
 
 struct sim_small_format {
     uint8_t exponent_bits, mantissa_bits, bias;
@@ -125,7 +126,7 @@ static inline unsigned sim_small_width(struct sim_small_format format) {
     return 1u + format.exponent_bits + format.mantissa_bits;
 }
 
-// Without a call of the C library, of which matrix instructions would make thousands.
+// Does not call the C library: a matrix instruction would make thousands of calls.
 static inline double sim_power_of_two(int exponent) { // -1022 to 1023
     const uint64_t bits = (uint64_t)(exponent + 1023) << 52;
     double power;
@@ -147,16 +148,16 @@ static inline float sim_small_to_float(struct sim_small_format format, uint32_t 
     return sign ? -value : value;
 }
 
-// How a conversion rounds: to the nearest, ties to even; or by adding the upper bits of `random` behind the last place
-// that stays, then cutting. Random bits reach as far as the source's own mantissa.
+// How a conversion rounds: to the nearest, ties to even; or stochastically: it adds the upper bits of `random` below
+// the last place that stays, as many as the source's mantissa has there, and then cuts.
 struct sim_small_rounding {
     bool stochastic;
     uint32_t random;
     unsigned source_mantissa_bits; // 23, 10 or 7
 };
 
-// The code, without its sign, of mantissa * 2^(exponent - 23), whose leading bit is bit 23; beyond the largest code
-// where the number is too large.
+// The code, without its sign, of mantissa * 2^(exponent - 23), where bit 23 is the mantissa's leading bit. The result
+// is beyond the largest code if the number is too large.
 static inline uint32_t sim_small_code(struct sim_small_format format, uint32_t mantissa, int exponent,
                                       struct sim_small_rounding rounding) {
     enum { MANTISSA = 23, MOST = 25 };
@@ -173,8 +174,8 @@ static inline uint32_t sim_small_code(struct sim_small_format format, uint32_t m
     return base + quotient + (rest > half || (rest == half && quotient & 1));
 }
 
-// value * 2^-scale. Too large values, infinity too, become infinity or NaN, or the largest number where `saturate` or
-// the format has neither.
+// Converts value * 2^-scale. Infinity and values that are too large become infinity or NaN; the largest number where
+// `saturate` is set or the format has neither of them.
 static inline uint32_t sim_small_from_float(struct sim_small_format format, float value, int scale, bool saturate,
                                             struct sim_small_rounding rounding) {
     const uint32_t bits = sim_bits(value), magnitude = bits & 0x7fffffff;
@@ -183,13 +184,14 @@ static inline uint32_t sim_small_from_float(struct sim_small_format format, floa
     const uint32_t nan = format.fnuz         ? sign_bit
                          : format.infinity   ? sign | top | 1u << (format.mantissa_bits - 1)
                          : format.top_is_nan ? sign | all_ones
-                                             : sign | all_ones; // no NaN: the largest number
+                                             : sign | all_ones; // without a NaN: the largest number
     const uint32_t largest = format.infinity ? top - 1 : format.top_is_nan ? all_ones - 1 : all_ones;
     const uint32_t beyond = format.infinity ? sign | top : nan;
     if (magnitude > 0x7f800000) return nan;
     if (magnitude == 0x7f800000) return saturate ? sign | largest : beyond;
     if (magnitude == 0) return format.fnuz ? 0 : sign;
-    const int lead = __builtin_clz(magnitude | 1) - 8; // of a denormal; below 0 elsewhere
+    const int lead =
+        __builtin_clz(magnitude | 1) - 8; // how far a denormal's leading bit is from bit 23; below 0 otherwise
     const bool denormal = magnitude < 0x00800000;
     const uint32_t mantissa = denormal ? magnitude << lead : (magnitude & 0x007fffff) | 0x00800000;
     const int exponent = (denormal ? -126 - lead : (int)(magnitude >> 23) - 127) - scale;

@@ -5,7 +5,7 @@
 #include "operands.h"
 #include "semantics.h"
 
-// The first active lane's value; false after a fault.
+// Reads the value of the first active lane; false after a fault.
 static bool read_count(struct sim_wave *wave, const struct sim_code *code, int32_t *count) {
     const uint64_t exec = sim_exec(wave);
     sim_vgpr *data = tessera_sim_registers(wave, &code->inst.op[SIM_DATA], 1);
@@ -13,10 +13,10 @@ static bool read_count(struct sim_wave *wave, const struct sim_code *code, int32
     return data != NULL;
 }
 
-// The wave stays at this instruction and comes back to it with its next turn.
+// Makes the wave repeat this instruction in its next turn.
 static void wait_here(struct sim_wave *wave) { wave->next_pc = wave->pc; }
 
-// Waves of other workgroups may run at another time, or at the same time on another thread.
+// Whether the workgroup is the launch's only one: waves of others run at other times, or on other threads.
 static bool is_alone(struct sim_wave *wave) {
     const uint64_t groups = wave->group->launch->group_count;
     if (groups > 1)
@@ -27,7 +27,7 @@ static bool is_alone(struct sim_wave *wave) {
 }
 
 static void barrier(struct sim_wave *wave, struct sim_gws *gws, int32_t count) {
-    if (!wave->gws_waits) { // the last one to come opens it and sets up the next one
+    if (!wave->gws_waits) { // the last wave to come opens the barrier and sets up the next one
         wave->gws_waits = true;
         wave->gws_flag = gws->flag;
         if (gws->counter <= 0) {
@@ -50,7 +50,7 @@ static void acquire(struct sim_wave *wave, struct sim_gws *gws) {
         gws->counter--;
 }
 
-enum { INIT, BARRIER, RELEASE_ONE, RELEASE_MANY, RELEASE_ALL, ACQUIRE }; // detail of a row
+enum { INIT, BARRIER, RELEASE_ONE, RELEASE_MANY, RELEASE_ALL, ACQUIRE }; // a row's detail
 
 static void operate(struct sim_wave *wave, struct sim_gws *gws, uint32_t operation, int32_t count) {
     switch (operation) {
@@ -75,7 +75,7 @@ static void operate(struct sim_wave *wave, struct sim_gws *gws, uint32_t operati
     }
 }
 
-// The resource is M0[21:16] and the instruction's offset; what a driver gives a process starts at 0 here.
+// The resource's number is M0[21:16] plus the instruction's offset; the base that a driver would add is 0 here.
 static void synchronize(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim *sim = wave->group->launch->sim;
     const unsigned resource = ((wave->sgpr[SIM_M0] >> 16) + (unsigned)code->inst.offset) % SIM_GWS_RESOURCES;

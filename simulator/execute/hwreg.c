@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // s_getreg_b32 and s_setreg: the hardware registers. "AMD Instinct MI300 Instruction Set Architecture", section
-// "Hardware Registers" and those of STATUS, MODE and TRAPSTS; fields that it does not list are as Linux's trap handler
-// has them.
+// "Hardware Registers" and the sections of STATUS, MODE and TRAPSTS; fields that it does not list are as in Linux's
+// trap handler.
 #include "code_object/module.h"
 #include "machine/access.h"
 #include "operands.h"
@@ -53,7 +53,7 @@ static uint32_t status(struct sim_wave *wave) {
            (uint32_t)(wave->group->wave_count > 1) << IN_GROUP | 1u << VALID;
 }
 
-// Waves of a workgroup go to the four SIMDs in turn. All other numbers are those of the first unit.
+// A workgroup's waves go to the four SIMDs in turn; all other unit numbers are 0.
 static uint32_t hardware_id(const struct sim_wave *wave) {
     enum { SIMDS = 4, SIMD_SHIFT = 4 };
     return wave->index / SIMDS | wave->index % SIMDS << SIMD_SHIFT;
@@ -78,7 +78,7 @@ static bool read(struct sim_wave *wave, unsigned id, uint32_t *value) {
         *value = status(wave);
         return true;
     case TRAPSTS: // exceptions are not recorded
-    case IB_STS:  // counters of what is under way; here all is done at once
+    case IB_STS:  // counters of operations in flight; here operations complete at once
         *value = 0;
         return true;
     case HW_ID:
@@ -88,7 +88,7 @@ static bool read(struct sim_wave *wave, unsigned id, uint32_t *value) {
         *value = registers_allocated(wave);
         return true;
     case LDS_ALLOC:
-        if (arch == SIM_GFX950) break; // of another granularity, which no document at hand names
+        if (arch == SIM_GFX950) break; // its granularity differs, and no document at hand names it
         *value = (wave->group->lds_bytes + LDS_GRANULE - 1) / LDS_GRANULE * (LDS_GRANULE / LDS_UNIT) << LDS_SIZE;
         return true;
     case SH_MEM_BASES:
@@ -103,7 +103,7 @@ static bool read(struct sim_wave *wave, unsigned id, uint32_t *value) {
     return false;
 }
 
-// The 16 bits of the instruction: the register, the first bit and how many less one.
+// The instruction's 16 bits: the register, the first bit, and the number of bits less one.
 static unsigned first_bit(unsigned which) { return which >> 6 & 31; }
 static uint32_t field_mask(unsigned which) { return UINT32_MAX >> (31 - (which >> 11 & 31)); }
 
@@ -118,7 +118,7 @@ static void set_register(struct sim_wave *wave, const struct sim_code *code) {
     const unsigned which = (unsigned)code->inst.imm & 0xffff, id = which & 63;
     const uint32_t mask = field_mask(which) << first_bit(which);
     const uint32_t value = (uint32_t)tessera_sim_read_scalar(wave, &code->inst.op[SIM_SRC0]) << first_bit(which) & mask;
-    if (id == TRAPSTS && value == 0) return; // clears exceptions, of which there are none
+    if (id == TRAPSTS && value == 0) return; // clears exceptions, which are never recorded
     if (id == MODE)
         tessera_sim_set_mode(wave, (wave->mode & ~mask) | value);
     else

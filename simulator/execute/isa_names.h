@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// On x86-64 the vector files are compiled for several instruction sets, each with -DSIM_ISA=<suffix>: their names then
-// end in it, and fetch.c takes those that this machine can run.
+// On x86-64 the vector files are compiled for several instruction sets, each with -DSIM_ISA=<suffix>, which their names
+// then end in. fetch.c picks those that this machine can run.
 #pragma once
 
 #ifdef SIM_ISA

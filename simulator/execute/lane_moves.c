@@ -47,7 +47,8 @@ static void swap(struct sim_wave *wave, const struct sim_code *code) {
 
 // v_permlane16_swap and v_permlane32_swap: odd rows (of `detail` lanes) of the first register change places with even
 // rows of the second. Lanes that are off keep what they have; an active lane whose partner is off gets the partner's
-// value with fi, else 0 with bound_ctrl, else keeps its own: as DPP's row moves do (AMD's document tells of no EXEC).
+// value with fi, else 0 with bound_ctrl, else keeps its own: as in DPP's row moves. AMD's document does not
+// mention EXEC.
 static void permlane_swap(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
     sim_vgpr *a = tessera_sim_registers(wave, &inst->op[SIM_DST], 1);
@@ -91,7 +92,7 @@ static void permute(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
 }
 
-// Lanes in the order of a fast Fourier transform: the column's bits reversed, but for those of the mask.
+// The lane in the order of a fast Fourier transform: reverses the bits of the column, except those of the mask.
 static int fft_source(uint32_t mask, int lane) {
     uint32_t reversed = 0;
     for (int i = 0; i < 5; i++) reversed |= (uint32_t)(lane >> i & 1) << (4 - i);
@@ -113,7 +114,7 @@ static int swizzle_source(uint32_t pattern, int lane) {
 
 static void swizzle(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
-    // What moves stands in the address operand.
+    // The values to move are in the address operand.
     sim_vgpr *from = tessera_sim_registers(wave, &code->inst.op[SIM_ADDR], 1);
     uint32_t result[SIM_LANES];
     if (!from) return;

@@ -7,16 +7,16 @@
 #include "vector.h"
 #include "vector_memory.h"
 
-// AMD's documents say M0[15:0], and of gfx950 M0[17:0].
+// AMD's documents say M0[15:0], and M0[17:0] for gfx950.
 uint32_t tessera_sim_m0_address(const struct sim_wave *wave) {
     const uint32_t mask = wave->group->launch->sim->arch == SIM_GFX950 ? 0x3ffff : 0xffff;
     return wave->sgpr[SIM_M0] & mask;
 }
 
-// detail of a row, beside what narrow.h has
+// Bits of a row's detail, beside those of narrow.h.
 enum {
-    PAIR = 1 << 8,     // two accesses, offsets in elements
-    STRIDE64 = 1 << 9, // in 64s of them
+    PAIR = 1 << 8,     // two accesses, with offsets in elements
+    STRIDE64 = 1 << 9, // with offsets in units of 64 elements
     RETURNS = 1 << 10,
     ATOMIC_SHIFT = 16,
 };
@@ -26,7 +26,7 @@ static const uint32_t *addresses(struct sim_wave *wave, const struct sim_code *c
     return registers ? registers[0] : NULL;
 }
 
-// Byte offsets of the one or two accesses.
+// Writes the byte offsets of the one or two accesses, and returns their number.
 static unsigned offsets(const struct sim_code *code, uint32_t *out) {
     const uint32_t unit = (code->detail & BYTES) * (code->detail & STRIDE64 ? 64 : 1);
     out[0] = (uint32_t)code->inst.offset;
@@ -36,8 +36,8 @@ static unsigned offsets(const struct sim_code *code, uint32_t *out) {
     return 2;
 }
 
-// Whether all lanes are active and their accesses of whole words lie within LDS, so that no more is to be asked of any.
-// Then puts where they are into `at`.
+// Whether all lanes are active and all their accesses are of whole words within LDS, so that no lane needs further
+// checks; in that case sets `at` to the places of the accesses.
 static bool all_at_hand(const struct sim_wave *wave, const struct sim_code *code, const uint32_t *address,
                         uint32_t at[2][SIM_LANES]) {
     const uint32_t size = wave->group->lds_bytes, bytes = code->detail & BYTES;
@@ -113,7 +113,7 @@ static uint64_t lane_value(sim_vgpr *registers, int lane, uint32_t words) {
     return words == 1 ? registers[0][lane] : registers[0][lane] | (uint64_t)registers[1][lane] << 32;
 }
 
-// MODE's denormals: of floats, and of halves and doubles.
+// What MODE flushes: it has a setting for floats, and one for halves and doubles.
 static unsigned flushes(const struct sim_wave *wave, enum sim_atomic what, uint32_t bytes) {
     const bool half = what == SIM_ATOMIC_PK_ADD_F16 || what == SIM_ATOMIC_PK_ADD_BF16;
     const uint32_t kept = wave->mode >> (half || bytes == 8 ? 6 : 4);
@@ -148,7 +148,8 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
                 return;
             }
             memcpy(&old[k], lds, bytes);
-            // cmpst and mskor: the first operand is compared or the mask, the second the value. Pairs have one each.
+            // cmpst, mskor: the first operand is what is compared, or the mask; the second is the value. Each access of
+            // a pair has an operand of its own.
             const uint64_t value = count == 2 ? data[k] : second ? data[1] : data[0], other = data[0];
             const uint64_t fresh =
                 words == 1 ? tessera_sim_atomic32(what, (uint32_t)old[k], (uint32_t)value, (uint32_t)other, flush)
@@ -168,7 +169,7 @@ static uint32_t m0_offset(const struct sim_wave *wave, const struct sim_code *co
     return tessera_sim_m0_address(wave) + (uint32_t)code->inst.offset;
 }
 
-// ds_read_addtid_b32 and ds_write_addtid_b32: the lanes' words stand side by side.
+// ds_read_addtid_b32 and ds_write_addtid_b32: the lanes' words lie side by side.
 static void add_lane(struct sim_wave *wave, const struct sim_code *code) {
     const bool store = code->detail;
     const uint64_t exec = sim_exec(wave);
@@ -182,8 +183,7 @@ static void add_lane(struct sim_wave *wave, const struct sim_code *code) {
     }
 }
 
-// ds_append and ds_consume: one counter for the wave grows or shrinks by the number of active lanes, which all get
-// its old value.
+// ds_append and ds_consume: a counter grows or shrinks by the number of active lanes, which all receive its old value.
 static void count_lanes(struct sim_wave *wave, const struct sim_code *code) {
     const uint64_t exec = sim_exec(wave);
     const uint32_t lanes = (uint32_t)__builtin_popcountll(exec);
@@ -198,7 +198,7 @@ static void count_lanes(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim_write_vector(wave, &code->inst.op[SIM_DST], 0, exec, result);
 }
 
-// ds_condxchg32_rtn_b64: of two words those are exchanged whose new value has its highest bit set, which is cleared.
+// ds_condxchg32_rtn_b64: exchanges each of two words whose new value has its highest bit set, and clears that bit.
 static void exchange_marked(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t mark = 1u << 31;
     const uint64_t exec = sim_exec(wave);
@@ -229,8 +229,8 @@ static uint32_t element_at(const uint32_t *words, unsigned index, unsigned bits)
     return (uint32_t)(two >> at % 32) & ((1u << bits) - 1);
 }
 
-// detail: bytes of a lane, bits of an element above. Lanes that are off give zeros and get nothing, as with
-// ds_bpermute; AMD's document does not say.
+// detail: the bytes of a lane, and above them the bits of an element. AMD's document does not speak of inactive lanes:
+// here they supply zeros and receive nothing, as in ds_bpermute.
 static void read_transposed(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, bits = code->detail >> ATOMIC_SHIFT, each = 8 * bytes / bits;
     const uint32_t *address = addresses(wave, code);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Matrix instructions: D = A * B + C in blocks of M x M x K, spread over all 64 lanes whatever EXEC says.
 //
-// mfma_sums.h has the order of sums. gfx90a flushes denormals of f16 and bf16 matrices and of their sums; the others
-// keep them. MODE says so of f32 matrices A and B, and its FP16_OVFL that results stay finite.
+// mfma_sums.h has the order of sums. gfx90a flushes denormals of f16 and bf16 matrices and of their sums; the other
+// architectures keep them. For f32 matrices A and B MODE decides; its FP16_OVFL keeps results finite.
 #if defined(__GNUC__) && !defined(__clang__) // -O3 would unroll loops over columns before it vectorises them
 #pragma GCC optimize("O2,tree-vectorize,vect-cost-model=dynamic,peel-loops")
 #endif
@@ -14,7 +14,7 @@ enum type { F32, F16, BF16, XF32, FP8, BF8, I8, F64 };
 
 enum { MAX_ROWS = 64, MAX_COLUMNS = SIM_MAX_COLUMNS, MAX_K = SIM_MAX_DEPTH };
 
-// What one instruction multiplies: `blocks` independent products of size x k by k x size.
+// The shape of an instruction: `blocks` independent products of size x k by k x size matrices.
 struct shape {
     unsigned size, k, blocks;
     enum type a, b;
@@ -30,14 +30,14 @@ static struct shape read_shape(uint32_t detail) {
                           .b = (enum type)(detail >> 28)};
 }
 
-// ---- A and B: a lane holds `each` values, neighbours in k; lanes go over rows (or columns), then blocks, then k.
-// ---- Wide sparse ones of gfx950 are two such halves, one after the other in k ("CDNA4", section 7.5.1.3)
+// ---- A and B: a lane holds `each` values, neighbours in k; successive lanes go over rows (or columns), then blocks,
+// ---- then k. Wide sparse matrices of gfx950 are two such halves, one after the other in k ("CDNA4", section 7.5.1.3)
 
 static unsigned elements_of_lane(const struct shape *shape) {
     return shape->size * shape->k * shape->blocks / SIM_LANES;
 }
 
-// Ten bits of mantissa: cut, as hardware was measured to do (microsoft/MMA-Sim, mmasim/simulator/amd.py).
+// Cuts the mantissa to ten bits, as measured on hardware (microsoft/MMA-Sim, mmasim/simulator/amd.py).
 static float cut_xf32(float v) { return isnan(v) ? v : sim_float(sim_bits(v) & ~0x1fffu); }
 
 static float flush_denormal(float v, float least) { return fabsf(v) < least ? copysignf(0, v) : v; }
@@ -48,7 +48,7 @@ static bool flushes_denormals(const struct sim_wave *wave, enum type type) {
     return wave->code->inst.arch == SIM_GFX90A;
 }
 
-// The lane's element e, from the registers of 64 lanes.
+// Unpacks element `e` of all 64 lanes.
 static void unpack(const sim_vgpr *registers, enum type type, enum sim_arch arch, bool flushes, unsigned e, float *to) {
     const struct sim_small_format fp8 = arch == SIM_GFX950 ? sim_e4m3_ocp : sim_e4m3_fnuz;
     const struct sim_small_format bf8 = arch == SIM_GFX950 ? sim_e5m2_ocp : sim_e5m2_fnuz;
@@ -76,15 +76,15 @@ static void unpack(const sim_vgpr *registers, enum type type, enum sim_arch arch
     case BF8:
         for (int i = 0; i < SIM_LANES; i++) to[i] = sim_small_to_float(bf8, words[i] >> shift & 0xff);
         break;
-    case I8: // exact as floats
+    case I8: // its values are exact as floats
         for (int i = 0; i < SIM_LANES; i++) to[i] = (float)(int8_t)(words[i] >> shift);
         break;
     case F64:
-        break; // has its own loop
+        break; // doubles have a loop of their own
     }
 }
 
-// blgp: the lane of B that stands in for `lane`.
+// The lane of B that is read in place of `lane`, by blgp.
 static unsigned grouped_lane(unsigned pattern, unsigned lane) {
     switch (pattern) {
     case 1:
@@ -103,7 +103,7 @@ static unsigned grouped_lane(unsigned pattern, unsigned lane) {
     }
 }
 
-// cbsz, abid: the block of A that stands in for `block`. Groups are no larger than there are blocks.
+// cbsz and abid name the block of A that is read in place of `block`. A group of blocks may not exceed their number.
 static bool may_broadcast(struct sim_wave *wave, const struct sim_inst *inst, const struct shape *shape) {
     if (1u << inst->cbsz <= shape->blocks) return true;
     tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "cbsz:%u where there are %u blocks", inst->cbsz,
@@ -117,7 +117,7 @@ static unsigned broadcast_block(const struct sim_inst *inst, unsigned block) {
 
 typedef float matrix[MAX_K][MAX_ROWS]; // [k][block * size + row or column]
 
-// The registers of an operand as a matrix; `run` elements of a lane are neighbours in k.
+// Reads the registers of an operand as a matrix; runs of `run` elements of a lane are neighbours in k.
 static bool read_matrix(struct sim_wave *wave, const struct sim_inst *inst, enum sim_slot slot,
                         const struct shape *shape, unsigned run, matrix *to) {
     const struct sim_operand *operand = &inst->op[slot];
@@ -147,7 +147,7 @@ static void broadcast_blocks(const struct sim_inst *inst, const struct shape *sh
     }
 }
 
-// ---- C and D: where row i of a block starts
+// ---- C and D: the place where row i of a block starts
 
 struct row_place {
     unsigned reg, lane;
@@ -190,9 +190,10 @@ static void write_sums(struct sim_wave *wave, const struct sim_inst *inst, const
 
 // ---- products
 
-typedef uint8_t places[MAX_COLUMNS][MAX_K]; // of sparse A: the k of B, for each row and value of A
+typedef uint8_t places[MAX_COLUMNS][MAX_K]; // of sparse A: the k that each value of each row belongs to
 
-// How products join the sum, and so many in a step. FLOATS: all products are exact as floats; SMALL: of 8 bits.
+// How products are added to the sum, and how many in a step. FLOATS: all products are exact as floats; SMALL: products
+// of 8-bit values.
 struct addition {
     enum { IN_TURN, TREES, FUSED, FUSED_FLOATS, FUSED_SMALL, FUSED_SMALL_FLOATS } how;
     unsigned step;
@@ -200,7 +201,7 @@ struct addition {
 
 typedef int32_t exponents[MAX_K][MAX_ROWS];
 
-// What one instruction multiplies, and with what. Exponents are there where products are fused.
+// The matrices that an instruction multiplies. Exponents are set where products are added fused.
 struct operands {
     matrix a, b;
     exponents a_exponents, b_exponents;
@@ -208,7 +209,7 @@ struct operands {
     bool sparse;
 };
 
-// The exponents of a matrix, for products that are fused, and the range of those that are not of 0.
+// Finds the exponents of a matrix, for fused sums, and the range of the exponents of values other than 0.
 struct range {
     int32_t least, greatest;
 };
@@ -299,7 +300,7 @@ static inline __attribute__((always_inline)) void multiply_integers(const struct
     }
 }
 
-// `each`: values of A in a lane; `depth`: of k that A has.
+// `each`: values of A in a lane; `depth`: values of A along k.
 static void multiply(const struct shape *shape, enum sim_arch arch, unsigned each, unsigned depth, struct operands *of,
                      sums *sum) {
     const unsigned size = shape->size, rows = size * shape->blocks;
@@ -326,7 +327,7 @@ static void multiply(const struct shape *shape, enum sim_arch arch, unsigned eac
         multiply_rows(&addition, of, sum, rows, 4, depth);
 }
 
-// ---- results that are too large: with MODE's FP16_OVFL the greatest, but not on gfx90a ("CDNA3", section 7.1.2)
+// ---- with MODE's FP16_OVFL too large results become the greatest number, but not on gfx90a ("CDNA3", section 7.1.2)
 
 static bool all_finite(const matrix *a, unsigned depth, unsigned at) {
     bool finite = true;
@@ -334,7 +335,7 @@ static bool all_finite(const matrix *a, unsigned depth, unsigned at) {
     return finite;
 }
 
-// A sum of 32 bits has wrapped where its sign is not that of the exact one: what was added is far smaller than 2^31.
+// Clamps a 32-bit sum that has wrapped. Its sign shows that, because what was added is far smaller than 2^31.
 static uint32_t clamp_integer(uint32_t before, uint32_t after) {
     const int32_t added = (int32_t)(after - before);
     const int64_t exact = (int64_t)(int32_t)before + added;
@@ -380,8 +381,8 @@ static void mfma(struct sim_wave *wave, const struct sim_code *code) {
 
 // ---- sparse: of four neighbours in k, A holds two
 
-// The lanes' values of A are pairs; two bits of the index say for each value which of its four it is. The index of a
-// lane takes two bits a value, and a register holds several: with cbsz 0, abid says which, else it is the first.
+// A lane holds A's values in pairs. The index has two bits for each value, which say at which of the four places it
+// stands. A register can hold several indices: with cbsz 0 abid chooses one, else it is the first.
 static unsigned place_of_pair(const struct sim_inst *inst, unsigned each, const uint32_t *index, unsigned lane,
                               unsigned e) {
     const unsigned set = inst->cbsz == 0 ? inst->abid * 2 * each % 32 : 0;
@@ -435,7 +436,7 @@ static void mfma_f64(struct sim_wave *wave, const struct sim_code *code) {
     double result[4][SIM_LANES];
     if (!may_broadcast(wave, inst, &shape)) return;
     if (!a || !b || !d || (!constant && !c)) return;
-    const unsigned count = shape.size / 4; // rows of D that a lane holds
+    const unsigned count = shape.size / 4; // number of D's rows in a lane
     for (unsigned r = 0; r < count; r++)
         for (unsigned lane = 0; lane < SIM_LANES; lane++) {
             const unsigned i = 4 * r + lane / 16, j = lane % shape.size, block = lane / shape.size % shape.blocks;

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: MIT
 // gfx950's matrix instructions on 8, 6 and 4 bits, with and without a scale for each 32 in k.
 //
-// Of a row (of B: a column) each group of as many lanes as there are rows holds 32 values: of 4 and 6 bits neighbours
-// in k, of 8 bits two runs of 16, the second behind the first runs of all groups. Blocks of 32 in k have a scale, that
-// of block n comes from lane group n whichever lanes hold its values. test_values_matrix.py names the sources.
+// Lanes form groups of as many lanes as A has rows (B: columns), and each lane holds 32 values of its row. Values of 4
+// and 6 bits are neighbours in k. Values of 8 bits are two runs of 16, of which the second run comes after the first
+// runs of all groups. Each block of 32 in k has a scale; that of block n comes from lane group n, whichever lanes hold
+// the block's values. test_values_matrix.py names the sources.
 //
-// Sums go over k in its order, from C on; a product with its scales is exact, and each addition rounds to a float.
+// Sums start with C and add products in ascending k. A product with its scales is exact; each addition rounds to float.
 #include "semantics.h"
 #include "vector.h"
 
-enum { EACH = 32, RUN = 16, DEEPEST = 128, ROWS = 32 }; // EACH: values of a lane, and of a scale
-enum { SCALED = 1 << 8, SIZE = 0xff };                  // detail: rows of D, and whether there are scales
+enum { EACH = 32, RUN = 16, DEEPEST = 128, ROWS = 32 }; // EACH: values of a lane, also values that share a scale
+enum { SCALED = 1 << 8, SIZE = 0xff };                  // a row's detail: rows of D, and whether there are scales
 
-// cbsz and blgp say the formats of A and B.
+// The format of A or B from cbsz or blgp.
 static struct sim_small_format read_format(unsigned code) {
     switch (code) {
     case 0:
@@ -29,10 +30,10 @@ static struct sim_small_format read_format(unsigned code) {
 }
 
 struct matrix {
-    double of[DEEPEST][ROWS]; // k, row: with their scales, which are powers of two
+    double of[DEEPEST][ROWS]; // [k][row]: values times their scales, which are powers of two
 };
 
-// Where value e of a lane lies in k.
+// The k of value e of a lane.
 static unsigned place_in_k(unsigned bits, unsigned groups, unsigned group, unsigned e) {
     return bits == 8 ? e / RUN * RUN * groups + RUN * group + e % RUN : EACH * group + e;
 }
@@ -60,7 +61,8 @@ static bool read_values(struct sim_wave *wave, const struct sim_code *code, enum
     return true;
 }
 
-// A scale is a byte of its operand: a power of two, or NaN. Exponents of two are within those of a double.
+// Multiplies by the scales. A scale is a byte of its operand: a power of two, or NaN. The exponents of two scales
+// together are within a double's range.
 static bool apply_scales(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot, struct matrix *to) {
     enum { BIAS = 127, NOT_A_NUMBER = 255 };
     if (!(code->detail & SCALED)) return true;

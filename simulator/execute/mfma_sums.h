@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
 // How matrix instructions add the products of a row of D, in `size` columns at once.
 //
-// f32 is as gem5 and microsoft/MMA-Sim (arXiv 2511.10909) have it, the rest as MMA-Sim, which was compared with gfx90a
-// and gfx942 bit for bit. An exponent of 0 is that of f32's denormals, whatever the format.
+// f32 follows gem5 and microsoft/MMA-Sim (arXiv 2511.10909), the rest follows MMA-Sim, which was compared with gfx90a
+// and gfx942 bit for bit. The exponent of the value 0 is that of f32's denormals, whatever the format.
 #pragma once
 
 #include "float_formats.h"
 
 enum { SIM_MAX_DEPTH = 128, SIM_MAX_COLUMNS = 32 };
 
-// What is multiplied for a row of D. Exponents are those of sim_exponent.
+// The factors of the products of a row of D. Exponents are those of sim_exponent().
 struct sim_products {
     float a[SIM_MAX_DEPTH];
     int32_t a_exponents[SIM_MAX_DEPTH];
@@ -26,7 +26,7 @@ SIM_SUMS sim_add_in_turn(const struct sim_products *products, float *sums, unsig
         for (unsigned j = 0; j < size; j++) sums[j] = fmaf(products->a[k], products->b[k][j], sums[j]);
 }
 
-// ---- gfx90a: of 2 or 4 products a tree of additions, which then joins the sum; denormals become zeros everywhere
+// ---- gfx90a: 2 or 4 products are added as a tree, and the result to the sum; all denormals become zeros
 
 static inline float sim_flush(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
 
@@ -44,15 +44,15 @@ SIM_SUMS sim_add_trees(const struct sim_products *products, float *sums, unsigne
         }
 }
 
-// ---- gfx942: a step's products are cut to 24 bits behind the point of the greatest exponent and added exactly; they
-// ---- and the sum so far are brought to the greater one's exponent, downwards, and their sum is rounded
+// ---- gfx942: a step's products are cut to 24 bits below their greatest exponent and added exactly. Their sum and the
+// ---- sum so far are brought to the greater exponent of the two, rounding down, and added; the result is rounded
 
 enum { SIM_ZERO_EXPONENT = -126 };
 
 static inline int32_t sim_greater(int32_t a, int32_t b) { return a > b ? a : b; }
 static inline int32_t sim_lesser(int32_t a, int32_t b) { return a < b ? a : b; }
 
-// `least`: that of the format's denormals.
+// `least`: the exponent of the format's denormals.
 static inline int32_t sim_exponent(float value, int32_t least) {
     const int32_t exponent = (int32_t)(sim_bits(value) >> 23 & 0xff) - 127;
     return value == 0 ? SIM_ZERO_EXPONENT : sim_greater(exponent, least);
@@ -64,7 +64,7 @@ struct sim_fixed {
     int32_t exponent[SIM_MAX_COLUMNS];
 };
 
-// Products of which each but 0 is at least 2^SIM_LEAST_PRODUCT, and none beyond a float, are exact as floats.
+// Products are exact as floats if each one other than 0 is at least 2^SIM_LEAST_PRODUCT, and none is beyond a float.
 enum { SIM_LEAST_PRODUCT = -100, SIM_GREATEST_PRODUCT = 126 };
 
 SIM_SUMS sim_find_greatest(const struct sim_products *products, unsigned first, unsigned end, unsigned stride,
@@ -76,13 +76,13 @@ SIM_SUMS sim_find_greatest(const struct sim_products *products, unsigned first, 
     }
 }
 
-// Each `stride`-th product from `first` on, of those that are exact as floats.
+// Adds each `stride`-th product from `first` on, where all are exact as floats.
 SIM_SUMS sim_cut_floats(const struct sim_products *products, unsigned first, unsigned end, unsigned stride,
                         unsigned size, struct sim_fixed *to) {
     float scale[SIM_MAX_COLUMNS];
     int32_t sum[SIM_MAX_COLUMNS];
     sim_find_greatest(products, first, end, stride, size, to->exponent);
-    for (unsigned j = 0; j < size; j++) { // where all products are 0, any scale will do
+    for (unsigned j = 0; j < size; j++) { // if all products are 0, any scale is right
         sum[j] = 0;
         scale[j] = sim_float((uint32_t)(127 + 24 - sim_greater(to->exponent[j], SIM_LEAST_PRODUCT)) << 23);
     }
@@ -91,7 +91,7 @@ SIM_SUMS sim_cut_floats(const struct sim_products *products, unsigned first, uns
     for (unsigned j = 0; j < size; j++) to->of[j] = sum[j];
 }
 
-// Any products. Those that no float holds go to `beyond`, as infinities.
+// The same for any products. Those beyond the range of floats go to `beyond`, as infinities.
 SIM_SUMS sim_cut_products(const struct sim_products *products, unsigned first, unsigned end, unsigned stride,
                           unsigned size, struct sim_fixed *to, double *beyond) {
     double scale[SIM_MAX_COLUMNS];
@@ -108,7 +108,7 @@ SIM_SUMS sim_cut_products(const struct sim_products *products, unsigned first, u
         }
 }
 
-// Even and odd products of 8 bits are cut on their own.
+// Joins the sums of even and of odd products of 8-bit values, which are cut separately.
 SIM_SUMS sim_add_halves(struct sim_fixed *even, const struct sim_fixed *odd, unsigned size) {
     for (unsigned j = 0; j < size; j++) {
         const int32_t exponent = sim_greater(even->exponent[j], odd->exponent[j]);
@@ -118,7 +118,8 @@ SIM_SUMS sim_add_halves(struct sim_fixed *even, const struct sim_fixed *odd, uns
     }
 }
 
-// Of 8 bits, a sum so far that lies wholly behind the last bit does not count; else a negative one is that bit.
+// Adds a step to the sums so far. With 8-bit values (`small`) a sum wholly below the last bit is dropped; else a
+// negative one would count as that bit, because it is rounded down.
 SIM_SUMS sim_join(const struct sim_fixed *step, float *sums, unsigned size, bool small) {
     for (unsigned j = 0; j < size; j++) {
         const int32_t of_sum = sim_greater((int32_t)(sim_bits(sums[j]) >> 23 & 0xff) - 127, SIM_ZERO_EXPONENT);
@@ -130,7 +131,8 @@ SIM_SUMS sim_join(const struct sim_fixed *step, float *sums, unsigned size, bool
     }
 }
 
-// `floats`: all products are exact as floats. Those beyond them make infinities, unless operands or sums do.
+// `floats`: all products are exact as floats. Products beyond floats make the sum infinite, unless operands or the sum
+// so far already do.
 SIM_SUMS sim_add_fused(const struct sim_products *products, float *sums, unsigned size, unsigned depth, unsigned step,
                        bool small, bool floats) {
     for (unsigned k = 0; k < depth; k += step) {

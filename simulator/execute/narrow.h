@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// How loads and stores of a lane meet its registers, for memory and LDS alike.
+// Moves bytes between accesses of a lane and its registers, for memory and LDS alike.
 #pragma once
 
 #include <string.h>
 
 #include "machine/wave.h"
 
-// The low bits of a row's detail.
+// The low bits of a row's detail: the kind of access.
 enum {
-    BYTES = 0x1f,      // of one access
-    SIGNED = 1 << 5,   // bytes and halves: extend the sign
-    D16 = 1 << 6,      // they go to the low half of the register and leave the other alone
-    D16_HIGH = 1 << 7, // they come from and go to the high half
+    BYTES = 0x1f,      // size of one access
+    SIGNED = 1 << 5,   // bytes and halves are sign extended
+    D16 = 1 << 6,      // a load fills the low half of the register and leaves the other half alone
+    D16_HIGH = 1 << 7, // loads and stores use the high half of the register
 };
 
 static inline uint32_t extend(uint32_t detail, uint32_t word) {

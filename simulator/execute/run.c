@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Waves: their registers at the start, and the loop that runs them.
+// Runs waves: sets their first registers, and executes their instructions in turns.
 #include "run.h"
 
 #include <string.h>
@@ -8,9 +8,9 @@
 #include "fetch.h"
 
 enum {
-    POISON = 0xcd,       // registers that nothing has set
-    TURN = 1 << 16,      // instructions that a wave runs before another one of its workgroup has its turn
-    PRELOAD_ENTRY = 256, // kernels with preloaded arguments start with code for firmware that cannot preload
+    POISON = 0xcd,       // the bytes of registers that nothing has set
+    TURN = 1 << 16,      // instructions that a wave runs before another wave of its workgroup gets its turn
+    PRELOAD_ENTRY = 256, // the entry behind code that such kernels have for firmware that cannot preload arguments
 };
 
 // ---- the kernel descriptor
@@ -33,8 +33,8 @@ static unsigned push64(struct sim_wave *wave, unsigned at, uint64_t value) {
     return at + 2;
 }
 
-// The buffer descriptor that makes MUBUF instructions reach scratch: lanes interleaved by words. Without bounds, so
-// that an access outside of the wave's scratch is found and not dropped.
+// Sets up the buffer descriptor through which MUBUF instructions reach scratch: lanes are interleaved word by word. It
+// has no bounds, so that an access outside of the wave's scratch is a fault and is not dropped.
 static unsigned push_scratch_buffer(struct sim_wave *wave, unsigned at) {
     enum { SWIZZLE = 1u << 31, INDEX_STRIDE_64 = 3 << 21, ADD_TID = 1 << 23 };
     const uint64_t base = (uintptr_t)wave->group->scratch;
@@ -80,7 +80,7 @@ static void set_sgprs(struct sim_wave *wave) {
     wave->set_sgprs = at;
 }
 
-// Work-item ids: three fields of 10 bits in v0.
+// Sets v0 to the work-item ids: three fields of 10 bits.
 static void set_vgprs(struct sim_wave *wave) {
     const struct sim_group *group = wave->group;
     const uint32_t axes = field(group->launch->kernel->descriptor.compute_pgm_rsrc2, ITEM_ID, 2);
@@ -114,8 +114,8 @@ static void start_wave(struct sim_group *group, uint32_t index) {
     wave->limit = launch->args->max_instructions ? launch->args->max_instructions : UINT64_MAX;
     wave->scratch_offset = index * SIM_LANES * launch->lane_scratch_bytes;
     wave->scratch = group->scratch + wave->scratch_offset;
-    // One file for VGPRs and AGPRs: VGPRs beyond the accumulation offset are AGPRs by another name. Compilers name
-    // none, hand-written kernels do.
+    // VGPRs and AGPRs are one file: VGPRs beyond the accumulation offset are AGPRs by another name. Compilers do not
+    // use such names, hand-written kernels do.
     const uint32_t allocated = 8 * (field(descriptor->compute_pgm_rsrc1, 0, 6) + 1);
     const uint32_t split = 4 * (field(descriptor->compute_pgm_rsrc3, 0, 6) + 1);
     wave->first_agpr = split;
@@ -146,7 +146,7 @@ static void run_plain(struct sim_wave *wave, uint64_t until) {
     }
 }
 
-// Whether an instruction is to execute now.
+// Issues an instruction. Returns whether it executes now.
 static bool issue(struct sim_wave *wave, const struct sim_code *code, const struct sim_watch *watch) {
     for (const sim_issue_hook *hook = watch->issue; *hook; hook++)
         if (!(*hook)(wave, code)) return false;
@@ -189,7 +189,7 @@ static uint32_t count_state(const struct sim_group *group, enum sim_wave_state s
 
 // ---- turns
 
-// The wave that has turn `i` of a round.
+// The wave whose turn `i` of a round is.
 static struct sim_wave *pick_wave(const struct sim_group *group, uint32_t i) {
     const bool backward = group->launch->order == TESSERA_SIM_ORDER_BACKWARD;
     return &group->waves[backward ? group->wave_count - 1 - i : i];
@@ -218,14 +218,14 @@ static void start_group(struct sim_group *group) {
     }
 }
 
-// All waves stand at a barrier or have ended.
+// Passes a barrier: all waves stand at it or have ended.
 static void pass_barrier(struct sim_group *group) {
     SIM_TELL(group->launch, barrier, group);
     for (uint32_t i = 0; i < group->wave_count; i++)
         if (group->waves[i].state == SIM_AT_BARRIER) group->waves[i].state = SIM_RUNNING;
 }
 
-// In turns, to their end or to a fault.
+// Runs waves in turns, to their end or to a fault.
 static void run_waves(struct sim_group *group) {
     while (count_state(group, SIM_ENDED) < group->wave_count) {
         for (uint32_t i = 0; i < group->wave_count; i++) {
@@ -233,7 +233,7 @@ static void run_waves(struct sim_group *group) {
             run_wave(wave, turn_length(group));
             if (wave->state == SIM_FAULTED) return;
         }
-        // A barrier lets go when all waves that have not ended stand at it.
+        // A barrier opens when all waves that have not ended stand at it.
         if (count_state(group, SIM_RUNNING) == 0) pass_barrier(group);
     }
 }

@@ -17,7 +17,7 @@ uint64_t tessera_sim_read_scalar(struct sim_wave *wave, const struct sim_operand
         tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, -1, 0, "operand kind %u as a scalar", operand->kind);
         return 0;
     }
-    switch (operand->index) { // as 32 bits the bases read as 0: they stand in the high half
+    switch (operand->index) { // as 32 bits the bases read as 0: they are in the high half
     case SIM_SHARED_BASE:
         return operand->bits > 32 ? SIM_SHARED_APERTURE : 0;
     case SIM_PRIVATE_BASE:
@@ -53,7 +53,7 @@ static inline void result(struct sim_wave *wave, const struct sim_code *code, ui
     tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], value);
 }
 
-// Instructions with one and two sources; SCC is what `condition` says of the result d, KEEP leaves it.
+// Instructions with one and two sources. SCC becomes `condition`, which may use the result d; KEEP leaves it as it is.
 #define KEEP (wave->scc)
 #define UNARY(name, type, value, condition)                                                                            \
     static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
@@ -74,7 +74,7 @@ static inline void result(struct sim_wave *wave, const struct sim_code *code, ui
         const type a = (type)source(wave, code, SIM_SRC0), b = (type)source(wave, code, SIM_SRC1);                     \
         wave->scc = (condition);                                                                                       \
     }
-// The constant of SOPK.
+// SOPK instructions that work with a constant.
 #define CONSTANT(name, type, immediate)                                                                                \
     static inline type name(const struct sim_code *code) { return (type)(immediate)code->inst.imm; }
 CONSTANT(signed_constant, int32_t, int16_t)
@@ -93,11 +93,11 @@ static inline uint64_t reverse(uint64_t value, unsigned bits) {
     return reversed;
 }
 
-// The lowest set bit, or -1.
+// The number of the lowest set bit, or -1.
 static inline int32_t find_low(uint64_t value) { return value ? __builtin_ctzll(value) : -1; }
-// The highest set bit counted from the top of `bits`, or -1.
+// The number of the highest set bit, counted from the top of `bits`, or -1.
 static inline int32_t find_high(uint64_t value, int bits) { return value ? __builtin_clzll(value) - (64 - bits) : -1; }
-// The first bit from the top that differs from the sign, or -1.
+// The number, from the top, of the first bit that differs from the sign, or -1.
 static inline int32_t find_sign(int64_t value, int bits) { return find_high((uint64_t)(value ^ value >> 63), bits); }
 
 static inline uint64_t whole_quads(uint64_t value) {
@@ -147,7 +147,7 @@ static void cmov(struct sim_wave *wave, const struct sim_code *code) {
     if (wave->scc) result(wave, code, source(wave, code, SIM_SRC0));
 }
 
-// s_bitset: detail is the bit's new value.
+// s_bitset; a row's detail is the bit's new value.
 static void bitset(struct sim_wave *wave, const struct sim_code *code) {
     const unsigned bits = code->inst.op[SIM_DST].bits;
     const uint64_t bit = UINT64_C(1) << (source(wave, code, SIM_SRC0) & (bits - 1));
@@ -194,7 +194,7 @@ BINARY(bfm_b64, uint64_t, ((UINT64_C(1) << (a & 63)) - 1) << (b & 63), KEEP)
 BINARY(mul_i32, uint32_t, a *b, KEEP)
 BINARY(mul_hi_u32, uint32_t, (uint64_t)a *b >> 32, KEEP)
 BINARY(mul_hi_i32, int32_t, (int64_t)a *b >> 32, KEEP)
-// The magnitude of a difference that has wrapped: of 0x80000000 and 1 it is 0x7fffffff.
+// The magnitude of the wrapped difference: 0x80000000 and 1 give 0x7fffffff.
 BINARY(absdiff_i32, uint32_t, (int32_t)(a - b) < 0 ? b - a : a - b, d != 0)
 BINARY(lshl1_add_u32, uint32_t, (a << 1) + b, ((uint64_t)a << 1) + b > UINT32_MAX)
 BINARY(lshl2_add_u32, uint32_t, (a << 2) + b, ((uint64_t)a << 2) + b > UINT32_MAX)
@@ -204,7 +204,7 @@ BINARY(pack_ll, uint32_t, (a & 0xffff) | b << 16, KEEP)
 BINARY(pack_lh, uint32_t, (a & 0xffff) | (b & 0xffff0000), KEEP)
 BINARY(pack_hh, uint32_t, a >> 16 | (b & 0xffff0000), KEEP)
 
-// Bit fields: the first bit in the low bits of b, the width in bits 22:16.
+// Bit fields: the low bits of b hold the first bit, bits 22:16 the width.
 static inline uint64_t extract(uint64_t value, unsigned first, unsigned width, unsigned bits, bool sign) {
     if (width == 0) return 0;
     if (width > bits) width = bits;
@@ -266,7 +266,7 @@ static void mulk(struct sim_wave *wave, const struct sim_code *code) {
     result(wave, code, (uint32_t)source(wave, code, SIM_DST) * (uint32_t)signed_constant(code));
 }
 
-// s_and_saveexec_b64 and its kin: the old EXEC to the destination, a combination to EXEC.
+// s_and_saveexec_b64 and the like: the destination gets the old EXEC, and EXEC a combination.
 #define SAVE_EXEC(name, value)                                                                                         \
     static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
         const uint64_t a = source(wave, code, SIM_SRC0), exec = sim_exec(wave);                                        \
@@ -284,7 +284,7 @@ SAVE_EXEC(orn2_saveexec, a | ~exec)
 SAVE_EXEC(nand_saveexec, ~(a &exec))
 SAVE_EXEC(nor_saveexec, ~(a | exec))
 SAVE_EXEC(xnor_saveexec, ~(a ^ exec))
-// As above, but the destination takes the new EXEC.
+// As above, but the destination gets the new EXEC.
 #define WRITE_EXEC(name, value)                                                                                        \
     static void name(struct sim_wave *wave, const struct sim_code *code) {                                             \
         const uint64_t a = source(wave, code, SIM_SRC0), exec = sim_exec(wave);                                        \

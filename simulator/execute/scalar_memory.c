@@ -8,13 +8,13 @@
 #include "operands.h"
 #include "semantics.h"
 
-// detail of a row
+// Bits of a row's detail.
 enum {
     WORDS = 0xff,
     STORE = 1 << 8,
     BUFFER = 1 << 9,
-    SCRATCH = 1 << 10, // the SGPR's offset counts in 64 bytes
-    ATOMIC_SHIFT = 16, // enum sim_atomic above
+    SCRATCH = 1 << 10, // the offset in an SGPR counts units of 64 bytes
+    ATOMIC_SHIFT = 16, // enum sim_atomic is in the bits above
 };
 
 // The two lowest bits of every part of an address are ignored.
@@ -26,7 +26,7 @@ static uint64_t offset_of(struct sim_wave *wave, const struct sim_code *code) {
     return offset + (code->detail & SCRATCH ? 64 * scalar : scalar & ~UINT64_C(3));
 }
 
-// The words of a buffer that are within its bounds; others read as 0.
+// The number of words that are within a buffer's bounds; others read as 0.
 static unsigned words_in_buffer(const uint32_t *descriptor, uint64_t offset, unsigned words) {
     const uint32_t stride = descriptor[1] >> 16 & 0x3fff;
     const uint64_t bytes = stride ? (uint64_t)stride * descriptor[2] : descriptor[2];
@@ -35,14 +35,14 @@ static unsigned words_in_buffer(const uint32_t *descriptor, uint64_t offset, uns
     return inside;
 }
 
-// Where an access of `words` goes, how many of them are within bounds, and which SGPRs take part.
+// An access: its address, its words, how many of them are within bounds, and its SGPRs.
 struct access {
     uint64_t address;
     unsigned inside;
     uint32_t *sgprs;
 };
 
-// `count` SGPRs take part; false after a fault.
+// Finds an access of `count` SGPRs; false after a fault.
 static bool find_access(struct sim_wave *wave, const struct sim_code *code, const struct sim_operand *data,
                         unsigned count, unsigned words, struct access *out) {
     const unsigned base = code->inst.op[SIM_BASE].index;
@@ -76,7 +76,7 @@ static void load_or_store(struct sim_wave *wave, const struct sim_code *code) {
     memset(access.sgprs + access.inside, 0, 4 * (words - access.inside));
 }
 
-// Once for the wave, whatever EXEC says. The old value comes back to the data's SGPRs with sc0 (glc).
+// Runs once for the wave, whatever EXEC says. With sc0 (glc) the old value replaces the data in its SGPRs.
 static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     const unsigned words = code->detail & WORDS;
     const enum sim_atomic what = (enum sim_atomic)(code->detail >> ATOMIC_SHIFT);
@@ -90,7 +90,7 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
         return;
     }
     for (unsigned i = 0; i < operands; i++) memcpy(&data[i], access.sgprs + words * i, 4 * words);
-    const unsigned inside = access.inside == words ? words : 0; // all or nothing
+    const unsigned inside = access.inside == words ? words : 0; // atomics are within bounds as a whole or not at all
     if (!copy(wave, access.address, &old, inside, false)) return;
     uint64_t fresh = words == 1 ? tessera_sim_atomic32(what, (uint32_t)old, (uint32_t)data[0], (uint32_t)data[1], 0)
                                 : tessera_sim_atomic64(what, old, data[0], data[1], 0);
@@ -98,7 +98,7 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     if (code->inst.sc0) memcpy(access.sgprs, &old, 4 * words);
 }
 
-// Clocks count instructions, so that runs repeat.
+// Clocks count instructions, so that each run gives the same.
 static void read_clock(struct sim_wave *wave, const struct sim_code *code) {
     tessera_sim_write_scalar(wave, &code->inst.op[SIM_DST], wave->executed);
 }
@@ -153,7 +153,7 @@ static const struct sim_semantics rows[] = {
     ATOMICS(DEC, s_atomic_dec, s_atomic_dec_x2, s_buffer_atomic_dec, s_buffer_atomic_dec_x2),
     ROW(s_memtime, read_clock, 0),
     ROW(s_memrealtime, read_clock, 0),
-    // Memory has no caches here, and its addresses need no translation.
+    // The simulator has no caches and no address translation.
     ROW(s_dcache_inv, nothing, 0),
     ROW(s_dcache_inv_vol, nothing, 0),
     ROW(s_dcache_wb, nothing, 0),

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The lists of what instructions do, one a subject. Rows name an instruction and the functions that do it.
+// Lists of instructions with the functions that execute them, one list for each subject.
 #pragma once
 
 #include "isa_names.h"
 #include "machine/code.h"
 
-// What an instruction does: `execute` moves operands, `lanes` is the arithmetic over 64 lanes for those that share an
-// `execute`; `detail` is its parameter (bytes of an access, index in a table, flags), as each file says.
+// How an instruction is executed: `execute` does it; several instructions of the vector ALU share one, and `lanes` is
+// their own arithmetic over 64 lanes. `detail` is a parameter (bytes of an access, index in a table, flags) that each
+// file defines.
 struct sim_semantics {
     uint16_t op; // enum sim_op
     sim_execute execute;
@@ -19,7 +20,7 @@ struct sim_semantics_list {
     size_t count;
 };
 
-// NULL where the simulator lacks the instruction.
+// The row of an operation; NULL where the simulator does not implement it.
 const struct sim_semantics *tessera_sim_find_semantics(uint16_t op);
 
 extern const struct sim_semantics_list tessera_sim_scalar;             // scalar.c
@@ -34,7 +35,7 @@ extern const struct sim_semantics_list tessera_sim_gws_list;           // gws.c
 extern const struct sim_semantics_list tessera_sim_matrix_scaled;      // mfma_scaled.c
 extern const struct sim_semantics_list tessera_sim_vector_small;       // vector_small.c
 
-// Those of one instruction set of the host.
+// Lists that are compiled for several instruction sets of the host.
 extern const struct sim_semantics_list tessera_sim_vector_integer; // vector_integer.c
 extern const struct sim_semantics_list tessera_sim_vector_float;   // vector_float.c
 extern const struct sim_semantics_list tessera_sim_vector_convert; // vector_convert.c

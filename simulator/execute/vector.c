@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Operands of the vector ALU: from registers, constants, SDWA and DPP to 64 lanes, and back under EXEC.
+// Operands of the vector ALU: reads registers, constants, SDWA and DPP for 64 lanes, and writes results under EXEC.
 #include "vector.h"
 
 #include <fenv.h>
 
-// A place for one operand that has to be made.
+// Space for an operand that cannot be read in place.
 struct lanes {
     sim_u64 words[SIM_LANES] __attribute__((aligned(64)));
 };
@@ -96,7 +96,7 @@ static void apply_signs(const struct sim_operand *operand, struct lanes *lanes) 
     }
 }
 
-// VOP3P: which half of the source enters the low and the high result, and their signs.
+// VOP3P: picks the halves of the source for the low and the high result, and applies their signs.
 static const void *arrange_halves(const struct sim_operand *operand, const uint32_t *from, struct lanes *lanes) {
     if (!operand->op_sel && operand->op_sel_hi && !operand->neg && !operand->neg_hi) return from;
     const unsigned low = operand->op_sel ? 16 : 0, high = operand->op_sel_hi ? 16 : 0;
@@ -106,7 +106,7 @@ static const void *arrange_halves(const struct sim_operand *operand, const uint3
     return to;
 }
 
-// VOP3P on pairs of words: likewise, with words for halves.
+// The same for VOP3P on pairs of words, with words for halves.
 static const void *arrange_words(const struct sim_operand *operand, const uint32_t *low, const uint32_t *high,
                                  struct lanes *lanes) {
     const uint32_t *first = operand->op_sel ? high : low, *second = operand->op_sel_hi ? high : low;
@@ -115,7 +115,7 @@ static const void *arrange_words(const struct sim_operand *operand, const uint32
     return lanes->words;
 }
 
-// One source as the arithmetic wants it.
+// Fetches one source, in the form that the arithmetic takes.
 static const void *fetch(struct sim_wave *wave, const struct sim_code *code, enum sim_slot slot, unsigned use,
                          struct lanes *lanes) {
     const struct sim_operand operand = sim_indexed(wave, &code->inst.op[slot], use);
@@ -184,7 +184,7 @@ static int dpp_source(unsigned control, int lane) {
     return -1;
 }
 
-// The lanes that DPP lets write; src0's operand is made in `moved`, as VGPRs' words are.
+// Returns the lanes that DPP lets write; `moved` gets the words of src0, lane by lane as in VGPRs.
 static uint64_t move_lanes(struct sim_wave *wave, const struct sim_inst *inst, const uint32_t *from[2], unsigned words,
                            uint32_t (*moved)[SIM_LANES]) {
     const uint64_t exec = sim_exec(wave);
@@ -219,7 +219,7 @@ static const void *fetch_dpp(struct sim_wave *wave, const struct sim_inst *inst,
 
 static const float output_factors[4] = {1, 2, 4, 0.5f};
 
-// To 0..1; NaN becomes 0 where MODE's DX10_CLAMP says so.
+// Clamps to 0..1; NaN becomes 0 where MODE's DX10_CLAMP says so.
 static float clamp_float(float value, bool nan_to_zero) {
     if (value != value && !nan_to_zero) return value;
     return value > 0 ? (value < 1 ? value : 1) : 0;
@@ -234,7 +234,7 @@ struct output {
     bool scale, clamp, nan_to_zero;
 };
 
-// A zero that was scaled is +0.
+// Applies the output modifiers; a zero that was scaled is +0.
 static double modify_double(double value, struct output output) {
     if (output.scale) value = value * (double)output.factor + 0.0;
     return output.clamp ? clamp_double(value, output.nan_to_zero) : value;
@@ -249,11 +249,13 @@ static uint32_t modify_half(uint32_t half, struct output output) {
 
 enum { ROUND_32 = 0, ROUND_64 = 2, DENORM_32 = 4, DENORM_64 = 6, DENORM_IN = 1, DENORM_OUT = 2 };
 
-static unsigned denorms_kept(const struct sim_wave *wave, unsigned element) { // 16 bits share the field of 64
+static unsigned denorms_kept(const struct sim_wave *wave,
+                             unsigned element) { // 16-bit types share the field of 64-bit ones
     return wave->mode >> (element == 32 ? DENORM_32 : DENORM_64) & 3;
 }
 
-// Output modifiers of floating-point results. The factor does nothing under IEEE, or where denormal results are kept.
+// Applies output modifiers to floating-point results. The factor is ignored with MODE's IEEE, or where denormal results
+// are kept.
 static void modify_result(const struct sim_wave *wave, const struct sim_code *code, struct lanes *result) {
     const struct sim_inst *inst = &code->inst;
     const struct sim_operand *operand = &inst->op[SIM_DST];
@@ -280,7 +282,7 @@ static void modify_result(const struct sim_wave *wave, const struct sim_code *co
     }
 }
 
-// SDWA: the result goes to a part of the register.
+// SDWA: puts the result into the selected bytes of the register.
 static void insert_part(const struct sim_inst *inst, const uint32_t *old, sim_u32 *words) {
     const struct sim_operand *operand = &inst->op[SIM_DST];
     if (operand->sel == SIM_DWORD) return;
@@ -296,7 +298,7 @@ static void insert_part(const struct sim_inst *inst, const uint32_t *old, sim_u3
     }
 }
 
-// 16 bits into one half of the register, the other half as it was.
+// Puts 16 bits into one half of the register and leaves the other half alone.
 static void insert_half(bool high, const uint32_t *old, sim_u32 *words) {
     for (int i = 0; i < SIM_LANES; i++)
         words[i] = high ? (old[i] & 0xffff) | words[i] << 16 : (old[i] & 0xffff0000) | (words[i] & 0xffff);
@@ -327,7 +329,7 @@ static void store(struct sim_wave *wave, const struct sim_code *code, uint64_t m
     tessera_sim_write_vector(wave, &operand, 1, mask, high);
 }
 
-// ---- MODE: rounding and denormals that are not the default
+// ---- MODE's settings of rounding and denormals, where they are not the default
 
 static void flush(unsigned element, unsigned bits, struct lanes *lanes) {
     sim_u32 *words = (sim_u32 *)lanes->words;

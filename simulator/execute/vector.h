@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the files of the vector ALU share: an instruction's operands, laid out lane by lane, and words to write its
-// arithmetic with. vector.c brings operands here and results back, with all modifiers.
+// Shared by the files of the vector ALU: an instruction's operands, laid out lane by lane, and macros to write its
+// arithmetic with. vector.c fetches operands and stores results, with all modifiers.
 #pragma once
 
 #include <string.h>
@@ -19,38 +19,38 @@ typedef double sim_f64 __attribute__((may_alias));
 struct sim_alu {
     struct sim_wave *wave;
     const struct sim_inst *inst;
-    const void *src[3];  // 64 words of 32 or 64 bits each; operands of 16 bits stand in the low half of 32
-    void *dst;           // likewise, and never one of the sources
-    uint64_t mask;       // in: the lanes of the condition or carry; out: those of the comparison or carry
-    bool special_halves; // MODE has settings for halves that are not the default
+    const void *src[3];  // 64 words of 32 or 64 bits each; 16-bit operands are in the low half of 32
+    void *dst;           // the same for the result; never one of the sources
+    uint64_t mask;       // in: lanes whose condition or carry is set; out: lanes whose comparison or carry is
+    bool special_halves; // MODE's settings for halves are not the default
     struct sim_half_mode half_mode;
 };
 
-// detail of a row
+// Bits of a row's detail.
 enum {
     SIM_MASK_IN = 1,        // SIM_SRC2 is a mask of lanes
-    SIM_MASK_OUT = 2,       // SIM_SDST is one
-    SIM_ACCUMULATE = 4,     // the destination is the third source too
-    SIM_KEEP_HIGH = 8,      // a result of 16 bits leaves the register's other half alone
+    SIM_MASK_OUT = 2,       // SIM_SDST is a mask of lanes
+    SIM_ACCUMULATE = 4,     // the destination is also the third source
+    SIM_KEEP_HIGH = 8,      // a 16-bit result leaves the register's high half alone
     SIM_CONDITION = 16,     // SIM_DST is a mask of lanes: a comparison
-    SIM_TO_EXEC = 32,       // which goes to EXEC as well
-    SIM_MOVES = 64,         // takes bits as they are: MODE flushes no denormals
-    SIM_OWN_ROUNDING = 128, // MODE's rounding does not count
+    SIM_TO_EXEC = 32,       // a comparison's mask goes to EXEC as well
+    SIM_MOVES = 64,         // moves bits as they are: MODE flushes no denormals
+    SIM_OWN_ROUNDING = 128, // MODE's rounding has no effect
 };
 
 void tessera_sim_execute_vector(struct sim_wave *wave, const struct sim_code *code);
 
-// Reads a vector operand as raw words, no modifiers: into `words`, or in place. NULL after a fault.
+// Reads a vector operand as raw words, without modifiers: returns `words`, or the register itself. NULL after a fault.
 const uint32_t *tessera_sim_read_vector(struct sim_wave *wave, const struct sim_operand *operand, unsigned which,
                                         uint32_t *words);
-// Writes the lanes of `mask` of the register `which` of an operand.
+// Writes register `which` of an operand, in the lanes of `mask`.
 void tessera_sim_write_vector(struct sim_wave *wave, const struct sim_operand *operand, unsigned which, uint64_t mask,
                               const uint32_t *words);
 
-// The operands that MODE's VGPR indexing may move: bits 12 to 15 of M0.
+// The operands that VGPR indexing can move, in the order of bits 12 to 15 of M0.
 enum sim_index_use { SIM_INDEX_SRC0, SIM_INDEX_SRC1, SIM_INDEX_SRC2, SIM_INDEX_DST };
 
-// The operand, moved by M0 where VGPR indexing says so.
+// The operand, with M0's index added where VGPR indexing moves it.
 static inline struct sim_operand sim_indexed(const struct sim_wave *wave, const struct sim_operand *operand,
                                              unsigned use) {
     struct sim_operand moved = *operand;
@@ -59,7 +59,7 @@ static inline struct sim_operand sim_indexed(const struct sim_wave *wave, const 
     return moved;
 }
 
-// The bits of 64 flags.
+// Packs 64 flags into bits.
 static inline uint64_t sim_pack_flags(const uint8_t *flags) {
     uint64_t mask = 0;
     for (int i = 0; i < 8; i++) {

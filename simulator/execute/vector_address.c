@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Where the lanes of FLAT, GLOBAL, SCRATCH, MUBUF and MTBUF instructions find their data.
+// Finds the places that the lanes of FLAT, GLOBAL, SCRATCH, MUBUF and MTBUF instructions access.
 #include "vector_memory.h"
 
-enum { EVERYTHING = 16 }; // the bytes of the widest access
+enum { EVERYTHING = 16 }; // at least the bytes of the widest access
 
-// Scalar parts of a wave's addresses, and the registers of its lanes' parts.
+// The scalar operands of a wave's addresses, and the registers of its lanes' own operands.
 struct addressing {
     const uint32_t *low, *high;
     uint64_t base;
@@ -57,9 +57,9 @@ static void scratch_places(struct sim_wave *wave, const struct sim_inst *inst, s
 
 // ---- buffers: "AMD Instinct MI300 Instruction Set Architecture", sections "Buffer Addressing" and "Range Checking"
 
-// A buffer's descriptor, taken apart, with what the instruction adds for all lanes.
+// The fields of a buffer's descriptor, with what the instruction adds for all lanes.
 struct buffer {
-    uint64_t base; // with the scalar offset
+    uint64_t base; // base address, with the scalar offset
     uint64_t limit;
     uint32_t stride, index_stride;
     bool swizzle, add_lane;
@@ -73,8 +73,8 @@ const uint32_t *tessera_sim_buffer_descriptor(struct sim_wave *wave, const struc
     return NULL;
 }
 
-// Records are counted where the instruction has an index, else bytes of its offset without the scalar one. Scratch,
-// where lanes add their numbers to no index, has no bounds.
+// The limit counts records if the instruction has an index, else bytes of the offset without the scalar one. Scratch
+// has no bounds: there lanes add their numbers, and the instruction has no index.
 static struct buffer read_buffer(const uint32_t *words, const struct sim_inst *inst, uint32_t scalar) {
     const uint32_t format = words[3] >> 15 & 15;
     struct buffer buffer = {
@@ -84,20 +84,20 @@ static struct buffer read_buffer(const uint32_t *words, const struct sim_inst *i
         .index_stride = 8u << (words[3] >> 21 & 3),
         .add_lane = words[3] >> 23 & 1,
     };
-    if (buffer.add_lane) buffer.stride |= format << 14; // these bits are the stride's then
+    if (buffer.add_lane) buffer.stride |= format << 14; // then these bits belong to the stride
     buffer.by_index = inst->idxen && buffer.stride != 0;
     buffer.limit = buffer.add_lane && !inst->idxen ? UINT64_MAX : words[2];
     if (format == 0 && !buffer.add_lane) buffer.limit = 0; // an invalid data format: no buffer is bound
     return buffer;
 }
 
-// Swizzled: `index_stride` indices lie side by side, word by word.
+// An offset in a swizzled buffer, where `index_stride` indices are interleaved word by word.
 static uint64_t swizzled(const struct buffer *buffer, uint64_t index, uint64_t offset) {
     const uint64_t group = index / buffer->index_stride, member = index % buffer->index_stride;
     return (group * buffer->stride + (offset & ~UINT64_C(3))) * buffer->index_stride + member * 4 + (offset & 3);
 }
 
-// Bytes from a place in the buffer to its end, no more than an access has.
+// The bytes from a place in the buffer to its end, at most those of the widest access.
 static uint32_t reachable(const struct buffer *buffer, uint64_t at) {
     const uint64_t left = buffer->limit > at ? buffer->limit - at : 0;
     return left < EVERYTHING ? (uint32_t)left : EVERYTHING;
@@ -126,7 +126,7 @@ static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, ui
     const struct buffer buffer = read_buffer(words, inst, scalar);
     const uint32_t *indices = inst->idxen ? registers[0] : zeros;
     const uint32_t *offsets = inst->offen ? registers[inst->idxen] : zeros;
-    if (buffer.stride == 0 && !buffer.swizzle) { // the common kind
+    if (buffer.stride == 0 && !buffer.swizzle) { // the common kind of buffer
         for (int lane = 0; lane < SIM_LANES; lane++) {
             const uint64_t at = (uint64_t)offsets[lane] + (uint64_t)inst->offset;
             places[lane] = (struct sim_place){SIM_MEMORY, buffer.base + at, reachable(&buffer, at), 0};
@@ -139,13 +139,13 @@ static void buffer_places(struct sim_wave *wave, const struct sim_inst *inst, ui
         const uint32_t first = 4 - (uint32_t)(offset & 3);
         places[lane] = buffer_place(&buffer, index, offset);
         if (!buffer.swizzle || bytes <= first || !(exec >> lane & 1)) continue;
-        if (bytes > 4) { // the documents do not say what such an access reaches
+        if (bytes > 4) { // the documents do not say which bytes such an access reaches
             tessera_sim_trouble(wave, TESSERA_SIM_FAULT_UNIMPLEMENTED, lane, 0,
                                 "%u bytes at offset %llu of a swizzled buffer: more than a word", bytes,
                                 (unsigned long long)offset);
             return;
         }
-        // The words of an index lie apart. Scratch of compilers is reached in this way, unaligned too.
+        // The words of an index lie apart. Compilers reach scratch in this way, and also with unaligned offsets.
         const struct sim_place next = buffer_place(&buffer, index, offset + first);
         places[lane].second = next.address;
         if (next.reachable < bytes - first) places[lane].reachable = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Comparisons of the vector ALU: a mask of lanes to SGPRs, and to EXEC where the name says cmpx.
+// Comparisons of the vector ALU: they write a mask of lanes to SGPRs, and to EXEC if the name has cmpx.
 #include "semantics.h"
 #include "vector.h"
 
@@ -13,7 +13,7 @@
         }                                                                                                              \
         alu->mask = sim_pack_flags(flags);                                                                             \
     }
-// Types that stand in words of another one.
+// Comparisons of a type whose values are in words of another type.
 #define COMPARE_IN(name, T, words, read, condition)                                                                    \
     static void name(struct sim_alu *alu) {                                                                            \
         const words *restrict pa = alu->src[0], *restrict pb = alu->src[1];                                            \
@@ -69,7 +69,7 @@ FLOATS(f16, float, sim_u32, sim_half_to_float)
 FLOATS(f32, float, sim_f32, )
 FLOATS(f64, double, sim_f64, )
 
-// The class of a number, as one of ten bits.
+// The class of a number: one of ten bits is set.
 static inline uint32_t class_of(bool negative, bool top_exponent, bool zero_exponent, bool zero_mantissa, bool quiet) {
     const uint32_t magnitude = top_exponent ? 0 : zero_exponent ? (zero_mantissa ? 3 : 2) : 1;
     if (top_exponent && !zero_mantissa) return quiet ? 2 : 1;

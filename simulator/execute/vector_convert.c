@@ -3,7 +3,7 @@
 #include "semantics.h"
 #include "vector.h"
 
-// ---- integers and floats; too large values saturate, NaN becomes 0
+// ---- integers and floats: values that are too large saturate, NaN becomes 0
 
 static inline int32_t to_i32(double v) {
     return v != v ? 0 : v >= 2147483647.0 ? INT32_MAX : v <= -2147483648.0 ? INT32_MIN : (int32_t)v;
@@ -29,7 +29,7 @@ SIM_LANES1(f32_ubyte0, sim_f32, sim_u32, a & 0xff)
 SIM_LANES1(f32_ubyte1, sim_f32, sim_u32, a >> 8 & 0xff)
 SIM_LANES1(f32_ubyte2, sim_f32, sim_u32, a >> 16 & 0xff)
 SIM_LANES1(f32_ubyte3, sim_f32, sim_u32, a >> 24)
-// To halves: a loop for MODE's defaults, and one for its other settings.
+// Conversions to halves: one loop for MODE's defaults, one for its other settings.
 #define TO_HALF(name, A, value)                                                                                        \
     SIM_LANES1(name##_plain, sim_u32, A, sim_float_to_half(value))                                                     \
     SIM_LANES1(name##_special, sim_u32, A, sim_float_to_half_mode(value, alu->half_mode))                              \
@@ -85,7 +85,7 @@ static struct sim_small_format fp8(const struct sim_alu *alu) {
 static struct sim_small_format bf8(const struct sim_alu *alu) {
     return alu->inst->arch == SIM_GFX950 ? sim_e5m2_ocp : sim_e5m2_fnuz;
 }
-// MODE's FP16_OVFL: conversions keep finite what is finite.
+// Whether finite values stay finite, by MODE's FP16_OVFL.
 static bool saturates(const struct sim_alu *alu) { return alu->wave->mode & SIM_MODE_FP16_OVFL; }
 
 SIM_LANES1(f32_fp8, sim_f32, sim_u32, sim_small_to_float(fp8(alu), a & 0xff))

@@ -15,8 +15,9 @@
 static inline float h2f(uint32_t half) { return sim_half_to_float(half); }
 static inline uint32_t f2h(float value) { return sim_float_to_half(value); }
 
-// Halves: an expression over floats x, y, z; results of +, * and the like are right after one more rounding. Each has a
-// loop for MODE's defaults and one for all of its settings, under which the floats are rounded as it says, too.
+// Arithmetic on halves: an expression over floats x, y, z. The result of +, * and the like is right after it is rounded
+// once more. Each instruction has a loop for MODE's defaults and one for all settings, which also govern the rounding
+// of the floats.
 #define BY_MODE(name)                                                                                                  \
     __attribute__((unused)) static void name(struct sim_alu *alu) {                                                    \
         (alu->special_halves ? name##_special : name##_plain)(alu);                                                    \
@@ -41,7 +42,7 @@ static inline uint32_t f2h(float value) { return sim_float_to_half(value); }
     SIM_LANES3(name, sim_u32, sim_u32, sim_u32, sim_u32,                                                               \
                of(a & 0xffff, b & 0xffff, c & 0xffff) | of(a >> 16, b >> 16, c >> 16) << 16)
 
-// ---- minimum and maximum: of a number and a NaN the number; -0 is below +0
+// ---- minimum and maximum: of a number and a NaN, the number; -0 is below +0
 
 static inline float min_f32(float x, float y) {
     const float ordered = x < y ? x : y < x ? y : sim_float(sim_bits(x) | sim_bits(y));
@@ -59,8 +60,8 @@ static inline double max_f64(double x, double y) {
     const double ordered = x > y ? x : y > x ? y : sim_double(sim_bits64(x) & sim_bits64(y));
     return x != x ? y : y != y ? x : ordered;
 }
-// On bits, and so that a signaling NaN comes out quiet where `quiet`, the NaN's highest bit of mantissa, is not 0: that
-// is MODE's IEEE.
+// Minimum and maximum on bits. With MODE's IEEE a signaling NaN comes out quiet: then `quiet` is the highest bit of the
+// mantissa, else 0.
 #define QUIETING(name, T, U, of_bits, bits_of, magnitude, infinity)                                                    \
     static inline U name##_bits(U x, U y, U quiet) {                                                                   \
         const bool signals_x = (quiet != 0) & ((x & (magnitude)) > (infinity)) & ((x & quiet) == 0);                   \
@@ -73,7 +74,7 @@ QUIETING(min_f32, float, uint32_t, sim_float, sim_bits, 0x7fffffffu, 0x7f800000u
 QUIETING(max_f32, float, uint32_t, sim_float, sim_bits, 0x7fffffffu, 0x7f800000u)
 QUIETING(min_f64, double, uint64_t, sim_double, sim_bits64, UINT64_MAX >> 1, UINT64_C(0x7ff0000000000000))
 QUIETING(max_f64, double, uint64_t, sim_double, sim_bits64, UINT64_MAX >> 1, UINT64_C(0x7ff0000000000000))
-// Halves are ordered as their floats are; a NaN's bits stay.
+// Halves compare as their floats do; a NaN keeps its bits.
 static inline uint32_t min_half(uint32_t x, uint32_t y) {
     const float fx = h2f(x), fy = h2f(y);
     const uint32_t ordered = fx < fy ? x : fy < fx ? y : x | y;
@@ -86,7 +87,7 @@ static inline uint32_t max_half(uint32_t x, uint32_t y) {
 }
 QUIETING(min_half, uint32_t, uint32_t, , , 0x7fffu, 0x7c00u)
 QUIETING(max_half, uint32_t, uint32_t, , , 0x7fffu, 0x7c00u)
-// With a NaN among them, the least of the three.
+// The median of three; if a NaN is among them, the least.
 #define MED3(type, infinity, magnitude)                                                                                \
     static inline uint32_t med3_##type##_bits(uint32_t x, uint32_t y, uint32_t z, uint32_t quiet) {                    \
         const uint32_t least = min_##type##_bits(min_##type##_bits(x, y, quiet), z, quiet);                            \
@@ -100,18 +101,18 @@ static inline uint32_t max_single(uint32_t x, uint32_t y) { return sim_bits(max_
 #define min_single_bits min_f32_bits
 MED3(single, 0x7f800000u, 0x7fffffffu)
 MED3(half, 0x7c00u, 0x7fffu)
-// IEEE 754-2019: NaN wins, and is quiet.
+// IEEE 754-2019: the result is a quiet NaN if either is NaN.
 static inline float minimum(float x, float y) { return ((x != x) | (y != y)) ? x + y : min_f32(x, y); }
 static inline float maximum(float x, float y) { return ((x != x) | (y != y)) ? x + y : max_f32(x, y); }
 
-// A loop for MODE's IEEE, one for the others.
+// One loop for MODE's IEEE, one without it.
 #define BY_IEEE(name)                                                                                                  \
     static void name(struct sim_alu *alu) { (alu->wave->mode & SIM_MODE_IEEE ? name##_ieee : name##_other)(alu); }
 #define ORDER2(name, U, of, quiet)                                                                                     \
     SIM_LANES2(name##_ieee, U, U, U, of(a, b, quiet))                                                                  \
     SIM_LANES2(name##_other, U, U, U, of(a, b, 0))                                                                     \
     BY_IEEE(name)
-// Of three: two loops, which vectorise where one does not.
+// Operations on three sources in two loops, which vectorise where a single loop does not.
 #define TWICE(name, of, quiet, mask)                                                                                   \
     static void name(struct sim_alu *alu) {                                                                            \
         const sim_u32 *restrict pa = alu->src[0], *restrict pb = alu->src[1], *restrict pc = alu->src[2];              \
@@ -175,10 +176,10 @@ THREE(minimum3_f32, minimum(minimum(a, b), c))
 THREE(maximum3_f32, maximum(maximum(a, b), c))
 THREE(fma_f32, fmaf(a, b, c))
 THREE(fmamk_f32, fmaf(a, c, b)) // the constant K is the third source: a * K + b
-// Transcendental and unfused instructions take and give no denormals, whatever MODE says: LLVM's SIISelLowering.cpp
-// uses v_mad only where they are flushed (isFMADLegal), and scales around the others.
+// Transcendental and unfused instructions flush denormals of sources and results, whatever MODE says: LLVM's
+// SIISelLowering.cpp uses v_mad only where denormals are flushed (isFMADLegal), and scales operands of the others.
 static inline float no_denorm(float v) { return fabsf(v) < 0x1p-126f ? copysignf(0, v) : v; }
-// Not fused.
+// Not fused: the product is rounded.
 static inline float mad_f32_of(float a, float b, float c) {
     volatile float product = no_denorm(no_denorm(a) * no_denorm(b));
     return no_denorm(product + no_denorm(c));
@@ -190,9 +191,9 @@ ONE(trunc_f32, truncf(a))
 ONE(ceil_f32, ceilf(a))
 ONE(floor_f32, floorf(a))
 ONE(rndne_f32, rintf(a))
-// Below 1 also where the difference rounds up to it.
+// The fraction stays below 1 even where the difference rounds up to 1.
 static inline float fract_f32_of(float v) {
-    const float fraction = v - floorf(v); // NaN of NaN and of infinity
+    const float fraction = v - floorf(v); // NaN for NaN and for infinity
     return fraction >= 1 ? 0x1.fffffep-1f : fraction;
 }
 ONE(fract_f32, fract_f32_of(a))
@@ -203,8 +204,8 @@ ONE(log_f32, (float)log2((double)no_denorm(a)))
 ONE(rcp_f32, no_denorm((float)(1.0 / (double)no_denorm(a))))
 ONE(rsq_f32, (float)(1.0 / sqrt((double)no_denorm(a))))
 ONE(sqrt_f32, sqrtf(no_denorm(a)))
-// Arguments are revolutions; outside of +-256 the result is as for 0. Denormals are supported, zeros exact, and -0
-// stays.
+// Sine and cosine take revolutions; beyond +-256 the result is that of 0. Denormals are supported, zeros are exact, and
+// -0 stays.
 static inline double turns(double v) { return fabs(v) > 256 ? 0 : v == rint(v) ? copysign(0, v) : v - rint(v); }
 static inline double sine(double v) {
     const double turn = turns(v);
@@ -230,7 +231,7 @@ ONE(frexp_mant_f32, mantissa_f32(a))
 SIM_LANES1(frexp_exp_f32, sim_i32, sim_f32, exponent_f32(a))
 SIM_LANES2(ldexp_f32, sim_f32, sim_f32, sim_i32, ldexpf(a, b))
 
-// ---- faces of a cube: of x, y, z the longest, the last of equals
+// ---- faces of a cube: the face of the longest of x, y, z; the last of equal ones
 
 static inline unsigned cube_axis(float x, float y, float z) {
     return fabsf(z) >= fabsf(x) && fabsf(z) >= fabsf(y) ? 2 : fabsf(y) >= fabsf(x) ? 1 : 0;
@@ -279,9 +280,9 @@ ONE64(frexp_mant_f64, mantissa_f64(a))
 SIM_LANES1(frexp_exp_f64, sim_i32, sim_f64, exponent_f64(a))
 SIM_LANES2(ldexp_f64, sim_f64, sim_f64, sim_i32, ldexp(a, b))
 
-// v_trig_preop_f64: 53 bits of 2 / pi, from the segment that argument a's exponent and b choose.
+// v_trig_preop_f64: 53 bits of 2 / pi, at the place that b and the exponent of a choose.
 static inline double trig_segment(double a, uint32_t segment) {
-    // 2 / pi in binary, after the point.
+    // The bits of 2 / pi after the binary point.
     static const uint64_t two_over_pi[19] = {
         0xa2f9836e4e441529, 0xfc2757d1f534ddc0, 0xdb6295993c439041, 0xfe5163abdebbc561, 0xb7246e3a424dd2e0,
         0x06492eea09d1921c, 0xfe1deb1cb129a73e, 0xe88235f52ebb4484, 0xe99c7026b45f7e41, 0x3991d639835339f4,
@@ -305,13 +306,13 @@ TWO16(add_f16, x + y)
 TWO16(sub_f16, x - y)
 TWO16(subrev_f16, y - x)
 TWO16(mul_f16, x *y)
-// A fused multiply-add; under a directed rounding the float's and the half's go the same way.
+// A fused multiply-add. With directed rounding, the roundings to float and to half go the same way.
 static inline uint32_t half_fma(uint32_t a, uint32_t b, uint32_t c) { return sim_half_fma(a, b, c); }
 static inline uint32_t half_fma_mode(uint32_t a, uint32_t b, uint32_t c, struct sim_half_mode mode) {
     const float sum = mode.rounding ? fmaf(h2f(a), h2f(b), h2f(c)) : sim_half_fma_odd(a, b, c);
     return sim_float_to_half_mode(sum, mode);
 }
-// Not fused: the product rounds to a half.
+// Not fused: the product is rounded to a half.
 static inline uint32_t half_mad(uint32_t a, uint32_t b, uint32_t c) { return f2h(h2f(f2h(h2f(a) * h2f(b))) + h2f(c)); }
 static inline uint32_t half_mad_mode(uint32_t a, uint32_t b, uint32_t c, struct sim_half_mode mode) {
     const uint32_t product = sim_float_to_half_mode(h2f(a) * h2f(b), mode);
@@ -353,7 +354,7 @@ SIM_LANES2(ldexp_f16_plain, sim_u32, sim_u32, sim_u32, f2h(ldexpf(h2f(a), (int16
 SIM_LANES2(ldexp_f16_special, sim_u32, sim_u32, sim_u32, F2H_MODE(ldexpf(h2f(a), (int16_t)b)))
 BY_MODE(ldexp_f16)
 
-// ---- pairs of 32 bits: lanes of one word after the other
+// ---- pairs of 32-bit words: first all lanes of one word, then all lanes of the other
 
 #define PAIRS2(name, value)                                                                                            \
     static void name(struct sim_alu *alu) {                                                                            \
@@ -371,15 +372,16 @@ static void pk_fma_f32(struct sim_alu *alu) {
     sim_f32 *restrict pd = alu->dst;
     for (int i = 0; i < 2 * SIM_LANES; i++) pd[i] = fmaf(pa[i], pb[i], pc[i]);
 }
-// A word of a, then a word of b, each as its op_sel says.
+// A word of a, then a word of b, each chosen by op_sel.
 SIM_LANES2(pk_mov_b32, sim_u64, sim_u64, sim_u64, (a & UINT32_MAX) | b << 32)
 
-// ---- products of 16 bits into 32: exact, and added one after the other
+// ---- sums of 16-bit products in 32 bits: products are exact, and added one after the other
 
 static inline float flush_below(float value, float least) { return fabsf(value) < least ? copysignf(0, value) : value; }
 static inline float flush_single(float value) { return flush_below(value, 0x1p-126f); }
 static inline float flushed_half(uint32_t half) { return flush_below(h2f(half & 0xffff), 0x1p-14f); }
-// Denormals become 0 on both sides, whatever MODE says (AMD's documents, "Denormalized and Rounding Modes").
+// Denormals of sources and of results become 0, whatever MODE says (AMD's documents, "Denormalized and Rounding
+// Modes").
 SIM_LANES3(dot2_f32_f16, sim_f32, sim_u32, sim_u32, sim_f32,
            flush_single(fmaf(flushed_half(a >> 16), flushed_half(b >> 16),
                              fmaf(flushed_half(a), flushed_half(b), flush_single(c)))))
@@ -391,8 +393,8 @@ SIM_LANES3(dot2_f32_bf16, sim_f32, sim_u32, sim_u32, sim_f32,
 SIM_LANES3(dot2c_f32_bf16, sim_f32, sim_u32, sim_u32, sim_f32,
            flush_single(fmaf(high_bf16(a), high_bf16(b), fmaf(low_bf16(a), low_bf16(b), flush_single(c)))))
 
-// v_fma_mix: each source is a float, or the half that op_sel names where op_sel_hi is set. MODE's denormals are those
-// of each source's own type; the sum rounds as floats do, and a half from it as halves do.
+// v_fma_mix: each source is a float or, where op_sel_hi is set, the half that op_sel names. Denormals follow MODE's
+// setting for the type of each source; the sum is rounded as floats are, and then, for a half, as halves are.
 struct mix_mode {
     bool flush_float, flush_half, flush_result;
     int rounding;
@@ -421,7 +423,7 @@ static inline float clamp_unit(const struct sim_wave *wave, float value) {
 }
 
 static void mix(struct sim_wave *wave, const struct sim_code *code) {
-    enum { TO_FLOAT, TO_LOW }; // else to the high half
+    enum { TO_FLOAT, TO_LOW }; // else the result goes to the high half
     const struct sim_inst *inst = &code->inst;
     const bool to_float = code->detail == TO_FLOAT;
     const struct mix_mode mode = read_mix_mode(wave, to_float);
@@ -449,8 +451,8 @@ static void mix(struct sim_wave *wave, const struct sim_code *code) {
 
 // ---- division
 
-// Quotient a, denominator b, numerator c. v_div_scale brings denominator and numerator into a range in which Newton's
-// steps lose nothing, v_div_fmas takes the scale back, v_div_fixup puts special cases right.
+// Quotient a, denominator b, numerator c. v_div_scale scales denominator and numerator into a range in which Newton's
+// method loses no precision, v_div_fmas undoes the scale, v_div_fixup corrects special cases.
 #define DIVISION(suffix, T, U, bits_of, make, ldexp_of, fma_of, fabs_of, copysign_of, words, mantissa, bias, near_max, \
                  step, low_exponent, vanishes)                                                                         \
     static inline int exponent_of_##suffix(T v) { return (int)(bits_of(v) >> (mantissa) & (2 * (bias) + 1)); }         \
@@ -515,9 +517,9 @@ static float scaled_fma_f32(float a, float b, float c, float scale) {
     if (isfinite(sum) && error != 0 && !(bits & 1)) bits = (error > 0) == (sum > 0) ? bits + 1 : bits - 1;
     return (float)(sim_double(bits) * (double)scale);
 }
-// On which side of the nearest double a * b + c lies: -1, 0 or 1.
+// The side of `nearest` on which the exact a * b + c lies: -1, 0 or 1.
 static int side_of_fma(double a, double b, double c, double nearest) {
-    volatile double x = a, y = b, z = c; // computed between the changes of the rounding mode
+    volatile double x = a, y = b, z = c; // volatile: must be computed while the rounding mode is changed
     fesetround(FE_DOWNWARD);
     volatile double below = fma(x, y, z);
     fesetround(FE_UPWARD);
@@ -528,9 +530,9 @@ static int side_of_fma(double a, double b, double c, double nearest) {
 static double scaled_fma_f64(double a, double b, double c, double scale) {
     const double nearest = fma(a, b, c), scaled = nearest * scale;
     if (!(fabs(scaled) <= DBL_MIN)) return scaled;
-    const double cut = nearest - scaled / scale; // what the denormal lost, exact
+    const double cut = nearest - scaled / scale; // what rounding to a denormal has cut, exactly
     if (fabs(cut) != DBL_TRUE_MIN / scale / 2) return scaled;
-    const int side = side_of_fma(a, b, c, nearest); // a tie that was none before the first rounding
+    const int side = side_of_fma(a, b, c, nearest); // breaks a tie that the first rounding has made
     return side * cut > 0 ? scaled + copysign(DBL_TRUE_MIN, cut) : scaled;
 }
 

@@ -62,7 +62,7 @@ THREE(alignbyte, (uint32_t)(((uint64_t)a << 32 | b) >> 8 * (c & 3)))
 static inline uint32_t permute_byte(uint64_t bytes, uint32_t select) {
     if (select > 12) return 0xff;
     if (select == 12) return 0;
-    if (select >= 8) return bytes >> (16 * (select - 8) + 15) & 1 ? 0xff : 0; // the sign of a half
+    if (select >= 8) return bytes >> (16 * (select - 8) + 15) & 1 ? 0xff : 0; // fills a byte with the sign of a half
     return bytes >> 8 * select & 0xff;
 }
 static inline uint32_t permute(uint64_t bytes, uint32_t selects) {
@@ -92,7 +92,7 @@ THREE(add_lshl, (a + b) << (c & 31))
 THREE(xad, (a ^ b) + c)
 SIM_LANES3(lshl_add_u64, sim_u64, sim_u64, sim_u32, sim_u64, (a << (b & 7)) + c)
 
-// Sums with carries: one loop for all. a - b is a + ~b + 1.
+// Sums and differences with carries, in one loop: a - b is a + ~b + 1.
 static inline void carry_chain(struct sim_alu *alu, const sim_u32 *pa, const sim_u32 *pb, bool subtract,
                                uint64_t carry_in) {
     sim_u32 *restrict pd = alu->dst;
@@ -252,14 +252,14 @@ static inline uint32_t lerp_bytes(uint32_t a, uint32_t b, uint32_t c) {
 }
 THREE(lerp_u8, lerp_bytes(a, b, c))
 
-// The same without the bytes of b that are 0.
+// The same, without bytes where b has 0.
 static inline uint32_t masked_sad(uint32_t a, uint32_t b) {
     uint32_t sum = 0;
     for (int i = 0; i < 4; i++) sum += byte_of(b, i) ? distance(byte_of(a, i), byte_of(b, i)) : 0;
     return sum;
 }
 THREE(msad_u8, clamp_u32(CLAMP, (uint64_t)masked_sad(a, b) + c))
-// Four of them, a byte further each: sums of 16 bits.
+// Four 16-bit sums of absolute differences, each one byte further in a.
 #define QUAD(name, sad)                                                                                                \
     static inline uint64_t name##_of(uint64_t a, uint32_t b, uint64_t c, bool clamp) {                                 \
         uint64_t sums = 0;                                                                                             \
@@ -272,7 +272,7 @@ THREE(msad_u8, clamp_u32(CLAMP, (uint64_t)masked_sad(a, b) + c))
     SIM_LANES3(name, sim_u64, sim_u64, sim_u32, sim_u64, name##_of(a, b, c, CLAMP))
 QUAD(qsad_pk_u16, sad_bytes)
 QUAD(mqsad_pk_u16, masked_sad)
-// Sums of 32 bits, in four registers.
+// The same with 32-bit sums, in four registers.
 static void mqsad_u32(struct sim_wave *wave, const struct sim_code *code) {
     const struct sim_inst *inst = &code->inst;
     uint32_t space[3][SIM_LANES], sums[4][SIM_LANES];
@@ -326,7 +326,7 @@ THREE(dot8_u32_u4, clamp_u32(CLAMP, dot_nibbles_unsigned(a, b) + c))
 THREE(dot2_i32_i16, DOT_CLAMPED(dot_halves(a, b) + (int32_t)c))
 THREE(dot2_u32_u16, clamp_u32(CLAMP, dot_halves_unsigned(a, b) + c))
 
-// Any function of three bits, from its truth table.
+// A function of three bits, given by its truth table.
 static inline uint32_t bitop3_of(uint32_t a, uint32_t b, uint32_t c, unsigned table) {
     uint32_t word = 0;
     for (unsigned i = 0; i < 8; i++)
@@ -336,7 +336,7 @@ static inline uint32_t bitop3_of(uint32_t a, uint32_t b, uint32_t c, unsigned ta
 THREE(bitop3, bitop3_of(a, b, c, alu->inst->bitop3))
 THREE(bitop3_half, bitop3_of(a, b, c, alu->inst->bitop3) & 0xffff)
 
-// Shifted, then to 8 bits each.
+// Saturates a value to 8 bits.
 static inline uint32_t saturate_byte(int32_t v, int32_t least, int32_t most) {
     return (uint32_t)(v < least ? least : v > most ? most : v) & 0xff;
 }

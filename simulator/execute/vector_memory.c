@@ -7,16 +7,17 @@
 #include "semantics.h"
 #include "vector.h"
 
-// detail of a row, beside what narrow.h has
+// Bits of a row's detail, beside those of narrow.h.
 enum {
     TO_LDS = 1 << 8,
-    ATOMIC = 1 << 9, // enum sim_atomic above
+    ATOMIC = 1 << 9, // an atomic; enum sim_atomic is in the bits above
     ATOMIC_SHIFT = 16,
 };
 
 // ---- one lane
 
-// A wave's scratch holds word after word of all its lanes. Where the wave has a register for its place, that counts.
+// The start of a wave's scratch, in which lanes are interleaved word by word. Where a register holds its place, the
+// register counts.
 static uint8_t *scratch_base(const struct sim_wave *wave) {
     if (wave->group->launch->sim->arch != SIM_GFX90A) return wave->scratch;
     return (uint8_t *)(uintptr_t)sim_get_sgpr64(wave, SIM_FLAT_SCRATCH);
@@ -43,7 +44,7 @@ static bool copy_scratch(struct sim_wave *wave, int lane, uint64_t offset, uint8
     return true;
 }
 
-// The host's address of `bytes` of memory or LDS; NULL after a fault.
+// The host's address of `bytes` of memory, LDS or scratch; NULL after a fault.
 static uint8_t *touch(struct sim_wave *wave, int lane, const struct sim_place *place, uint32_t bytes, bool store) {
     if (place->space == SIM_LDS) return tessera_sim_lds(wave, lane, (uint32_t)place->address, bytes);
     return tessera_sim_touch(wave, lane, place->address, bytes, store);
@@ -54,7 +55,7 @@ bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *p
     if (place->space == SIM_PRIVATE) return copy_scratch(wave, lane, place->address, bytes, count, store);
     if (place->reachable < count) {
         if (!store) memset(bytes, 0, count);
-        count = place->reachable & ~3u; // whole words of what is asked for
+        count = place->reachable & ~3u; // only whole words are within bounds
         if (count == 0) return true;
     }
     const uint32_t first = place->second ? 4 - (uint32_t)(place->address & 3) : count;
@@ -69,7 +70,7 @@ bool tessera_sim_copy(struct sim_wave *wave, int lane, const struct sim_place *p
 
 // ---- loads and stores
 
-// Whether all lanes are active, in one allocation and within bounds, so that no more is to be asked of any of them.
+// Whether all lanes are active, within bounds and in one allocation, so that no lane needs further checks.
 static bool all_at_hand(const struct sim_wave *wave, const struct sim_place *places, uint32_t bytes, bool store) {
     const struct sim_range range = wave->range;
     uint64_t outside = 0;
@@ -128,8 +129,8 @@ uint32_t tessera_sim_lds_target(const struct sim_wave *wave, const struct sim_in
     return tessera_sim_m0_address(wave) + (uint32_t)inst->offset;
 }
 
-// Loads that pass registers by. Lanes' places lie a word apart, those of three and four words four ("CDNA4", section
-// 9.1.9).
+// Loads to LDS, past the registers. The places of successive lanes lie one word apart, or four words for loads of three
+// and four words ("CDNA4", section 9.1.9).
 static void load_to_lds(struct sim_wave *wave, const struct sim_code *code) {
     const uint32_t bytes = code->detail & BYTES, size = bytes < 4 ? 4 : bytes, apart = bytes == 12 ? 16 : size;
     const uint64_t exec = sim_exec(wave);
@@ -168,7 +169,8 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     const enum sim_atomic what = (enum sim_atomic)(code->detail >> ATOMIC_SHIFT);
     const uint32_t bytes = code->detail & BYTES, words = bytes / 4;
     const unsigned operands = what == SIM_ATOMIC_CMPSWAP ? 2 : 1;
-    // Sums of floats in memory, not in LDS: the documents say that all three flush, LLVM that gfx942 and gfx950 do not.
+    // For sums of floats in memory (not in LDS) the documents say that all three architectures flush denormals, LLVM
+    // says that gfx942 and gfx950 do not.
     const bool flushing = what == SIM_ATOMIC_ADD_F && bytes == 4 && code->inst.arch == SIM_GFX90A;
     const unsigned flush = flushing ? SIM_FLUSH_SOURCES : 0;
     const uint64_t exec = sim_exec(wave);
@@ -181,7 +183,8 @@ static void atomic(struct sim_wave *wave, const struct sim_code *code) {
     for (int lane = 0; lane < SIM_LANES; lane++) {
         uint64_t operand[2] = {0}, old = 0, fresh;
         if (!(exec >> lane & 1)) continue;
-        if (places[lane].reachable < bytes) places[lane].reachable = 0; // within bounds as a whole or not at all
+        if (places[lane].reachable < bytes)
+            places[lane].reachable = 0; // an atomic is within bounds as a whole or not at all
         if (places[lane].address % bytes != 0) {
             tessera_sim_trouble(wave, TESSERA_SIM_FAULT_MISALIGNED, lane, places[lane].address,
                                 "an atomic of %u bytes at 0x%llx", bytes, (unsigned long long)places[lane].address);
@@ -209,7 +212,7 @@ static void nothing(struct sim_wave *wave, const struct sim_code *code) {
 #define ATOMIC_DETAIL(what, bytes) (ATOMIC | (uint32_t)SIM_ATOMIC_##what << ATOMIC_SHIFT | (bytes))
 #define ROW(op, execute, detail)                                                                                       \
     { SIM_OP_##op, execute, NULL, detail }
-// The same for several encodings.
+// The same row for instructions of several encodings.
 #define ROWS2(a, b, execute, detail) ROW(a, execute, detail), ROW(b, execute, detail)
 #define ROWS3(a, b, c, execute, detail) ROWS2(a, b, execute, detail), ROW(c, execute, detail)
 #define ROWS4(a, b, c, d, execute, detail) ROWS2(a, b, execute, detail), ROWS2(c, d, execute, detail)

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Conversions to and from formats of 16, 8, 6 and 4 bits: with a scale for 1, 2 or 32 values, and with stochastic
-// rounding. A scale is the exponent of a float; all ones in it makes every result NaN.
+// rounding. A scale is the exponent of a float; if it is all ones, every result is NaN.
 //
-// Stochastic rounding adds the upper bits of a random word behind the last place that stays, and cuts. For each further
-// value the word steps as v_prng_b32 does. A result that has less than a register leaves the rest of it alone.
+// Stochastic rounding adds the upper bits of a random word below the last place that stays, and cuts. For each further
+// value the word advances as in v_prng_b32. A result of less than a register leaves the rest of the register alone.
 #include "semantics.h"
 #include "vector.h"
 
@@ -17,7 +17,7 @@ struct conversion {
     unsigned count;
     bool scaled, stochastic;
     enum sim_slot scale;
-    unsigned value_slots; // 2: values come from SRC0 and SRC1 in turn
+    unsigned value_slots; // 2: values come alternately from SRC0 and SRC1
 };
 
 static struct conversion read_conversion(const struct sim_code *code) {
@@ -60,7 +60,7 @@ static struct sim_small_format format_of(enum number number, enum sim_arch arch)
 // ---- operands
 
 struct bits_of_lane {
-    uint32_t words[MOST_VALUES + 1]; // one more, so that 64 bits can be read at every place
+    uint32_t words[MOST_VALUES + 1]; // one more than needed, so that 64 bits can be read at every place
 };
 
 static uint32_t get_bits(const struct bits_of_lane *from, unsigned at, unsigned width) {
@@ -74,7 +74,7 @@ static void put_bits(struct bits_of_lane *to, unsigned at, unsigned width, uint3
     to->words[at / 32 + 1] = (to->words[at / 32 + 1] & ~(uint32_t)(mask >> 32)) | (uint32_t)(placed >> 32);
 }
 
-// Registers of an operand, lane by lane.
+// Reads the registers of an operand, lane by lane.
 static bool read_operand(struct sim_wave *wave, const struct sim_operand *operand, unsigned registers,
                          struct bits_of_lane *lanes) {
     uint32_t space[SIM_LANES];
@@ -87,8 +87,8 @@ static bool read_operand(struct sim_wave *wave, const struct sim_operand *operan
     return true;
 }
 
-// Where less than a register starts: op_sel's bits of the first two sources name a byte of the source, those of the
-// last two operands a byte of the result; of halves one bit is enough.
+// The place of a source that is less than a register: op_sel's bits of the first two sources name a byte of the source,
+// those of the last two operands a byte of the result. One bit is enough to name a half.
 static unsigned place_of_source(const struct sim_inst *inst, unsigned bits) {
     const unsigned low = inst->op[SIM_SRC0].op_sel, high = inst->op[SIM_SRC1].op_sel;
     return bits == 8 ? 8 * (low + 2 * high) : bits == 16 ? 16 * low : 0;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Capture: a stream's work goes into a graph instead of being done, and with it that of streams that wait for its
-// events. What cannot be captured is refused, and makes the capture invalid.
+// Capture: a stream's work is added to a graph and not done, as is the work of streams that wait for its events. Calls
+// that cannot be captured are refused, and make the capture invalid.
 #include <stdlib.h>
 #include <string.h>
 
 #include "state.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct hip_capture *captures; // under way
+static struct hip_capture *captures; // the captures under way
 static uint64_t last_id;
-static _Thread_local hipStreamCaptureMode thread_mode; // how this thread's unsafe calls are seen
+static _Thread_local hipStreamCaptureMode thread_mode; // which captures this thread's unsafe calls collide with
 
-// ---- what a capture forbids
+// ---- calls that a capture forbids
 
-// Whether the capture makes the calling thread's unsafe calls wrong.
+// Whether the capture forbids unsafe calls of the calling thread.
 static bool concerns_thread(const struct hip_capture *capture) {
     if (thread_mode == hipStreamCaptureModeRelaxed || capture->mode == hipStreamCaptureModeRelaxed) return false;
     if (pthread_equal(capture->thread, pthread_self())) return true;
@@ -32,7 +32,8 @@ hipError_t tessera_hip_unsafe_call(void) {
     return error;
 }
 
-// `error` where any capture is under way that `blocking_only` does not leave out.
+// Invalidates all captures under way (`blocking_only`: those of blocking streams), and returns `error` if there are
+// any.
 static hipError_t collide(hipError_t error, bool blocking_only) {
     hipError_t result = hipSuccess;
     pthread_mutex_lock(&lock);
@@ -58,7 +59,7 @@ hipError_t tessera_hip_stream_wait(struct hip_stream *stream) {
     return hipErrorStreamCaptureUnsupported;
 }
 
-// ---- what a stream's next node depends on
+// ---- fronts: the nodes that a stream's next node depends on
 
 static bool set_fronts(size_t **fronts, size_t *count, const size_t *from, size_t from_count) {
     size_t *copy = malloc((from_count + 1) * sizeof *copy);
@@ -82,7 +83,7 @@ static bool add_fronts(struct hip_stream *stream, const size_t *more, size_t cou
     return true;
 }
 
-// A capture that has ended stays while streams and events refer to it; it has no graph.
+// A capture that has ended stays allocated while streams and events refer to it; it has no graph any more.
 static bool is_over(const struct hip_capture *capture) { return capture->graph == NULL; }
 
 static void let_go(struct hip_capture *capture) {
@@ -103,7 +104,7 @@ void tessera_hip_stream_forget(struct hip_stream *stream) {
     pthread_mutex_lock(&lock);
     struct hip_capture *capture = stream->capture;
     stream->capture = NULL;
-    if (capture && capture->origin == stream) { // it ends without a graph
+    if (capture && capture->origin == stream) { // the capture ends without a graph
         for (struct hip_capture **link = &captures; *link; link = &(*link)->next)
             if (*link == capture) {
                 *link = capture->next;
@@ -165,7 +166,7 @@ hipError_t tessera_hip_capture_event(struct hip_stream *stream, struct hip_event
 
 static hipError_t wait_locked(struct hip_stream *stream, struct hip_event *event) {
     struct hip_capture *from = event->capture;
-    if (!from) { // an event of work that was done
+    if (!from) { // the event is of work that was done, not captured
         stream->capture->invalid = true;
         return hipErrorStreamCaptureIsolation;
     }
@@ -219,7 +220,7 @@ HIP_API hipError_t hipStreamBeginCapture(hipStream_t handle, hipStreamCaptureMod
     return tessera_hip_result(hipSuccess);
 }
 
-// Whether every node is one that the stream's next would wait for, directly or not: all forks have joined.
+// Whether all forks have joined: the stream's next node would wait, directly or not, for every node.
 static bool is_joined(const struct hip_graph *graph, const size_t *fronts, size_t count) {
     bool *reached = calloc(graph->count + 1, sizeof *reached);
     bool joined = reached != NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Compressed offload bundles ("CCOB"), as clang's --offload-compress writes them. The layouts of their headers: LLVM's
-// "Clang Offload Bundler" page, section "Compression and Decompression". libzstd and libz are opened where they are
-// wanted.
+// "Clang Offload Bundler" page, section "Compression and Decompression". libzstd and libz are opened when they
+// are needed.
 #include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,9 +12,9 @@ enum { METHOD_ZLIB = 0, METHOD_ZSTD = 1 };
 
 struct header {
     unsigned version, method;
-    uint64_t file_bytes; // with the header
+    uint64_t file_bytes; // with this header
     uint64_t plain_bytes;
-    size_t bytes; // of the header
+    size_t bytes; // size of the header
 };
 
 static uint64_t read_number(const uint8_t *at, size_t bytes) {
@@ -23,7 +23,7 @@ static uint64_t read_number(const uint8_t *at, size_t bytes) {
     return value;
 }
 
-// Magic, version and method; then sizes, of 4 bytes up to version 2; then 8 bytes of a hash.
+// Reads a header: magic, version and method, then sizes, of 4 bytes each up to version 2, then a hash of 8 bytes.
 static bool read_header(const uint8_t *image, size_t limit, struct header *header) {
     enum { VERSION = 4, METHOD = 6, SIZES = 8, HASH_BYTES = 8, LONGEST = 32 };
     if (limit < LONGEST) return false;
@@ -31,7 +31,7 @@ static bool read_header(const uint8_t *image, size_t limit, struct header *heade
     header->method = (unsigned)read_number(image + METHOD, 2);
     const size_t width = header->version >= 3 ? 8 : 4;
     const uint8_t *at = image + SIZES;
-    header->file_bytes = limit; // version 1 does not say
+    header->file_bytes = limit; // version 1 does not store it
     if (header->version >= 2) {
         header->file_bytes = read_number(at, width);
         at += width;

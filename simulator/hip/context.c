@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Contexts: each device has its primary one, and a handle of it is the device. A thread's stack of them is short.
+// Contexts: each device has only its primary context, whose handle is the device. Each thread has a short stack of
+// them.
 #include "state.h"
 
 enum { DEEPEST = 64 };
 
-static _Thread_local hipCtx_t pushed[DEEPEST]; // what was current before each push
+static _Thread_local hipCtx_t pushed[DEEPEST]; // the contexts that were current before each push
 static _Thread_local int depth;
 static atomic_int retained[HIP_MOST_DEVICES];
 
@@ -51,7 +52,7 @@ HIP_API hipError_t hipCtxPopCurrent(hipCtx_t *context) {
 
 HIP_API hipError_t hipCtxSetCurrent(hipCtx_t context) {
     HIP_ENTER();
-    if (!context) return tessera_hip_result(hipSuccess); // the device's own stays
+    if (!context) return tessera_hip_result(hipSuccess); // the device's own context stays current
     HIP_REQUIRE(is_context(context), hipErrorInvalidContext);
     return make_current(context);
 }
@@ -81,7 +82,7 @@ HIP_API hipError_t hipCtxGetApiVersion(hipCtx_t context, int *version) {
     HIP_ENTER();
     HIP_REQUIRE(version, hipErrorInvalidValue);
     HIP_REQUIRE(!context || is_context(context), hipErrorInvalidContext);
-    *version = 4; // as AMD's says in all versions
+    *version = 4; // as AMD's runtime returns in all versions
     return tessera_hip_result(hipSuccess);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies and fills, in the many forms that the API has.
+// Copies and fills, in all the forms that the API has.
 #include <stdlib.h>
 
 #include "state.h"
@@ -257,7 +257,7 @@ HIP_API hipError_t hipMemset2DAsync(void *to, size_t pitch, int value, size_t wi
     return tessera_hip_result(tessera_hip_submit(stream, &work));
 }
 
-// Slices lie ysize rows apart, not height.
+// Slices lie ysize rows apart, not the number of rows to fill.
 static hipError_t make_set_3d(struct hip_work *work, hipPitchedPtr to, int value, hipExtent extent) {
     const hipError_t error =
         tessera_hip_make_set(work, to.ptr, to.pitch, (uint8_t)value, 1, extent.width, extent.height, extent.depth);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Devices: one for each architecture of TESSERA_SIM_DEVICES; their properties, attributes, limits and contexts.
+// Devices: one for each architecture of TESSERA_SIM_DEVICES; their properties, attributes and limits.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,7 +54,7 @@ static void open_devices(void) {
     char *list = strdup(named ? named : DEFAULT_DEVICES), *rest = list;
     for (const char *arch; list && (arch = strsep(&rest, ","));)
         if (!open_device(arch)) {
-            device_count = 0; // a wrong list is no list
+            device_count = 0; // one wrong name makes the whole list void
             break;
         }
     free(list);
@@ -130,7 +130,7 @@ HIP_API hipError_t hipSetValidDevices(int *list, int count) {
     return tessera_hip_result(hipSuccess);
 }
 
-// ---- what they are
+// ---- properties of devices
 
 HIP_API hipError_t hipGetDeviceProperties(void *properties, int device) {
     HIP_ENTER();
@@ -216,11 +216,11 @@ HIP_API hipError_t hipDeviceGetUuid(char (*uuid)[16], hipDevice_t device) {
     return tessera_hip_result(hipSuccess);
 }
 
-// ---- how they run
+// ---- flags and limits
 
 HIP_API hipError_t hipDeviceReset(void) {
     HIP_ENTER();
-    return tessera_hip_result(hipSuccess); // what is allocated stays, as AMD's does while other threads use the device
+    return tessera_hip_result(hipSuccess); // allocations stay, as in AMD's runtime while other threads use the device
 }
 
 HIP_API hipError_t hipSetDeviceFlags(unsigned flags) {
@@ -228,7 +228,7 @@ HIP_API hipError_t hipSetDeviceFlags(unsigned flags) {
     HIP_ENTER();
     const unsigned schedule = flags & SCHEDULES;
     HIP_REQUIRE((flags & ~(unsigned)(SCHEDULES | MAP_HOST | RESIZE_LOCAL)) == 0, hipErrorInvalidValue);
-    HIP_REQUIRE((schedule & (schedule - 1)) == 0, hipErrorInvalidValue); // one of them, or none
+    HIP_REQUIRE((schedule & (schedule - 1)) == 0, hipErrorInvalidValue); // at most one schedule
     tessera_hip_current()->flags = flags;
     return tessera_hip_result(hipSuccess);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All entry points by name. The table, and what refuses, is generated from symbols.txt by generate_entries.py.
+// All entry points by name. generate_entries.py makes their table, and the functions that refuse, from symbols.txt.
 #pragma once
 
 #include <stdint.h>
@@ -12,9 +12,9 @@ struct hip_entry {
 };
 
 HIP_API int hipGetProcAddress(const char *name, void **address, int version, uint64_t flags, int *result);
-// What it does over the table, which ends with an entry without a name (proc_address.c).
+// Its implementation, for a table that ends with an entry without a name (proc_address.c).
 int tessera_hip_proc_address(const struct hip_entry *entries, const char *name, void **address, int version,
                              uint64_t flags, int *result);
 
-// Says that the entry point is not there, and returns hipErrorNotSupported (error.c).
+// Says that the stand-in lacks the entry point, and returns hipErrorNotSupported (error.c).
 int tessera_hip_refuse(const char *name);

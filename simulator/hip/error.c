@@ -11,7 +11,7 @@ static _Thread_local hipError_t last_result;
 
 hipError_t tessera_hip_result(hipError_t error) {
     last_result = error;
-    // Since version 7, success and "not ready" leave an error in place that nobody has fetched.
+    // Since version 7, success and "not ready" do not replace an error that has not been fetched yet.
     if (tessera_hip_major < 7 || (error != hipSuccess && error != hipErrorNotReady)) last_error = error;
     return error;
 }
@@ -29,7 +29,7 @@ hipError_t tessera_hip_from_status(tessera_status status) {
     }
 }
 
-// Lines that say more than an error's name go to stderr, or to a program that listens. NULL ends that.
+// Messages that explain errors go to stderr, or to the program's listener. NULL: stderr again.
 typedef void tessera_hip_listener(const char *line);
 static _Atomic(tessera_hip_listener *) listener;
 

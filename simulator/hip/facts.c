@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The boards, and the one table from which properties and attributes are filled.
+// The boards, and the table that properties and attributes are filled from.
 #include "facts.h"
 
 #include <limits.h>
@@ -9,7 +9,7 @@
 
 #define GIB (INT64_C(1) << 30)
 
-// Memory, compute units and clocks as AMD's data sheets of the three boards give them.
+// Memory, compute units and clocks are those of AMD's data sheets of the three boards.
 static const struct hip_facts boards[] = {
     {
         .arch = "gfx90a",
@@ -64,11 +64,11 @@ const struct hip_facts *tessera_hip_find_facts(const char *arch) {
     return NULL;
 }
 
-// ---- where the numbers go
+// ---- places of the numbers
 
 enum { ABSENT = -1 };
 
-// A row's number: a constant, or a member of struct hip_facts, or the ordinal of the device.
+// The source of a row's number: a constant, a member of struct hip_facts, or the ordinal of the device.
 enum source { CONSTANT, FACT, ORDINAL };
 
 struct row {
@@ -77,18 +77,18 @@ struct row {
     int16_t r0600;    // offset in that of versions 6 and 7; ABSENT
     int8_t bytes;     // 4 or 8
     int8_t source;    //
-    int64_t constant; // or offset in struct hip_facts
+    int64_t constant; // the constant, or the member's offset in struct hip_facts
 };
 
 #define IS(number) CONSTANT, (number)
 #define OF(member) FACT, offsetof(struct hip_facts, member)
 
-// What is not here is 0: textures, surfaces, modes that only CUDA has.
+// Properties and attributes without a row are 0: textures, surfaces, modes that only CUDA has.
 static const struct row rows[] = {
     {0, 740, 580, 4, IS(1)},                       // ECC
     {2, ABSENT, 600, 4, IS(8)},                    // asynchronous engines
     {3, 388, 400, 4, IS(1)},                       // maps host memory
-    {4, ABSENT, 684, 4, IS(1)},                    // ... at the host's address
+    {4, ABSENT, 684, 4, IS(1)},                    // maps it at the host's address
     {5, 308, 348, 4, OF(clock_khz)},               //
     {8, 360, 576, 4, IS(1)},                       // concurrent kernels
     {9, 780, 676, 4, IS(1)},                       // managed memory beside the host
@@ -116,14 +116,14 @@ static const struct row rows[] = {
     {68, 368, 584, 4, ORDINAL, 0},                 // PCI bus
     {70, ABSENT, 620, 4, OF(l2_bytes)},            // persisting L2
     {71, 272, 304, 4, IS(65536)},                  // registers of a block
-    {72, ABSENT, 648, 4, IS(65536)},               // of a compute unit
+    {72, ABSENT, 648, 4, IS(65536)},               // registers of a compute unit
     {74, 264, 296, 8, OF(lds_bytes)},              // LDS of a block
-    {75, ABSENT, 696, 8, OF(lds_bytes)},           // ... when asked for
-    {76, ABSENT, 640, 8, OF(lds_bytes)},           // of a compute unit
+    {75, ABSENT, 696, 8, OF(lds_bytes)},           // LDS of a block that asks for more
+    {76, ABSENT, 640, 8, OF(lds_bytes)},           // LDS of a compute unit
     {78, ABSENT, 628, 4, IS(1)},                   // stream priorities
     {79, ABSENT, 568, 8, IS(256)},                 // alignment of surfaces
-    {81, 720, 368, 8, IS(256)},                    // of textures
-    {82, 728, 376, 8, IS(256)},                    // of their pitch
+    {81, 720, 368, 8, IS(256)},                    // alignment of textures
+    {82, 728, 376, 8, IS(256)},                    // alignment of textures' pitch
     {83, 320, 352, 8, IS(INT_MAX)},                // constant memory
     {84, 256, 288, 8, OF(memory_bytes)},           //
     {85, ABSENT, 604, 4, IS(1)},                   // one address space
@@ -140,7 +140,7 @@ static const struct row rows[] = {
     {ABSENT, 392, ABSENT, 4, OF(gcn_arch)},        //
 };
 
-// Attributes that are known and 0.
+// Whether an attribute is known; it is 0 if it has no row.
 static bool is_known_zero(int attribute) {
     return (attribute >= 0 && attribute <= 91) || (attribute >= 10000 && attribute <= 10017);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs: nodes of work and what each waits for.
+// Graphs: nodes of work, and the nodes that each waits for.
 #include <stdlib.h>
 #include <string.h>
 

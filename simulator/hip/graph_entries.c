@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Graphs: nodes of work and what each waits for. An executable graph is a copy that runs node after node.
+// Entry points of graphs. An executable graph is a copy of a graph, and runs node after node.
 #include <stdlib.h>
 #include <string.h>
 
 #include "state.h"
 
 struct hip_graph_exec {
-    struct hip_graph *graph; // its own
+    struct hip_graph *graph; // a copy of its own
 };
 
 // ---- graphs and their nodes
@@ -30,7 +30,7 @@ HIP_API hipError_t hipGraphClone(hipGraph_t *out, hipGraph_t graph) {
     return tessera_hip_result(tessera_hip_graph_copy(graph, out));
 }
 
-// A node made by hand may depend only on nodes that are there already.
+// Adds a node by hand, which may depend only on nodes that the graph already has.
 static hipError_t add_node(hipGraphNode_t *out, hipGraph_t graph, const hipGraphNode_t *after, size_t count,
                            struct hip_work *work) {
     size_t *before = malloc((count + 1) * sizeof *before);
@@ -137,7 +137,7 @@ HIP_API hipError_t hipGraphNodeGetType(hipGraphNode_t node, hipGraphNodeType *ty
     return tessera_hip_result(hipSuccess);
 }
 
-// Without an array: how many there are. With one: as many as it holds, and NULL in what is left of it.
+// Without an array, counts the nodes. With one, fills it with as many as fit, and the rest of it with NULL.
 static void list_nodes(hipGraph_t graph, hipGraphNode_t *nodes, size_t *count, bool roots_only) {
     size_t found = 0;
     for (size_t i = 0; i < graph->count; i++) {
@@ -218,7 +218,7 @@ HIP_API hipError_t hipGraphKernelNodeSetParams(hipGraphNode_t node, const hipKer
     return tessera_hip_result(hipSuccess);
 }
 
-// `node` is one of the graph that `exec` was made from; its copy stands at the same place.
+// `node` belongs to the graph that `exec` was made from; its copy has the same index.
 HIP_API hipError_t hipGraphExecKernelNodeSetParams(hipGraphExec_t exec, hipGraphNode_t node,
                                                    const hipKernelNodeParams *kernel) {
     HIP_ENTER();
@@ -241,7 +241,7 @@ static enum update_result compare_nodes(const struct hip_graph_node *a, const st
     return same ? UPDATED : TOPOLOGY_CHANGED;
 }
 
-// Takes over the work of a graph of the same shape.
+// Replaces the work of `exec` by that of a graph of the same shape.
 HIP_API hipError_t hipGraphExecUpdate(hipGraphExec_t exec, hipGraph_t graph, hipGraphNode_t *node, int *result) {
     HIP_ENTER();
     HIP_REQUIRE(tessera_hip_handle_is(exec, HIP_EXEC) && tessera_hip_handle_is(graph, HIP_GRAPH) && node && result,

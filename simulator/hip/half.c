@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Conversions of half floats that compilers call on hosts without them; AMD's library has them too.
+// Conversions of halves, which compilers call where the host lacks such instructions; AMD's library exports them too.
 #include "execute/float_formats.h"
 #include "hip_api.h"
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The set of live handles, so that a stale or foreign one is an error and not a crash.
+// The set of live handles, so that the use of a stale or foreign handle is an error and not a crash.
 #include <stdlib.h>
 
 #include "state.h"
 
 struct slot {
-    uintptr_t handle; // 0: never used; 1: removed
+    uintptr_t handle; // 0: slot never used; 1: handle removed
     enum hip_kind kind;
 };
 
@@ -13,13 +13,13 @@ enum { REMOVED = 1, FIRST_CAPACITY = 256 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot *slots;
-static size_t capacity, used; // `used` counts removed ones too
+static size_t capacity, used; // `used` includes slots of removed handles
 
 static size_t home(uintptr_t handle, size_t of) {
     return (size_t)((uint64_t)(handle >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (of - 1);
 }
 
-// The slot that holds the handle; NULL where none does.
+// The slot of a handle; NULL where it has none.
 static struct slot *find(uintptr_t handle) {
     if (!capacity) return NULL;
     for (size_t i = home(handle, capacity); slots[i].handle; i = (i + 1) & (capacity - 1))

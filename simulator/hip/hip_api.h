@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The part of the HIP runtime's binary interface that the stand-in has: types, numbers and flags, in our own words.
-// Layouts are those of libamdhip64; where they changed between its versions, both are here.
+// The types, numbers and flags of the HIP runtime's binary interface that the stand-in needs, in our own words. Layouts
+// are those of libamdhip64; where they changed between its versions, both are here.
 #pragma once
 
 #include <stdbool.h>
@@ -99,7 +99,7 @@ typedef struct hip_graph *hipGraph_t;
 typedef struct hip_graph_node *hipGraphNode_t;
 typedef struct hip_graph_exec *hipGraphExec_t;
 typedef struct hip_device *hipCtx_t;
-typedef struct hip_device *hipMemPool_t; // each device has the one
+typedef struct hip_device *hipMemPool_t; // each device has one pool, itself
 typedef void *hipDeviceptr_t;
 
 #define hipStreamLegacy ((hipStream_t)1)
@@ -148,7 +148,7 @@ typedef enum hipMemoryType {
     hipMemoryTypeUnified = 11
 } hipMemoryType;
 
-// As version 5 does.
+// Kinds of memory, as version 5 numbers them.
 enum { HIP5_MEMORY_HOST = 0, HIP5_MEMORY_DEVICE = 1 };
 
 typedef struct hipPointerAttribute_t {
@@ -255,7 +255,7 @@ typedef struct hipKernelNodeParams {
     unsigned sharedMemBytes;
 } hipKernelNodeParams;
 
-// hipMemsetParams up to version 6, and since version 7.
+// hipMemsetParams: its layouts up to version 6, and since version 7.
 struct hip_memset_params_6 {
     void *dst;
     unsigned elementSize;

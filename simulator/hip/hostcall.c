@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What kernels ask of the host: printf, and memory for their malloc. A wave puts a packet into a buffer that all share,
-// rings, and waits until the packet's ready flag is cleared; the simulator calls us when it rings. The layout is that
-// of the device library's hostcall (ROCm-Device-Libs, ockl/src/hostcall_impl.cl).
+// Services of the host for kernels: printf, and memory for their malloc. A wave puts a packet into a buffer that all
+// waves share, rings the doorbell, and waits until the packet's ready flag is cleared; the simulator calls serve() when
+// the doorbell rings. The layout is that of the device library's hostcall (ROCm-Device-Libs,
+// ockl/src/hostcall_impl.cl).
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,7 +30,7 @@ struct signal {
     uint64_t times[2], queue, reserved1;
 };
 
-// What printf's pieces make, until the last one has come.
+// A message of printf, whose pieces are collected until the last one has come.
 struct message {
     bool live;
     uint64_t *words;
@@ -46,13 +47,13 @@ struct hip_hostcall {
     uint64_t mailbox;
     struct packet_header headers[PACKETS];
     struct payload payloads[PACKETS];
-    // Up to here kernels may touch it.
+    // Kernels may touch the members above this one.
     struct hip_device *device;
     struct message *messages;
     size_t message_count;
 };
 
-// ---- printf: a word of flags, the format, and one word an argument; strings lie where they stand, padded to words
+// ---- printf: a word of flags, the format, then a word for each argument; strings are stored in line, padded to words
 
 struct reader {
     const uint64_t *at, *end;
@@ -60,7 +61,7 @@ struct reader {
 
 static uint64_t take(struct reader *reader) { return reader->at < reader->end ? *reader->at++ : 0; }
 
-// A string of the message; "" where it does not end.
+// Reads a string of the message; "" if it has no end.
 static const char *take_string(struct reader *reader) {
     const char *text = (const char *)reader->at;
     const size_t room = (size_t)(reader->end - reader->at) * sizeof *reader->at, length = strnlen(text, room);
@@ -120,7 +121,7 @@ static void print_message(const struct message *message) {
     }
 }
 
-// ---- messages: the first word of each piece says which message it belongs to, and what part of it
+// ---- messages: the first word of each piece names its message, and says whether it begins or ends it
 
 static struct message *find_message(struct hip_hostcall *hostcall, bool begin, uint64_t *id) {
     if (!begin) return *id < hostcall->message_count && hostcall->messages[*id].live ? &hostcall->messages[*id] : NULL;
@@ -160,13 +161,13 @@ static void take_piece(struct hip_hostcall *hostcall, uint64_t *words) {
 
 // ---- packets
 
-// Slabs of the heap of malloc(), which finds a slab's start by clearing the low bits of what lies in it.
+// Slabs for the kernels' malloc(), which finds the start of a slab by clearing low bits of an address in it.
 static void *slab_malloc(tessera_sim *sim, size_t bytes) {
     enum { SLAB = 2 << 20 };
     void *slab = bytes && bytes <= SIZE_MAX - SLAB ? aligned_alloc(SLAB, (bytes + SLAB - 1) / SLAB * SLAB) : NULL;
     if (slab && tessera_sim_register(sim, slab, bytes) == TESSERA_SUCCESS) return slab;
     free(slab);
-    return NULL; // as malloc() says that there is none
+    return NULL; // tells malloc() that there is no memory
 }
 
 static void serve_memory(struct hip_hostcall *hostcall, uint64_t *words) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Finds the code object for a device in what programs hand over: an ELF file, or clang's offload bundle of several.
+// Finds a device's code object in the image that a program passes: an ELF file, or clang's offload bundle of several.
 // The layouts: LLVM's "Clang Offload Bundler" page, sections "Bundled Binary File Layout" and "Compression".
 #include <elf.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@ static uint64_t read64(const char *at) {
     return value;
 }
 
-// The bytes of an ELF file of which only the start is known.
+// The size of an ELF file of which only the start is known.
 static size_t elf_bytes(const char *image) {
     Elf64_Ehdr header;
     memcpy(&header, image, sizeof header);
@@ -37,7 +37,7 @@ static size_t elf_bytes(const char *image) {
     return end;
 }
 
-// Whether a feature of the code ("+" or "-", or not said) is one that the device, which says all of its own, has.
+// Whether the code's setting of a feature ("+", "-" or none) is the device's. The device names all of its features.
 static bool feature_fits(const char *code, size_t code_bytes, const char *device, const char *feature) {
     const size_t length = strlen(feature);
     for (size_t i = 0; i + length < code_bytes; i++) {
@@ -69,7 +69,7 @@ struct entry {
     size_t bytes;
 };
 
-// Reads the entry at `*at`, and goes on to the next; false where it does not lie within the bundle.
+// Reads the entry at `*at`, and advances to the next one; false if it is not within the bundle.
 static bool read_entry(const char *image, size_t limit, size_t *at, struct entry *entry) {
     enum { HEAD = 24 };
     if (limit - *at < HEAD) return false;
@@ -91,7 +91,7 @@ static hipError_t find_in_bundle(const struct hip_device *device, const char *im
     for (uint64_t i = 0; i < count; i++) {
         struct entry entry;
         if (!read_entry(image, limit, &at, &entry)) return hipErrorInvalidImage;
-        if (entry.bytes == 0) continue; // the host's, which lies elsewhere
+        if (entry.bytes == 0) continue; // the host's code, which lies elsewhere
         if (target_fits(entry.target, entry.target_bytes, device)) {
             code->image = entry.code;
             code->bytes = entry.bytes;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches of kernels: sizes are checked as the runtime checks them, arguments gathered into a kernarg segment.
+// Launches of kernels: checks sizes as AMD's runtime does, and gathers arguments into a kernarg segment.
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +15,7 @@ static hipError_t check_sizes(const struct hip_function *function, const struct 
         items = items > MOST_ITEMS ? items : items * launch->block[i];
     }
     if (items > MOST_ITEMS) return tessera_hip_major >= 7 ? hipErrorInvalidConfiguration : hipErrorInvalidValue;
-    if (items > function->info->max_workgroup_size) return hipErrorLaunchFailure; // against its launch bounds
+    if (items > function->info->max_workgroup_size) return hipErrorLaunchFailure; // more than its launch bounds allow
     const int64_t lds = function->module->device->facts->lds_bytes;
     if (function->info->lds_bytes + (int64_t)launch->lds_bytes > lds) return hipErrorInvalidValue;
     return hipSuccess;
@@ -33,7 +33,7 @@ static hipError_t take_packed(const struct hip_function *function, void **extra,
             return hipErrorInvalidValue;
     }
     const tessera_sim_kernel_info *info = function->info;
-    const bool described = info->argument_count > 0; // else nobody knows how many bytes are wanted
+    const bool described = info->argument_count > 0; // else the number of bytes is unknown
     if (described && bytes < info->explicit_kernarg_bytes) return hipErrorInvalidValue;
     if (bytes && !from) return hipErrorInvalidValue;
     if (bytes > info->explicit_kernarg_bytes) bytes = info->explicit_kernarg_bytes;
@@ -109,7 +109,7 @@ HIP_API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x
     return tessera_hip_result(launch_module(function, grid, block, lds_bytes, stream, params, extra));
 }
 
-// AMD's own form: sizes in work-items, and events around the kernel.
+// AMD's own entry point: sizes are in work-items, and events are recorded before and after the kernel.
 HIP_API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                                             uint32_t block_x, uint32_t block_y, uint32_t block_z, size_t lds_bytes,
                                             hipStream_t stream, void **params, void **extra, hipEvent_t start,
@@ -123,7 +123,7 @@ HIP_API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, uint32_t gri
     return stop ? hipEventRecord(stop, stream) : tessera_hip_result(hipSuccess);
 }
 
-// The two names by which C++ programs know it.
+// The two mangled names that C++ programs call it by.
 #define KERNEL_ARGUMENTS                                                                                               \
     hipFunction_t f, uint32_t gx, uint32_t gy, uint32_t gz, uint32_t bx, uint32_t by, uint32_t bz, size_t lds,         \
         hipStream_t stream, void **params, void **extra, hipEvent_t start, hipEvent_t stop
@@ -167,7 +167,7 @@ HIP_API hipError_t hipExtLaunchKernel(const void *host, dim3 grid, dim3 block, v
     return stop ? hipEventRecord(stop, stream) : tessera_hip_result(hipSuccess);
 }
 
-// ---- what `kernel<<<grid, block, lds, stream>>>()` leaves for the function that hipcc makes of the kernel
+// ---- the configuration that `kernel<<<grid, block, lds, stream>>>()` pushes, for hipcc's stub of the kernel to pop
 
 struct configuration {
     dim3 grid, block;

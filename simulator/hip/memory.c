@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What memory there is: where an address lies, and which memory of the host the devices may touch.
+// Where an address lies, and the memory of the host that devices may touch.
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +9,7 @@
 
 struct shared {
     struct hip_place place;
-    bool owned; // allocated here, so freed here
+    bool owned; // allocated here: freed when it is taken back
     struct shared *next;
 };
 

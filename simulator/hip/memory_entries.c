@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory: of devices, of the host where devices may touch it, managed, and pools that hand out the same.
+// Entry points of memory: memory of devices, memory of the host that devices may touch, managed memory, and pools.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 
 // ---- memory of a device
 
-// What the host can give: MemAvailable of /proc/meminfo; SIZE_MAX where nothing says.
+// The memory that the host can give: MemAvailable of /proc/meminfo; SIZE_MAX where that is unknown.
 static size_t host_bytes(void) {
     FILE *file = fopen("/proc/meminfo", "r");
     if (!file) return SIZE_MAX;
@@ -19,7 +19,7 @@ static size_t host_bytes(void) {
     return kilobytes * 1024;
 }
 
-// What the board has left, or the host: a board's memory is more than most hosts have.
+// The memory that the board has left, or the host if that is less: most hosts have less than a board.
 static size_t free_bytes(struct hip_device *device) {
     const size_t used = atomic_load(&device->used), total = (size_t)device->facts->memory_bytes;
     const size_t board = used < total ? total - used : 0, host = host_bytes();
@@ -27,7 +27,7 @@ static size_t free_bytes(struct hip_device *device) {
 }
 
 static hipError_t device_malloc(struct hip_device *device, void **out, size_t bytes) {
-    enum { LARGE = 16 << 20 }; // what may not fit
+    enum { LARGE = 16 << 20 }; // smaller allocations are tried without asking
     const hipError_t error = tessera_hip_device_error(device);
     if (error != hipSuccess) return error;
     if (bytes >= LARGE && bytes > free_bytes(device)) return hipErrorOutOfMemory;
@@ -36,7 +36,7 @@ static hipError_t device_malloc(struct hip_device *device, void **out, size_t by
     return got;
 }
 
-// Frees what any of the allocating functions returned.
+// Frees memory of any of the allocating functions.
 static hipError_t free_any(void *address) {
     if (!address) return hipSuccess;
     const struct hip_place place = tessera_hip_find(address);
@@ -47,7 +47,7 @@ static hipError_t free_any(void *address) {
     pthread_mutex_lock(&device->run); // not while a kernel of another thread may use it
     const tessera_status status = tessera_sim_free(device->sim, address);
     pthread_mutex_unlock(&device->run);
-    if (status != TESSERA_SUCCESS) return hipErrorInvalidValue; // a module's
+    if (status != TESSERA_SUCCESS) return hipErrorInvalidValue; // memory of a module
     atomic_fetch_sub(&device->used, place.bytes);
     return tessera_hip_device_error(device);
 }
@@ -78,7 +78,7 @@ HIP_API hipError_t hipMemGetInfo(size_t *free, size_t *total) {
     return tessera_hip_result(hipSuccess);
 }
 
-// Rows start at multiples of this.
+// Rows of pitched memory start at multiples of PITCH.
 enum { PITCH = 256 };
 
 static hipError_t malloc_pitch(void **out, size_t *pitch, size_t width, size_t rows) {
@@ -227,14 +227,14 @@ HIP_API hipError_t hipStreamAttachMemAsync(hipStream_t stream, void *address, si
     return tessera_hip_result(hipSuccess);
 }
 
-// ---- what an address is
+// ---- attributes of addresses
 
 HIP_API hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *address) {
     HIP_ENTER();
     if (!attributes || !address) return tessera_hip_result(tessera_hip_major >= 7 ? hipSuccess : hipErrorInvalidValue);
     const struct hip_place place = tessera_hip_find(address);
     *attributes = (hipPointerAttribute_t){.type = place.kind, .device = place.device};
-    // Before version 6, memory that the runtime does not know is an error; kinds have other numbers.
+    // Before version 6, memory that the runtime does not know is an error, and kinds have other numbers.
     if (place.kind == hipMemoryTypeUnregistered)
         return tessera_hip_result(tessera_hip_major >= 6 ? hipSuccess : hipErrorInvalidValue);
     if (tessera_hip_major < 6)
@@ -279,7 +279,7 @@ HIP_API hipError_t hipMallocFromPoolAsync(void **out, size_t bytes, hipMemPool_t
     HIP_REQUIRE(out && find_pool(pool), hipErrorInvalidValue);
     struct hip_stream *on = tessera_hip_stream(stream);
     HIP_REQUIRE(on, hipErrorInvalidHandle);
-    HIP_REQUIRE(!tessera_hip_stream_capture(on), hipErrorNotSupported); // allocation nodes are not there
+    HIP_REQUIRE(!tessera_hip_stream_capture(on), hipErrorNotSupported); // graphs have no allocation nodes here
     *out = NULL;
     if (bytes == 0) return tessera_hip_result(hipSuccess);
     return tessera_hip_result(device_malloc(pool, out, bytes));
@@ -321,7 +321,7 @@ HIP_API hipError_t hipDeviceSetMemPool(int device, hipMemPool_t pool) {
 
 HIP_API hipError_t hipMemPoolTrimTo(hipMemPool_t pool, size_t bytes) {
     HIP_ENTER();
-    (void)bytes; // nothing is held back
+    (void)bytes; // the pool keeps no freed memory
     return tessera_hip_result(find_pool(pool) ? hipSuccess : hipErrorInvalidValue);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Modules: loaded code objects, their kernels and variables.
+// Entry points of modules: loading, kernels and their attributes, variables.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,7 +16,7 @@ HIP_API hipError_t hipModuleLoadData(hipModule_t *out, const void *image) {
 
 HIP_API hipError_t hipModuleLoadDataEx(hipModule_t *out, const void *image, unsigned count, void *options,
                                        void **values) {
-    (void)count, (void)options, (void)values; // of a compiler; there is none
+    (void)count, (void)options, (void)values; // options of a compiler, which the stand-in lacks
     return hipModuleLoadData(out, image);
 }
 
@@ -65,7 +65,7 @@ HIP_API hipError_t hipModuleUnload(hipModule_t module) {
     return tessera_hip_result(hipSuccess);
 }
 
-// ---- what is in them
+// ---- kernels and variables
 
 HIP_API hipError_t hipModuleGetFunction(hipFunction_t *out, hipModule_t module, const char *name) {
     HIP_ENTER();
@@ -102,7 +102,7 @@ static int dynamic_lds_left(const struct hip_function *function) {
     return (int)(function->module->device->facts->lds_bytes - function->info->lds_bytes);
 }
 
-// "gfx90a" is 90.
+// gfx90a is 90, gfx942 is 94.
 static int binary_version(const struct hip_function *function) {
     const struct hip_facts *facts = function->module->device->facts;
     return (int)(facts->major * 10 + facts->minor);
@@ -170,7 +170,7 @@ HIP_API hipError_t hipFuncSetAttribute(const void *host, int attribute, int valu
     HIP_TRY(tessera_hip_symbol_function(host, &function));
     HIP_REQUIRE(attribute != DYNAMIC_LDS || (value >= 0 && value <= dynamic_lds_left(function)), hipErrorInvalidValue);
     HIP_REQUIRE(attribute != CARVEOUT || (value >= -1 && value <= 100), hipErrorInvalidValue);
-    return tessera_hip_result(hipSuccess); // all of LDS can be had without asking
+    return tessera_hip_result(hipSuccess); // kernels may always use all of LDS
 }
 
 HIP_API hipError_t hipFuncSetCacheConfig(const void *host, int config) {

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// How many workgroups of a kernel a compute unit holds: what registers, LDS and slots of waves allow.
+// Occupancy: the workgroups of a kernel that a compute unit holds, as limited by registers, LDS and slots of waves.
 #include "state.h"
 
 enum {
     LANES = 64,
     SIMDS = 4,
-    MOST_WAVES = 8,   // of a SIMD
-    VGPRS = 512,      // of a lane, for all waves of a SIMD; AGPRs are among them
+    MOST_WAVES = 8,   // waves of a SIMD
+    VGPRS = 512,      // VGPRs and AGPRs of a lane, for all waves of a SIMD
     VGPR_GRANULE = 8, // "amdgcn: AMDGPUUsage", VGPR allocation granularity of gfx90a and later
     MOST_WORKGROUPS = 32,
     LARGEST = 1024
@@ -33,7 +33,7 @@ static hipError_t count_blocks(int *out, struct hip_function *function, int item
     return hipSuccess;
 }
 
-// The largest block among those that fill the compute unit best, and the grid that fills the device with it.
+// Finds the largest block among those that fill a compute unit best, and the grid of such blocks that fills the device.
 static hipError_t best_size(int *grid, int *items, struct hip_function *function, size_t lds_bytes, int limit) {
     if (!grid || !items || limit < 0) return hipErrorInvalidValue;
     const struct hip_device *device = function->module->device;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What programs call that are compiled with -fgpu-default-stream=per-thread: the default stream is the thread's own.
-// Synchronous copies and fills are the same in both, because nothing is left to be waited for.
+// Entry points that programs compiled with -fgpu-default-stream=per-thread call: their default stream is the thread's
+// own. Synchronous copies and fills are the same with both streams, because no work is left to wait for.
 #include "state.h"
 
 static hipStream_t own(hipStream_t stream) { return tessera_hip_is_legacy(stream) ? hipStreamPerThread : stream; }

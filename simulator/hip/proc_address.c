@@ -6,7 +6,7 @@
 
 enum query_result { FOUND = 0, NOT_FOUND = 1 };
 
-// What headers of version 6 and later make of two names.
+// Two names that headers of version 6 and later redefine.
 static const char *name_in_version(const char *name, int version) {
     enum { R0600 = 600 };
     if (version < R0600) return name;

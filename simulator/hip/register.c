@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What programs by hipcc register before main(): bundles of code, and the host's addresses of kernels and variables.
-// A bundle is loaded on a device when something of it is first wanted there.
+// The bundles of code that programs of hipcc register before main(), and the host's addresses of their kernels and
+// variables. A bundle is loaded on a device when one of its symbols is first needed there.
 #include <stdlib.h>
 #include <string.h>
 
@@ -102,7 +102,7 @@ HIP_API void __hipRegisterVar(void **handle, void *host, char *device_variable, 
 // The program reads the variable through *host, so its memory must be there at once.
 HIP_API void __hipRegisterManagedVar(void **handle, void **host, const void *initial, const char *name, size_t bytes,
                                      unsigned alignment) {
-    (void)alignment; // it is a page's
+    (void)alignment; // memory is aligned to pages
     void *memory;
     if (tessera_hip_open() != hipSuccess ||
         tessera_hip_shared_malloc(&memory, bytes, hipMemoryTypeManaged, 1) != hipSuccess) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What the files of the stand-in share.
+// State and functions that the files of the stand-in share.
 //
-// Work is done in the call that asks for it, one piece at a time on each device: legal for asynchronous calls, the same
-// on every run, and a fault is known when its launch returns. A launch that faults still returns hipSuccess, as on a
-// GPU; the device's later calls return its error.
+// Work is done in the call that asks for it, one piece at a time on each device. This is legal for asynchronous calls
+// and the same on every run, and a fault is known when its launch returns. A launch that faults still returns
+// hipSuccess, as on a GPU; the device's later calls return its error.
 #pragma once
 
 #include <pthread.h>
@@ -15,10 +15,10 @@
 
 // ---- errors (error.c)
 
-// This thread's result of an entry point, kept for hipGetLastError().
+// Returns an entry point's result, and keeps it for this thread's hipGetLastError().
 hipError_t tessera_hip_result(hipError_t error);
 hipError_t tessera_hip_from_status(tessera_status status);
-// "tessera_sim: ..." on stderr.
+// Prints "tessera_sim: ..." to stderr.
 void tessera_hip_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 // First line of an entry point: opens the devices.
@@ -49,11 +49,11 @@ struct hip_device {
     const struct hip_facts *facts;
     int index;
     unsigned flags;
-    atomic_int error;              // hipError_t of the first fault: it stays
-    atomic_size_t used;            // bytes of its allocations
-    size_t stack_bytes;            // a lane's, where the depth of calls is not known
-    pthread_mutex_t run;           // held while it works
-    struct hip_hostcall *hostcall; // for kernels that call the host; NULL until one does
+    atomic_int error;              // hipError_t of the first fault, for good
+    atomic_size_t used;            // bytes allocated on it
+    size_t stack_bytes;            // stack of a lane in kernels whose depth of calls is unknown
+    pthread_mutex_t run;           // held while the device works
+    struct hip_hostcall *hostcall; // NULL until a kernel that calls the host runs
     hipMemPool_t pool;
     uint64_t pool_threshold;
 };
@@ -62,11 +62,11 @@ enum { HIP_MOST_DEVICES = 16 };
 
 hipError_t tessera_hip_open(void);
 int tessera_hip_device_count(void);
-struct hip_device *tessera_hip_device(int index); // NULL where there is none
+struct hip_device *tessera_hip_device(int index); // NULL where there is no such device
 struct hip_device *tessera_hip_current(void);
 hipError_t tessera_hip_device_error(struct hip_device *device);
 
-// ---- handles (handle.c): which pointers are what they are said to be
+// ---- handles (handle.c): whether a pointer is a live handle of the kind that the caller says
 
 enum hip_kind { HIP_NO_HANDLE, HIP_STREAM, HIP_EVENT, HIP_MODULE, HIP_FUNCTION, HIP_GRAPH, HIP_NODE, HIP_EXEC };
 
@@ -76,7 +76,7 @@ void tessera_hip_handle_remove(const void *handle);
 
 // ---- memory (memory.c)
 
-// Where an address lies. `kind` is hipMemoryTypeUnregistered for memory that nobody told us of.
+// The allocation that an address lies in. `kind` is hipMemoryTypeUnregistered for memory that nobody has registered.
 struct hip_place {
     hipMemoryType kind;
     int device;
@@ -86,7 +86,7 @@ struct hip_place {
 };
 
 struct hip_place tessera_hip_find(const void *address);
-// Whether `bytes` from `address` stay inside the allocation that it lies in.
+// Whether `bytes` from `address` on are within one allocation; true for memory that nobody has registered.
 bool tessera_hip_fits(const void *address, size_t bytes);
 // Lets all devices touch memory of the host. `owned`: it is freed when it is taken back.
 hipError_t tessera_hip_lend(struct hip_place place, bool owned);
@@ -104,11 +104,11 @@ struct hip_kernel_work {
     dim3 grid;  // work-items
     dim3 block; //
     uint32_t lds_bytes;
-    void *kernarg; // the work's own copy
+    void *kernarg; // a copy that the work owns
     size_t kernarg_bytes;
 };
 
-// depth slices of height rows of width bytes.
+// A copy of `depth` slices of `height` rows of `width` bytes.
 struct hip_copy_work {
     char *to;
     const char *from;
@@ -119,7 +119,7 @@ struct hip_copy_work {
 struct hip_set_work {
     char *to;
     size_t pitch, slice;
-    uint32_t value, element; // bytes: 1, 2 or 4
+    uint32_t value, element; // element: its bytes, 1, 2 or 4
     size_t width, height, depth;
 };
 
@@ -141,7 +141,7 @@ struct hip_work {
 hipError_t tessera_hip_run(struct hip_device *device, const struct hip_work *work);
 void tessera_hip_release(struct hip_work *work);
 
-// Checked work of one row of bytes, and of rows of elements (copy.c).
+// Make the work of a copy of bytes and of a fill of rows of elements, after checks (copy.c).
 hipError_t tessera_hip_make_copy(struct hip_work *work, void *to, const void *from, size_t bytes, int kind);
 hipError_t tessera_hip_make_set(struct hip_work *work, void *to, size_t pitch, uint32_t value, uint32_t element,
                                 size_t width, size_t height, size_t depth);
@@ -158,8 +158,8 @@ struct hip_stream {
     unsigned flags;
     int priority;
     uint64_t id;
-    struct hip_capture *capture; // NULL: none
-    size_t *fronts;              // of a capture: the nodes that the next one depends on
+    struct hip_capture *capture; // NULL: it does not capture
+    size_t *fronts;              // while it captures: the nodes that its next node depends on
     size_t front_count;
 };
 
@@ -168,12 +168,12 @@ struct hip_event {
     unsigned flags;
     bool recorded;
     double time;                 // milliseconds
-    struct hip_capture *capture; // that it was recorded in
+    struct hip_capture *capture; // in which it was recorded
     size_t *fronts;
     size_t front_count;
 };
 
-// The stream behind a handle; NULL where it is none. The handles 0, 1 and 2 are streams of the current device.
+// The stream of a handle; NULL where it is not one. The handles 0, 1 and 2 name streams of the current device.
 struct hip_stream *tessera_hip_stream(hipStream_t handle);
 struct hip_stream *tessera_hip_default_stream(struct hip_device *device);
 struct hip_stream *tessera_hip_thread_stream(struct hip_device *device);
@@ -186,19 +186,19 @@ struct hip_capture {
     struct hip_stream *origin;
     hipStreamCaptureMode mode;
     bool invalid;
-    pthread_t thread; // that began it
+    pthread_t thread; // the thread that began it
     uint64_t id;
-    int references; // streams and events
+    int references; // of streams and events
     struct hip_capture *next;
 };
 
-// What forbids a call while streams capture; each invalidates the captures it collides with.
-hipError_t tessera_hip_unsafe_call(void);   // allocations and the like: allowed in relaxed mode
-hipError_t tessera_hip_implicit_call(void); // work of the legacy stream: it waits for blocking streams
-hipError_t tessera_hip_waiting_call(void);  // synchronous copies
-hipError_t tessera_hip_device_wait(void);   // waits for all streams
-hipError_t tessera_hip_stream_wait(struct hip_stream *stream); // waits for one, or asks whether it has ended
-// The capture under way of a stream, or that an event was recorded in; NULL: none.
+// Whether captures forbid a call; these invalidate the captures that the call collides with.
+hipError_t tessera_hip_unsafe_call(void);   // for allocations and the like: allowed in relaxed mode
+hipError_t tessera_hip_implicit_call(void); // for work of the legacy stream, which waits for blocking streams
+hipError_t tessera_hip_waiting_call(void);  // for synchronous copies
+hipError_t tessera_hip_device_wait(void);   // for waits for all streams
+hipError_t tessera_hip_stream_wait(struct hip_stream *stream); // for waits for a stream, and queries of it
+// The capture under way that a stream takes part in, or that an event was recorded in; NULL: none.
 struct hip_capture *tessera_hip_stream_capture(struct hip_stream *stream);
 struct hip_capture *tessera_hip_event_capture(struct hip_event *event);
 hipError_t tessera_hip_capture_event(struct hip_stream *stream, struct hip_event *event);
@@ -212,19 +212,19 @@ void tessera_hip_stream_forget(struct hip_stream *stream);
 struct hip_graph_node {
     struct hip_work work;
     struct hip_graph *graph;
-    size_t *after; // indices of nodes that come before it
+    size_t *after; // indices of the nodes that it waits for
     size_t after_count;
 };
 
 struct hip_graph {
     struct hip_device *device;
-    struct hip_graph_node **nodes; // each behind those it depends on
+    struct hip_graph_node **nodes; // each after the nodes that it waits for
     size_t count, capacity;
 };
 
 hipError_t tessera_hip_graph_open(struct hip_device *device, struct hip_graph **out);
 void tessera_hip_graph_close(struct hip_graph *graph);
-// Adds a node that depends on others, and takes over the work.
+// Adds a node that waits for others. The node takes over the work.
 hipError_t tessera_hip_graph_add(struct hip_graph *graph, struct hip_work *work, const size_t *after,
                                  size_t after_count, size_t *index);
 hipError_t tessera_hip_graph_copy(const struct hip_graph *graph, struct hip_graph **out);
@@ -248,21 +248,21 @@ struct hip_function {
 struct hip_module {
     struct hip_device *device;
     tessera_sim_module *code;
-    struct hip_function *functions; // asked for so far
+    struct hip_function *functions; // those that were asked for so far
     pthread_mutex_t lock;
 };
 
 struct hip_code {
     const void *image; // ELF
     size_t bytes;
-    void *unpacked; // what it lies in, to be freed; NULL where that is the caller's memory
+    void *unpacked; // the memory that the image lies in, to be freed; NULL where it is the caller's
 };
 
-// The code object for a device in an image: an ELF file, or a clang offload bundle, compressed or not. `limit`: how
-// many bytes the image has, SIZE_MAX where nobody knows.
+// Finds the code object for a device in an image: an ELF file, or a clang offload bundle, compressed or not. `limit`:
+// the bytes of the image, SIZE_MAX where that is unknown.
 hipError_t tessera_hip_find_code(const struct hip_device *device, const void *image, size_t limit,
                                  struct hip_code *code);
-// The bundle in a compressed one, to be freed (compressed.c).
+// Unpacks a compressed bundle into memory that the caller frees (compressed.c).
 hipError_t tessera_hip_decompress(const void *image, size_t limit, void **out, size_t *bytes);
 hipError_t tessera_hip_module_open(struct hip_device *device, const void *image, size_t limit, struct hip_module **out);
 void tessera_hip_module_close(struct hip_module *module);
@@ -281,13 +281,13 @@ hipError_t tessera_hip_launch(struct hip_function *function, const struct hip_la
 hipError_t tessera_hip_make_kernel_work(struct hip_function *function, const struct hip_launch *launch,
                                         struct hip_work *work);
 
-// The function, or variable, on the current device of an address in the program.
+// The function or variable, on the current device, that an address in the program stands for.
 hipError_t tessera_hip_symbol_function(const void *host, struct hip_function **out);
 hipError_t tessera_hip_symbol_variable(const void *host, void **address, size_t *bytes);
 
 // ---- occupancy (occupancy.c)
 
-// Blocks that a compute unit holds at once.
+// The number of blocks that a compute unit holds at once.
 int tessera_hip_blocks_per_unit(const struct hip_device *device, const tessera_sim_kernel_info *info, uint32_t items,
                                 size_t lds_bytes);
 

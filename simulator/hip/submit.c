@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams get their work: it is done at once, or goes into the graph that the stream captures.
+// Gives work to streams: it is done at once, or added to the graph that the stream captures.
 #include "state.h"
 
 static hipError_t run_and_release(struct hip_stream *stream, struct hip_work *work) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which HIP runtime this library stands in for; compiled once for each.
+// The version of the HIP runtime that this library stands in for. This file is compiled once for each.
 #include "state.h"
 
 #ifndef TESSERA_HIP_MAJOR

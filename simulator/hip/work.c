@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Work of streams: kernels, copies, fills and calls of the host, done at once or kept in a graph.
+// Does the work of streams and graphs: kernels, copies, fills and calls of the host.
 #include <stdlib.h>
 #include <string.h>
 
 #include "state.h"
 
-// The GPU whose memory holds `to`, whose sanitizer is told of what the host writes; NULL: none.
+// The GPU whose memory `to` lies in, because its sanitizer must know what the host writes; NULL: none.
 static tessera_sim *gpu_of(const char *to) {
     const struct hip_place place = tessera_hip_find(to);
     return place.kind == hipMemoryTypeDevice ? tessera_hip_device(place.device)->sim : NULL;
@@ -40,7 +40,8 @@ static void run_set(const struct hip_set_work *set) {
 }
 
 static hipError_t run_kernel(struct hip_device *device, const struct hip_kernel_work *kernel) {
-    if (!tessera_hip_handle_is(kernel->function, HIP_FUNCTION)) return hipErrorInvalidHandle; // unloaded since
+    if (!tessera_hip_handle_is(kernel->function, HIP_FUNCTION))
+        return hipErrorInvalidHandle; // its module has been unloaded
     const hipError_t error = tessera_hip_open_hostcall(device, kernel->function->info);
     if (error != hipSuccess) return error;
     const tessera_sim_launch_args args = {
@@ -54,13 +55,13 @@ static hipError_t run_kernel(struct hip_device *device, const struct hip_kernel_
     };
     const tessera_status status = tessera_sim_launch(kernel->function->kernel, &args, NULL);
     if (status == TESSERA_SUCCESS || tessera_hip_device_error(device) != hipSuccess)
-        return hipSuccess; // a fault shows in the device's next call
+        return hipSuccess; // the device's next call returns the error of a fault
     tessera_hip_say("kernel %s: %s", kernel->function->info->name, tessera_sim_last_error());
     return tessera_hip_from_status(status);
 }
 
 hipError_t tessera_hip_run(struct hip_device *device, const struct hip_work *work) {
-    if (work->kind == HIP_HOST) { // may call us: nothing is held
+    if (work->kind == HIP_HOST) { // the function may call the stand-in, so no lock is held
         work->host.fn(work->host.user);
         return hipSuccess;
     }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Whether a wave may touch an address, and where its bytes are.
+// Checks that a wave may touch an address, and finds its bytes.
 #pragma once
 
 #include "launch.h"
 
-// Every access goes through one of these two. Memory at `address`, which the kernel loads from or stores to; NULL after
-// a fault of the lane.
+// Every access goes through one of these two functions. The first finds the bytes of memory at `address` that the lane
+// loads or stores; NULL after a fault of the lane.
 uint8_t *tessera_sim_touch(struct sim_wave *wave, int lane, uint64_t address, size_t bytes, bool store);
 
-// LDS at `address`; NULL after a fault of the lane.
+// The same for LDS.
 uint8_t *tessera_sim_lds(struct sim_wave *wave, int lane, uint32_t address, uint32_t bytes);
 
 // Addresses that FLAT instructions take as LDS and scratch.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A simulated GPU: what its launches share.
+// A simulated GPU: the state that its launches share.
 #pragma once
 
 #include <pthread.h>
@@ -13,7 +13,7 @@
 // A resource of global wave sync (execute/gws.c): a semaphore, or a barrier with its phase.
 struct sim_gws {
     int32_t counter;
-    uint32_t released; // how often all its waves were let go
+    uint32_t released; // how often all its waves were released
     bool flag;
 };
 
@@ -21,14 +21,14 @@ enum { SIM_GWS_RESOURCES = 64 };
 
 struct tessera_sim {
     enum sim_arch arch;
-    const struct sim_observer *const *observers; // up to NULL
+    const struct sim_observer *const *observers; // ends with NULL
     int threads;
     bool sanitize;
-    tessera_sim_order order; // of launches that leave it open
+    tessera_sim_order order; // for launches that do not name an order
     uint64_t seed;
     tessera_sim_landing landing;
     struct sim_memory memory;
-    pthread_mutex_t lock; // of the list of modules and of callbacks
+    pthread_mutex_t lock; // guards the list of modules, and callbacks
     tessera_sim_module *modules;
     tessera_sim_report_fn report;
     void *report_user;

@@ -31,13 +31,13 @@ struct sim_group {
     uint32_t size[3]; // work-items; smaller than the block at the grid's end
     uint32_t wave_count;
     struct sim_wave *waves;
-    unsigned opened;              // of launch->watch.observers: those that keep something for the group
-    struct sim_checks *checks;    // what the sanitizer keeps, a wave's each
-    struct sim_trace *trace;      // what the trace keeps
-    uint64_t random;              // state of the order
-    uint8_t *lds, *lds_undefined; // the latter as struct sim_range has it
+    unsigned opened;              // how many of launch->watch.observers have opened their state for the group
+    struct sim_checks *checks;    // the sanitizer's state, one for each wave
+    struct sim_trace *trace;      // the trace's state
+    uint64_t random;              // state of the random order
+    uint8_t *lds, *lds_undefined; // the latter like `undefined` of struct sim_range
     uint32_t lds_bytes;
-    uint8_t *scratch; // of all waves
+    uint8_t *scratch; // scratch of all waves
     struct sim_trouble trouble;
 };
 
@@ -51,17 +51,17 @@ struct sim_launch {
     uint64_t seed;
     tessera_sim_landing landing;
     uint32_t trace_number;
-    int threads; // of the host
+    int threads; // host threads
     uint32_t groups[3];
     uint64_t group_count;
     uint32_t waves_per_group;
     uint32_t lds_bytes;
     uint32_t lane_scratch_bytes;
-    uint8_t *system; // what the launch lends to the kernel's system pointers: see dispatch.c
+    uint8_t *system; // memory that the kernel's system pointers point to: see dispatch.c
     uint8_t *kernarg;
     atomic_uint_fast64_t next_group;
-    atomic_uint_fast64_t faulted_group; // the lowest one
-    pthread_mutex_t lock;               // of trouble and issued
+    atomic_uint_fast64_t faulted_group; // the number of the lowest workgroup with a fault
+    pthread_mutex_t lock;               // guards trouble and issued
     struct sim_trouble trouble;
     uint64_t issued[SIM_UNITS]; // instructions of all waves
 };
@@ -69,5 +69,5 @@ struct sim_launch {
 // Notes a fault of the running instruction and stops the wave. `lane` -1: the wave as a whole.
 void tessera_sim_trouble(struct sim_wave *wave, tessera_sim_fault fault, int lane, uint64_t address, const char *format,
                          ...) __attribute__((format(printf, 5, 6)));
-// A number below `limit`, from a state that is not 0.
+// A random number below `limit`; `state` must not be 0.
 uint32_t tessera_sim_random(uint64_t *state, uint32_t limit);

@@ -85,7 +85,7 @@ bool tessera_sim_memory_remove(struct sim_memory *memory, uintptr_t base) {
     return found;
 }
 
-// Frees what tessera_sim_malloc() gave. `keep`: its place is not given out again before SIM_FREED others were freed.
+// Frees memory of tessera_sim_malloc(). `keep`: its addresses are not used again until SIM_FREED others were freed.
 static bool free_owned(struct sim_memory *memory, uintptr_t base, bool keep) {
     struct sim_range range;
     pthread_rwlock_wrlock(&memory->lock);
@@ -113,7 +113,7 @@ struct sim_range tessera_sim_memory_find(struct sim_memory *memory, uintptr_t ad
     return range;
 }
 
-// How far `address` is from a range, and on which side: negative before it.
+// The distance of `address` from a range; negative if it lies before the range.
 static int64_t distance(const struct sim_range *range, uintptr_t address) {
     return address < range->base ? (int64_t)(address - range->base) : (int64_t)(address - range->base - range->bytes);
 }

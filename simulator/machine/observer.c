@@ -5,7 +5,7 @@
 
 #include "launch.h"
 
-// Appends a hook to its list in `watch`, where the observer has it.
+// Appends the observer's hook, if it has one, to its list in `watch`.
 #define ADD(hook)                                                                                                      \
     do {                                                                                                               \
         unsigned count = 0;                                                                                            \
@@ -17,7 +17,7 @@ static void add_observer(struct sim_watch *watch, const struct sim_observer *obs
     unsigned count = 0;
     while (watch->observers[count]) count++;
     if (count == SIM_MOST_OBSERVERS || (observer->execute && watch->execute) || (observer->access && watch->access))
-        abort(); // the GPU's list is a constant
+        abort(); // the GPU's list of observers is a constant that fits
     watch->observers[count] = observer;
     if (observer->execute) watch->execute = observer->execute;
     if (observer->access) watch->access = observer->access;

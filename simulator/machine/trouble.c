@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Faults of a wave, and their words.
+// Faults of a wave, and their texts.
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -9,7 +9,7 @@ void tessera_sim_trouble(struct sim_wave *wave, tessera_sim_fault fault, int lan
                          ...) {
     struct sim_group *group = wave->group;
     struct sim_trouble *trouble = &group->trouble;
-    if (wave->state == SIM_FAULTED) return; // the first counts
+    if (wave->state == SIM_FAULTED) return; // only the first fault counts
     wave->state = SIM_FAULTED;
     *trouble = (struct sim_trouble){
         .fault = fault,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "launch.h"
 
-enum { DEFAULT_DENORMS = 0xf }; // both kinds allowed, for all types
+enum { DEFAULT_DENORMS = 0xf }; // of sources and of results, for all types
 
 void tessera_sim_set_mode(struct sim_wave *wave, uint32_t mode) {
     wave->mode = mode;

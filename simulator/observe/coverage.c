@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which instructions an architecture has, which of them the simulator implements, and which ran.
+// Lists an architecture's instructions: which of them the simulator implements, and which have run.
 #include "coverage.h"
 
 #include <stdatomic.h>
@@ -9,9 +9,9 @@
 #include "machine/gpu.h"
 
 enum { MOST_ROWS = 2048 };
-static atomic_bool ran[SIM_ARCHS][MOST_ROWS]; // by row of the tables
+static atomic_bool ran[SIM_ARCHS][MOST_ROWS]; // indexed by row of the tables
 
-// It is decoded when it is to run.
+// An instruction is decoded when it is about to run.
 static void note_ran(struct sim_code *code) {
     const size_t row = (size_t)(code->inst.row - sim_rows);
     if (row < MOST_ROWS) atomic_store_explicit(&ran[code->inst.arch][row], true, memory_order_relaxed);

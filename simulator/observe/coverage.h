@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which instructions ran, of those that tessera_sim_instruction_at() lists.
+// Records which of the instructions that tessera_sim_instruction_at() lists have run.
 #pragma once
 
 #include "machine/observer.h"

@@ -36,7 +36,7 @@ class _Instruction(c.Structure):
 
 @dataclass(frozen=True)
 class Instruction:
-    """tessera_sim_instruction."""
+    """The C structure tessera_sim_instruction."""
 
     mnemonic: str
     encoding: str
@@ -45,7 +45,7 @@ class Instruction:
 
 
 def read(library: Path, arch: str) -> list[Instruction]:
-    """The instructions of an architecture, and what ran in this process."""
+    """Lists the instructions of an architecture, with those that ran in this process."""
     lib, sim, out, found = c.CDLL(str(library)), c.c_void_p(), _Instruction(), []
     lib.tessera_sim_instruction_at.restype = c.c_bool
     if lib.tessera_sim_open(arch.encode(), c.byref(sim)) != 0:
@@ -57,7 +57,7 @@ def read(library: Path, arch: str) -> list[Instruction]:
 
 
 def table(arch: str, instructions: list[Instruction]) -> str:
-    """Counts by encoding."""
+    """Counts instructions by encoding."""
     groups = defaultdict(list)
     for instruction in instructions:
         groups[instruction.encoding].append(instruction)
@@ -70,7 +70,7 @@ def table(arch: str, instructions: list[Instruction]) -> str:
 
 
 def names(instructions: list[Instruction]) -> str:
-    """Their mnemonics in one line."""
+    """Joins the mnemonics of instructions into one line."""
     return " ".join(i.mnemonic for i in instructions) or "none"
 
 

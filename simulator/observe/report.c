@@ -9,7 +9,7 @@
 #include "machine/error.h"
 #include "machine/launch.h"
 
-// The function or kernel that holds an address.
+// The function or kernel that contains an address.
 static const struct sim_symbol *find_function(const tessera_sim_module *module, uintptr_t pc) {
     const struct sim_symbol *best = NULL;
     for (size_t i = 0; i < module->symbol_count && module->symbols[i].address <= pc; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tells the caller of a launch's fault.
+// Reports a launch's fault to the caller.
 #pragma once
 
 #include "machine/observer.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What launches did, as lines of JSON in a file: one each, in the order that they end in.
+// Statistics of launches: one line of JSON for each, in the order in which they end.
 #pragma once
 
 #include "machine/observer.h"

@@ -9,17 +9,17 @@
 #include "machine/error.h"
 #include "machine/launch.h"
 
-enum { MAX_WAVES = 16, MAX_GROUPS = 64 }; // of a launch the first workgroups are traced
+enum { MAX_WAVES = 16, MAX_GROUPS = 64 }; // only a launch's first workgroups are traced
 
 enum row { MFMA, VALU, SALU, LDS, MEMORY, WAIT, BARRIER, ROWS };
 static const char *const row_names[ROWS] = {"MFMA", "VALU", "SALU", "LDS", "memory", "wait", "barrier"};
 
-// Instructions of one row that follow each other.
+// Successive instructions of one row of the trace.
 struct run {
     enum row row;
     uint64_t start, count;
     uintptr_t pc;
-    const struct sim_code *code; // the first one
+    const struct sim_code *code; // the first instruction
 };
 
 struct traced_wave {
@@ -30,7 +30,7 @@ struct traced_wave {
 struct sim_trace {
     char *text;
     size_t bytes;
-    FILE *out; // to text
+    FILE *out; // writes to text
     uint32_t process;
     struct traced_wave waves[MAX_WAVES];
 };
@@ -143,7 +143,7 @@ static void write_group(struct sim_group *group) {
 
 // ---- the file
 
-// Opened by the first launch: many GPUs may be told of the same path, and one of them runs.
+// The first launch opens the file: several GPUs may be given the same path, of which only one runs anything.
 static tessera_status open_file(struct sim_launch *launch) {
     tessera_sim *sim = launch->sim;
     pthread_mutex_lock(&sim->lock);
@@ -155,7 +155,7 @@ static tessera_status open_file(struct sim_launch *launch) {
     return TESSERA_SUCCESS;
 }
 
-// The last event, since JSON has no comma behind it. Readers take arrays that lack their end, too.
+// Writes the last event, because JSON allows no comma behind it. Readers also accept arrays without their end.
 static void end_file(tessera_sim *sim) {
     if (!sim->trace) return;
     fputs("{\"ph\":\"M\",\"pid\":0,\"name\":\"trace_end\",\"args\":{}}\n]\n", sim->trace);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What waves did and when, for chrome://tracing and Perfetto: Chrome's trace event format, a JSON array.
+// Traces of waves for chrome://tracing and Perfetto, in Chrome's trace event format: a JSON array.
 //
-// A workgroup is a process there, each unit of each wave a thread. The axis counts instructions of the wave, one
-// microsecond each: it is no time. At a barrier waves wait for the one that has come furthest. Instructions of a unit
-// that follow each other are one event, with their number.
+// A workgroup is a process of the trace, and each unit of each wave is a thread. The axis counts the wave's
+// instructions, one microsecond each: it is not time. At a barrier, waves wait for the one with the most instructions.
+// Successive instructions of a unit are one event, with their number.
 #pragma once
 
 #include "machine/observer.h"
