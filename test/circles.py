@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Circles of compiled files: each needs, by way of the others, something of its own."""
+"""Circles of compiled files: each needs itself, by way of the others."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What all of pytest's tests share."""
+"""Fixtures that all of pytest's tests share."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Samples of what is too much for each run: others every day, so that all is tried in time.
+"""Samples of cases that are too many for each run: other ones every day, so that all are run in time.
 
 TESSERA_TEST_SEED repeats the samples of another day, which every run prints; TESSERA_TEST_ALL=1 takes all.
 """
@@ -37,5 +37,5 @@ def sample_each(items: Iterable[T], kind: Callable[[T], Hashable], count: int = 
 
 
 def about() -> str:
-    """How to repeat this run's samples."""
+    """The line that says how to repeat this run's samples."""
     return "nothing is sampled" if ALL else f"samples are those of TESSERA_TEST_SEED={SEED}"

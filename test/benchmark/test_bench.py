@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The harness of benchmark/: turns, rivals that can do a problem and those that cannot, what is said."""
+"""The harness of benchmark/: turns, rivals that can do a problem and that cannot, and what it prints."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from turns import Contestant, Entry, Library, Rival, Unable, enter, enter_all, r
 
 
 class Clock:
-    """A contestant whose calls take what it is told, in turn."""
+    """A contestant whose calls take given times, one after the other."""
 
     def __init__(self, name: str, times: Sequence[float], log: list[str] | None = None) -> None:
         self.name, self.times, self.log, self.counts = name, list(times), log, list[int]()
@@ -183,7 +183,7 @@ def test_what_is_refused(
 
 @pytest.mark.parametrize("name", pages.names())
 def test_pages(name: str) -> None:
-    """Each is of the operation that its file names, and its parts know one another."""
+    """Each page is that of the operation that its file names, and its members refer to one another."""
     page: Page = pages.load(name)
     assert page.name == name
     assert {*page.usual, *page.pictured} <= set(page.suites)
@@ -206,7 +206,7 @@ def test_a_rivals_calls(count: int, parts: int, calls: int) -> None:
 
 
 def test_a_table_of_ratios() -> None:
-    """A rival has a column where it could do any case, the probe has none; nor are there cases without."""
+    """A rival that could do any case has a column, the probe has none; cases without rivals are left out."""
 
     def record(case: str, rival: str, ms: float, ratio: float) -> Record:
         return {"case": case, "threads": 2, "rival": rival, "ms": ms, "share": 0.876, "ratio": ratio}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Commands of a build are taken apart right; figures are those of the processes."""
+"""Commands of a build are parsed correctly; figures are those of the processes."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of fmha_fwd: what is counted, what limits a call, what is asked."""
+"""The page of fmha_fwd: counts of work, limits of calls, bars."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ PROBE = {"threads": 2, "fma_avx512": 500.0, "dot_bf16": 1000.0, "read": 40.0}
 
 
 def test_flop_counts_both_products() -> None:
-    """2 m n k each; a causal mask is half."""
+    """Each product counts 2 m n k; a causal mask halves that."""
     shape = square(2, 3, 3, 100, 64)
     assert shape.flop == 2 * 3 * (2 * 100 * 100 * 64) * 2
     assert square(2, 3, 3, 100, 64, causal=True).flop == shape.flop / 2
@@ -49,7 +49,7 @@ def test_flop_counts_both_products() -> None:
 
 
 def test_bytes_are_those_of_k_and_v() -> None:
-    """Of the heads of k and v, whatever q has."""
+    """Bytes are counted for the heads of k and v, however many q has."""
     shape = Shape(8, 32, 8, 1, 4096, 128)
     assert shape.kv_bytes("fp32") == 2 * 8 * 8 * 4096 * 128 * 4
     assert shape.kv_bytes("bf16") == shape.kv_bytes("fp16") == shape.kv_bytes("fp32") / 2
@@ -64,7 +64,7 @@ def test_intensity_counts_each_tensor_once() -> None:
 
 
 def test_medians_and_rates() -> None:
-    """An outlier of a round changes nothing."""
+    """An outlier in one round changes nothing."""
     shape = square(1, 1, 1, 1000, 125)
     figures = Figures(shape, "fp32", (2.0, 900.0, 1.0))
     assert figures.median == 2.0
@@ -74,14 +74,14 @@ def test_medians_and_rates() -> None:
 
 
 def test_a_ratio_is_the_median_of_the_rounds_ratios() -> None:
-    """Not the ratio of medians: a slow round is slow for both."""
+    """It is not the ratio of medians, since a slow round is slow for both."""
     assert median_ratio((2.0, 20.0, 4.0), (1.0, 10.0, 1.0)) == 2.0
     with pytest.raises(ValueError):
         median_ratio((1.0, 2.0), (1.0,))
 
 
 def test_a_share_is_the_median_of_the_rounds_shares() -> None:
-    """Not of medians: a round in which the machine is slow is so for the probe beside it."""
+    """It is not the share of medians, since in a slow round the probe is slow too."""
     shape = square(1, 1, 1, 1000, 250)  # 1 GFLOP
     probes = [{"fma_avx512": rate} for rate in (1000.0, 500.0, 100.0)]
     assert Figures(shape, "fp32", (2.0, 4.0, 5.0)).share(probes, "fma_avx512") == pytest.approx(0.5)
@@ -90,7 +90,7 @@ def test_a_share_is_the_median_of_the_rounds_shares() -> None:
 
 
 def test_the_limit_follows_from_the_instance() -> None:
-    """From its target, or the products that it stands in for; decoding reads, whatever computes."""
+    """It follows from its target or the products that it replaces; decoding is limited by reading memory."""
     limits = {
         "fmha_fwd__x86_64_v3_b384x128x16_w1_qr": "fma_avx2",
         "fmha_fwd__x86_64_v4_b528x128x16_w1_qr": "fma_avx512",
@@ -139,7 +139,7 @@ def test_suites_hold_shapes_that_there_are() -> None:
 
 
 def test_bars_of_shapes() -> None:
-    """By type and head dim, less under a mask, and of memory for decoding."""
+    """Bars depend on type and head dim, are lower under a mask, and for decoding refer to reading memory."""
     assert least_share(square(1, 8, 8, 1024, 128), "fp32") == 0.88
     assert least_share(square(1, 8, 8, 1024, 128, causal=True), "fp32") == pytest.approx(0.80)
     assert least_share(square(1, 8, 8, 2048, 256, causal=True), "bf16") == pytest.approx(0.82 - CAUSAL)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Machines and what they measured are told apart, in the file of results and in pictures."""
+"""Results and pictures of different machines are kept apart."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_a_case_is_a_problem_on_a_machine() -> None:
 
 
 def test_newer_records_take_the_place_of_older_ones(tmp_path: Path) -> None:
-    """With all rivals of the case, whose ratios are to what was measured beside them; others stay."""
+    """They replace those of all rivals of the case, as ratios refer to one run; other records stay."""
     path = tmp_path / "results.jsonl"
     epyc = [CASE | {"ms": 1.0}, CASE | {"rival": "torch", "ms": 2.0}]
     xeon = [CASE | {"processor": XEON, "ms": 3.0}]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the smoke test of speed makes of turns, good and bad, steady and not."""
+"""How the smoke test of speed judges turns that are good or bad, steady or not."""
 
 from __future__ import annotations
 
@@ -72,6 +72,6 @@ def test_steadily_slow_is_too_slow(monkeypatch: pytest.MonkeyPatch, instance: st
 
 @pytest.mark.parametrize("instance, slow", [(AMX, 0.07), (V4, 0.4)])
 def test_noise_is_not_judged(monkeypatch: pytest.MonkeyPatch, instance: str, slow: float) -> None:
-    """Whether it meets the probe, or the calls alone."""
+    """Noise may affect the probe too, or only the calls."""
     assert judge(monkeypatch, instance, [100.0, 40.0, 50.0], [slow])[1] is None
     assert judge(monkeypatch, instance, [100.0], [slow, slow / 2, slow / 3])[1] is None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the generator's tests share."""
+"""Fixtures and functions that the generator's tests share."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def run(*arguments: object) -> Result:
 
 
 def run_all(*arguments: object) -> Result:
-    """The same for every target there is."""
+    """Calls the generator for every target."""
     return run("--targets", ALL_TARGETS, *arguments)
 
 

@@ -21,7 +21,7 @@ def ziglang() -> Path:
 
 
 def compile_object(text: str, out: Path, arch: str = "gfx942", *flags: str) -> Path:
-    """A code object of a C source that may include the vocabulary."""
+    """Compiles a C source, which may include the vocabulary, to a code object."""
     zig = ziglang()
     source, compiled = out.with_suffix(".c"), out.with_suffix(".o")
     source.write_text(text)

@@ -17,7 +17,7 @@ from codegen.targets import TARGETS, CdnaTarget
 
 
 class Facts(NamedTuple):
-    """What follows from the type that MFMA reads."""
+    """Facts that follow from the type that MFMA reads."""
 
     bits: int
     chunk: int  # elements of 16 bytes

@@ -25,7 +25,7 @@ block_cost = functools.lru_cache(maxsize=None)(FWD.block_cost)
 
 
 class Call(NamedTuple):
-    """What a cost depends on."""
+    """The members of a call that its cost depends on."""
 
     queries: int
     heads: int

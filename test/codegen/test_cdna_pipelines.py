@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What pipelines of fmha_fwd take of a CDNA compute unit, and which tiles they refuse."""
+"""The resources that pipelines of fmha_fwd take of a CDNA compute unit, and the tiles that they refuse."""
 
 from __future__ import annotations
 

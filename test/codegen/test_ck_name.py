@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The library spells CK's name of one call as the generator spells those of whole sets."""
+"""The library's CK name of one call is among those that the generator spells for an instance."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def line(self) -> str:
-        """What print_ck_name.c reads."""
+        """A line of input for print_ck_name.c."""
         tile = self.instance.tile.ck_tile(self.instance.target)
         fields = ("bm0", "bn0", "bk0", "bk1", "bn1", "bk0max", "rm0", "wm0", "wn0", "wk0")
         numbers = [tile[field] for field in fields]

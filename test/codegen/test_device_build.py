@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The build of GPU instances: packs are the same wherever they are made, what goes wrong is said by name."""
+"""The build of GPU instances: packs do not depend on where they are built, and errors name what failed."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def few(tmp_path: Path) -> Few:
 
 @pytest.fixture
 def tree(checkout: Path) -> Path:
-    """A copy that can be built."""
+    """A copy of the tree that can be built."""
     shutil.copytree(ROOT / "cmake", checkout / "cmake")
     shutil.copy(ROOT / "CMakeLists.txt", checkout)
     return checkout

@@ -71,7 +71,7 @@ def test_everything_in_a_file_is_used(kernels: list[Path]) -> None:
 
 
 def test_everything_in_the_headers_of_phases_is_used(kernels: list[Path]) -> None:
-    """Each header by some kernel, and what it defines by a header or a kernel."""
+    """Each header is used by some kernel, and each of its definitions by a header or a kernel."""
     texts = [file.read_text() for file in kernels]
     headers = {path: path.read_text() for path in sorted((HEADERS / "device").rglob("*.h"))}
     taken: set[str] = set()

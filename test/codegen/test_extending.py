@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""docs/extending.md is true: what it says is done to a copy of the tree, section by section."""
+"""Applies docs/extending.md to a copy of the tree, section by section, to test that it is correct."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SIMULATOR = Path(
 
 
 def lacks(command: str) -> str:
-    """What a command needs that is not here."""
+    """What a command needs and this machine lacks."""
     if command.startswith("cmake") and not (shutil.which("cmake") and shutil.which("ninja")):
         return "cmake or ninja"
     if command.startswith("cmake") and not importlib.util.find_spec("ziglang"):

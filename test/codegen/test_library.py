@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What the runtime is told of targets and operations."""
+"""The data about targets and operations that is generated for the runtime."""
 
 from __future__ import annotations
 

@@ -109,7 +109,7 @@ def test_of_two_loops_the_one_of_more_mfma() -> None:
 
 
 def test_rare_code_is_not_counted() -> None:
-    """Behind a branch in place, and out of the way; MFMA are met though a shorter way goes round them."""
+    """It may stand behind a branch or out of line; MFMA are counted though a shorter path avoids them."""
     assert loop_of(
         """
         s_nop
@@ -154,7 +154,7 @@ def test_a_loop_that_ends_in_two_places() -> None:
 
 
 def early(text: str) -> list[int | None]:
-    """What the early waits of a loop leave under way."""
+    """The numbers of operations that the early waits of a loop leave in flight."""
     return [i.under_way for i in early_waits(instructions(assemble(text), "gfx942"))]
 
 
@@ -237,7 +237,7 @@ def test_unknown_code_is_refused(code: str, says: str) -> None:
 
 
 def built(name: str, folder: Path, *flags: str) -> Resources:
-    """An instance, compiled."""
+    """The code object of an instance."""
     arch = re.findall("__(gfx[0-9a-f]+)_", name)[0]
     file = compile_object(run("--render", name).out, folder / f"{name}.co", arch, *flags)
     return read_resources(file)
@@ -283,7 +283,7 @@ def test_no_tile_is_waited_for_within_a_step(async_kernels: dict[str, Path], tmp
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 def test_the_second_opinion_of_llvm(async_kernels: dict[str, Path], arch: str) -> None:
-    """Of every instruction of an emitted kernel."""
+    """LLVM's disassembler agrees on every instruction of an emitted kernel."""
     tools = [shutil.which(f"llvm-objdump{version}") for version in ("-22", "-21", "-20", "-19", "")]
     tool = next((tool for tool in tools if tool), None)
     if tool is None:

@@ -77,7 +77,7 @@ def test_ck_names_of_one_instance_are_unique_and_counted() -> None:
 
 
 def test_a_known_ck_name() -> None:
-    """Every trait in its place, as CK's factory would print it."""
+    """Every trait has its place, as CK's factory would print it."""
     where = (
         "target=x86-64-v4 pipeline=qr bm0=528 hdim=192x128 dtype=fp16 mode=group pad=pssk vlayout=r logits=no"
         " bias=alibi mask=mask lse=yes dropout=no skip=no sink=no"

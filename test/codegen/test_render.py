@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Parts of emitted files say what they take and define, and are held to it; headers of phases stand alone."""
+"""Fragments of emitted files must take and define the names that they list; headers of phases stand alone."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_a_header_for_cpus_compiles_alone(header: Path, tmp_path: Path) -> None:
     "header", [part for part in PARTS if part.parent.name == "cdna"], ids=lambda path: path.stem
 )
 def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
-    """With what it says that it takes, and its own includes."""
+    """It compiles with only the names that it takes and its own includes."""
     own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
     takes = re.search(r"// Takes ([\w, ]+)\.", header.read_text())
     before = ""

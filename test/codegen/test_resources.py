@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What code objects say of themselves is read right; kernels that take too much are refused by name."""
+"""The metadata of code objects is read correctly; kernels that take too much are refused by name."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SPILLING = "\n".join(
 
 
 def check(file: Path, capsys: pytest.CaptureFixture[str]) -> str:
-    """What the check of a build says; nothing if all is well."""
+    """The text of the build's check; empty if all is well."""
     code = main(["--target", "gfx942", str(file)])
     err = capsys.readouterr().err
     assert code == (1 if err else 0)

@@ -56,7 +56,7 @@ def gpu_instances(op: Operation) -> list[Instance]:
 
 
 def test_gpus() -> None:
-    """All that the table of GPUs says is served there by some instance, and nothing else."""
+    """Some instance serves each entry of the table of GPUs, and none serves more."""
     (op,) = parse_apis("fwd", "generic")
     instances = gpu_instances(op)
     layouts_of = {

@@ -189,7 +189,7 @@ def test_readme_has_the_help_and_no_placeholder() -> None:
     ],
 )
 def test_aliases(tmp_path: Path, one: list[str], other: list[str]) -> None:
-    """Same problem, same inputs, hence the same line and the same greatest error, to the last bit."""
+    """Aliases give the same problem and inputs, hence the same line and greatest error, to the last bit."""
     head = lambda line: re.split(NUMBERS, line)[0]  # noqa: E731
     if "-init" not in one[0]:
         assert head(line_of(*one)) == head(line_of(*other))
@@ -407,7 +407,7 @@ def on_terminal(*arguments: str, kind: str = "xterm") -> str:
 
 
 def test_progress_of_a_long_verification() -> None:
-    """On the line below, and gone when it is done."""
+    """It is shown on the line below, and is gone in the end."""
     for heads in (2**n for n in range(10)):  # until it takes long enough to be shown
         words = [*SMALL[3:], "-s=1024", "-b=1", f"-h={heads}", "-threads=1"]
         text = on_terminal(*words)
@@ -617,7 +617,7 @@ def test_explain_lists_kernels_before_the_line() -> None:
 
 
 def test_levels_of_explanation() -> None:
-    """A line a reason, or a line a kernel: each is counted once, or named once."""
+    """There is a line for each reason or for each kernel; each kernel is counted once, or named once."""
     brief, full = (run(*SMALL, f"-explain={level}").stdout.splitlines()[:-1] for level in (1, 2))
     candidates = [line for line in brief if " cost " in line]
     assert [line[:2] for line in candidates] == ["* "] + ["  "] * (len(candidates) - 1)

@@ -67,7 +67,7 @@ def hipcc_pack(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str
 
 @pytest.mark.parametrize("traits", ["-mask=b -lse=1", "-bias=e -p_drop=0.2", "-bias=a -init_sink=1"])
 def test_its_code_runs(hipcc_pack: tuple[Path, list[str]], traits: str) -> None:
-    """Every instance, sanitized."""
+    """Runs every instance, sanitized."""
     if not PROGRAM.exists():
         pytest.skip(f"{PROGRAM} is not built")
     path, names = hipcc_pack

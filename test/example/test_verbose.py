@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""TESSERA_VERBOSE: what the library prints of calls. What it waits for: test/runtime/verbose_test.cc."""
+"""TESSERA_VERBOSE: lines about calls. test/runtime/verbose_test.cc tests what the library waits for."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
 
 
 def call_of(*arguments: str) -> tuple[str, str]:
-    """The instance and the problem that the one line tells."""
+    """The instance and the problem of the only line."""
     done = run(*arguments, TESSERA_VERBOSE="1")
     assert done.returncode == 0
     matched = CALL.fullmatch(done.stderr.rstrip("\n"))

@@ -77,7 +77,7 @@ def assert_right(output: str, device: str = "cpu") -> None:
 
 
 def assert_finds_the_simulator(program: Path) -> None:
-    """That of the installation, without a word about where it is."""
+    """It is found in the installation without being told where that is."""
     if SIMULATED:
         assert_right(run(program, f"sim:{ARCH}", cwd=program.parent), f"sim:{ARCH}")
 
@@ -97,7 +97,7 @@ def test_find_package(found: Path) -> None:
 
 @pytest.mark.skipif(not SIMULATED, reason=f"no instances for {ARCH} or no simulator in {BUILD}")
 def test_on_a_gpu(found: Path, prefix: Path) -> None:
-    """As on a machine that has one: "auto" takes it, and it reads no memory of the host's."""
+    """As on a machine with a GPU, "auto" takes it, and it reads no memory of the host."""
     (hip,) = prefix.rglob("libamdhip64.so.7")
     machine = {"TESSERA_HIP_LIBRARY": str(hip), "TESSERA_SIM_DEVICES": ARCH}
     assert_right(run(found, cwd=found.parent, **machine), "hip:0")

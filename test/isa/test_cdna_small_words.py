@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The words of the CDNA vocabulary for numbers of 8 and 4 bits, as test_cdna_words.py has the others."""
+"""The words of the CDNA vocabulary for numbers of 8 and 4 bits; test_cdna_words.py tests the others."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ LANE = THREADS % 64
 
 
 def e4m3(flavour: str) -> Words:
-    """The numbers of all bytes."""
+    """The numbers that all 256 bytes stand for."""
     byte = np.arange(256)
     exponent, mantissa, sign = byte >> 3 & 15, byte & 7, np.where(byte < 128, 1.0, -1.0)
     bias = 7 if flavour == "ocp" else 8
@@ -27,12 +27,12 @@ FP4 = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6, 0, -0.5, -1, -1.5, -2, -3, -4, -6])
 
 
 def flavour_of(run: Run) -> str:
-    """That of the target's fp8; gfx90a has none."""
+    """The format of the target's fp8; gfx90a has none."""
     return {"gfx942": "fnuz", "gfx950": "ocp"}.get(arch_of(run), "")
 
 
 def test_bytes_and_nibbles(run: Run) -> None:
-    """Bytes and halves of bytes of two words in turns."""
+    """Bytes and halves of bytes of two words are interleaved."""
     a, b = (IN[n * T : (n + 1) * T].view(np.uint8).reshape(T, 4) for n in range(2))
     pairs = np.stack([a, b], axis=2).reshape(T, 8)
     assert (run("low_bytes", IN).view(np.uint8).reshape(T, 4) == pairs[:, :4]).all()
@@ -42,7 +42,7 @@ def test_bytes_and_nibbles(run: Run) -> None:
 
 
 def test_rounding_to_fp8(run: Run) -> None:
-    """To nearest even; what is too large, infinity too, becomes NaN, after saturate() the greatest."""
+    """To nearest even; numbers that are too large become NaN, or the greatest one after saturate()."""
     if not (flavour := flavour_of(run)):
         return
     table = e4m3(flavour)
@@ -88,7 +88,7 @@ def as_words(codes_of_lanes: Words, width: int) -> Words:
 
 
 def test_products_of_fp8(run: Run) -> None:
-    """c + a b, exactly: small integers."""
+    """c + a b of small integers is exact."""
     if not (flavour := flavour_of(run)):
         return
     table, rng = e4m3(flavour), np.random.default_rng(17)

@@ -31,7 +31,7 @@ FLAGS = (
 
 @pytest.fixture(scope="module", params=ARCHS)
 def run(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Run]:
-    """Runs a word's kernel on one workgroup: words in, `count` words out, which were 0xcdcdcdcd."""
+    """Runs a word's kernel on one workgroup; returns `count` words, which were 0xcdcdcdcd before."""
     library = find_library()
     if ZIGLANG is None or library is None:
         pytest.skip("needs the ziglang package and libtessera_sim.so")
@@ -77,7 +77,7 @@ def arch_of(run: Run) -> str:
 
 
 def floats(*values: float) -> Words:
-    """Two times T numbers: those given, and random ones of all magnitudes."""
+    """2 T numbers: those given, and random ones of all magnitudes."""
     rng = np.random.default_rng(7)
     x = (rng.standard_normal(2 * T) * 2.0 ** rng.integers(-20, 20, 2 * T)).astype(np.float32)
     x[: len(values)] = values
@@ -91,7 +91,7 @@ def bits(x: Words) -> Words:
 
 
 def numbers(x: Words) -> Words:
-    """The fp32 numbers that bits are."""
+    """The fp32 numbers with these bits."""
     return x.view(np.float32)
 
 
@@ -125,7 +125,7 @@ def test_every_word_has_a_test() -> None:
 
 
 def test_lanes_and_waves(run: Run) -> None:
-    """Numbers, and values that cross lanes."""
+    """Numbers of lanes and waves, and values that cross lanes."""
     assert (run("lane_id", IN) == THREADS % 64).all()
     assert (run("wave_id", IN) == THREADS // 64).all()
     assert (run("thread_id", IN) == THREADS).all()
@@ -140,7 +140,7 @@ def test_lanes_and_waves(run: Run) -> None:
 
 
 def test_over_lanes(run: Run) -> None:
-    """The sum of a wave's lanes, in which each lane counts once, and the greatest."""
+    """The sum of a wave's lanes, each counted once, and the greatest."""
     whole = np.random.default_rng(5).integers(-(2**17), 2**17, T).astype(np.float32)  # sums are exact
     want = whole.reshape(-1, 64).sum(1)
     assert (numbers(run("sum_of_lanes", bits(whole))) == want[THREADS // 64]).all()
@@ -177,7 +177,7 @@ def test_buffers(run: Run, size: int) -> None:
 
 @pytest.mark.parametrize("size", [0, 2, 6, 100, 126, 256])
 def test_narrow_buffers(run: Run, size: int) -> None:
-    """Elements wholly within; of two words each by itself; bytes."""
+    """Elements are in range as a whole, each of two words by itself, and bytes."""
     data = IN[: 4 + 2 * T].copy()
     data[0] = size
     halves = data[4:].view(np.uint16)
@@ -202,7 +202,7 @@ def loads_to_lds(run: Run) -> list[int]:
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.75, 1.0])
 def test_loads_to_lds(run: Run, share: float) -> None:
-    """Lanes choose what they load; what lies outside of the buffer is zero; other waves see it all."""
+    """Lanes choose what they load; bytes outside of the buffer are zero; other waves see them all."""
     for size in loads_to_lds(run):
         words = size // 4
         bytes_ = int(share * 96 * size) // 4 * 4
@@ -274,7 +274,7 @@ def test_halves(run: Run) -> None:
 
 
 def test_integers_of_8_bits(run: Run) -> None:
-    """The nearest of numbers of -128 to 127, of two the even one; NaN, whatever its bits, is 0."""
+    """Numbers from -128 to 127 become the nearest integers, ties to even; any NaN becomes 0."""
     x = np.random.default_rng(5).uniform(-128, 127, 4 * T).astype(np.float32)
     x[:9] = -128.0, 127.0, 0.5, 1.5, -0.5, -2.5, 126.5, 127.25, -0.0
     given = bits(x).copy()
@@ -295,7 +295,7 @@ def test_rounding_of_probabilities(run: Run) -> None:
 
 
 def test_unpacking(run: Run) -> None:
-    """Halves of every kind of number, in the low half of a word."""
+    """Every number of 16 bits is unpacked from the low half of a word."""
     half = np.concatenate([np.float16([0, -0.0, 1, -2, 6e-8, 65504, np.inf, -np.inf]).view(np.uint16)] * 16)
     given = half.astype(np.uint32) | IN[:T] << 16
     assert (numbers(run("unpack_fp16", given)) == half.view(np.float16).astype(np.float32)).all()
@@ -314,7 +314,7 @@ def philox(counter: list[int], seed: int) -> list[int]:
 
 
 def test_random_bits(run: Run) -> None:
-    """Against the statement, which gives the authors' known answer."""
+    """Compared with the statement above, which gives the authors' known answer."""
     known = [0x6627E8D5, 0xE169C58D, 0xBC57AC4C, 0x9B00DBD8]
     assert philox([0] * 4, 0) == known
     given = IN[: 6 * T].copy()
@@ -327,14 +327,14 @@ def test_random_bits(run: Run) -> None:
 
 
 def test_what_stays_in_place(run: Run) -> None:
-    """The argument read anew, and a number."""
+    """Words that only hold the compiler back return the argument's address and the number as they were."""
     assert (run("kernel_argument", IN) == 1).all()
     assert (run("here", IN) == IN[:T]).all()
 
 
 @pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])
 def test_products(run: Run, kind: str) -> None:
-    """c + a b, exactly: small integers, so that every order of summing gives the same."""
+    """c + a b of small integers is exact in every order of summing."""
     rng = np.random.default_rng(11)
     each = 4 if kind == "fp32" else 8  # elements of a lane
     a, b = rng.integers(-8, 9, (32, 2 * each)), rng.integers(-8, 9, (2 * each, 32))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What compilers make of emitted files: an instance of each x86-64 target and pipeline under objdump."""
+"""Code that compilers make of emitted files: objdump of an instance of each x86-64 target and pipeline."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ UNBOUNDED = 2**30 - 1
 
 
 def bf16(x: np.ndarray) -> np.ndarray:
-    """To nearest even, as words of 16 bits."""
+    """Rounds to nearest even, as words of 16 bits."""
     words = x.astype(np.float32).view(np.uint32).astype(np.uint64)
     return ((words + 0x7FFF + (words >> 16 & 1)) >> 16).astype(np.uint16)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What vocabularies are made of, and what is made of vocabularies."""
+"""Only vocabularies contain builtins and intrinsics, and kernels are written in vocabularies."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def test_what_vocabularies_share_knows_none_either() -> None:
 
 
 def test_builtins_and_intrinsics_stand_in_vocabularies_alone() -> None:
-    """Kernels are made of words."""
+    """Kernels are written in words only."""
     raw = re.compile(r"__builtin_\w+|\b_mm\d*_\w+|\b__asm__\b|\bllvm\.")
     files = [*(ROOT / "templates").rglob("*.j2"), *(HEADERS / "device").rglob("*.h")]
     assert len(files) > 20

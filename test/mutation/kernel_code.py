@@ -27,7 +27,7 @@ class Instruction:
 
 
 def symbols(image: bytes) -> Iterator[tuple[str, int, int]]:
-    """Names, places in the file and sizes."""
+    """The names of symbols, their places in the file and sizes."""
     (start,) = struct.unpack_from("<Q", image, 0x28)
     size, count = struct.unpack_from("<HH", image, 0x3A)
     sections = [struct.unpack_from("<IIQQQQII", image, start + size * i) for i in range(count)]
@@ -70,7 +70,7 @@ def disassemble(program: Path, arch: str, code: bytes) -> list[Instruction]:
 
 
 def targets(instructions: list[Instruction]) -> set[int]:
-    """Where branches lead."""
+    """The targets of branches."""
     found = set()
     for i in instructions:
         match = re.match(r"s_(?:c?branch\S*|call_b64 \S+) (\d+)$", i.text)

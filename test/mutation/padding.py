@@ -40,7 +40,7 @@ NOT_COUNTED = "LLVM counts no states of inline assembly"
 
 @dataclass(frozen=True)
 class Padding:
-    """The s_nops before an instruction, and what is the strictest that asks for them."""
+    """The s_nops before an instruction, and the strictest rule that requires them."""
 
     at: int
     states: int
@@ -82,7 +82,7 @@ class Kernel:
         }
 
     def run_from(self, index: int) -> list[Instruction]:
-        """The s_nops from one on."""
+        """The run of s_nops that begins with this one."""
         end = index
         while self.instructions[end].is_nop:
             end += 1
@@ -92,7 +92,7 @@ class Kernel:
         return [one for one in self.instructions if one.is_nop]
 
     def settles(self, nop: Instruction) -> bool:
-        """That of settled() in cdna.h: an s_nop 0 behind a product of 16 passes."""
+        """Whether it is that of settled() in cdna.h: an s_nop 0 behind a product of 16 passes."""
         before = self.instructions[self.index[nop.at] - 1].text
         return self.arch == "gfx950" and nop.text == "s_nop 0" and "32x32x64_f8f6f4" in before
 
@@ -111,7 +111,7 @@ class Kernel:
         return any(is_matrix(one) for one in self.instructions[max(begin, 0) : nops])
 
     def reason(self, nop: Instruction) -> tuple[str, str]:
-        """needed, spare or nothing, and the rule or reason."""
+        """Whether it is needed, spare or neither, and the rule or reason."""
         padding = self.of_nop.get(nop.at)
         if padding is None:
             return "", "nothing"
@@ -128,7 +128,7 @@ class Kernel:
         return "", "nothing"
 
     def why_unnoticed(self, nop: Instruction) -> str | None:
-        """Why a run does not show that one is missing; None: it should."""
+        """Why a run does not show that an s_nop is missing; None: it should."""
         kind, why = self.reason(nop)
         if kind != "needed" or why == SETTLED:
             return f"{why}; hardware does not need it" if kind else None
@@ -139,7 +139,7 @@ class Kernel:
 
 
 def emitted(folder: Path) -> Iterator[tuple[str, str, bytes]]:
-    """Name, target and code of kernels of a build."""
+    """The name, target and code of each kernel of a build."""
     paths = sorted(folder.glob("gfx*/*.co"))
     for path in sampling.sample_each(paths, lambda path: path.parent.name, SAMPLES):
         image = path.read_bytes()

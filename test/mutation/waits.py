@@ -56,7 +56,7 @@ TRIES = [
 
 
 def without(code: bytes, instructions: list[Instruction], index: int, led_to: set[int]) -> bytes:
-    """The code without an instruction, each other one where it was or one place earlier."""
+    """The code without an instruction; others keep their places or move one place forward."""
     this = instructions[index]
     after = instructions[index + 1]
     nop = struct.pack("<I", NOP)
@@ -84,7 +84,7 @@ class Subject:
 
 
 def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] | None) -> bytes | str:
-    """What an image makes, or the report; `how`: order and landing, None: not sanitized."""
+    """The image's output or the fault's report. `how` is an order and a landing; None: not sanitized."""
     order, landing = how or TRIES[0]
     where = {"order": ORDERS[order], "landing": LANDINGS[landing], "seed": 1, "max_instructions": 20_000_000}
     with Sim(library, subject.arch, sanitize=how is not None) as sim:
@@ -96,7 +96,7 @@ def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] 
 
 @functools.cache
 def fill(kind: str, count: int, seed: int) -> bytes:
-    """Numbers from -1 to 1 as fp16, bf16 or fp32."""
+    """Random numbers from -1 to 1 as fp16, bf16 or fp32."""
     source = random.Random(seed)
     numbers = [source.uniform(-1, 1) for _ in range(count)]
     if kind != "bf16":
@@ -127,7 +127,7 @@ UNBOUNDED = 2**30 - 1
 
 @dataclass(frozen=True)
 class Problem:
-    """A call of fmha_fwd: how sequences' lengths are given ("": batch mode), and what is asked for."""
+    """A call of fmha_fwd: how sequences' lengths are given ("": batch mode), and its features."""
 
     lengths: str
     features: int
@@ -156,7 +156,7 @@ class Fmha:
         self.args_of = struct_of(header, "tessera_fmha_fwd_cdna_args")
 
     def tensors(self, sim: Sim) -> Any:
-        """The argument with what all problems share."""
+        """Tensors that all problems share, and the argument with them."""
         d, heads, queries, keys = self.d, self.heads, self.queries, self.keys
         args: Any = self.args_of(stride_q=d, stride_k=d, stride_v=d, stride_o=d, keep_scale=1)
         args.q = sim.upload(fill(self.kind, heads * queries * d, 1))
@@ -268,7 +268,7 @@ FMHA = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\
 
 
 def objects(path: Path) -> list[Path]:
-    """An object; of a folder one of gfx942 and of gfx950, a small one of attention and one on rows."""
+    """The object itself; or of a folder, for gfx942 and gfx950, a small one of attention and one on rows."""
     if path.suffix == ".co":
         return [path]
     rows = [p for p in sorted(path.glob("gfx9[45]*/*.co")) if "_vc_" not in p.stem]
@@ -306,7 +306,7 @@ def generated(seed: int, arch: str, image: bytes) -> Subject:
 
 
 def reduction(arch: str, image: bytes) -> Subject:
-    """A sum through LDS, with a barrier a step."""
+    """A sum through LDS, with a barrier in each step."""
 
     def run(sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
         given = sim.upload(struct.pack("<512f", *(float(i % 37) for i in range(512))))
@@ -365,7 +365,7 @@ class Mutants:
         return isinstance(outcome(self.subject, self.library, self.image(trap), None), str)
 
     def notice(self, *indices: int) -> str | None:
-        """How it shows that some instructions are not there; None: it does not."""
+        """How a run shows that these instructions are missing; None: it does not."""
         code = self.code
         for index in indices:
             code = without(code, self.instructions, index, self.led_to)
@@ -378,7 +378,7 @@ class Mutants:
         return None
 
     def reasons(self, unnoticed: list[int]) -> dict[int, str]:
-        """Why removing instructions is not noticed, for those where it is known."""
+        """Why removing instructions is not noticed, where the reason is known."""
         found = {}
         waits = [i for i in unnoticed if not self.instructions[i].is_nop]
         for index in unnoticed:
@@ -396,7 +396,7 @@ class Mutants:
 
 
 def examine(subject: Subject, library: Path, tools: Path, nops: int | None) -> dict[str, int]:
-    """Prints a line for each mutant; returns how many there are of each kind."""
+    """Prints a line for each mutant; returns the number of each kind."""
     mutants = Mutants(subject, library, tools, nops)
     print(f"{subject.name} on {subject.arch}: {len(mutants.removable)} instructions", flush=True)
     reached = [index for index in mutants.removable if mutants.is_reached(index)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What codes of narrow types mean, in numpy: a second time, beside test/reference/elements.c."""
+"""The values of narrow types' codes, in numpy: a second implementation beside test/reference/elements.c."""
 
 from __future__ import annotations
 

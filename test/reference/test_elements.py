@@ -36,7 +36,7 @@ def test_landmarks_of_fp8(library: ctypes.CDLL) -> None:
 
 
 def nearest_code(values: Any, x: float) -> int:
-    """By exhaustion: the nearest of the values of codes 0 .. n, the even code where two are as near."""
+    """By exhaustion: the code of 0 .. n with the nearest value, the even one where two are as near."""
     distance = np.abs(values - x)
     best = np.flatnonzero(distance == distance.min())
     return int(best[0] if best[0] % 2 == 0 else best[-1])

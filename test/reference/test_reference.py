@@ -79,7 +79,7 @@ def dropout_bytes(seed: int, offset: int, head: int, sq: int, sk: int) -> Any:
 def test_philox_known_answers(
     library: ctypes.CDLL, counter: tuple[int, ...], key: tuple[int, int], want: tuple[int, ...]
 ) -> None:
-    """Those that Random123 publishes; the numpy form too."""
+    """The answers that Random123 publishes, also of the numpy form."""
     out = (ctypes.c_uint32 * 4)()
     library.fmha_fwd_philox((ctypes.c_uint32 * 4)(*counter), (ctypes.c_uint32 * 2)(*key), out)
     assert tuple(out) == want

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the runtime's files hang together."""
+"""Rules for the dependencies between the runtime's files."""
 
 from __future__ import annotations
 

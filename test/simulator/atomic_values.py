@@ -107,7 +107,7 @@ PACKED_PAIRS = {
 
 
 def is_same(got: int, expected: int, bits: int, is_sum: bool) -> bool:
-    """Sums that are no number may be any such."""
+    """Sums that are NaN may be any NaN."""
     if got == expected or not is_sum:
         return got == expected
     return math.isnan(real(got, bits // 8)) and math.isnan(real(expected, bits // 8))

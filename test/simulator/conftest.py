@@ -57,7 +57,7 @@ def disassemble(tmp_path_factory: pytest.TempPathFactory) -> Run:
 
 @pytest.fixture(scope="session")
 def library() -> Path:
-    """libtessera_sim: TESSERA_SIM_LIBRARY, or that of a build directory."""
+    """libtessera_sim: the file of TESSERA_SIM_LIBRARY, or that of a build directory."""
     import sim
 
     found = sim.find_library()

@@ -55,7 +55,7 @@ EXEC, VCC, M0, TTMP = 126, 106, 124, 108
 
 @dataclass(frozen=True)
 class Encoding:
-    """Words, and what they encode."""
+    """The words of an instruction, and its members."""
 
     arch: str
     row: Row
@@ -83,7 +83,7 @@ class Maker:
         self.put("op", opcode + (VOP3_BASE[row.format] if form == "vop3" and row.format in VOP3_BASE else 0))
 
     def set(self, at: int, value: int) -> None:
-        """Ors a value in at a bit."""
+        """Ors a value into the word, shifted to a bit."""
         self.value |= value << at
 
     def put(self, name: str, value: int) -> None:
@@ -99,14 +99,14 @@ class Maker:
         return value
 
     def vgpr(self, bits: int) -> int:
-        """A VGPR for so many bits: pairs start at even numbers."""
+        """A VGPR that holds this many bits: pairs start at even numbers."""
         count = (bits + 31) // 32
         index = self.rng.choice((self.rng.randrange(256), 0, 256 - count))
         index = min(index, 256 - count)
         return index & ~1 if count > 1 else index
 
     def sgpr(self, bits: int, top: int = 102) -> int:
-        """An SGPR for so many bits."""
+        """An SGPR that holds this many bits."""
         count = (bits + 31) // 32
         align = 4 if count > 2 else count
         if count <= 2 and top > 100 and self.rng.random() < 0.2:
@@ -512,7 +512,7 @@ def make(rng: random.Random, arch: str, row: Row, form: str) -> Encoding:
 
 
 def corpus(rows: list[Row], arch: str, samples: int) -> Iterator[Encoding]:
-    """So many encodings of every row in every form, on an architecture; the same ones every time."""
+    """`count` encodings of every row in every form, on an architecture; the same ones every time."""
     for row in rows:
         if row.opcodes[ARCHS.index(arch)] is None:
             continue

@@ -51,12 +51,12 @@ class Hip:
         return call
 
     def check(self, name: str, *args: object) -> None:
-        """Calls what must succeed."""
+        """Calls a function that must succeed."""
         result = getattr(self, name)(*args)
         assert result == "hipSuccess", f"hip{name}: {result}"
 
     def make(self, name: str, *args: object) -> int:
-        """Calls a function whose first argument is where its result goes."""
+        """Calls a function whose first argument points to its result."""
         out = c.c_uint64(0)
         self.check(name, c.byref(out), *args)
         return out.value
@@ -68,7 +68,7 @@ class Hip:
         return address
 
     def words(self, address: int, count: int) -> list[int]:
-        """Words of the device's memory."""
+        """Reads words of the device's memory."""
         data = c.create_string_buffer(4 * count)
         self.check("Memcpy", data, address, 4 * count, DEVICE_TO_HOST)
         return list(struct.unpack(f"{count}I", data.raw))

@@ -19,7 +19,7 @@ M32 = (1 << 32) - 1
 
 @dataclass
 class Bench:
-    """Where pieces run: an architecture, the library, a folder, and what the kernel has.
+    """A bench that runs pieces: an architecture, the library, a folder, and the kernel's resources.
 
     A piece may use s[8:95] and v[4:63]; its lane is in v0 and the address of `data` in s[4:5]. It starts with
     EXEC all ones and leaves its results in v4 and following.

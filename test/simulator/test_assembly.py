@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What hand-written kernels do and compilers do not."""
+"""Things that hand-written kernels do and compilers do not."""
 
 from __future__ import annotations
 

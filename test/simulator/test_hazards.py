@@ -197,7 +197,7 @@ def rules() -> tuple[list[tuple[str, list[str]]], int]:
 
 
 def said(states: str) -> str:
-    """As hazards.md says it: P(1) is p + 1."""
+    """The notation of hazards.md: P(1) is p + 1."""
     kind, number = re.fullmatch(r"([PL]?)\(?(-?\d+)\)?", states).groups()  # type: ignore[union-attr]
     if not kind:
         return number
@@ -207,7 +207,7 @@ def said(states: str) -> str:
 
 
 def rows(section: str) -> list[list[str]]:
-    """Of a table of hazards.md with the column `rule`."""
+    """The rows of the table of hazards.md that has the column `rule`."""
     lines = section.split("| rule |")[1].split("\n\n", maxsplit=1)[0].splitlines()[2:]
     return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
 
@@ -224,7 +224,7 @@ def test_sources() -> None:
 
 
 def look(text: str, arch: str, padding: Path, folder: Path) -> list[list[str]]:
-    """What tessera_sim_padding says of a kernel."""
+    """The output of tessera_sim_padding for a kernel."""
     made = folder / "kernel.co"
     image = toolchain.assemble(f"{text}\n.size kernel, . - kernel", arch, made, vgprs=128, accum_offset=128)
     begin, size = find_code(image, "kernel")

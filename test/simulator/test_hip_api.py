@@ -55,7 +55,7 @@ def module(hip: Hip, images: dict[str, bytes]) -> int:
 
 
 def fill(out: int, *, low: int = 5, high: int = 7 << 32, count: int = 64) -> bytes:
-    """Arguments of the kernel of that name."""
+    """The arguments of the kernel `fill`."""
     return struct.pack("=QBxxxxxxxQI", out, low, high, count)
 
 
@@ -329,7 +329,7 @@ def test_files(hip: Hip, major: int, images: dict[str, bytes], tmp_path: Path) -
 
 
 def bundle(entries: list[tuple[str, bytes]]) -> bytes:
-    """What clang-offload-bundler writes."""
+    """A bundle as clang-offload-bundler writes it."""
     head = 24 + 8 + sum(24 + len(name) for name, _ in entries)
     table, data = b"", b""
     for name, code in entries:

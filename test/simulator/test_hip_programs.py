@@ -65,7 +65,7 @@ def program(
 
 
 def run(program: Path, standin: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    """The program's end, with the stand-in in the place of AMD's library."""
+    """Runs the program with the stand-in in place of AMD's library; returns how it ended."""
     environment = {**os.environ, "LD_LIBRARY_PATH": str(standin), **settings}
     return subprocess.run(
         [program], check=False, capture_output=True, text=True, env=environment, timeout=120
@@ -73,7 +73,7 @@ def run(program: Path, standin: Path, **settings: str) -> subprocess.CompletedPr
 
 
 def check(program: Path, done: subprocess.CompletedProcess[str]) -> None:
-    """It was content, and on stderr stands what should and nothing else."""
+    """Checks that the program succeeded and that stderr has the expected text and nothing else."""
     assert (done.returncode, done.stdout) == (0, "ok\n"), done.stdout + done.stderr
     lines, expected = done.stderr.splitlines(), EXPECTED_LINES.get(program.name, [])
     assert len(lines) == len(expected), done.stderr
@@ -88,17 +88,17 @@ def test_runs(program: Path, standin: Path) -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_runs_in_any_order(program: Path, standin: Path, order: str) -> None:
-    """They have no races, so that the order of waves does not matter."""
+    """The programs have no races, so the order of waves does not matter."""
     check(program, run(program, standin, TESSERA_SIM_ORDER=order))
 
 
 def test_is_clean_to_the_sanitizer(program: Path, standin: Path) -> None:
-    """Nothing is reported of a right program."""
+    """Nothing is reported about a correct program."""
     check(program, run(program, standin, TESSERA_SIM_SANITIZE="1"))
 
 
 def test_needs_code_for_the_device(hipcc: str, standin: Path, tmp_path: Path) -> None:
-    """A program for another architecture is told so."""
+    """A program for another architecture gets an error that says so."""
     done = run(build(hipcc, "vector_add", "-O2", tmp_path), standin, TESSERA_SIM_DEVICES="gfx942")
     assert done.returncode == 1
     assert "hipErrorNoBinaryForGpu" in done.stdout

@@ -41,12 +41,12 @@ def number_of(fmt: Format, bits: int) -> Number:
 
 
 def exponent_of(value: Fraction, fmt: Format) -> int:
-    """Of a denormal that of the least normal number; of 0 that of f32's."""
+    """A number's exponent; for a denormal that of the least normal number, for 0 that of f32's."""
     return max(floor_log2(abs(value)), 1 - fmt.bias) if value else -126
 
 
 def cut(value: Fraction, exponent: int) -> Fraction:
-    """To a multiple of 2^exponent, towards zero."""
+    """Rounds to a multiple of 2^exponent, towards zero."""
     return math.trunc(value / TWO**exponent) * TWO**exponent
 
 
@@ -107,7 +107,7 @@ def flush(bits: int) -> int:
 
 
 def plus(x: int, y: int) -> int:
-    """Of two floats, denormal sums are zeros."""
+    """The sum of two floats; denormal sums are zeros."""
     if NAN32 in (x, y):
         return NAN32
     a, b = number_of(F32, x), number_of(F32, y)
@@ -245,7 +245,7 @@ def test_sums(arch: str, library: Path, tmp_path: Path) -> None:
 
 
 def test_the_description() -> None:
-    """Sums whose results can be seen without it."""
+    """Sums whose results are clear without the model."""
     one, half = F16.round(Fraction(1)), F16.round(Fraction(1, 2))
     formats = (F16, F16)
     # Products lose what lies 25 bits and more behind the greatest, towards zero, before they are added.

@@ -47,7 +47,7 @@ class Buffer:
     select: tuple[int, int, int, int] = (4, 5, 6, 7)
 
     def text(self) -> str:
-        """Puts it into s[12:15]; the base is `data`."""
+        """Assembly that puts the descriptor into s[12:15]; the base is `data`."""
         high = (self.stride & 0x3FFF) << 16 | self.swizzle << 31
         data = self.stride >> 14 if self.add_lane else self.data
         last = sum(s << 3 * i for i, s in enumerate(self.select)) | self.number << 12 | data << 15
@@ -189,7 +189,7 @@ def test_parts_out_of_range(bench: Bench) -> None:
 
 
 def test_stores_out_of_range(bench: Bench) -> None:
-    """They are dropped, word by word; atomics do nothing and return 0."""
+    """Stores are dropped, word by word; atomics do nothing and return 0."""
     b = Buffer(records=100)
     returns = "glc" if bench.arch == "gfx90a" else "sc0"
     piece = (

@@ -104,7 +104,7 @@ RESOURCE = "s_mov_b32 s12, s4\ns_mov_b32 s13, s5\ns_mov_b32 s14, -1\ns_mov_b32 s
 
 
 def load(form: str, name: str, to: str, offset: int) -> str:
-    """From a lane's place: v[20:21] are its address, v22 its offset in data; scratch has its own."""
+    """A load from a lane's place: v[20:21] hold its address, v22 its offset in data; scratch has its own."""
     place = {
         "global": "v[20:21], off",
         "flat": "v[20:21]",
@@ -125,7 +125,7 @@ def store(form: str, name: str, register: str, offset: int) -> str:
 
 
 def prepare(form: str, count: int) -> str:
-    """What a form needs; scratch gets a copy of the lane's place."""
+    """Assembly that a form needs; scratch gets a copy of the lane's place."""
     if form != "scratch":
         return RESOURCE
     copies = [

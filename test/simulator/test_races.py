@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Waves against each other: races for LDS, and barriers that not all of them meet."""
+"""Races between waves for LDS, and barriers that not all waves reach."""
 
 from __future__ import annotations
 

@@ -29,17 +29,17 @@ def bench(request: pytest.FixtureRequest, library: Path, tmp_path: Path) -> Benc
 
 
 def s32(value: int) -> int:
-    """As a signed number of 32 bits."""
+    """The signed number with these 32 bits."""
     return (value & M32) - ((value & 1 << 31) << 1)
 
 
 def s64(value: int) -> int:
-    """As a signed number of 64 bits."""
+    """The signed number with these 64 bits."""
     return (value & M64) - ((value & 1 << 63) << 1)
 
 
 def sign_extend(value: int, bits: int) -> int:
-    """The low `bits` as a signed number."""
+    """The low `bits` bits as a signed number."""
     return (value & (1 << bits) - 1) - ((value & 1 << bits - 1) << 1) if bits else 0
 
 

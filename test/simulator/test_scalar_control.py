@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""SOPP, and what of SOP1, SOPC and SOPK steers a wave: branches, calls, forks, modes, hardware registers.
+"""SOPP, and control instructions of SOP1, SOPC and SOPK: branches, calls, forks, modes, hardware registers.
 
 Expected values are from AMD's "Instinct MI300 Instruction Set Architecture" (CDNA3), chapter "Program Flow
 Control", sections "Hardware Registers", "STATUS" and "MODE", and the instructions' descriptions.
@@ -262,7 +262,7 @@ def test_refused(bench: Bench, text: str, fault: str, words: str) -> None:
 
 
 def test_harmless(bench: Bench) -> None:
-    """What changes nothing that a program sees."""
+    """Instructions without an effect that a program sees."""
     texts = "nop 15|sleep 1|sethalt 0|setkill 0|setvskip 0, 0|setprio 3|sendmsg sendmsg(MSG_INTERRUPT)|trap 3"
     texts += "|icache_inv|dcache_inv|dcache_wb|dcache_inv_vol|incperflevel 1|decperflevel 1|ttracedata"
     texts += "|dcache_wb_vol|dcache_discard_x2 s[4:5], 0x0|mov_b64 s[12:13], 0|mov_b64 s[14:15], 0"

@@ -59,7 +59,7 @@ def show(pointer: int) -> str:
 
 @dataclass
 class Start:
-    """What a wave found."""
+    """The registers that a wave found at its start."""
 
     sgprs: list[int]
     mode: int
@@ -130,7 +130,7 @@ CASES = [(arch, chosen) for arch in ARCHS for chosen in choices(arch)]
 
 @pytest.mark.parametrize(("arch", "chosen"), CASES, ids=lambda value: str(value).replace("'", ""))
 def test_user_sgprs(arch: str, chosen: tuple[str, ...], library: Path, tmp_path: Path) -> None:
-    """Those that are enabled come in the documented order without gaps; then the system's."""
+    """The enabled user SGPRs come in the documented order without gaps, followed by the system's."""
     at, first = 0, {}
     for name, size in USER.items():
         if name in chosen or name == "kernarg_segment_ptr":

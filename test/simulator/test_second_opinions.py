@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""What others' tables say: the disassembler of an LLVM at hand, and the CDNA tables of PyPI's tinygrad."""
+"""Compares our tables with those of an LLVM at hand and with the CDNA tables of PyPI's tinygrad."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def find_llvm_mc(version: int) -> str:
 
 
 def llvm_text(tool: str, arch: str, encodings: list[Encoding]) -> list[str]:
-    """What LLVM prints for each encoding; empty where it refuses."""
+    """LLVM's text of each encoding; empty where it refuses."""
     lines = []
     for encoding in encodings:
         code = b"".join(word.to_bytes(4, "little") for word in encoding.words)

@@ -80,7 +80,7 @@ class Rule:
         )
 
     def who(self) -> set[str]:
-        """Who says so: the marked words of the last column."""
+        """The sources that a rule names: the marked words of the last column."""
         return set(re.findall(r"`(\w+)`", self.sources))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How the simulator's sources hang together: what uses what, and where names are found."""
+"""Rules for the dependencies between the simulator's sources, and for the names in them."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def files_used() -> Uses:
 
 
 def folders_used() -> Uses:
-    """The same for folders."""
+    """The folders that each folder uses."""
     uses: Uses = {}
     for name, used in files_used().items():
         uses.setdefault(str(Path(name).parent), set()).update(str(Path(other).parent) for other in used)
@@ -64,7 +64,7 @@ def folders_used() -> Uses:
 
 
 def find_circle(uses: Uses) -> list[str]:
-    """What uses itself in the end, and what uses that; empty where nothing does."""
+    """The members of a circle, and those that use them; empty where there is none."""
     left = dict(uses)
     while ready := [name for name, used in left.items() if not used & left.keys()]:
         for name in ready:
@@ -73,14 +73,14 @@ def find_circle(uses: Uses) -> list[str]:
 
 
 def test_find_circle() -> None:
-    """A circle is found with what uses it, but not what it uses."""
+    """A circle is found with those that use it, but not with those that it uses."""
     uses = {"a": {"b"}, "b": {"c"}, "c": {"a", "d"}, "d": set(), "e": {"d"}, "f": {"a"}}
     assert find_circle(uses) == ["a", "b", "c", "f"]
     assert find_circle({"a": {"b"}, "b": set()}) == []
 
 
 def test_no_circles() -> None:
-    """No file and no folder uses what uses it."""
+    """There is no circle of files and none of folders."""
     assert find_circle(files_used()) == []
     assert find_circle(folders_used()) == []
 

@@ -130,7 +130,7 @@ def sad_u8(a: int, b: int, c: int = 0, *, masked: bool = False) -> int:
 
 
 def quad(a: int, b: int, c: int, *, masked: bool, width: int, top: bool = False) -> int:
-    """QSAD: four sums, the first source a byte further each."""
+    """QSAD: four sums; for each the first source is shifted by another byte."""
     most, result = (1 << width) - 1, 0
     for i in range(4):
         total = sad_u8(a >> 8 * i, b, c >> width * i & most, masked=masked)

@@ -63,7 +63,7 @@ class Shape:
     sparse: bool
 
     def places(self, depth: int) -> list[tuple[int, int, int]]:
-        """Of each lane the block, the row (of B: the column), and the first k of those that it holds."""
+        """For each lane the block, the row (of B: the column) and the first k of its elements."""
         spread = self.size * self.blocks
         each = depth * spread // 64
         return [(lane % spread // self.size, lane % self.size, lane // spread * each) for lane in range(64)]

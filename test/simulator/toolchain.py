@@ -39,7 +39,7 @@ ZIGLANG = _ziglang()
 
 @dataclass(frozen=True)
 class Compiler:
-    """A clang that makes device code."""
+    """A clang that compiles device code."""
 
     name: str
     command: tuple[str, ...]

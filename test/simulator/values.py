@@ -167,7 +167,7 @@ class Batch:
 
 
 def compare(case: Case, got: list[int]) -> list[str]:
-    """What is wrong with a case's results, a line for each different input."""
+    """Describes the errors in a case's results, a line for each different input."""
     wrong = []
     lanes = {name: spread(column) for name, column in case.columns.items()}
     expect = None if callable(case.expect) else spread(list(case.expect or []))
@@ -205,7 +205,7 @@ def matches(value: int, expected: int) -> bool:
 
 @dataclass(frozen=True)
 class Format:
-    """A floating-point format; `top` says what its largest exponent holds."""
+    """A floating-point format; `top` says what codes with the largest exponent mean."""
 
     exponents: int
     mantissas: int
@@ -225,7 +225,7 @@ class Format:
         return {"ieee": self.infinity - 1, "ocp": self.sign - 2}.get(self.top, self.sign - 1)
 
     def value(self, bits: int) -> Fraction:
-        """The number; not of NaN and infinity."""
+        """The number of a code that is neither NaN nor infinity."""
         exponent, mantissa = bits % self.sign >> self.mantissas, bits & ((1 << self.mantissas) - 1)
         if exponent:
             mantissa += 1 << self.mantissas
@@ -239,7 +239,7 @@ class Format:
         return {"ocp": magnitude == self.sign - 1, "fnuz": bits == self.sign}.get(self.top, False)
 
     def round(self, number: Fraction, mode: str = "nearest", *, sign: int = 0, saturate: bool = False) -> int:
-        """The bits of a number; `sign` is that of a zero."""
+        """Rounds a number to its bits; `sign` is the sign of a zero."""
         negative = number < 0 or (number == 0 and sign == 1)
         magnitude = abs(number)
         exponent = max(floor_log2(magnitude), 1 - self.bias) if magnitude else 1 - self.bias
