@@ -15,7 +15,7 @@
 #include "suite.h"
 #include "tessera/operation.h"
 
-// A program, and what tests add to it.
+// A program under test, and arguments that only tests have.
 struct Tested {
     const example_program *program;
     std::vector<example_argument> beyond; // arguments that only tests have
@@ -24,8 +24,8 @@ struct Tested {
     example_outcome (*run)(const example_program *program, const void *values, example_result *result) = example_run;
 };
 
-// "-m=3 -n=100 ...": of an argument that occurs twice the later one counts. One run without warm-up, everything
-// verified. Throws std::invalid_argument where the program would refuse.
+// A problem from "-m=3 -n=100 ...", where the later of two equal arguments counts. It is run once without warm-up, and
+// everything is verified. Throws std::invalid_argument where the program would refuse the arguments.
 class Case {
   public:
     Case(const Tested &tested, const std::string &arguments);
@@ -37,7 +37,7 @@ class Case {
     const example_options &options() const { return *static_cast<const example_options *>(values()); }
 
   private:
-    std::vector<std::string> words; // what the values borrow
+    std::vector<std::string> words; // texts that the values point to
     std::vector<example_argument> table;
     example_arguments all;
     std::vector<std::max_align_t> storage;
@@ -49,23 +49,24 @@ std::string command(const Tested &tested, const std::string &arguments);
 // Runs and verifies; returns the short name of the instance.
 std::string expect_valid(const Tested &tested, const std::string &arguments);
 
-// The same where this build has an instance for it on the device of the arguments; else it must be refused by name.
+// Does the same if this build has an instance for the problem on its device; else the call must be refused with a
+// reason.
 std::string expect_valid_or_refused(const Tested &tested, const std::string &arguments);
 
-// It must be refused so.
+// Expects that this build has no instance for the problem and refuses it with a reason.
 void expect_refused(const Tested &tested, const std::string &arguments);
 
-// Problems of this program that expect_valid_or_refused saw refused.
+// The number of problems in this process that expect_valid_or_refused() saw refused.
 int count_refused();
 
-// Targets of those devices that the table has instances for, and those of them that run here.
+// The targets of the place for which the table has instances, and those of them that run here.
 std::vector<tessera_target> built_targets(const Place &on, const tessera_table *table);
 std::vector<tessera_target> usable_targets(const Place &on, const tessera_table *table);
 
-// "-device=cpu:TARGET" or "-device=sim:TARGET"; and the target of arguments that end in one.
+// Returns "-device=cpu:TARGET" or "-device=sim:TARGET"; and reads the target of arguments that end in one.
 std::string device_argument(const Place &on, tessera_target target);
 
-// A test that is skipped for each target that is built and does not run here.
+// Registers a skipped test for each target that is built and does not run here.
 void register_absent_targets(const Place &on, const tessera_table *table);
 
 #endif

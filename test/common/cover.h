@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Selections from a product of axes: all of it, or a few combinations in which every pair of values of two different
-// axes occurs.
+// Selections from a product of axes: all combinations, or a few in which every pair of values of two different axes
+// occurs.
 #ifndef TESSERA_TEST_COVER_H
 #define TESSERA_TEST_COVER_H
 
@@ -23,8 +23,8 @@ inline std::vector<Combination> product(const std::vector<size_t> &sizes) {
     return all;
 }
 
-// Greedy: starts from the first pair that is missing, then gives every other axis the value that brings most new
-// pairs, the one used least where that is a draw. The same sizes always give the same cover.
+// A greedy algorithm: each combination starts from the first missing pair, and every other axis then gets the value
+// that adds most new pairs; of several such values the one used least. The same sizes always give the same cover.
 class PairwiseCover {
   public:
     explicit PairwiseCover(const std::vector<size_t> &sizes) : sizes(sizes), used(sizes.size()) {

@@ -95,7 +95,7 @@ unsigned number_of(const char *variable, unsigned otherwise) {
     return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
 }
 
-// Asked of one problem after the other.
+// Whether the next problem is due today; called once for each, in order.
 bool is_due() {
     static const unsigned days = test_all() ? 1 : std::max(1U, number_of("TESSERA_TEST_DAYS", 1));
     static unsigned next = number_of("TESSERA_TEST_SEED", 0);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Suites of problems as GoogleTest's tests, the same ones on CPUs and on simulated GPUs. An axis is a list of arguments
-// of the operation's example program; of an argument that occurs twice the later one counts. A suite runs a pairwise
-// cover of its axes, and with TESSERA_TEST_ALL=1 the whole product of its first axes too, with the others taking turns.
+// Suites of problems as tests of GoogleTest, the same on CPUs and on simulated GPUs. An axis is a list of arguments of
+// the operation's example program; the later of two equal arguments counts. A suite runs a pairwise cover of its axes,
+// and with TESSERA_TEST_ALL=1 also the whole product of its first axes, with the values of the others in turn.
 //
-// A simulated GPU is some thousand times slower than a CPU: "-s=900|60" is 900 on CPUs and 60 there.
+// A simulated GPU is some thousand times slower than a CPU: "-s=900|60" means 900 on CPUs and 60 on simulated GPUs.
 //
-// TESSERA_TEST_DAYS=N: one in N problems is due, others the day after, so that N days have them all. TESSERA_TEST_SEED,
-// a number, says which day it is. TESSERA_TEST_ALL=1 runs all the same.
+// With TESSERA_TEST_DAYS=N one in N problems runs each day, other ones the next day, so that N days run them all.
+// TESSERA_TEST_SEED, a number, says which day it is. TESSERA_TEST_ALL=1 runs all problems nevertheless.
 #ifndef TESSERA_TEST_SUITE_H
 #define TESSERA_TEST_SUITE_H
 
@@ -18,8 +18,8 @@ using Axis = std::vector<std::string>;
 
 struct Suite {
     std::string name;
-    std::vector<Axis> first; // CK's axes, or what takes their place
-    std::vector<Axis> more;  // applied before them
+    std::vector<Axis> first; // CK's axes, or others in their place
+    std::vector<Axis> more;  // further axes; their arguments come first
 };
 
 // Which kind of devices a list of suites is for.
@@ -28,17 +28,17 @@ struct Place {
     std::string prefix; // of the suites' names
     std::function<void(const std::string &arguments)> run;
 
-    // For the few axes that have nothing to do with each other.
+    // For the few axes that differ wholly between the two.
     const Axis &pick(const Axis &on_cpus, const Axis &on_gpus) const { return gpu ? on_gpus : on_cpus; }
 };
 
-// A suite with an axis that is empty in this build has no tests.
+// Registers the suite's problems. If an axis is empty in this build there are none.
 void register_suite(const Place &place, const Suite &suite);
 
-// Registers one problem, whose name the suite's other ones do not have, if it is due.
+// Registers one problem, if it is due today. Its name must be unique in the suite.
 void register_problem(const Place &place, const std::string &suite, const std::string &arguments);
 
-// "a=1|2 b" becomes "a=1 b" or "a=2 b".
+// Turns "a=1|2 b" into "a=1 b" on CPUs and "a=2 b" on GPUs.
 std::string said_at(const Place &place, const std::string &arguments);
 
 // Every combination of the values of two axes.
@@ -47,7 +47,7 @@ Axis times(const Axis &first, const Axis &second);
 // "-s=..." becomes a name of letters, digits and underscores, as GoogleTest's filters want them.
 std::string test_name(const std::string &arguments);
 
-// TESSERA_TEST_ALL is set to 1: run whole products instead of pairwise covers.
+// Whether TESSERA_TEST_ALL is 1: run whole products, not only pairwise covers.
 bool test_all();
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory: layouts that only strides can say, what a call must leave alone, and that the tests would notice.
+// Memory: layouts that only strides can express, memory that a call must not change, and whether tests notice errors.
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -8,7 +8,8 @@
 
 namespace {
 
-// q, k, v and o of the problem as views of one buffer, [batch, token, 4, head, hdim] and `spare` more a token.
+// q, k, v and o of the problem as views of one buffer, [batch, token, 4, head, hdim] and `spare` elements more per
+// token.
 class Packed {
   public:
     Packed(Problem &p, int64_t spare) : p(p), a(*p.args), row(4 * a.nhead_q * a.hdim_q + spare) {
@@ -23,7 +24,7 @@ class Packed {
         before = memory;
     }
 
-    // Everything but o is as it was.
+    // Whether everything except o is as it was.
     bool rest_untouched() const {
         const int64_t o = 3 * a.nhead_q * a.hdim_q, end = 4 * a.nhead_q * a.hdim_q;
         for (size_t n = 0; n < memory.size(); n++) {
@@ -157,14 +158,14 @@ TEST(Buffers, AStreamIsRefused) {
     EXPECT_EQ(tessera_fmha_fwd(p.device, p.traits, p.args, &nothing), TESSERA_ERROR_INVALID_ARGUMENT);
 }
 
-// ---- would the runner notice? One wrong element after the launch, and verification must fail.
+// ---- the runner notices errors: one wrong element after the launch makes verification fail
 
 struct Damage {
     const char *name;
     const char *arguments;
     std::function<void(tessera_fmha_fwd_args &)> damage;
     const char *message;
-    bool outside = false; // where AddressSanitizer lets nobody go
+    bool outside = false; // of the buffer, where AddressSanitizer forbids accesses
 };
 
 void PrintTo(const Damage &one, std::ostream *out) { *out << one.arguments; }

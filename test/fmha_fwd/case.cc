@@ -25,7 +25,7 @@ std::string command(const std::string &arguments) { return command(fmha_fwd, arg
 
 void expect_valid(const std::string &arguments) { expect_valid(fmha_fwd, arguments); }
 
-// Instances of a target that serve the data type, head dims, order of v and scales of the arguments, those that pad the
+// The instances of a target that serve the data type, head dims, order of v and scales of the arguments and pad the
 // head dims least.
 static std::vector<std::string> instances_for(tessera_target target, const std::string &arguments) {
     const Case one(fmha_fwd, arguments);

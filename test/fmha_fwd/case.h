@@ -6,11 +6,11 @@
 #include "../common/case.h"
 #include "fmha_fwd_arguments.h"
 
-// With arguments that only tests have, of the fields of fmha_fwd_options that are beyond the command line.
+// The program, with arguments for the fields of fmha_fwd_options that its command line lacks.
 extern const Tested fmha_fwd;
 
-// Every problem must be valid on CPUs. On GPUs each of the instances of its head dims has its turn, however small the
-// problem is, and what has none must be refused by name.
+// On CPUs every problem must be valid. On GPUs the instances for its head dims take turns, however small the problem
+// is, and a problem without any must be refused with a reason.
 extern const Place cpus, simulated_gpus;
 
 const fmha_fwd_options &options_of(const Case &one);
@@ -18,10 +18,10 @@ std::string command(const std::string &arguments);
 void expect_valid(const std::string &arguments);
 
 // "-prec=P MORE -device=D" for each of the dtypes and arguments, and each target that runs here and serves that data
-// type with those head dims, order of v and scales. A dtype may bring arguments, as "mxfp8 -qscale=mx" does.
+// type with those head dims, order of v and scales. A dtype may include arguments, as "mxfp8 -qscale=mx" does.
 Axis kinds(const Place &on, const Axis &precs, const Axis &more = {""});
 
-// The same with "-instance=NAME" behind, for each instance that serves one of them.
+// The same followed by "-instance=NAME", for each instance that serves one of them.
 Axis instances(const Place &on, const Axis &precs, const Axis &more);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The suites over AMD GPUs in the simulator. They are of the data types, head dims, orders of v and scales that the
-// linked table serves on each; what one turns out to have no instance must be refused by name. Landed says what must be
+// The suites on simulated AMD GPUs, with the data types, head dims, orders of v and scales that the linked table serves
+// on each. A problem without an instance must be refused with a reason; the suite Landed lists problems that must be
 // served.
 #include <cstdio>
 
@@ -17,7 +17,7 @@ Suite instances_suite(const Place &on) {
             {{"-lse=1 -init=nf"}}};
 }
 
-// ---- what must be served, however the covers are: every trait of every data type that is there
+// ---- problems that must be served, whatever the covers are: every trait with every data type of the build
 
 struct Landed {
     const char *target;
@@ -33,7 +33,7 @@ const Axis traits{"-d=32", "-d=64", "-d=96 -d_v=128", "-d=192 -d_v=128", "-d=256
                   "-logits_soft_cap=5", "-lse=1", "-p_drop=0.2", "-init_sink=1", "-mode=1 -min_seqlen_q=64", "-iperm=0 -operm=0"};
 // clang-format on
 
-// Of targets that this build has instances for.
+// The suite for targets that this build has instances for.
 Suite landed_suite(const Axis &devices) {
     Axis kinds;
     for (const Landed &one : landed)
@@ -43,7 +43,7 @@ Suite landed_suite(const Axis &devices) {
     return {"Landed", {kinds, {"-b=1 -h=2 -s=64 -d=128"}, traits}, {}};
 }
 
-// ---- refused by name: no instance, and nothing runs
+// ---- refused with a reason: there is no instance, and nothing runs
 
 const Axis refusals{"-d=100", "-d=264", "-d=64 -d_v=260"};
 

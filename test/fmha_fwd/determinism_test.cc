@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The same bytes whatever runs them: any number of threads, again and again, on a host's threads in any order, beside
-// other callers. Problems of few rows and long keys are cut along the keys and combined.
+// Results have the same bytes with any number of threads, in every repetition, on a host's threads in any order, and
+// beside other callers. Problems of few rows and many keys are cut along the keys and combined.
 #include <algorithm>
 #include <atomic>
 #include <memory>
@@ -108,7 +108,7 @@ TEST_F(Threads, AHostsLoopGivesTheSame) {
     EXPECT_GT(calls, 0);
 }
 
-// A sequence's bytes do not depend on which others are in the call, as far as it is not cut.
+// A sequence's bytes do not depend on the others in the call, unless its keys are cut.
 TEST_F(Threads, NeighboursChangeNothing) {
     for (const std::string &kind : kinds(cpus, {"fp32", "bf16"})) {
         SCOPED_TRACE(kind);
@@ -124,7 +124,7 @@ TEST_F(Threads, NeighboursChangeNothing) {
     }
 }
 
-// ---- callers that do not know of each other
+// ---- independent callers
 
 constexpr int callers = 16;
 
@@ -154,7 +154,7 @@ TEST(Callers, SixteenAtOnce) {
     }
 }
 
-// One caller fails all the time, the others do not notice: neither their results nor their error lines.
+// One caller fails all the time, which changes neither the results nor the error lines of others.
 TEST(Callers, KeepTheirErrors) {
     Problem good(problem_of(0));
     good.launch();

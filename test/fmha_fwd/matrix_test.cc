@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The suites over every CPU target that this machine runs.
+// The suites on every CPU target that this machine runs.
 #include "suites.h"
 
 #include "tessera/kernel/fmha_fwd.h"

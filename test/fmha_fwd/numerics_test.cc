@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Accuracy beyond tolerances: FlashAttention's criterion (the greatest error is at most twice that of a plain
-// computation in the same dtype), and inputs that are hard on a softmax.
+// computation in the same dtype), and inputs that are difficult for softmax.
 #include <algorithm>
 #include <cmath>
 #include <functional>
@@ -16,14 +16,14 @@ namespace {
 constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
-// Rounds to what a plain computation keeps scores and probabilities in: the inputs' type, bf16 where that is narrower.
+// Rounds to the type of scores and probabilities in a plain computation: the inputs' type, or bf16 if that is narrower.
 float rounded(tessera_fmha_dtype dtype, float value) {
     if (dtype == TESSERA_FMHA_FP32) return value;
     if (dtype == TESSERA_FMHA_FP16) return static_cast<float>(element_decode_fp16(element_encode_fp16(value)));
     return static_cast<float>(element_decode_bf16(element_encode_bf16(value)));
 }
 
-// Attention of one row as three operations, each rounded: scores, softmax, product with v. Sums in fp32.
+// Computes one row of attention as three operations, each rounded: scores, softmax, product with v. Sums are in fp32.
 std::vector<float> plain_row(const Problem &p, const fmha_fwd_row &row) {
     const tessera_fmha_fwd_args &a = *p.args;
     const tessera_fmha_dtype dtype = p.traits->data_type;
@@ -75,7 +75,7 @@ TEST(Numerics, ErrorIsAtMostTwiceThatOfPlainAttention) {
                 expect_twice_as_good_as_plain(kind + " -b=1 -h=2 -h_k=1 -lse=1 " + shape + " " + init);
 }
 
-// ---- hard inputs: an edit of the inputs, then every row against the reference
+// ---- difficult inputs: each test edits the inputs and compares every row with the reference
 
 struct Hard {
     const char *name;
@@ -118,8 +118,8 @@ const Hard hard[] = {
      }},
     {"StepsBelow256", "-s_k=1500", [](Problem &p) { climb(p, 7.9f); }}, // 2^8, at which references change
     {"StepsAbove256", "-s_k=1500", [](Problem &p) { climb(p, 8.1f); }},
-    {"StepsOf40", "-s_k=1500", [](Problem &p) { climb(p, 40.f); }},   // in fp32, sums forget what was before
-    {"StepsOf150", "-s_k=1500", [](Problem &p) { climb(p, 150.f); }}, // 2^150 is beyond it
+    {"StepsOf40", "-s_k=1500", [](Problem &p) { climb(p, 40.f); }},   // earlier terms vanish in sums of fp32
+    {"StepsOf150", "-s_k=1500", [](Problem &p) { climb(p, 150.f); }}, // 2^150 exceeds fp32
     {"HugeScores", "-s_k=300",
      [](Problem &p) {
          for (char tensor : {'q', 'k'})
@@ -180,7 +180,7 @@ TEST_P(Inputs, MatchTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Hard, Inputs, testing::ValuesIn(hard), [](const auto &one) { return one.param.name; });
 
-// What lies past a logical length, between rows, or before the first key that any row sees is not looked at.
+// Memory past a logical length, between rows, or before the first key that any row sees does not influence results.
 void expect_no_leak(const std::string &kind) {
     for (int32_t visible : {0, 1, 31, 64, 101}) {
         const std::string arguments =
@@ -204,7 +204,7 @@ TEST(Numerics, HiddenMemoryDoesNotLeak) {
     for (const std::string &kind : kinds(simulated_gpus, precs, layouts)) expect_no_leak(kind);
 }
 
-// Nor are the scales there, where the byte 255 is NaN.
+// Nor do scales there, whose byte 255 is NaN.
 void expect_no_leak_of_scales(const std::string &kind) {
     for (int32_t visible : {1, 31, 64, 101}) {
         const std::string arguments =
@@ -247,9 +247,10 @@ void each_scale(const Problem &p, char tensor, const std::function<int(int row, 
                 static_cast<uint8_t>(127 + power(row, block));
 }
 
-// In runs of 16 along what a product sums over, which is what MFMA deals out to lanes, all but one are zeros: of v
-// another one for each column of o, of k for each key. Neighbouring blocks of 32 have other scales, so that o and the
-// scores tell which one a run got: by factors of 2, where P in bf16 is off by 2^-9 at most.
+// MFMA distributes runs of 16 elements, along the dimension that a product sums over, to lanes. Of each such run all
+// elements but one are zeros: in v another one for each column of o, in k for each key. Neighbouring blocks of 32 have
+// other scales, so o and the scores show which scale a run got: by factors of 2, where P in bf16 is off by at most
+// 2^-9.
 constexpr int together = 16;
 
 void expect_v_scales_at_their_keys(const std::string &kind) {
@@ -306,7 +307,7 @@ TEST(Numerics, ScalesCoverTheir32) {
     }
 }
 
-// Denormals of fp16 in v, beyond the tolerances.
+// Denormals of fp16 in v reach o, which the tolerances would not show.
 TEST(Numerics, DenormalsReachTheOutput) {
     for (const std::string &kind : kinds(cpus, {"fp16"}))
         for (int numerator : {1, 3, 500, 1023}) {
@@ -321,7 +322,7 @@ TEST(Numerics, DenormalsReachTheOutput) {
         }
 }
 
-// An element that is no number, beside numbers that are sums of fewer bf16 and of more.
+// An infinity or NaN beside numbers that are sums of fewer and of more bf16.
 TEST(Numerics, InfinitiesAndNanAreThoseOfTheReference) {
     for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
         for (const char *shape : {"-s=70 -s_k=200 -init=nf", "-s=70 -s_k=200 -init=ni", "-s=70 -s_k=2 -init=ni"})
@@ -367,7 +368,7 @@ TEST(Numerics, NanStaysInItsRow) {
             }
 }
 
-// Where the scores of another row grow from block to block, so that its reference has to change.
+// Another row's scores grow from block to block, so that its softmax reference has to change.
 TEST(Numerics, NanHidesNoOtherRowsGrowth) {
     for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
         for (int query : lanes) {

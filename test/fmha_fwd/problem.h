@@ -19,9 +19,9 @@ class Problem {
 
     // Checks args, makes the workspace, runs once. Any failure fails the test.
     void launch();
-    tessera_status try_launch(); // the same, and returns what the first failing call did
+    tessera_status try_launch(); // the same, but returns the status of the first call that fails
 
-    // One element of q ('q'), k or v of a problem in batch mode, for the floating-point dtypes; and writing it.
+    // Reads and writes one element of q ('q'), k or v of a problem in batch mode, for the floating-point dtypes.
     float at(char tensor, int b, int h, int token, int d) const;
     float q(int b, int h, int i, int d) const { return at('q', b, h, i, d); }
     float k(int b, int h, int j, int d) const { return at('k', b, h, j, d); }
@@ -46,11 +46,11 @@ class Problem {
     };
     Answer reference(const std::vector<fmha_fwd_row> &rows) const;
 
-    // o and lse, by the tolerances of the reference.
+    // Compares o and lse with the reference, by its tolerances.
     void expect_rows_match(const std::vector<fmha_fwd_row> &rows) const;
     void expect_rows_match() const { expect_rows_match(rows()); }
 
-    // What storing to o leaves of a value.
+    // The value after rounding to o's type.
     double rounded_output(double value) const;
 
     // All bytes of o, lse and rand_val as far as their rows reach.

@@ -5,7 +5,7 @@
 
 #include "tessera/kernel/fmha_fwd.h"
 
-// One line an axis, as far as they are short:
+// Short axes stand on one line each:
 // clang-format off
 
 const Axis precs{"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "mxfp8 -qscale=mx", "mxfp4 -qscale=mx"};
@@ -17,8 +17,8 @@ namespace {
 
 const Axis fp8{"fp8", "fp8bf16", "fp8fp32"}, mx{"mxfp8 -qscale=mx", "mxfp4 -qscale=mx"};
 
-// Any on CPUs. On GPUs multiples of the elements of 16 bytes: 4 of fp32, 8 of 16 bits, 16 of fp8, 32 of fp4; others
-// are refused.
+// CPUs serve all of these. GPUs serve multiples of the elements in 16 bytes: 4 of fp32, 8 of 16 bits, 16 of fp8, 32 of
+// fp4; others are refused.
 const Axis any_hdims{"-d=24 -d_v=48", "-d=120 -d_v=160", "-d=256 -d_v=108", "-d=40 -d_v=64", "-d=1", "-d=7 -d_v=9", "-d=33 -d_v=31",
                      "-d=511 -d_v=2", "-d=2 -d_v=511", "-d=512", "-d=48", "-d=80 -d_v=96"};
 const Axis padded_hdims{"-d=8", "-d=24 -d_v=40", "-d=40 -d_v=72", "-d=120 -d_v=112", "-d=72 -d_v=16", "-d=136 -d_v=120", "-d=152 -d_v=136",
@@ -58,7 +58,7 @@ const Axis effective_lengths{"-b=1 -s=64 -q_eff_lens=32",
 
 // clang-format on
 
-// Lengths at the edges of every tile of the build's instances there: `tile` picks its rows or its keys.
+// Lengths at the edges of every tile of the place's instances in this build: `tile` is its rows or its keys.
 std::vector<int> edges(const Place &on, uint16_t tessera_fmha_fwd_tile::*tile) {
     std::vector<int> lengths{1, 2, 17};
     const tessera_table *table = tessera_fmha_fwd_get_table();
@@ -98,7 +98,7 @@ Axis key_edges(const Place &on) {
 } // namespace
 
 std::vector<Suite> suites(const Place &on) {
-    // Data types and devices. On GPUs what is served of a data type depends on the order of v, so that it goes along.
+    // Data types and devices. On GPUs the order of v is added, since the combinations served depend on both.
     const Axis layouts = on.pick({"-vlayout=r", "-vlayout=c"}, {""}), along = on.pick({""}, vlayouts);
     const Axis floats = kinds(on, on.pick({"fp32", "fp16", "bf16"}, precs), along);
     const Axis most = kinds(on, on.pick({"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32"}, precs), along);
@@ -209,7 +209,7 @@ std::vector<Suite> suites(const Place &on) {
                        {floats, edge_lengths(on, "-s=", &tessera_fmha_fwd_tile::bm0), edge_lengths(on, "-s_k=", &tessera_fmha_fwd_tile::bn0),
                         {"-mask=0", "-mask=t", "-mask=b:20,5"}},
                        {{"-b=1 -h=1 -lse=1 -init=nf"}, usual_hdims, modes}});
-    } else { // which have more lengths, and the time for each of them with all heads
+    } else { // CPUs have more lengths, and are fast enough for each of them with all heads
         all.push_back({"LengthOfQuery",
                        {few, query_edges(on), ratios},
                        {{"-d=32 -lse=1 -init=nf"}, {"-s_k=70", "-s_k=130 -mask=t", "-s_k=65 -mask=b"}}});

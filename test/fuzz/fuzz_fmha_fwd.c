@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Random traits and args, sensible ones and nonsense, thrown at the public functions of fmha_fwd. Whatever they are: no
-// crash, a status, and nothing written but the outputs of a call that succeeds, which match the reference.
+// Calls the public functions of fmha_fwd with random traits and args, sensible ones and nonsense. None may crash; each
+// returns a status, and writes only the outputs of a call that succeeds, which match the reference.
 //
 //   fuzz_fmha_fwd [seconds [seed]]        default 20 seconds, seed 1
 //   fuzz_fmha_fwd 0 SEED ITERATION        one iteration again
@@ -20,7 +20,7 @@
 
 static struct {
     uint64_t state;       // xorshift64*
-    const uint8_t *bytes; // libFuzzer's, which go first
+    const uint8_t *bytes; // libFuzzer's, which are used first
     size_t size;
 } choices;
 
@@ -110,7 +110,7 @@ static int output_bytes(tessera_fmha_dtype dtype) {
                                                                                                        : 4;
 }
 
-// What the rooms hold: few rows of wide heads, few rows against keys that are cut into parts, or some of everything.
+// The shape of calls: few rows of wide heads, few rows and keys that are cut into parts, or a bit of everything.
 static enum { USUAL, WIDE, LONG } shape;
 
 static void choose_traits(traits_t *t) {
@@ -138,7 +138,7 @@ static void choose_traits(traits_t *t) {
     if (t->data_type >= TESSERA_FMHA_MXFP8) t->qscale_type = TESSERA_QSCALE_MX;
 }
 
-// Lengths of `batch` sequences: physical starts, and logical lengths one way or the other.
+// Chooses lengths of `batch` sequences: physical starts, and logical lengths in either form.
 static void choose_lengths(args_t *a, int32_t most, int32_t *starts, int32_t *lengths, int32_t *cumulative, int pads) {
     starts[0] = cumulative[0] = 0;
     for (int32_t b = 0; b < a->batch; b++) {
@@ -150,7 +150,8 @@ static void choose_lengths(args_t *a, int32_t most, int32_t *starts, int32_t *le
     }
 }
 
-// A side of a group-mode call, or effective lengths in batch mode. Returns the longest logical length.
+// Chooses lengths of q, or of k and v: in group mode all, in batch mode effective ones. Returns the longest logical
+// length.
 static int32_t choose_side(args_t *a, int group, int32_t most, size_t seqstart, size_t seqlen, size_t cu_seqlen) {
     int32_t *const starts = lengths_of(seqstart), *const lengths = lengths_of(seqlen),
                    *const cumulative = lengths_of(cu_seqlen);
@@ -164,7 +165,8 @@ static int32_t choose_side(args_t *a, int group, int32_t most, size_t seqstart, 
     return longest;
 }
 
-// Strides of [batch, head, token, hdim] or [batch, token, head, hdim], with room to spare at times. Even, for mxfp4.
+// Chooses strides of [batch, head, token, hdim] or [batch, token, head, hdim], sometimes with gaps; even ones, for
+// mxfp4.
 static void choose_strides(int64_t heads, int64_t tokens, int64_t inner, int64_t *batch, int64_t *head,
                            int64_t *token) {
     const int64_t spare = chance(3) ? 2 * between(0, 5) : 0;
@@ -295,7 +297,7 @@ static const uint8_t *pattern_of(enum pattern pattern) {
     return patterns[pattern];
 }
 
-// Each room holds another part of its pattern, and is written when that changes.
+// Fills a room with its section of the pattern, unless it holds that already.
 static void fill_room(int number, enum pattern pattern) {
     static int filled[ROOMS]; // pattern + 1
     if (filled[number] == (int)pattern + 1) return;
@@ -373,7 +375,7 @@ static void spoil_args(args_t *a) {
     case 3:
         *pointer_at(a, pointers[below(ROOMS)]) = NULL;
         break;
-    case 4: { // another place: odd, someone else's, or in the middle of it
+    case 4: { // another address: odd, or that of another tensor, or inside of one
         *pointer_at(a, pointers[below(ROOMS)]) = (char *)room((int)below(ROOMS)) + below(64);
         break;
     }
@@ -387,15 +389,15 @@ static void spoil_args(args_t *a) {
 
 // ---- what the call may touch
 
-// Last element of a tensor; -1 where it is empty, and far too much where it overflows. Strides were checked: none is
-// negative.
+// The index of a tensor's last element; -1 if it is empty, and a huge number where it would overflow. Strides were
+// checked: none is negative.
 static double last_of(double batches, double heads, double rows, double inner, int64_t batch, int64_t head,
                       int64_t row) {
     if (batches < 1 || heads < 1 || rows < 1 || inner < 1) return -1;
     return (batches - 1) * (double)batch + (heads - 1) * (double)head + (rows - 1) * (double)row + inner - 1;
 }
 
-// Inputs that reach beyond their rooms, or are elsewhere, may hold any numbers: results are not compared then.
+// False where inputs reach beyond their rooms or lie elsewhere: they may hold any numbers, so results are not compared.
 static int comparable;
 
 static int fits(const void *pointer, double last, double bits) {
@@ -408,7 +410,7 @@ static int fits(const void *pointer, double last, double bits) {
     return (double)offset + end < (double)sizeof memory;
 }
 
-// Everything that a successful call may read or write lies in the rooms. Says so without trust in the library.
+// Whether everything that a successful call may read or write lies in the rooms. The library is not used to find out.
 static int all_fits(const traits_t *t, const args_t *a) {
     const int group = t->is_group_mode;
     const double batches = group ? 1 : a->batch, bits = storage_bits(t->data_type);
@@ -534,7 +536,7 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
     counts.rows++;
 }
 
-// Every seventh row, starting with another one each time.
+// Compares every seventh row, starting with another one each time.
 static void compare(const traits_t *t, const args_t *a) {
     static fmha_fwd_row rows[512];
     int64_t count = 0, all = 0;
@@ -552,7 +554,7 @@ static void compare(const traits_t *t, const args_t *a) {
         fail("the reference ran out of memory");
 }
 
-// What the library sees of a struct of that size: our fields as far as it reaches, defaults beyond.
+// What the library sees of a struct of a given size: its fields as far as it reaches, and defaults beyond.
 static void read_struct(void *whole, const void *given, size_t right) {
     size_t size;
     memcpy(&size, given, sizeof size);
@@ -563,7 +565,7 @@ static void read_struct(void *whole, const void *given, size_t right) {
 // ---- one iteration
 
 static tessera_status launch(const tessera_device *device, size_t bytes) {
-    // Exactly as much as was asked for, so that AddressSanitizer sees one byte too many.
+    // Exactly as many bytes as were asked for, so that AddressSanitizer detects an access to the next one.
     uint8_t *const workspace = aligned_alloc(64, (bytes + 127) / 64 * 64);
     if (!workspace) fail("no memory for the workspace");
     memset(workspace + bytes, 0xc3, 64);

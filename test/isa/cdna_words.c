@@ -162,7 +162,7 @@ WORD(word_load_to_lds_4) {
     out[THREAD] = area[THREAD ^ 64];
 }
 
-WORD(word_barrier_after_loads) { // what waves have stored to LDS is there as well
+WORD(word_barrier_after_loads) { // waves see what others have stored to LDS, too
     const buffer b = make_buffer((const void *)in, 4 * T);
     exchange[THREAD] = in[T + THREAD];
     load_to_lds_4(b, 4 * THREAD, area + 64 * wave_id());
@@ -195,7 +195,7 @@ WORD(word_component) {
     out[THREAD] = AS_U32(AS_F32(x.y));
 }
 
-// Both waves the same: lane l gives a from words l, T + l, ..., b from words 4 T + l, ..., c from 8 T + l, ...
+// Both waves do the same: lane l takes a from words l, T + l, ..., b from words 4 T + l, ..., c from 8 T + l, ...
 #define PRODUCT(name)                                                                                                  \
     WORD(word_##name) {                                                                                                \
         u32x4 a, b;                                                                                                    \
@@ -242,8 +242,8 @@ INLINE u32x4 four_words(GLOBAL const uint32_t *in) {
     return x;
 }
 
-// Both waves the same: lane l gives a from words l, T + l, ..., b from words 8 T + l, ..., c from 16 T + l, ..., the
-// scales from 32 T + l and 33 T + l.
+// Both waves do the same: lane l takes a from words l, T + l, ..., b from words 8 T + l, ..., c from 16 T + l, ..., and
+// the scales from 32 T + l and 33 T + l.
 #define WIDE_PRODUCT(name, ...)                                                                                        \
     WORD(word_##name) {                                                                                                \
         const u32x4 a[2] = {four_words(in), four_words(in + 4 * T)};                                                   \

@@ -31,10 +31,10 @@ typedef union {
     uint32_t u[LANES];
 } lanes;
 
-static const char *test;  // the one that runs
+static const char *test;  // the test that runs
 static int failed_checks; // of this test
 
-// Counts a failed check; the first few are worth a line.
+// Counts a failed check; returns whether to print it, which only the first few are.
 static bool complain(void) { return ++failed_checks <= 8; }
 
 static bool same_bits(uint32_t a, uint32_t b) { return a == b; }
@@ -51,10 +51,10 @@ static uint32_t as_bits(float x) {
     return bits;
 }
 
-// The same number, -0 apart from 0; any NaN for NaN.
+// Whether both are the same number, where -0 differs from 0, and all NaNs are the same.
 static bool same_float(uint32_t a, uint32_t b) { return a == b || (isnan(as_float(a)) && isnan(as_float(b))); }
 
-// The same number, -0 like 0.
+// Whether both are the same number, where -0 equals 0.
 static bool same_value(uint32_t a, uint32_t b) { return as_float(a) == as_float(b); }
 
 static void check(const char *word, bool (*same)(uint32_t, uint32_t), const lanes *got, const lanes *want, int inputs,
@@ -336,7 +336,7 @@ static void test_choices(void) {
         }
 }
 
-// Moves keep every bit: packed words of any kind travel as floats.
+// Moves keep every bit, since packed words of any kind are moved as floats.
 static void test_transpose(void) {
     lanes rows[LANES];
     vf x[LANES];
@@ -383,7 +383,7 @@ static void test_sums(void) {
 
 // ---- memory --------------------------------------------------------------------------------------------------------
 
-// A page between two that may not be touched: whoever reads or writes past either end is stopped there and then.
+// A page between two without access: a read or write past either end stops the program at once.
 static uint8_t *page;
 static size_t page_bytes;
 
@@ -404,7 +404,7 @@ static bool make_page(void) {
     return true;
 }
 
-// Where `bytes` bytes lie: 0 at the page's head, 1 at its end, 2 in between.
+// A place for `bytes` bytes: 0 at the page's beginning, 1 at its end, 2 in between.
 static uint8_t *place(int where, size_t bytes) {
     return where == 0 ? page : where == 1 ? page + page_bytes - bytes : page + 12;
 }
