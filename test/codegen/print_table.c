@@ -16,12 +16,13 @@ static void print_slices(const tessera_table *t) {
                            tessera_row(t, t->order[i])->name);
 }
 
-// Traits that every instance serves both values of: their sets are printed, lest there be eight times the lines.
+// Whether a trait is one of those whose values all instances serve. Their sets are printed instead of a line for each
+// value, which would be eight times as many lines.
 static bool is_everywhere(const char *name) {
     return !strcmp(name, "has_lse") || !strcmp(name, "skip_min_seqlen_q") || !strcmp(name, "has_sink");
 }
 
-// One value of each trait from number `trait` on, behind what `line` holds of those before.
+// Prints a line for each combination of values of the traits from number `trait` on; `line` holds those before.
 static void print_served(const tessera_table *t, const char *name, const tessera_served *s, uint32_t trait,
                          const char *line) {
     if (trait == t->schema->trait_count) {

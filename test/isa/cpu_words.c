@@ -559,8 +559,8 @@ static uint32_t encode(tessera_type storage, float x) {
 
 static bool is_nan_code(tessera_type storage, uint32_t code) { return isnan(decode(storage, code)); }
 
-// Flush denormals to zero and take them for zero, as a host that was linked with -ffast-math would. Whatever has
-// denormal codes of its own must come out the same.
+// Flushes denormals to zero and reads them as zero, as a host that was linked with -ffast-math does. Types with
+// denormal codes of their own must be converted all the same.
 static void flush_denormals(bool on) {
 #if defined(__x86_64__)
     __builtin_ia32_ldmxcsr(on ? 0x1f80u | 0x8040u : 0x1f80u);
@@ -684,7 +684,7 @@ static void test_fetch(void) {
                 for (int count = 0; count <= LANES; count++) check_fetch((tessera_type)storage, where, at, count);
 }
 
-// Neither reads nor writes, wherever it is pointed at.
+// It neither reads nor writes, whatever the address.
 static void test_prefetch(void) {
     const uintptr_t first = (uintptr_t)page;
     const uintptr_t places[] = {0, first - page_bytes, first, first + page_bytes - 1, first + page_bytes, UINTPTR_MAX};
@@ -742,8 +742,8 @@ static double worst(vf (*word)(vf), double (*exact)(double), const lanes *x, boo
     return greatest;
 }
 
-// The word's greatest error from `from` to `to`, in steps of `step`, must not be above `bound`, the one that
-// cpu_common.h states; nor far below it, or the statement is out of date.
+// The word's greatest error from `from` to `to`, in steps of `step`, must not exceed `bound`, which cpu_common.h
+// states; nor may it be far below, since the statement would be out of date.
 static void check_bound(const char *word, vf (*vector)(vf), double (*exact)(double), double from, double to,
                         double step, bool relative, double bound) {
     double greatest = 0.0;
@@ -1098,7 +1098,7 @@ static void check_tile(const char *word, int t, const tile want) {
     for (int r = 0; r < TILE; r++) check(word, same_bits, &got[r], &want[r], 0, NULL);
 }
 
-// Bits of any kind go in and out, with rows that lie apart, and nothing between these is touched.
+// Loads and stores keep all bits, with rows at a distance, and memory between the rows is not changed.
 static void test_tile_memory(void) {
     static const int strides[] = {TILE, TILE + 1, 3 * TILE};
     static const tile zero;
@@ -1178,7 +1178,7 @@ static void test_tile_products(void) {
     }
 }
 
-// Sums of small integers are exact in any order: each product is at its place, and is the only one there.
+// Sums of small integers are exact in any order: they show that each product is added where it belongs, once.
 static void test_tile_places(void) {
     for (int half = 0; half <= 16; half += 16)
         for (int w = 0; w < TILE; w++) {
@@ -1196,7 +1196,7 @@ static void test_tile_places(void) {
         }
 }
 
-// A pair times a pair onto c, in row 3 and lane 5; other rows and lanes have nothing of it.
+// One pair times one pair is added to c in row 3 and lane 5, and to no other row or lane.
 static void test_tile_limits(void) {
     static const struct {
         uint32_t a, b; // low halves first

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The fp64 reference. Rows are taken in chunks that share a sequence and a key head, so that each block of keys is
-// decoded once a chunk; scores of a chunk are kept whole, so softmax is the textbook one and not the online one.
+// The fp64 reference. Rows are computed in chunks that share a sequence and a key head, so that each block of keys is
+// decoded once per chunk. All scores of a chunk are kept, so softmax is the textbook one and not the online one.
 #include "fmha_fwd_reference.h"
 
 #include <math.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Wider vectors where the machine has them; sanitizers do not get along with the resolvers of these clones.
+// Uses wider vectors where the machine has them; sanitizers do not work with the resolvers of these clones.
 #if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                           \
     !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 #define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
@@ -95,7 +95,7 @@ uint8_t fmha_fwd_dropout_byte(uint64_t seed, uint64_t offset, uint32_t head, uin
     return (uint8_t)(words[j % 32 / 8] >> (j % 4 * 8));
 }
 
-// The bytes of keys [0, count) of one row: a counter gives those of 16 keys of every 32.
+// Computes the bytes of keys [0, count) of one row: each counter gives the bytes of 16 keys of a block of 32.
 static void dropout_row(uint64_t seed, uint64_t offset, uint32_t head, uint32_t i, int32_t count, uint8_t *bytes) {
     for (int32_t c = 0; c * 16 < count + 16; c++) {
         uint32_t words[4];
@@ -130,7 +130,7 @@ fmha_fwd_sequence fmha_fwd_sequence_of(const tessera_fmha_fwd_traits *traits, co
     return s;
 }
 
-// Keys [begin, end) and [0, sink) are those that query i sees.
+// The keys that a query sees: [begin, end) and [0, sink).
 typedef struct sight {
     int64_t begin, end, sink;
 } sight;
@@ -219,7 +219,7 @@ typedef struct job {
     atomic_llong next;
 } job;
 
-// What one thread works with: scores, sights and sums of a chunk, and one block of decoded keys or values.
+// The memory of one thread: scores, visible keys and sums of a chunk, and one block of decoded keys or values.
 typedef struct bench {
     double *q;                  // [CHUNK][hdim_q], descaled and times scale_s
     double *scores;             // [rows][longest_k]
@@ -249,7 +249,7 @@ WIDE static void add_weighted(const double *p, const double *v, int32_t keys, in
     memcpy(o, sums, sizeof sums);
 }
 
-// The same with magnitudes of v.
+// Does the same with magnitudes of v.
 WIDE static void add_magnitudes(const double *p, const double *v, int32_t keys, int32_t stride, double *o_size) {
     double sums[COLUMNS];
     memcpy(sums, o_size, sizeof sums);
@@ -355,7 +355,7 @@ static double decode_values(const job *job, int32_t b, int32_t g, const fmha_fwd
     return greatest;
 }
 
-// Soft cap, bias and mask of the scores of one row and block.
+// Applies soft cap, bias and mask to the scores of one row and block.
 static void finish_scores(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, sight seen,
                           int32_t first, int32_t count, double *scores) {
     const tessera_fmha_fwd_args *a = job->args;
@@ -441,7 +441,7 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
     const double keep = job->traits->has_dropout ? 1 - (double)a->p_drop : 1;
     memset(bench->o, 0, sizeof(double) * (size_t)count * (size_t)columns);
     memset(bench->o_size, 0, sizeof(double) * (size_t)count * (size_t)columns);
-    // Dropout needs its bytes again when the row is handed out, so they are made twice and kept nowhere.
+    // The visitor needs the bytes of dropout again, so they are computed twice instead of being kept.
     for (int32_t r = 0; r < count; r++)
         bench->lse[r] = softmax(job, &rows[r], s.seqlen_k, bench->scores + (int64_t)r * stride, bench->randval,
                                 &bench->score_size[r]);
@@ -555,7 +555,7 @@ int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha
     int failed = !workers;
     for (int n = 0; !failed && n < threads; n++) {
         workers[n].job = &job;
-        // The caller is worker 0; a thread that cannot be started is merely missing.
+        // The caller is worker 0; if a thread cannot be started, the others do its work.
         workers[n].started = n > 0 && pthread_create(&workers[n].thread, NULL, work, &workers[n]) == 0;
     }
     if (!failed) work(&workers[0]);
@@ -610,7 +610,7 @@ fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, int on_gpu) {
     }
 }
 
-// Error over bound. Equal infinities agree; NaN agrees with NaN alone.
+// The error divided by its bound. Equal infinities agree; NaN agrees only with NaN.
 static double excess(double got, double want, double bound, double *max_error) {
     if (got == want || (isnan(got) && isnan(want))) return 0;
     double error = fabs(got - want);

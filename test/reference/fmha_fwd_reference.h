@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What tessera_fmha_fwd must compute, row by row, accumulated in fp64. Written from the text of tessera/fmha_fwd.h
-// alone: it shares no code with kernels or runtime, masks and Philox included. `fp8` says what bytes of the fp8
-// dtypes mean; TESSERA_FP8_NONE is taken for OCP's.
+// What tessera_fmha_fwd must compute, row by row, accumulated in fp64. It was written only from the text of
+// tessera/fmha_fwd.h and shares no code with kernels or runtime, masks and Philox included. `fp8` is the format of the
+// fp8 dtypes; TESSERA_FP8_NONE means OCP's.
 #ifndef FMHA_FWD_REFERENCE_H
 #define FMHA_FWD_REFERENCE_H
 
@@ -26,7 +26,7 @@ typedef struct fmha_fwd_reference_row {
     int32_t seqlen_k;       // logical
     const uint8_t *visible; // [seqlen_k]: 1 where the mask lets the query see the key
     const uint8_t *randval; // [seqlen_k]: the bytes of dropout; NULL without
-    // What rounding has to do with:
+    // Magnitudes that rounding errors are proportional to:
     const double *o_size; // [hdim_v]: sums of the magnitudes of what o is the sum of, weights times values
     double score_size;    // |q| |k| of the longest key + the magnitude of the greatest score
     double value_size;    // greatest magnitude of an element of v, over 1 - p_drop
@@ -36,11 +36,11 @@ typedef struct fmha_fwd_reference_row {
 typedef void (*fmha_fwd_visit)(void *user, int64_t index, const fmha_fwd_row *row,
                                const fmha_fwd_reference_row *answer);
 
-// Sorted rows (by batch, then head) go fastest. Returns 0, or -1 when memory or threads ran out. args must be valid.
+// Rows sorted by batch and head are fastest. Returns 0, or -1 when memory or threads ran out. args must be valid.
 int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, tessera_fp8_format fp8,
                        const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user);
 
-// The same into arrays: o [count, hdim_v]; lse [count] and randval [count, randval_stride] may be NULL.
+// Does the same into arrays: o [count, hdim_v]; lse [count] and randval [count, randval_stride] may be NULL.
 int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
                             tessera_fp8_format fp8, const fmha_fwd_row *rows, int64_t count, int threads, double *o,
                             double *lse, uint8_t *randval, int64_t randval_stride);
@@ -64,7 +64,7 @@ const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_
 const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
                              fmha_fwd_row row);
 
-// What the tensors of a dtype are made of.
+// The element types of the tensors of a dtype.
 tessera_type fmha_fwd_input_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
 tessera_type fmha_fwd_output_element(tessera_fmha_dtype dtype, tessera_fp8_format fp8);
 tessera_type fmha_fwd_bias_element(tessera_fmha_dtype dtype);
@@ -75,11 +75,13 @@ tessera_type fmha_fwd_bias_element(tessera_fmha_dtype dtype);
 //         and 2^-23 score_size value_size
 //   lse   lse_atol (1 + |lse|) + 2^-23 score_size
 //
-// The last terms are what fp32 loses in scores of that size, whoever computes. rtol and atol are CK's for fp32, fp16
-// and bf16. CK's for fp8 and mx inputs (an absolute 0.18 to 32) would let nearly anything pass: they are not used.
+// The last terms are the rounding errors of fp32 in scores of that size, which every computation has. rtol and atol are
+// CK's for fp32, fp16 and bf16. CK's for fp8 and mx inputs (an absolute 0.18 to 32) would let nearly anything pass:
+// they are not used.
 //
-// half_step is what rounding to the output's type does, least half of the least number of fp8, else 2^-116 for what
-// fp32 flushes to zero. What is left is the rounding of probabilities, which depends on the values that they weigh:
+// half_step is the relative error of rounding to the output's type. least is half of the least number of fp8, and for
+// other types 2^-116, for numbers that fp32 flushes to zero. The other terms are errors of rounding probabilities,
+// which depend on the values that these weigh:
 //
 //   p in fp16 (GPUs)   is off by 2^-11 p, so each term of o is, and o by no more than 2^-11 o_size.
 //   p in bf16          likewise, by 2^-8: CPUs round p so for all types of 16 bits and less but fp16.

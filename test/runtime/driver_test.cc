@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where drivers come from, and what is said of those that do not do.
+// Where drivers come from, and the errors of those that are unusable.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -66,7 +66,7 @@ TEST(Driver, TableThatLacksAFunction) {
             if (entry.function != left_out.function) some.push_back(entry);
         ASSERT_EQ(tessera_set_driver("hip", some.data(), some.size()), TESSERA_SUCCESS);
         const std::string name = left_out.name;
-        // One of the properties is enough, and no device is opened in a stream.
+        // One of the functions for properties is enough, and opening a device needs no stream.
         if (name.rfind("hipGetDeviceProperties", 0) == 0 || name == "hipStreamSynchronize" ||
             name.rfind("Async") != std::string::npos)
             EXPECT_EQ(opened("hip:0"), "hip:0") << name;

@@ -12,7 +12,7 @@ namespace {
 
 FakeHip *fake;
 
-// Counts a call; what it is to return.
+// Counts a call and returns the error that it is to return.
 int call(const char *name) {
     fake->calls[name]++;
     const auto failure = fake->fails.find(name);

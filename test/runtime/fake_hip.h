@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A HIP runtime of a few lines that counts its calls, keeps what it was given, and fails when it is told to.
+// A HIP runtime of a few lines that counts its calls, records its launches, and fails when it is told to.
 #ifndef TESSERA_TEST_FAKE_HIP_H
 #define TESSERA_TEST_FAKE_HIP_H
 
@@ -15,13 +15,13 @@
 
 struct FakeLaunch {
     std::string symbol;
-    int device; // that was current
+    int device; // the current one
     unsigned grid[3], block[3], lds_bytes;
     void *stream;
     std::vector<unsigned char> argument;
 };
 
-// While it lives the library's "hip:N" are its devices. One at a time.
+// While this object exists, the library's "hip:N" are its devices. There may be one at a time.
 class FakeHip {
   public:
     explicit FakeHip(std::vector<std::string> archs, bool with_r0600 = true);
@@ -42,14 +42,14 @@ class FakeHip {
     void *capturing = nullptr; // the stream that captures
     void *filled = nullptr;    // the stream that was last given a fill or a copy
     std::vector<FakeLaunch> launches;
-    std::vector<std::string> images; // of modules that are loaded
-    int memory = 0;                  // allocations that live
+    std::vector<std::string> images; // of loaded modules
+    int memory = 0;                  // allocations that are not freed
 
     std::mutex mutex;
     int calls_of_all() const;
 };
 
-// A pack as codegen/pack.py writes it, of code objects that are any text: a kernel's symbol stands in its own.
+// A pack as codegen/pack.py writes it. Code objects may be any text that contains the kernel's symbol.
 std::string make_pack(const std::string &op, const std::string &target,
                       const std::map<std::string, std::string> &objects, bool compress = false);
 

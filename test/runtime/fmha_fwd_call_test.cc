@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The functions that a caller calls, with this build's own table: what they refuse beyond fmha_fwd_check_test.
+// The public functions with this build's own table: what they refuse beyond fmha_fwd_check_test.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +29,7 @@ class Calls : public testing::Test {
 
     tessera_status run(void *stream = nullptr) { return tessera_fmha_fwd(device, &call.traits, &call.args, stream); }
 
-    // The call fails so, its line holds the words, and o is as it was.
+    // The call fails with this status, its error line contains the words, and o is unchanged.
     void expect_refused(tessera_status status, tessera_status want, const std::string &words) {
         EXPECT_EQ(status, want);
         EXPECT_NE(std::string(tessera_last_error()).find(words), std::string::npos) << tessera_last_error();

@@ -124,7 +124,7 @@ TEST_F(Cdna, BatchMode) {
 TEST_F(Cdna, GroupMode) {
     call.group();
     call.args.seqlen_q_ptr = call.seqlen_q.data();
-    call.args.cu_seqlen_q_ptr = call.cu_q.data(); // the lengths are what counts
+    call.args.cu_seqlen_q_ptr = call.cu_q.data(); // ignored, as lengths are given
     call.args.cu_seqlen_k_ptr = call.cu_k.data();
     call.traits.skip_min_seqlen_q = 1;
     call.args.min_seqlen_q = 5;
@@ -239,7 +239,7 @@ TEST_F(Cdna, Dropout) {
     EXPECT_EQ(args.stride_randval, 77);
 }
 
-// The header's formula for a workgroup's key head.
+// The formula of a workgroup's key head, from the argument's header.
 TEST_F(Cdna, OverNheadK) {
     call.args.batch = 1;
     for (const uint32_t heads : {1u, 2u, 3u, 7u, 48u, 255u, 1000u, 32767u, 65535u}) {
@@ -318,7 +318,7 @@ TEST_F(Cdna, Sink) {
     EXPECT_EQ(args.sink, sinks);
 }
 
-// What the header says of masks, from the argument's fields as its own header says them.
+// Whether query i sees key j, by the fields of the argument and the formula in its header.
 bool visible(const Args &args, int sq, int sk, int64_t i, int64_t j) {
     const int64_t y = args.mask_y + args.shift_y * (sq - sk), x = args.mask_x - args.shift_x * (sq - sk);
     return i - y < j && j < i + x;
@@ -394,7 +394,7 @@ TEST_F(Cdna, Limits) {
     EXPECT_EQ(says(), "max_seqlen_q is 8388481: at most 8388480 on a GPU with blocks of 128 queries");
 }
 
-// A block's rows span less than 2 GiB, whatever their elements take.
+// A block's rows span less than 2 GiB, whatever the size of elements.
 TEST_F(Cdna, LimitsOfElements) {
     const struct {
         tessera_fmha_dtype dtype;
@@ -499,7 +499,7 @@ TEST_F(Cdna, Refused) {
     }
 }
 
-// Where no sequence of a group has keys, rows of bytes of dropout are empty and may all begin at one place.
+// Where no sequence of a group has keys, rows of dropout's bytes are empty and may all begin at the same address.
 TEST_F(Cdna, NoKeysToDrop) {
     call.group();
     call.traits.has_dropout = call.args.s_randval = 1;
@@ -510,7 +510,7 @@ TEST_F(Cdna, NoKeysToDrop) {
     EXPECT_STREQ(tessera_last_error(), "rand_val_ptr overlaps itself: nhead_stride_randval is 0 for 4 elements");
 }
 
-// Every pointer leads to memory that kills whoever touches it.
+// Every pointer leads to memory that cannot be accessed.
 TEST_F(Cdna, ReadsNoMemory) {
     const size_t bytes = 1 << 24;
     void *const trap = mmap(nullptr, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -544,7 +544,7 @@ TEST_F(Cdna, ReadsNoMemory) {
     munmap(trap, bytes);
 }
 
-// After the first call only the launch is left.
+// Calls after the first one call nothing of the driver but the launch.
 TEST_F(Cdna, OnlyLaunches) {
     launched();
     hip.calls.clear();

@@ -13,9 +13,9 @@ namespace {
 
 struct Guard {
     const char *name;
-    std::function<void(Call &)> arrange; // a call that passes
+    std::function<void(Call &)> arrange; // makes a call that passes
     std::function<void(Call &)> break_it;
-    const char *line; // what the error line holds
+    const char *line; // a piece of the error line
 };
 
 void PrintTo(const Guard &guard, std::ostream *out) { *out << guard.line; }
@@ -474,7 +474,7 @@ TEST(StructSize, NewerCallersWithAnUnusedTail) {
 
 TEST(StructSize, OlderCallersHaveDefaults) {
     Call call;
-    call.args.struct_size = offsetof(tessera_fmha_fwd_args, p_drop) / 8 * 8; // nothing of dropout
+    call.args.struct_size = offsetof(tessera_fmha_fwd_args, p_drop) / 8 * 8; // without the fields of dropout
     call.traits.has_dropout = 1;
     call.args.p_drop = 7; // beyond the caller's struct
     EXPECT_EQ(call.check(), TESSERA_SUCCESS) << tessera_last_error();

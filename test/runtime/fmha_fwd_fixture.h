@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A valid call with memory for it, and instances made by hand, for tests of the library's inner functions.
+// A valid call with its memory, and handwritten instances, for tests of the library's internal functions.
 #ifndef TESSERA_TEST_FMHA_FWD_FIXTURE_H
 #define TESSERA_TEST_FMHA_FWD_FIXTURE_H
 
@@ -12,7 +12,7 @@ extern "C" {
 #include "ops/fmha_fwd_internal.h"
 }
 
-// Everything on: b 2, h 4/2, s 6, s_k 10, d 8/16, and a pointer for every tensor that any trait may ask for.
+// A call with all features: b 2, h 4/2, s 6, s_k 10, d 8/16, and a pointer for every tensor that any trait may need.
 struct Call {
     tessera_fmha_fwd_traits traits = TESSERA_FMHA_FWD_TRAITS_INIT;
     tessera_fmha_fwd_args args = tessera_fmha_fwd_args_init();
@@ -37,7 +37,7 @@ struct Call {
         cu_k{0, 9, 16}, block_q{0, 1, 2}, block_k{0, 1, 2}, v_scale{0, 1, 2};
 };
 
-// A product of everything, to be narrowed.
+// A product that contains everything, for tests to narrow.
 struct Served : tessera_served {
     Served();
     void hold(const std::string &trait, uint64_t values);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The launcher with instances that only write down their tasks.
+// The launcher with instances that only record their tasks.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -75,7 +75,7 @@ class Launch : public ::testing::Test {
         call.args.window_size_right = right;
     }
 
-    // Plans the call, and says what it needs of the workspace.
+    // Plans the call and returns the bytes of workspace that it needs.
     size_t plan_for(int threads, tessera_plan *plan) {
         tessera_fmha_fwd_call whole = call.whole();
         cpu.facts.compute_units = units;
@@ -118,8 +118,8 @@ class Launch : public ::testing::Test {
         return sink || (i - y < j && j < i + x);
     }
 
-    // Every row of every sequence and head is in one tile; a tile's tasks hold all keys that its rows see, once; what
-    // the mask of the tasks says is what the call's means.
+    // Every row of every sequence and head is in one tile; a tile's tasks contain each key that its rows see once; and
+    // the tasks' mask agrees with that of the call.
     void expect_covered(const std::vector<std::pair<int, int>> &lengths) {
         std::map<std::tuple<int, int, int64_t>, std::vector<Task>> tiles;
         for (const Task &task : tasks) tiles[{task.batch, task.head_k, task.row_begin}].push_back(task);
@@ -248,7 +248,7 @@ TEST_F(Launch, DoesNotSplitBelowTwoParts) {
     EXPECT_EQ(tasks.size(), 2u);
 }
 
-// A host's loop that notes how many workers a launch asks for, and lets the last one do all the work.
+// A host's loop that records how many workers a launch asks for, and lets the last one do all the work.
 class Workers {
   public:
     Workers() { tessera_set_parallel_for(loop, this); }
@@ -266,7 +266,7 @@ TEST_F(Launch, EachWorkerHasItsScratch) {
     Workers workers;
     sizes(1, 4, 4, 4096, 4096);
     for (const int threads : {2, 5, 256, 300}) {
-        run(threads); // which looks where the scratch of the last one lies
+        run(threads); // also checks where the scratch of the last worker lies
         EXPECT_EQ(workers.count, std::min(threads, 256));
         EXPECT_EQ(tasks.size(), 256u);
     }

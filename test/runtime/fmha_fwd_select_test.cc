@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Selection over tables made by hand, with facts made by hand: any machine can ask what any other would choose.
+// Selection over handwritten tables with handwritten facts: any machine can ask what any other would choose.
 #include <gtest/gtest.h>
 
 #include <algorithm>

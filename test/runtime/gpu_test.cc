@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// GPUs behind a driver that counts: facts, memory, the current device, loading, launching, capture.
+// GPUs with a driver that counts calls: facts, memory, the current device, loading, launching, capture.
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams of each kind of block, by hand and as zlib makes them, whole, broken and of another size.
+// Streams with each kind of block, handwritten and made by zlib: whole, broken, and of another size than expected.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -16,7 +16,7 @@ namespace {
 
 #define BYTES(literal) std::string(literal, sizeof literal - 1)
 
-// What a stream makes, or "refused".
+// The inflated stream, or "refused".
 std::string inflated(const std::string &in, size_t size) {
     std::string out(size, '?');
     const bool whole = tessera_inflate(reinterpret_cast<const unsigned char *>(in.data()), in.size(),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The shared library as a host meets it: what it exports, two copies of it in one process, unloading, fork, many
-// threads at once. TESSERA_LIBRARY is its file.
+// The shared library as a host uses it: its exports, two copies in one process, unloading, fork, many threads at once.
+// TESSERA_LIBRARY is its file.
 #include <dlfcn.h>
 #include <elf.h>
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@
 
 #include "tessera/fmha_fwd.h"
 
-// Children of a process with threads start threads, which ThreadSanitizer takes for an error unless told.
+// Children of a process with threads start threads, which ThreadSanitizer reports as an error by default.
 extern "C" const char *__tsan_default_options() { return "die_after_fork=0"; }
 
 namespace {
@@ -30,7 +30,7 @@ size_t threads_of_process() {
     return static_cast<size_t>(std::distance(begin(tasks), end(tasks)));
 }
 
-// How many threads there are without any of the library's. One that was joined may be listed for a moment longer.
+// The number of threads without those of the library. A thread that was joined may be listed for a moment longer.
 size_t threads_at_rest() {
     static const size_t at_start = threads_of_process();
     for (int i = 0; i < 200 && threads_of_process() > at_start; i++)
@@ -58,7 +58,7 @@ class Library {
     void *handle;
 };
 
-// One problem large enough for several tasks, and its result by a plain loop.
+// A problem that is large enough for several tasks, and its result, computed by a plain loop.
 class Problem {
   public:
     Problem() : q(kSize), k(kSize), v(kSize), o(kSize), expected(kSize) {
@@ -69,7 +69,7 @@ class Problem {
             for (int i = 0; i < kLength; i++) reference(h, i);
     }
 
-    // Runs on `threads` threads of a library; the error line where it fails.
+    // Runs on `threads` threads of a library; returns the error line if it fails.
     std::string run(const Library &library, int threads = 0) {
         std::fill(o.begin(), o.end(), NAN);
         tessera_device *device = nullptr;
@@ -133,7 +133,7 @@ class Problem {
     std::vector<float> q, k, v, o, expected;
 };
 
-// What the dynamic symbol table defines.
+// The symbols that the dynamic symbol table defines.
 std::vector<std::string> exported_symbols(const std::string &path) {
     std::ifstream file(path, std::ios::binary);
     const std::vector<char> bytes((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Selection for an operation that there is not: all that it takes is a schema, rows and a cost.
+// Selection for a made-up operation: it takes no more than a schema, rows and a cost.
 #include <gtest/gtest.h>
 
 #include <cstddef>
@@ -151,7 +151,7 @@ TEST_F(Operation, RowsThatAreNotFilledUp) {
                         "multiples of 8): change n to at most 8192");
 }
 
-// The formula stands in runtime/op/cost.c; rows do 8 multiply-adds a cycle and take 100 cycles beside.
+// The formula stands in runtime/op/cost.c; rows do 8 multiply-adds per cycle, and each task takes 100 cycles more.
 TEST_F(Operation, Roofline) {
     const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_PORTABLE];
     const auto cycles = [&](double macs, double bytes, int64_t tasks, int32_t units) {

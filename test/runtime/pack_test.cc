@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Packs of code objects: what is found in them, and every way in which one can be broken.
+// Packs of code objects: finding code in them, and every way in which a pack can be broken.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -19,7 +19,7 @@ namespace {
 
 tessera_status load(const std::string &pack) { return tessera_load_pack_memory(pack.data(), pack.size()); }
 
-// What a code object says, or the error line.
+// The contents of an unpacked code object, or the error line.
 std::string unpacked(const char *op, const char *target, const char *symbol) {
     void *image = nullptr;
     if (tessera_pack_unpack(op, target, symbol, &image) != TESSERA_SUCCESS) {
@@ -49,7 +49,7 @@ std::string word(uint32_t value) {
     return text;
 }
 
-// Changes an entry and makes the checksum of all entries right again, as the checks behind it need.
+// Changes an entry and corrects the checksum of all entries, so that later checks are reached.
 std::string with_entry(const std::string &pack, size_t at, const std::string &bytes) {
     const std::string changed = with(pack, at, bytes);
     const size_t count = static_cast<unsigned char>(pack[72]);
@@ -162,7 +162,7 @@ TEST(Pack, BrokenObjects) {
 #endif
 }
 
-// Packs with a few bytes changed, some with the checksum made right again: refused, or what is found in them is whole.
+// Packs with a few changed bytes, some with a corrected checksum, are refused, or the code found in them is intact.
 TEST(Pack, Fuzz) {
     std::mt19937 random(20);
     const std::string good = make_pack("fuzz", "gfx942", {{"a", "text a"}, {"b", kLong}, {"c", "text c"}}, true);

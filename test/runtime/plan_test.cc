@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Calls of an operation that there is not: y[i] = factor * (sum of x), by two steps over three regions of workspace.
-// The first step's kernel is of a table of its own, the factor comes as a copy, and the sum begins at zero.
+// Calls of a made-up operation: y[i] = factor * (sum of x), by two steps over three regions of workspace. The first
+// step's kernel has a table of its own, the factor comes by a copy, and the sum begins at zero.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -41,7 +41,7 @@ struct Call {
     const tessera_instance *sum;
 };
 
-// What kernels of both steps are given.
+// The argument of both steps' kernels.
 struct Problem {
     const float *x, *factor;
     float *y, *sum, *scratch;
@@ -58,7 +58,7 @@ const tessera_schema schema = {"mean", traits, 1, sizes, 1, nullptr, 0, 0},
                      sum_schema = {"mean_sum", traits, 1, sizes, 1, nullptr, 0, 0};
 const tessera_served all = {{3, 0}, {{1, 1 << 20, 1}}}, short_ones = {{3, 0}, {{1, 1 << 10, 1}}};
 
-// The CPU's kernels and the GPU's. The sum of the GPU has a row for short x alone, and another for all.
+// The kernels of the CPU and of the GPU. The GPU's sum has one row for short x only, and another for all.
 const tessera_instance rows[] = {
     {"scale", TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 0, 1, 0},
     {"gpu_scale", TESSERA_TARGET_GFX942, &all, 1, "p", "e", "kernel_scale", 128, 0, 1, 0},
@@ -111,7 +111,7 @@ tessera_status add_regions(void *of, tessera_plan *plan) {
     return tessera_add_region(plan, "scratch", kScratch * static_cast<size_t>(plan->threads), false);
 }
 
-std::atomic<int> missing{0}; // threads that have yet to come before any goes on
+std::atomic<int> missing{0}; // threads that must still arrive before any goes on
 std::mutex mutex;
 std::set<void *> scratches;
 
@@ -260,7 +260,7 @@ TEST_F(Plans, EachThreadHasItsScratch) {
     EXPECT_EQ(scratches, expected);
 }
 
-// What an older caller's struct lacks has its default.
+// Fields that an older caller's struct lacks have their defaults.
 TEST_F(Plans, OlderCallers) {
     open("cpu");
     Call call;
@@ -374,7 +374,7 @@ TEST_F(GpuPlans, Steps) {
     EXPECT_EQ(workspace()[68], 0x41);
 }
 
-// In their order, up to the one that fails.
+// Steps run in order, up to the one that fails.
 TEST_F(GpuPlans, AnErrorInTheMiddle) {
     hip.fails["hipMemcpyAsync"] = 1;
     EXPECT_NE(failure(run(stream), TESSERA_ERROR_DEVICE).find("hipMemcpyAsync failed"), std::string::npos);

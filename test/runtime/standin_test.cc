@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The library over the simulator's HIP runtime: found in each way, facts, and a call in a captured graph.
+// The library on the simulator's HIP runtime: each way to find that, facts, and a call in a captured graph.
 #ifdef TESSERA_STANDIN
 #include <dlfcn.h>
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 
 const std::string kStandin = TESSERA_STANDIN; // and 5, 6 or 7
 
-// What `run` returns or prints in a process of its own, since a library that was opened stays so.
+// What `run` returns or prints in a process of its own, since an opened library is never closed.
 template <typename Run> std::string in_child(const Run &run) {
     int ends[2];
     if (pipe(ends)) return "no pipe";
@@ -50,7 +50,7 @@ void keep_driver_line(void *user, tessera_log_level, const char *line) {
     if (text.rfind("driver: ", 0) == 0) *static_cast<std::string *>(user) = text.substr(8);
 }
 
-// Opens a device; what the log says of its driver.
+// Opens a device and returns what the log says about its driver.
 std::string driver_of(const char *name) {
     std::string line;
     tessera_device *device = nullptr;
@@ -83,7 +83,7 @@ TEST(Standin, LoadedCopyIsPreferred) {
     }
 }
 
-// As wheels have it: under a name with a hash, which is its soname too.
+// A copy as in wheels: its file name and soname contain a hash.
 TEST(Standin, LoadedCopyUnderAnotherName) {
     std::ifstream in(kStandin + "6", std::ios::binary);
     std::string bytes((std::istreambuf_iterator<char>(in)), {});
@@ -166,7 +166,7 @@ TEST_F(Simulated, Memory) {
         << tessera_last_error();
 }
 
-// One head, 64 queries that see one key alone: o is v's row.
+// One head and 64 queries that see a single key: o is v's row.
 class Captured : public Simulated {
   protected:
     static constexpr int kHdim = 64, kRows = 64;
@@ -244,7 +244,7 @@ TEST_F(Captured, ZeroesAndCopies) {
     EXPECT_EQ(tessera_gpu_zero(device, to, 8, stream), TESSERA_SUCCESS) << tessera_last_error();
     EXPECT_EQ(tessera_gpu_copy_small(device, to + 4, words.data(), 8, stream), TESSERA_SUCCESS) << tessera_last_error();
     ASSERT_EQ(hip("hipStreamEndCapture", stream, &graph), 0);
-    words = {1, 2}; // the host's again
+    words = {1, 2}; // the host may change them now
     ASSERT_EQ(hip("hipGraphInstantiate", &executable, graph, nullptr, nullptr, size_t{0}), 0);
     ASSERT_EQ(hip("hipGraphLaunch", executable, stream), 0);
     EXPECT_EQ(tessera_device_copy_from(device, back.data(), to, 16), TESSERA_SUCCESS);
@@ -273,7 +273,7 @@ TEST_F(Captured, PreloadedDevicesLoadNothing) {
     hip("hipGraphDestroy", graph);
 }
 
-// Threads share the device, and each has its stream and its output.
+// Threads share the device, but each has its own stream and output.
 TEST_F(Captured, Threads) {
     if (!is_served()) GTEST_SKIP() << tessera_last_error();
     std::vector<std::thread> threads;
@@ -303,7 +303,7 @@ TEST_F(Captured, Threads) {
     EXPECT_EQ(wrong, std::vector<std::string>(wrong.size()));
 }
 
-// A fault of a kernel is told by the call that waits for it.
+// The call that waits for a kernel reports its fault.
 TEST_F(Captured, FaultsAreToldByTheDevice) {
     if (!is_served()) GTEST_SKIP() << tessera_last_error();
     args.v_ptr = reinterpret_cast<void *>(0x1000);
@@ -313,7 +313,7 @@ TEST_F(Captured, FaultsAreToldByTheDevice) {
     for (const char *part : {"sim:gfx942: hip", "hipErrorIllegalAddress (700)", "out of bounds: loads ",
                              "kernel tessera_k_fmha_fwd_", "workgroup 0,0,0"})
         EXPECT_NE(error.find(part), std::string::npos) << error;
-    args.v_ptr = memory[2]; // told once
+    args.v_ptr = memory[2]; // a fault is reported once
     EXPECT_NE(tessera_fmha_fwd(device, &traits, &args, stream), TESSERA_SUCCESS)
         << "the device stays broken, as a real one";
     EXPECT_EQ(std::string(tessera_last_error()).find("out of bounds"), std::string::npos) << tessera_last_error();

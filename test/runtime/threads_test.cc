@@ -21,7 +21,7 @@ extern "C" {
 #include "internal.h"
 }
 
-// Children of a process with threads start threads, which ThreadSanitizer takes for an error unless told.
+// Children of a process with threads start threads, which ThreadSanitizer reports as an error by default.
 extern "C" const char *__tsan_default_options() { return "die_after_fork=0"; }
 
 namespace {

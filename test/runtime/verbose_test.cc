@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// TESSERA_VERBOSE on a GPU: what is waited for. What the lines say of calls: test/example/test_verbose.py.
+// TESSERA_VERBOSE on a GPU: what the library waits for. test/example/test_verbose.py tests the lines about calls.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@ namespace {
 
 const std::string path = testing::TempDir() + "tessera_verbose_test." + std::to_string(getpid());
 
-// Before anything reads them.
+// The variables are set before anything reads them.
 const int variables = setenv("TESSERA_VERBOSE", "1", 1) | setenv("TESSERA_VERBOSE_FILE", path.c_str(), 1);
 
 std::string last_line() {
@@ -62,7 +62,7 @@ class Verbose : public ::testing::Test {
         return planned ? planned : tessera_run_call_told(&tessera_fmha_fwd_operation, &whole, device, &plan, in);
     }
 
-    // Of the call, which ends with a time or with other words.
+    // Expects the line of the call, which ends with a time or with other words.
     static void expect_line(const std::string &end) {
         const std::string begin = "tessera: fmha_fwd hip:0 short_name -prec=fp16 -mode=0 -b=2 -h=4 -h_k=2 -s=6 -s_k=10 "
                                   "-d=8 -d_v=16 ";
@@ -82,7 +82,7 @@ TEST_F(Verbose, CallsAreWaitedFor) {
     for (void *const in : {stream, static_cast<void *>(nullptr)}) {
         EXPECT_EQ(launch(in), TESSERA_SUCCESS) << tessera_last_error();
         EXPECT_EQ(hip.launches.size(), 1u);
-        EXPECT_EQ(hip.calls["hipStreamSynchronize"], 2); // what is before it, and it
+        EXPECT_EQ(hip.calls["hipStreamSynchronize"], 2); // before the call and after it
         expect_line("[0-9]+\\.[0-9]{3} ms");
     }
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches, LDS, barriers, atomics, scratch and calls. What each kernel must give stands in test_programs.py.
+// Launches, LDS, barriers, atomics, scratch and calls. test_programs.py has the result that each kernel must give.
 #include "device.h"
 
 // Where a work-item is: packed ids and sizes, in workgroups that may be partial.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the test programs share. They are C for amdgcn, without any library.
+// Macros and types that the test programs share. They are C for amdgcn, without any library.
 #pragma once
 
 typedef unsigned char u8;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What generated programs stand on: types, and operations whose results C defines for all values.
+// The types and operations of generated programs. C defines the operations' results for all values.
 #pragma once
 
 typedef signed char i8;
