@@ -36,6 +36,13 @@ bool test_all() {
     return value && std::string(value) == "1";
 }
 
+static unsigned number_of(const char *variable, unsigned otherwise) {
+    const char *text = std::getenv(variable);
+    return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
+}
+
+unsigned test_seed() { return number_of("TESSERA_TEST_SEED", 0); }
+
 std::string said_at(const Place &place, const std::string &arguments) {
     std::istringstream words(arguments);
     std::string said;
@@ -90,15 +97,10 @@ std::vector<std::string> combinations(const Suite &suite) {
     return all;
 }
 
-unsigned number_of(const char *variable, unsigned otherwise) {
-    const char *text = std::getenv(variable);
-    return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
-}
-
 // Whether the next problem is due today; called once for each, in order.
 bool is_due() {
     static const unsigned days = test_all() ? 1 : std::max(1U, number_of("TESSERA_TEST_DAYS", 1));
-    static unsigned next = number_of("TESSERA_TEST_SEED", 0);
+    static unsigned next = test_seed();
     return next++ % days == 0;
 }
 

@@ -50,4 +50,7 @@ std::string test_name(const std::string &arguments);
 // Whether TESSERA_TEST_ALL is 1: run whole products, not only pairwise covers.
 bool test_all();
 
+// TESSERA_TEST_SEED: what samples are taken by.
+unsigned test_seed();
+
 #endif

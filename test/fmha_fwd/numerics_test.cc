@@ -5,11 +5,14 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 #include <numeric>
 
 #include "case.h"
 #include "fmha_fwd_reference.h"
 #include "problem.h"
+#include "suite.h"
+#include "tessera/kernel/fmha_fwd.h"
 
 namespace {
 
@@ -91,9 +94,10 @@ void fill(Problem &p, char tensor, float value) {
 
 // Scores that rise by `step` of log2 every 256 keys, twice or three times as much for some rows.
 void climb(Problem &p, float step) {
+    const float hdim = static_cast<float>(p.args->hdim_q);
     p.args->scale_s = 1;
     p.each('q', [](int, int, int i, int) { return 1.f + i % 3; });
-    p.each('k', [=](int, int, int j, int) { return (j / 256 * step + j * 29 % 64 / 64.f) * 0.6931f / 32; });
+    p.each('k', [=](int, int, int j, int) { return (j / 256 * step + j * 29 % 64 / 64.f) * 0.6931f / hdim; });
 }
 
 const Hard hard[] = {
@@ -322,13 +326,43 @@ TEST(Numerics, DenormalsReachTheOutput) {
         }
 }
 
+// ---- NaN and infinity
+
+// All CPU targets, and on simulated GPUs an instance of each pipeline that a data type has there, another one every
+// day.
+Axis kinds_of_each_pipeline(const Axis &precs, const Axis &gpu_hdims) {
+    std::map<std::string, Axis> alike; // by device, data type and pipeline
+    const tessera_table *table = tessera_fmha_fwd_get_table();
+    for (const std::string &one : instances(simulated_gpus, precs, gpu_hdims)) {
+        const size_t device = one.find(" -device="), name = one.rfind('=') + 1;
+        for (uint32_t i = 0; i < table->row_count; i++)
+            if (one.substr(name) == tessera_row(table, i)->name)
+                alike[one.substr(device, name - device) + one.substr(0, one.find(' ')) +
+                      tessera_row(table, i)->pipeline]
+                    .push_back(one);
+    }
+    Axis all = kinds(cpus, precs);
+    for (const auto &some : alike) all.push_back(some.second[test_seed() % some.second.size()]);
+    return all;
+}
+
+// Head dims of the GPUs' kernels that these tests run.
+const Axis hdims{"-d=40", "-d=64", "-d=128"};
+
+// All on CPUs; on a simulated GPU one of them, another one every day and for another instance.
+template <typename T> std::vector<T> some_of(const std::string &kind, const std::vector<T> &all) {
+    if (kind.find("-device=sim:") == std::string::npos || test_all()) return all;
+    return {all[(test_seed() + std::hash<std::string>()(kind)) % all.size()]};
+}
+
 // An infinity or NaN beside numbers that are sums of fewer and of more bf16.
 TEST(Numerics, InfinitiesAndNanAreThoseOfTheReference) {
-    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
-        for (const char *shape : {"-s=70 -s_k=200 -init=nf", "-s=70 -s_k=200 -init=ni", "-s=70 -s_k=2 -init=ni"})
+    for (const std::string &kind : kinds_of_each_pipeline({"fp32", "fp16", "bf16"}, hdims))
+        for (const std::string &shape : some_of<std::string>(
+                 kind, {"-s=70 -s_k=200 -init=nf", "-s=70 -s_k=200 -init=ni", "-s=70 -s_k=2 -init=ni"}))
             for (char tensor : {'q', 'k', 'v'})
                 for (float poison : {infinity, -infinity, nan}) {
-                    const std::string arguments = kind + " -b=1 -h=2 -d=40 -lse=1 -scale_s=0.05 " + shape;
+                    const std::string arguments = "-d=40 " + kind + " -b=1 -h=2 -lse=1 -scale_s=0.05 " + shape;
                     SCOPED_TRACE(command(arguments) + ", " + tensor + " has " + std::to_string(poison));
                     Problem p(arguments);
                     p.each(tensor, [&](int b, int h, int token, int d) {
@@ -337,6 +371,35 @@ TEST(Numerics, InfinitiesAndNanAreThoseOfTheReference) {
                     p.launch();
                     p.expect_rows_match();
                 }
+}
+
+// Elements of the bias: NaN and infinity make the row NaN, and minus infinity hides the key.
+TEST(Numerics, NoNumbersInTheBias) {
+    for (const std::string &kind : kinds_of_each_pipeline({"fp32", "fp16", "bf16"}, hdims))
+        for (float poison : {infinity, -infinity, nan}) {
+            const std::string arguments = "-d=40 " + kind + " -b=1 -h=1 -lse=1 -bias=e -s=70 -s_k=200 -init=nf";
+            SCOPED_TRACE(command(arguments) + ", of " + std::to_string(poison));
+            Problem p(arguments);
+            p.each_bias([=](int i, int j) { return i % 5 == 1 && j == i + 100 ? poison : 0.5f; });
+            p.launch();
+            p.expect_rows_match();
+        }
+}
+
+// Keys that the mask hides from a query are nothing to it, whatever their k is.
+TEST(Numerics, HiddenKeysMayBeAnything) {
+    for (const std::string &kind : kinds_of_each_pipeline({"fp32", "fp16", "bf16"}, hdims))
+        for (float poison : {infinity, -infinity, nan}) {
+            const std::string arguments = "-d=40 " + kind + " -b=1 -h=1 -lse=1 -mask=t -s=200 -s_k=200 -init=nf";
+            SCOPED_TRACE(command(arguments) + ", of " + std::to_string(poison));
+            Problem p(arguments);
+            p.each('k', [&](int b, int h, int j, int d) { return j == 130 ? poison : p.k(b, h, j, d); });
+            p.launch();
+            std::vector<fmha_fwd_row> before;
+            for (const fmha_fwd_row &row : p.rows())
+                if (row.query < 130) before.push_back(row);
+            p.expect_rows_match(before);
+        }
 }
 
 // A NaN in row `query` of q, in one head, makes that row's o and lse NaN, and no other's.
@@ -357,11 +420,12 @@ void expect_nan_in_its_row(Problem &p, int query) {
 constexpr int lanes[] = {0, 1}; // the first of a vector, and another
 
 TEST(Numerics, NanStaysInItsRow) {
-    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
-        for (const char *shape :
-             {"-d=40 -s=70 -s_k=200", "-d=40 -s=2 -s_k=200", "-d=40 -s=2 -s_k=3000", "-d=40 -s=70 -s_k=200 -mask=b"})
+    for (const std::string &kind :
+         kinds_of_each_pipeline({"fp32", "fp16", "bf16", "fp8bf16", "mxfp8 -qscale=mx"}, hdims))
+        for (const std::string &shape : some_of<std::string>(
+                 kind, {"-s=70 -s_k=200", "-s=2 -s_k=200", "-s=2 -s_k=3000", "-s=70 -s_k=200 -mask=b"}))
             for (int query : lanes) {
-                const std::string arguments = kind + " -b=2 -h=2 -lse=1 -init=nf " + shape;
+                const std::string arguments = "-d=40 " + kind + " -b=2 -h=2 -lse=1 -init=nf " + shape;
                 SCOPED_TRACE(command(arguments) + ", query " + std::to_string(query));
                 Problem p(arguments);
                 expect_nan_in_its_row(p, query);
@@ -370,9 +434,9 @@ TEST(Numerics, NanStaysInItsRow) {
 
 // Another row's scores grow from block to block, so that its softmax reference has to change.
 TEST(Numerics, NanHidesNoOtherRowsGrowth) {
-    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
-        for (int query : lanes) {
-            const std::string arguments = kind + " -b=2 -h=2 -lse=1 -init=nf -d=32 -s=70 -s_k=1500";
+    for (const std::string &kind : kinds_of_each_pipeline({"fp32", "fp16", "bf16"}, hdims))
+        for (int query : some_of<int>(kind, {lanes[0], lanes[1]})) {
+            const std::string arguments = "-d=40 " + kind + " -b=2 -h=2 -lse=1 -init=nf -s=70 -s_k=1500";
             SCOPED_TRACE(command(arguments) + ", query " + std::to_string(query));
             Problem p(arguments);
             climb(p, 40.f);
