@@ -47,7 +47,8 @@ typedef struct tessera_rows_instance tessera_rows_instance;
 //   y_scale = max_j |z[j]| / q           q: 127 of int8, 448 of e4m3, 240 of e4m3fnuz
 //   y[j]    = z[j] / y_scale             rounded to the nearest, of two the even one, and saturated to -q .. q
 //
-// A row that is all zeros has y_scale 0 and y 0. NaN and infinity go through the equations as IEEE arithmetic has it:
+// A row that is all zeros has y_scale 0 and y 0; one whose y_scale is below 1.2e-38, the least normal number, may have
+// y 0 as well. NaN and infinity go through the equations as IEEE arithmetic has it:
 // the greatest of numbers with a NaN is NaN, and as int8 a NaN is 0. Sums are fp32: a row whose sum of squares passes
 // 3.4e38 is one with an infinity.
 //

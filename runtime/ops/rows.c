@@ -153,23 +153,24 @@ static double bytes_of(call_t *call) {
 }
 
 // Waking a thread pays from some bytes on; a task is long beside taking it, and short beside the call.
-enum { THREAD_BYTES = 128 << 10, TASK_BYTES = 256 << 10 };
+enum { THREAD_BYTES = 128 << 10, TASK_BYTES = 256 << 10, PAST_BYTES = 24 << 20 };
 
-static tessera_status add_work(call_t *call, struct tessera_plan *plan) {
-    const struct tessera_rows_problem *const p = &call->problem;
+static tessera_status add_work(struct tessera_rows_call *call, struct tessera_plan *plan) {
+    struct tessera_rows_problem *const p = &call->problem;
     const double bytes = bytes_of(call), useful = 1 + bytes / THREAD_BYTES;
     const int64_t workers = useful < plan->threads ? (int64_t)useful : plan->threads;
     const int64_t by_bytes = 1 + (int64_t)(TASK_BYTES / (bytes / (double)p->m));
     const int64_t rows = workers == 1 ? p->m : tessera_min(by_bytes, tessera_ceil_div(p->m, workers));
     struct job *job;
     void *room;
+    p->past = bytes > PAST_BYTES;
     TRY(tessera_plan_room(plan, sizeof *job, &room));
     job = room;
     *job = (struct job){p, ((const tessera_rows_instance *)plan->row)->run, tessera_round_up(rows, p->slots)};
     return tessera_add_work(plan, run_rows, job, tessera_ceil_div(p->m, job->rows), workers, NULL, 0);
 }
 
-static tessera_status add_launch(call_t *call, struct tessera_plan *plan) {
+static tessera_status add_launch(struct tessera_rows_call *call, struct tessera_plan *plan) {
     const struct tessera_rows_problem *const p = &call->problem;
     const tessera_rows_tile *const tile = &((const tessera_rows_instance *)plan->row)->tile;
     const int64_t blocks = tessera_ceil_div(p->m, (int64_t)tile->rm * tile->tm);
@@ -179,7 +180,7 @@ static tessera_status add_launch(call_t *call, struct tessera_plan *plan) {
 }
 
 tessera_status tessera_rows_add_steps(void *of, struct tessera_plan *plan) {
-    call_t *const call = of;
+    struct tessera_rows_call *const call = of;
     if (call->problem.m == 0) return TESSERA_SUCCESS;
     return (plan->row->symbol ? add_launch : add_work)(call, plan);
 }

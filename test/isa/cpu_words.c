@@ -205,6 +205,27 @@ static void test_unary_words(void) {
     }
 }
 
+// To the nearest integer, as v_round; of NaN the low half is 0.
+static void test_to_i(void) {
+    for (int i = -32768; i < 32768; i += LANES) {
+        lanes in, want;
+        for (int l = 0; l < LANES; l++) {
+            in.f[l] = (float)(i + l) * 0.25f;
+            want.i[l] = (int32_t)rintf(in.f[l]);
+        }
+        const lanes got = of_i(v_to_i(v_load(in.f)));
+        check("v_to_i", same_bits, &got, &want, 1, &in);
+    }
+    const uint32_t nans[] = {0x7fc00000, 0xffc00001, 0x7fffffff, 0x7f812345};
+    for (int i = 0; i < COUNT(nans); i++) {
+        lanes in, got, want = {.u = {0}};
+        for (int l = 0; l < LANES; l++) in.u[l] = nans[i];
+        got = of_i(v_to_i(v_load(in.f)));
+        for (int l = 0; l < LANES; l++) got.u[l] &= 0xffff;
+        check("v_to_i of NaN", same_bits, &got, &want, 1, &in);
+    }
+}
+
 static void test_round_limits(void) {
     static const float numbers[] = {0x1p-149f,      0x1p-30f,        0x1.fffffep-2f,
                                     0x1.000002p-1f, 0x1.fffff8p+21f, 0x1.fffffcp+21f};
@@ -243,16 +264,15 @@ static uint32_t and_i(uint32_t a, uint32_t b) { return a & b; }
 static uint32_t or_i(uint32_t a, uint32_t b) { return a | b; }
 static uint32_t xor_i(uint32_t a, uint32_t b) { return a ^ b; }
 
+static uint32_t max_i(uint32_t a, uint32_t b) { return (int32_t)a > (int32_t)b ? a : b; }
+
 static void test_integer_words(void) {
     static const struct {
         const char *word;
         vi (*vector)(vi, vi);
         uint32_t (*scalar)(uint32_t, uint32_t);
-    } words[] = {{"v_add_i", v_add_i, add_i},
-                 {"v_sub_i", v_sub_i, sub_i},
-                 {"v_and_i", v_and_i, and_i},
-                 {"v_or_i", v_or_i, or_i},
-                 {"v_xor_i", v_xor_i, xor_i}};
+    } words[] = {{"v_add_i", v_add_i, add_i}, {"v_sub_i", v_sub_i, sub_i}, {"v_and_i", v_and_i, and_i},
+                 {"v_or_i", v_or_i, or_i},    {"v_max_i", v_max_i, max_i}, {"v_xor_i", v_xor_i, xor_i}};
     for (int w = 0; w < COUNT(words); w++)
         for (int i = 0; i < COUNT(edges); i++)
             for (int j = 0; j < COUNT(edges); j++) {
@@ -499,6 +519,42 @@ static void test_stores(void) {
         }
 }
 
+// 2 * LANES numbers, of which one vector gets the even ones and one the odd ones.
+static void test_split(void) {
+    for (int where = 0; where < 3; where++) {
+        const uint8_t *p = place(where, 8 * LANES), *q = place(where, 4 * LANES);
+        vf floats[2], bf16[2];
+        fill_page();
+        v_load_split((const float *)p, floats);
+        v_load_bf16_split((const uint16_t *)q, bf16);
+        for (int odd = 0; odd < 2; odd++) {
+            const lanes got = of_f(floats[odd]), got_bf16 = of_f(bf16[odd]);
+            lanes want, want_bf16;
+            for (int l = 0; l < LANES; l++) {
+                want.u[l] = load_element(p, 32, 2 * l + odd);
+                want_bf16.u[l] = load_element(q, 16, 2 * l + odd) << 16;
+            }
+            check("v_load_split", same_bits, &got, &want, 0, NULL);
+            check("v_load_bf16_split", same_bits, &got_bf16, &want_bf16, 0, NULL);
+        }
+    }
+}
+
+// Like v_store_i, to whole lines.
+static void test_stream(void) {
+    for (size_t at = 0; at < page_bytes; at += page_bytes - sizeof(lanes)) {
+        lanes in, got;
+        for (int l = 0; l < LANES; l++) in.u[l] = random_bits();
+        fill_page();
+        memcpy(before, page, page_bytes);
+        v_stream_i(page + at, v_load_i(in.i));
+        stream_end();
+        memcpy(&got, page + at, sizeof got);
+        check("v_stream_i", same_bits, &got, &in, 0, NULL);
+        check_untouched("v_stream_i", page + at, sizeof got);
+    }
+}
+
 // ---- storages ------------------------------------------------------------------------------------------------------
 
 static const struct {
@@ -659,6 +715,32 @@ static void test_rounding(void) {
         for (int i = 0; i < COUNT(edges); i++) {
             in = edge(i, 1);
             check_rounding_of((tessera_type)storage, &in);
+        }
+    }
+}
+
+// As v_store_bf16, but for NaN whose lower half is not 0.
+static void test_bf16_split(void) {
+    for (int n = 0; n < 100000; n++) {
+        lanes in[2];
+        uint16_t *const p = (uint16_t *)place(n % 3, 4 * LANES);
+        for (int odd = 0; odd < 2; odd++)
+            for (int l = 0; l < LANES; l++) {
+                in[odd].u[l] = n % 4 ? random_bits() : edges[random_bits() % COUNT(edges)];
+                if (n % 3 == 0) in[odd].u[l] = (in[odd].u[l] & 0xffff0000) + 0x7fff + random_bits() % 3; // halves
+                if (isnan(in[odd].f[l])) in[odd].u[l] &= 0xffff0000;
+            }
+        const vf x[2] = {v_load(in[0].f), v_load(in[1].f)};
+        if (n < 3) memcpy(before, page, page_bytes);
+        v_store_bf16_split(p, x);
+        if (n < 3) check_untouched("v_store_bf16_split", (uint8_t *)p, 4 * LANES);
+        for (int odd = 0; odd < 2; odd++) {
+            lanes got, want;
+            for (int l = 0; l < LANES; l++) {
+                got.u[l] = (uint32_t)p[2 * l + odd] << 16;
+                want.u[l] = encode(TESSERA_TYPE_BF16, in[odd].f[l]) << 16;
+            }
+            check("v_store_bf16_split", same_float, &got, &want, 1, &in[odd]);
         }
     }
 }
@@ -1291,8 +1373,12 @@ static const struct {
     {"v_sums", test_sums},
     {"loads", test_loads},
     {"stores", test_stores},
+    {"split loads", test_split},
+    {"stores past caches", test_stream},
     {"every code", test_codes},
     {"rounding", test_rounding},
+    {"v_store_bf16_split", test_bf16_split},
+    {"v_to_i", test_to_i},
     {"v_fetch", test_fetch},
     {"v_put", test_put},
     {"prefetch", test_prefetch},

@@ -17,6 +17,14 @@ INLINE vf v_load(const float *p) { return _mm256_loadu_ps(p); }
 INLINE void v_store(float *p, vf x) { _mm256_storeu_ps(p, x); }
 INLINE vi v_load_i(const void *p) { return _mm256_loadu_si256((const __m256i *)p); }
 INLINE void v_store_i(void *p, vi x) { _mm256_storeu_si256((__m256i *)p, x); }
+INLINE void v_stream_i(void *p, vi x) { _mm256_stream_si256((__m256i *)p, x); }
+INLINE void stream_end(void) { _mm_sfence(); }
+INLINE void v_load_split(const float *p, vf x[2]) {
+    const __m256 low = _mm256_loadu_ps(p), high = _mm256_loadu_ps(p + LANES);
+    const __m256 even = _mm256_shuffle_ps(low, high, 0x88), odd = _mm256_shuffle_ps(low, high, 0xdd);
+    x[0] = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(even), 0xd8));
+    x[1] = _mm256_castpd_ps(_mm256_permute4x64_pd(_mm256_castps_pd(odd), 0xd8));
+}
 INLINE vi v_load_u4(const uint8_t *p) {
     int32_t four;
     memcpy(&four, p, sizeof four);
@@ -65,6 +73,8 @@ INLINE vi v_or_i(vi a, vi b) { return _mm256_or_si256(a, b); }
 INLINE vi v_xor_i(vi a, vi b) { return _mm256_xor_si256(a, b); }
 INLINE vi v_shl_i(vi a, int bits) { return _mm256_slli_epi32(a, bits); }
 INLINE vi v_shr_i(vi a, int bits) { return _mm256_srli_epi32(a, bits); }
+INLINE vi v_max_i(vi a, vi b) { return _mm256_max_epi32(a, b); }
+INLINE vi v_to_i(vf a) { return _mm256_cvttps_epi32(v_round(a)); }
 INLINE vf v_to_f(vi a) { return _mm256_cvtepi32_ps(a); }
 INLINE vf v_as_f(vi a) { return _mm256_castsi256_ps(a); }
 INLINE vi v_as_i(vf a) { return _mm256_castps_si256(a); }

@@ -17,6 +17,14 @@ INLINE vf v_load(const float *p) { return _mm512_loadu_ps(p); }
 INLINE void v_store(float *p, vf x) { _mm512_storeu_ps(p, x); }
 INLINE vi v_load_i(const void *p) { return _mm512_loadu_si512(p); }
 INLINE void v_store_i(void *p, vi x) { _mm512_storeu_si512(p, x); }
+INLINE void v_stream_i(void *p, vi x) { _mm512_stream_si512((__m512i *)p, x); }
+INLINE void stream_end(void) { _mm_sfence(); }
+INLINE void v_load_split(const float *p, vf x[2]) {
+    const __m512i even = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+    const __m512 low = _mm512_loadu_ps(p), high = _mm512_loadu_ps(p + LANES);
+    x[0] = _mm512_permutex2var_ps(low, even, high);
+    x[1] = _mm512_permutex2var_ps(low, _mm512_add_epi32(even, _mm512_set1_epi32(1)), high);
+}
 INLINE vi v_load_u4(const uint8_t *p) {
     __m512i bytes = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)p)); // its high nibble goes to the upper word
     return _mm512_and_si512(_mm512_or_si512(bytes, _mm512_slli_epi64(bytes, 28)), _mm512_set1_epi32(15));
@@ -58,6 +66,8 @@ INLINE vi v_or_i(vi a, vi b) { return _mm512_or_si512(a, b); }
 INLINE vi v_xor_i(vi a, vi b) { return _mm512_xor_si512(a, b); }
 INLINE vi v_shl_i(vi a, int bits) { return _mm512_slli_epi32(a, (unsigned)bits); }
 INLINE vi v_shr_i(vi a, int bits) { return _mm512_srli_epi32(a, (unsigned)bits); }
+INLINE vi v_max_i(vi a, vi b) { return _mm512_max_epi32(a, b); }
+INLINE vi v_to_i(vf a) { return _mm512_cvt_roundps_epi32(a, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
 INLINE vf v_to_f(vi a) { return _mm512_cvtepi32_ps(a); }
 INLINE vf v_as_f(vi a) { return _mm512_castsi512_ps(a); }
 INLINE vi v_as_i(vf a) { return _mm512_castps_si512(a); }

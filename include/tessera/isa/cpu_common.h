@@ -4,6 +4,7 @@
 #ifndef TESSERA_ISA_CPU_COMMON_H
 #define TESSERA_ISA_CPU_COMMON_H
 
+#include <float.h>
 #include <math.h>
 #include <string.h>
 
@@ -50,6 +51,22 @@ INLINE void v_store_bf16(uint16_t *p, vf x) { // to nearest even; NaN stays NaN
     v_store_u16(p, v_as_i(v_if_equal(x, x, v_as_f(rounded), v_as_f(quiet))));
 }
 
+// 2 * LANES bf16 in order of memory, the even ones of them and the odd ones.
+INLINE void v_load_bf16_split(const uint16_t *p, vf x[2]) {
+    const vi words = v_load_i(p);
+    x[0] = v_as_f(v_shl_i(words, 16));
+    x[1] = v_as_f(v_and_i(words, v_set1_i((int32_t)0xffff0000)));
+}
+// To nearest even; NaN whose lower half is 0, as those of bf16, stays NaN.
+INLINE vi v_rounded_up_bf16(vf x) { // in the upper half
+    const vi bits = v_as_i(x), odd = v_and_i(v_shr_i(bits, 16), v_set1_i(1));
+    return v_add_i(v_add_i(bits, v_set1_i(0x7fff)), odd);
+}
+INLINE void v_store_bf16_split(uint16_t *p, const vf x[2]) {
+    const vi odd = v_and_i(v_rounded_up_bf16(x[1]), v_set1_i((int32_t)0xffff0000));
+    v_store_i(p, v_or_i(v_shr_i(v_rounded_up_bf16(x[0]), 16), odd));
+}
+
 // The magnitude of a small format's number from its exponent and mantissa. Its denormals are computed as integers times
 // a power of 2, so that no operand is a denormal of fp32: the host may have them flushed, and they are slow on many
 // CPUs.
@@ -67,7 +84,7 @@ INLINE vf v_load_e4m3(const uint8_t *p) {
     value = v_if_gt_i(magnitude, v_set1_i(0x7e), nan, value);
     return v_as_f(v_or_i(v_as_i(value), v_shl_i(v_and_i(byte, v_set1_i(0x80)), 24)));
 }
-INLINE void v_store_e4m3(uint8_t *p, vf x) { // to nearest even; saturates at 448; NaN stays NaN
+INLINE vi v_code_e4m3(vf x) { // to nearest even; saturates at 448; NaN stays NaN
     vi sign = v_and_i(v_shr_i(v_as_i(x), 24), v_set1_i(0x80));
     vf a = v_min(v_abs(x), v_set1(448.0f));
     // Normal results: round the mantissa to 3 bits in place. Below 2^-6: adding 2^14 rounds to steps of 2^-9.
@@ -77,15 +94,9 @@ INLINE void v_store_e4m3(uint8_t *p, vf x) { // to nearest even; saturates at 44
     vi small = v_and_i(v_as_i(v_add(a, v_set1(0x1p14f))), v_set1_i(0x7f));
     vi value = v_as_i(v_if_gt_i(v_set1_i(0x3c800000), bits, v_as_f(small), v_as_f(normal)));
     vi quiet = v_as_i(v_if_equal(x, x, v_as_f(value), v_as_f(v_set1_i(0x7f))));
-    v_store_u8(p, v_or_i(sign, quiet));
+    return v_or_i(sign, quiet);
 }
-
-// int8: to nearest even; saturates at +-127; NaN is 0.
-INLINE void v_store_i8(int8_t *p, vf x) {
-    const vf y = v_min(v_set1(127.0f), v_max(v_set1(-127.0f), x));
-    const vf whole = v_add(v_if_equal(x, x, y, v_set1(0.0f)), v_set1(0x1.8p23f)); // its low bits are the integer
-    v_store_u8((uint8_t *)p, v_as_i(whole));
-}
+INLINE void v_store_e4m3(uint8_t *p, vf x) { v_store_u8(p, v_code_e4m3(x)); }
 
 // E8M0: 2^(byte - 127); 255 is NaN.
 INLINE float e8m0(uint8_t byte) {
@@ -164,9 +175,6 @@ INLINE void v_put(tessera_type storage, void *base, int64_t at, int count, vf x)
         break;
     case TESSERA_TYPE_E4M3:
         v_store_e4m3((uint8_t *)to, x);
-        break;
-    case TESSERA_TYPE_INT8:
-        v_store_i8((int8_t *)to, x);
         break;
     default:
         v_store((float *)to, x);

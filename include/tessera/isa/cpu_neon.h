@@ -17,6 +17,13 @@ INLINE vf v_load(const float *p) { return vld1q_f32(p); }
 INLINE void v_store(float *p, vf x) { vst1q_f32(p, x); }
 INLINE vi v_load_i(const void *p) { return vreinterpretq_s32_u8(vld1q_u8((const uint8_t *)p)); }
 INLINE void v_store_i(void *p, vi x) { vst1q_u8((uint8_t *)p, vreinterpretq_u8_s32(x)); }
+INLINE void v_stream_i(void *p, vi x) { memcpy(p, &x, sizeof x); }
+INLINE void stream_end(void) {}
+INLINE void v_load_split(const float *p, vf x[2]) {
+    const float32x4x2_t both = vld2q_f32(p);
+    x[0] = both.val[0];
+    x[1] = both.val[1];
+}
 INLINE vi v_load_u4(const uint8_t *p) {
     int32x4_t bytes = {p[0], p[0], p[1], p[1]};
     uint32x4_t nibbles = vshlq_u32(vreinterpretq_u32_s32(bytes), (int32x4_t){0, -4, 0, -4});
@@ -64,6 +71,8 @@ INLINE vi v_shl_i(vi a, int bits) { return vshlq_s32(a, vdupq_n_s32(bits)); }
 INLINE vi v_shr_i(vi a, int bits) {
     return vreinterpretq_s32_u32(vshlq_u32(vreinterpretq_u32_s32(a), vdupq_n_s32(-bits)));
 }
+INLINE vi v_max_i(vi a, vi b) { return vmaxq_s32(a, b); }
+INLINE vi v_to_i(vf a) { return vcvtnq_s32_f32(a); }
 INLINE vf v_to_f(vi a) { return vcvtq_f32_s32(a); }
 INLINE vf v_as_f(vi a) { return vreinterpretq_f32_s32(a); }
 INLINE vi v_as_i(vf a) { return vreinterpretq_s32_f32(a); }

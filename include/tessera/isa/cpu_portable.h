@@ -25,6 +25,12 @@ INLINE vi v_load_i(const void *p) {
     return x;
 }
 INLINE void v_store_i(void *p, vi x) { memcpy(p, &x, sizeof x); }
+INLINE void v_stream_i(void *p, vi x) { memcpy(p, &x, sizeof x); }
+INLINE void stream_end(void) {}
+INLINE void v_load_split(const float *p, vf x[2]) {
+    x[0] = (vf){p[0], p[2], p[4], p[6]};
+    x[1] = (vf){p[1], p[3], p[5], p[7]};
+}
 INLINE vi v_load_u4(const uint8_t *p) { return (vi){p[0] & 15, p[0] >> 4, p[1] & 15, p[1] >> 4}; }
 INLINE vi v_load_u8(const uint8_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
 INLINE vi v_load_u16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
@@ -67,12 +73,17 @@ INLINE void v_mul_wide(vi a, uint32_t b, vi *high, vi *low) {
 INLINE vf v_choose(vi mask, vf then, vf otherwise) { return (vf)((mask & (vi)then) | (~mask & (vi)otherwise)); }
 INLINE vf v_if_gt_i(vi a, vi b, vf then, vf otherwise) { return v_choose(a > b, then, otherwise); }
 INLINE vf v_if_equal(vf a, vf b, vf then, vf otherwise) { return v_choose(a == b, then, otherwise); }
+INLINE vi v_max_i(vi a, vi b) { return (vi)v_choose(a > b, (vf)a, (vf)b); }
 INLINE vf v_max(vf a, vf b) { return v_choose(a > b, a, b); }
 INLINE vf v_min(vf a, vf b) { return v_choose(a < b, a, b); }
 INLINE vf v_abs(vf a) { return (vf)((vi)a & 0x7fffffff); }
 INLINE vf v_round(vf a) { // for |a| < 2^22: the last bit of the sum has the value 1
     const vf magic = v_set1(0x1.8p23f);
     return (a + magic) - magic;
+}
+INLINE vi v_to_i(vf a) { // likewise
+    const vf magic = v_set1(0x1.8p23f);
+    return (vi)v_choose(a == a, (vf)v_sub_i((vi)(a + magic), (vi)magic), v_set1(0.0f));
 }
 INLINE vf v_scale2(vf a, vf n) {
     vi exponent = (vi)(n + v_set1(0x1.8p23f)); // its low bits are those of n
