@@ -281,6 +281,28 @@ def test_no_tile_is_waited_for_within_a_step(async_kernels: dict[str, Path], tmp
         assert [(hex(i.place), i.under_way) for i in early_waits(code)] == [], kernel.name
 
 
+# Operations on rows, and how many tensors of a row's inputs there are: with scales, and without.
+TENSORS = {"layernorm2d_fwd": 5, "rmsnorm2d_fwd": 3, "add_rmsnorm2d_rdquant": 3, "smoothquant": 1}
+
+
+@pytest.mark.parametrize("vn", [1, 8])
+@pytest.mark.parametrize("api", TENSORS)
+def test_a_row_is_asked_for_before_any_of_it_is_waited_for(api: str, vn: int, tmp_path: Path) -> None:
+    """Pipeline one_pass: its first wait for loads is behind all of them."""
+    where = ("--where", f"pipeline=one_pass vn={vn}")
+    for row in sample(run("--api", api, "--targets", "cdna", "--table", *where).lines[1:], 1):
+        name, _, arch = row.split()[:3]
+        columns = 8 * (2 if "x8192_" in name or "x4096_" in name else 1)  # of a lane
+        of_row, of_scales = (
+            columns * bits // 128 if vn > 1 else columns for bits in (32 if "_fp32_" in name else 16, 32)
+        )
+        compile_object(run("--api", api, "--render", name).out, tmp_path / f"{name}.co", arch)
+        code = instructions(read_resources(tmp_path / f"{name}.co").code, arch)
+        wait = next(i.place for i in code if i.under_way is not None and i.under_way < 63)
+        loads = [i for i in code if i.format == "mubuf" and i.place < wait]
+        assert len(loads) == TENSORS[api] * of_row + of_scales, name
+
+
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 def test_the_second_opinion_of_llvm(async_kernels: dict[str, Path], arch: str) -> None:
     """LLVM's disassembler agrees on every instruction of an emitted kernel."""

@@ -127,6 +127,11 @@ INLINE f32x16 any_f32x16(void) {
     __asm__ volatile("" : "=v"(x));
     return x;
 }
+INLINE uint32_t any_u32(void) {
+    uint32_t x;
+    __asm__ volatile("" : "=v"(x));
+    return x;
+}
 
 // The compiler moves no instruction across this, which saves registers: side by side each computation would take its
 // own.

@@ -33,6 +33,16 @@ INLINE buffer columns_of(const void *base, int64_t begin, const struct piece *p,
     return make_buffer((const char *)base + (begin + p->first) * (bits / 8), (uint32_t)p->columns * (uint32_t)bits / 8);
 }
 
+// For what may be loaded or not. Of columns one by one, any numbers where it is not: of none, or known ones, the
+// compiler would make conversions of those that are loaded, and wait for them where they are loaded.
+INLINE void load_none(chunk to[CHUNKS]) {
+    UNROLL
+    for (int c = 0; c < CHUNKS && !VECTORS; c++) {
+        UNROLL
+        for (int i = 0; i < CHUNK; i++) to[c].word[i] = any_u32();
+    }
+}
+
 INLINE void load_chunks(chunk to[CHUNKS], buffer from, const struct piece *p, int bits) {
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {

@@ -51,6 +51,8 @@ struct factors {
 };
 
 INLINE void load_terms(struct terms *t, const problem *p, const struct row *r, const struct piece *at) {
+    if (STATISTICS != NONE) load_none(t->residual);
+    if (STATISTICS == MEAN) load_none(t->bias);
     load_chunks(t->x, columns_of(p->x, r->from * p->x_stride, at, IN_BITS), at, IN_BITS);
     if (STATISTICS != NONE && p->residual)
         load_chunks(t->residual, columns_of(p->residual, r->row * p->residual_stride, at, IN_BITS), at, IN_BITS);
