@@ -100,8 +100,6 @@ def _features(instance: Instance) -> frozenset[Feature]:
         (target, "epilogue", instance.tile.epilogue),
         (target, "compute", instance.tile.compute),
     }
-    if instance.target.kind != "cpu":
-        features.add((target, "alignment", f"{instance.tile.alignment}"))
     for i, axis in enumerate(instance.op.space.axes):
         features |= {
             (target, axis.name, axis.values[value]) for value in bits(held_values(instance.region, i))
