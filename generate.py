@@ -24,6 +24,7 @@ from codegen.select import Request, Selection, select, split_filter
 from codegen.spec import ROOT, SUFFIXES
 from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
 
+BESIDE = Path()  # -l without a file
 CLEAR = "\r\033[K"  # a terminal's line
 EXPLANATIONS = ("reasons", "all")
 ACTIONS = ("table", "count", "expand", "explain", "render", "diff", "report", "list_blobs", "output_dir")
@@ -107,9 +108,20 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "-l",
         "--list_blobs",
         type=path,
+        nargs="?",
+        const=BESIDE,
         metavar="FILE",
-        help="list in a file where -o would write sources; without -o beside the list",
+        help="list in a file where -o would write sources; without -o beside the list; without FILE in "
+        "the folder of -w as API_blobs.txt",
     )
+    how.add_argument(
+        "-w",
+        "--working_path",
+        type=path,
+        metavar="DIR",
+        help="the folder of -g, and of -l without FILE, as CK's generators of norms have it",
+    )
+    how.add_argument("-g", "--gen_blobs", action="store_true", help="write the files into the folder of -w")
     how.add_argument(
         "--suffix",
         default=SUFFIXES[0],
@@ -141,6 +153,32 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         "--format", default="text", help="of --table, --count and --report: text (default), json or csv"
     )
     return parser.parse_args(arguments)
+
+
+def place_blobs(options: argparse.Namespace) -> None:
+    """What -w, -g and -l without a file say, in the other options."""
+    asked = [
+        word for word, given in (("-g", options.gen_blobs), ("-l", options.list_blobs is BESIDE)) if given
+    ]
+    if len(asked) > 1:
+        raise Refused("-g and -l exclude each other: -g writes the files, -l lists them")
+    if asked and options.working_path is None:
+        raise Refused(
+            f"{asked[0]} needs -w, the folder{'' if options.gen_blobs else ', or the name of a file'}"
+        )
+    if options.working_path is None:
+        return
+    if not asked:
+        raise Refused("-w needs -g, which writes files there, or -l, which lists them there")
+    if options.output_dir is not None:
+        raise Refused("-w and -o exclude each other: both are the folder that is written")
+    if options.gen_blobs:
+        options.output_dir = options.working_path
+        return
+    apis = options.direction or "fwd"
+    if "," in apis:
+        raise Refused(f"-l without FILE is for one api, not '{apis}'")
+    options.list_blobs = options.working_path / f"{apis}_blobs.txt"
 
 
 def choose_action(options: argparse.Namespace) -> str:
@@ -234,6 +272,7 @@ def check_words(options: argparse.Namespace) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Carries out the options. Returns the exit code."""
+    place_blobs(options)
     action = choose_action(options)
     check_words(options)
     if action == "report":

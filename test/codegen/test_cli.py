@@ -92,7 +92,7 @@ def test_help_names_every_option(capsys: pytest.CaptureFixture[str]) -> None:
     for option in (
         "-d --direction -a --api --targets -o --output_dir -l --list_blobs -f --filter -m --mask -r "
         "--receipt --optdim --table --format --count --expand --where --from --render --explain --diff "
-        "--report --suffix --rounding --instances"
+        "--report --suffix --rounding --instances -w --working_path -g --gen_blobs"
     ).split():
         assert option in text
     said = " ".join(text.split())

@@ -9,11 +9,11 @@
 #include <string>
 #include <vector>
 
-#include "tessera/add_rmsnorm2d_rdquant.h"
-#include "tessera/layernorm2d_fwd.h"
-#include "tessera/moe_smoothquant.h"
-#include "tessera/rmsnorm2d_fwd.h"
-#include "tessera/smoothquant.h"
+#include "tessera/kernel/add_rmsnorm2d_rdquant.h"
+#include "tessera/kernel/layernorm2d_fwd.h"
+#include "tessera/kernel/moe_smoothquant.h"
+#include "tessera/kernel/rmsnorm2d_fwd.h"
+#include "tessera/kernel/smoothquant.h"
 
 namespace {
 
@@ -291,6 +291,41 @@ TEST_F(RowsCheck, CallsNeedNoWorkspace) {
     size_t bytes = 1;
     EXPECT_EQ(tessera_layernorm2d_fwd_workspace_size(device, &call.traits, &call.args, &bytes), TESSERA_SUCCESS);
     EXPECT_EQ(bytes, 0u);
+}
+
+// The name of the first instance for the portable target, whose vectors have 4 lanes.
+#define EXPECT_CK_NAME(op, call, says)                                                                                 \
+    do {                                                                                                               \
+        const tessera_table *const table = tessera_##op##_get_table();                                                 \
+        char name[256] = "";                                                                                           \
+        for (uint32_t i = 0; i < table->row_count; i++)                                                                \
+            if (tessera_row(table, i)->target == TESSERA_TARGET_PORTABLE)                                              \
+                tessera_##op##_ck_name(reinterpret_cast<const tessera_##op##_instance *>(tessera_row(table, i)),       \
+                                       &(call).traits, &(call).args, name, sizeof name);                               \
+        if (*name) EXPECT_STREQ(name, says);                                                                           \
+    } while (0)
+
+// test/codegen/test_rows_ops.py has the same names of the generator, and their source.
+TEST_F(RowsCheck, NamesOfCk) {
+    Layernorm layernorm;
+    EXPECT_CK_NAME(layernorm2d_fwd, layernorm,
+                   "layernorm2d_fwd_fp16_int8_sxfp32_syfp32_1x4_1x1_1x4_1x4_wpr_op_xbias_pras_smdqt_pn_mv");
+    Rmsnorm rmsnorm;
+    rmsnorm.traits.fused_add = TESSERA_FUSED_ADD_ONLY;
+    rmsnorm.traits.fused_quant = TESSERA_FUSED_QUANT_DYNAMIC;
+    rmsnorm.traits.use_model_sensitive_rmsnorm = 1;
+    EXPECT_CK_NAME(rmsnorm2d_fwd, rmsnorm,
+                   "rmsnorm2d_fwd_bf16_fp8_syfp32_1x4_1x1_1x4_1x4_wpr_op_pra_dqt_pn_rms_saveunquant_t5ml");
+    AddRmsnorm add_rmsnorm;
+    add_rmsnorm.traits.prec_i = TESSERA_TYPE_FP16;
+    EXPECT_CK_NAME(add_rmsnorm2d_rdquant, add_rmsnorm, "add_rmsnorm2d_rdquant_fp16_1x4_1x1_1x4_1x4_wpr_op_pn_x");
+    Smoothquant smoothquant;
+    smoothquant.traits.prec_i = TESSERA_TYPE_FP32;
+    smoothquant.traits.prec_o = TESSERA_TYPE_E4M3;
+    EXPECT_CK_NAME(smoothquant, smoothquant, "smoothquant_fp32_fp8_1x4_1x1_1x4_1x4_wpr_op_pn");
+    MoeSmoothquant moe_smoothquant;
+    moe_smoothquant.traits.prec_i = TESSERA_TYPE_BF16;
+    EXPECT_CK_NAME(moe_smoothquant, moe_smoothquant, "moe_smoothquant_bf16_i8_1x4_1x1_1x4_1x4_wpr_op_pn");
 }
 
 } // namespace
