@@ -69,19 +69,22 @@ struct columns {
     int32_t count, kept;
 };
 
-// What a later row reads is asked for little by little: `step` bytes for each unit of a pass over this one;
-// none where it is in a cache anyway.
+// What a later row reads is asked for little by little, `step` bytes for each unit of a pass over this one. 0: it is in
+// a cache anyway.
 struct coming {
     uintptr_t x, residual, step;
 };
 
+// Each line once.
+INLINE void ask_for(uintptr_t *at, uintptr_t step) {
+    if (*at % 64 < step) prefetch(*at);
+    *at += step;
+}
+
 INLINE void ask(struct coming *coming, int residual) {
     if (coming->step == 0) return;
-    prefetch(coming->x);
-    coming->x += coming->step;
-    if (!NORMALIZES || !residual) return;
-    prefetch(coming->residual);
-    coming->residual += coming->step;
+    ask_for(&coming->x, coming->step);
+    if (NORMALIZES && residual) ask_for(&coming->residual, coming->step);
 }
 
 INLINE const void *at_column(tessera_type type, const void *base, int64_t j) {
