@@ -66,17 +66,9 @@ def few(tmp_path: Path) -> Few:
     return Few(tmp_path)
 
 
-@pytest.fixture
-def tree(checkout: Path) -> Path:
-    """A copy of the tree that can be built."""
-    shutil.copytree(ROOT / "cmake", checkout / "cmake")
-    shutil.copy(ROOT / "CMakeLists.txt", checkout)
-    return checkout
-
-
-def test_packs_are_the_same_in_every_directory(tree: Path, few: Few, tmp_path: Path) -> None:
+def test_packs_are_the_same_in_every_directory(checkout: Path, few: Few, tmp_path: Path) -> None:
     ziglang()
-    places = [(ROOT, tmp_path / "one"), (tree, tmp_path / "another one" / "and deeper")]
+    places = [(ROOT, tmp_path / "one"), (checkout, tmp_path / "another one" / "and deeper")]
     builds = []
     for (source, build), generator in zip(places, itertools.cycle(GENERATORS)):
         configured = configure(source, build, few.option, "-G", generator)
@@ -94,14 +86,14 @@ def test_packs_are_the_same_in_every_directory(tree: Path, few: Few, tmp_path: P
     assert all(content.startswith(b"\x7fELF") for _, _, content in entries)
 
 
-def test_another_clang_makes_them_as_hip(tree: Path, few: Few, tmp_path: Path) -> None:
+def test_another_clang_makes_them_as_hip(checkout: Path, few: Few, tmp_path: Path) -> None:
     clang = next(filter(None, (shutil.which(f"clang-{version}") for version in range(17, 30))), None)
     if clang is None:
         pytest.skip("no clang of 17 to 29")
     lld = tmp_path / "ld.lld"
     lld.write_text(f'#!/bin/sh\nexec "{ziglang() / "zig"}" ld.lld "$@"\n')
     lld.chmod(0o755)
-    for source, build in ((ROOT, tmp_path / "one"), (tree, tmp_path / "another one")):
+    for source, build in ((ROOT, tmp_path / "one"), (checkout, tmp_path / "another one")):
         configured = configure(source, build, few.option, f"-DTESSERA_CLANG={clang}", f"-DTESSERA_LLD={lld}")
         assert configured.returncode == 0, configured.stderr
         made = make(build)
@@ -136,13 +128,13 @@ def test_packs_are_in_the_library_or_beside_it(tmp_path: Path) -> None:
     ]
 
 
-def test_a_changed_header_makes_them_anew(tree: Path, few: Few, tmp_path: Path) -> None:
+def test_a_changed_header_makes_them_anew(checkout: Path, few: Few, tmp_path: Path) -> None:
     ziglang()
-    assert configure(tree, tmp_path / "build", few.option).returncode == 0
+    assert configure(checkout, tmp_path / "build", few.option).returncode == 0
     assert make(tmp_path / "build").returncode == 0
     before = pack_of(tmp_path / "build")
     assert "Code object" not in make(tmp_path / "build").stdout
-    header = tree / "include" / "tessera" / "isa" / "cdna.h"
+    header = checkout / "include" / "tessera" / "isa" / "cdna.h"
     text = header.read_text()
     header.write_text(text.replace("#define LN2 0x1.62e43p-1f", "#define LN2 0x1.62e44p-1f"))
     assert header.read_text() != text
@@ -153,15 +145,17 @@ def test_a_changed_header_makes_them_anew(tree: Path, few: Few, tmp_path: Path) 
     assert pack_of(tmp_path / "build") == before
 
 
-def test_an_instance_that_spills_fails_the_build_by_its_name(tree: Path, few: Few, tmp_path: Path) -> None:
+def test_an_instance_that_spills_fails_the_build_by_its_name(
+    checkout: Path, few: Few, tmp_path: Path
+) -> None:
     ziglang()
-    template = tree / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
+    template = checkout / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
     text = template.read_text().replace(
         "WAVES_PER_SIMD(${t.occupancy})", "__attribute__((amdgpu_num_vgpr(32)))"
     )
     assert text != template.read_text()
     template.write_text(text)
-    assert configure(tree, tmp_path / "build", few.option).returncode == 0
+    assert configure(checkout, tmp_path / "build", few.option).returncode == 0
     for _ in range(2):  # and again when it is tried again
         made = make(tmp_path / "build")
         assert made.returncode != 0
@@ -170,11 +164,11 @@ def test_an_instance_that_spills_fails_the_build_by_its_name(tree: Path, few: Fe
     assert not (tmp_path / "build" / "packs" / "fmha_fwd_gfx942.pack").exists()
 
 
-def test_a_warning_fails_the_build(tree: Path, few: Few, tmp_path: Path) -> None:
+def test_a_warning_fails_the_build(checkout: Path, few: Few, tmp_path: Path) -> None:
     ziglang()
-    template = tree / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
+    template = checkout / "templates" / "fmha_fwd" / "qr.cdna.c.j2"
     template.write_text(template.read_text() + "static int nobody_calls_this(void) { return 1; }\n")
-    assert configure(tree, tmp_path / "build", few.option).returncode == 0
+    assert configure(checkout, tmp_path / "build", few.option).returncode == 0
     made = make(tmp_path / "build")
     assert made.returncode != 0 and "nobody_calls_this" in made.stdout + made.stderr
 
