@@ -68,6 +68,19 @@ TEST(Numerics, NanAsInt8) {
     });
 }
 
+// Squares that are less than fp32 has make 1 / RMS infinite, and all of the row: not NaN, which 0 in place of columns
+// past its end would make of it.
+TEST(Numerics, InfiniteScale) {
+    on_all_devices(operations()[1], "-prec_i=fp32 -fquant=2 -prec_o=int8 -save_rms=1 -e=0 -m=1 -n=33", [](Problem &p) {
+        p.each(ROWS_X, [](int64_t, int64_t) { return 0x1p-100; });
+        p.each(ROWS_GAMMA, [](int64_t, int64_t) { return 1.0; });
+        p.launch();
+        EXPECT_EQ(p.at(ROWS_SAVED_INV, 0, 0), std::numeric_limits<double>::infinity());
+        EXPECT_EQ(p.at(ROWS_Y_SCALE, 0, 0), std::numeric_limits<double>::infinity());
+        p.expect_right();
+    });
+}
+
 // ---- whatever runs them
 
 class Threads : public testing::Test {

@@ -45,7 +45,7 @@ INLINE void raise_greatest(const struct columns *columns, tessera_type in, const
     struct coming next = *coming;
     for (int64_t j = 0; j < c.count; j += UNIT) {
         two z = smoothed(&c, in, j, normalized(&c, in, &found, twice, j, value(&c, in, j, &next)));
-        if (MEAN) z = only_kept(&c, in, j, z); // of others what fills up is 0
+        if (NORMALIZES) z = only_kept(&c, in, j, z); // what fills up is 0, which beta or an infinity changes
         for (int i = 0; i < 2; i++) greatest[i] = v_max_i(greatest[i], v_as_i(v_abs(z.v[i])));
     }
     *coming = next;
