@@ -81,6 +81,15 @@ TEST(Numerics, InfiniteScale) {
     });
 }
 
+// Outputs of more bytes than caches hold take another way: of one operation and type each day.
+TEST(Numerics, ManyBytes) {
+    const Operation &op = operations()[test_seed() % operations().size()];
+    const Axis all = kinds(cpus(op), op);
+    const std::string extra = op.name == "MoeSmoothquant" ? " -e=4 -k=1" : "";
+    expect_valid(op.tested,
+                 op.spelled(all[test_seed() / operations().size() % all.size()] + " -m=1801 -n=5003 -pad=1" + extra));
+}
+
 // ---- whatever runs them
 
 class Threads : public testing::Test {
