@@ -24,8 +24,10 @@ def print_rows(rows: list[Row], form: str) -> str:
     """Rows as a table. As text no cell is empty or holds a blank, so that each form can be read back."""
     if form == "json":
         return json.dumps(rows, indent=1) + "\n"
-    header = list(rows[0]) if rows else []
-    lines = [header, *(list(map(cell, row.values())) for row in rows)]
+    header = list(
+        dict.fromkeys(field for row in rows for field in row)
+    )  # operations have fields of their own
+    lines = [header, *([cell(row.get(field)) for field in header] for row in rows)]
     if form == "csv":
         text = io.StringIO()
         csv.writer(text, lineterminator="\n").writerows(lines)

@@ -98,3 +98,12 @@ def test_a_receipt_wants_nothing_of_apis_that_it_does_not_name() -> None:
     assert "says nothing of api 'smoothquant'" in refused(
         "-d", "smoothquant", *PORTABLE, "-r", "2", "--count"
     )
+
+
+@pytest.mark.parametrize("form", ["text", "csv", "json"])
+def test_a_table_of_several_operations_is_read_back(form: str, tmp_path: Path) -> None:
+    """Each has fields that the others lack."""
+    asked = ("--api", "fwd,smoothquant", "--targets", "gfx942,x86-64", "--receipt", "ci")
+    table = run(*asked, "--table", "--format", form).out
+    (tmp_path / "table").write_text(table)
+    assert run("--from", tmp_path / "table", "--table", "--format", form).out == table
