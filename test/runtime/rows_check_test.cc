@@ -302,7 +302,9 @@ TEST_F(RowsCheck, CallsNeedNoWorkspace) {
             if (tessera_row(table, i)->target == TESSERA_TARGET_PORTABLE)                                              \
                 tessera_##op##_ck_name(reinterpret_cast<const tessera_##op##_instance *>(tessera_row(table, i)),       \
                                        &(call).traits, &(call).args, name, sizeof name);                               \
-        if (*name) EXPECT_STREQ(name, says);                                                                           \
+        if (*name) {                                                                                                   \
+            EXPECT_STREQ(name, says);                                                                                  \
+        }                                                                                                              \
     } while (0)
 
 // test/codegen/test_rows_ops.py has the same names of the generator, and their source.
