@@ -13,7 +13,7 @@ from pathlib import Path
 from codegen import Refused
 from codegen.ops import MASKS, parse_apis
 from codegen.render import provenance, render
-from codegen.targets import FUTURE, TARGETS
+from codegen.targets import TARGETS
 
 TEMPLATE = "dispatch/library.c.j2"
 
@@ -21,9 +21,7 @@ TEMPLATE = "dispatch/library.c.j2"
 def library_source(apis: str) -> str:
     """The file for a comma list of apis."""
     ops = [op.name for op in parse_apis(apis, MASKS[0])]
-    return render(
-        TEMPLATE, provenance=provenance(TEMPLATE), targets=TARGETS.values(), future=FUTURE, operations=ops
-    )
+    return render(TEMPLATE, provenance=provenance(TEMPLATE), targets=TARGETS.values(), operations=ops)
 
 
 def main(arguments: list[str]) -> int:

@@ -122,6 +122,50 @@ class CdnaTarget(Target):
         return self.cflags
 
 
+@dataclass(frozen=True, kw_only=True)
+class NvidiaTarget(Target):
+    """An NVIDIA GPU. A compute unit is a streaming multiprocessor (SM); a warp has 32 lanes.
+
+    Compute types are those of factors that tensor cores multiply, and fp32, which they do not: there rates
+    are those of fused multiply-adds in registers.
+    """
+
+    kind: ClassVar[str] = "cuda"
+    compiler: ClassVar[str] = "nvptx"
+    ptx: int  # version of the language that the compiler is told to write: 80 is 8.0
+    compute_units: int
+    unit_bytes: float = 64.0  # of L2, taken to be as on Ampere: between it and the first cache of an SM
+    shared_bytes: int  # of an SM; what is left of it is its first cache
+    workgroup_shared_bytes: int  # at most
+    reserved_shared_bytes: int  # of each workgroup, by the system
+    l2_bytes: int
+    registers: int = 65536  # of an SM, 32 bits each
+    thread_registers: int = 255  # at most
+    register_granule: int = 8  # of a thread
+    lanes: int = 128  # fp32 results of vector instructions a cycle
+    warps: int = 64  # of an SM, at most
+    most_workgroups: int = 32  # of an SM
+    workgroup_threads: int = 1024
+
+    def workgroups(self, threads: int, registers: int, shared_bytes: int) -> int:
+        """How many workgroups an SM holds, whose threads take that many registers each."""
+        warps = -(-threads // 32)
+        by_warps = min(self.most_workgroups, self.warps // warps)
+        allocated = max(-(-registers // self.register_granule), 1) * self.register_granule
+        by_registers = self.registers // (allocated * 32) // warps
+        return min(by_warps, by_registers, self.shared_bytes // (shared_bytes + self.reserved_shared_bytes))
+
+    @property
+    def cflags(self) -> tuple[str, ...]:
+        """Clang."""
+        return (f"--cuda-gpu-arch={self.name}", f"--cuda-feature=+ptx{self.ptx}")
+
+    @property
+    def zig_cflags(self) -> tuple[str, ...]:
+        """Zig's clang is one like any other."""
+        return self.cflags
+
+
 KIB = 1024
 MIB = 1024 * KIB
 
@@ -316,11 +360,30 @@ TARGETS: dict[str, Target] = {
             "specifications; CDNA 4 ISA for registers, MFMA, loads to LDS, ds_read_*_tr_* and OCP's E4M3; "
             "LLVM as above",
         ),
+        NvidiaTarget(
+            name="sm_90a",
+            families=("cuda",),
+            vocabulary="sm90.h",
+            ptx=80,
+            compute_units=132,
+            clock_mhz=1830,
+            bandwidth_gbs=4800,
+            shared_bytes=228 * KIB,
+            workgroup_shared_bytes=227 * KIB,
+            reserved_shared_bytes=1 * KIB,
+            l2_bytes=50 * MIB,
+            macs={"fp32": 128.0, "tf32": 1024.0, "fp16": 2048.0, "bf16": 2048.0, "fp8": 4096.0},
+            fp8="ocp",
+            source="H200 SXM: NVIDIA's data sheet (4.8 TB/s; H100 has 3.35) and white paper of the H100's "
+            "architecture (989.4 TFLOP/s of fp16 without sparsity are 4096 FLOP a cycle and SM at 1830 MHz, "
+            "1978.9 of fp8 8192, 494.7 of tf32 2048, 66.9 of fp32 256; 50 MB of L2); CUDA C++ Programming "
+            "Guide, technical specifications of compute capability 9.0, for registers, warps and shared "
+            "memory; Hopper Tuning Guide, 1.4.1, for the KB of it that the system takes of each workgroup; "
+            "CUTLASS, cute/arch/mma_sm90_gmma.hpp, for E4M3 as OCP has it",
+        ),
     )
 }
 
-# Values of the enum that have no page yet. They are refused by name, as pages without instances are.
-FUTURE = ("sm_90a",)
 # What CK's generator takes for its option of the same name.
 CK_DEFAULT = ("gfx9", "gfx950")
 
@@ -354,7 +417,7 @@ def parse_targets(text: str) -> tuple[str, ...]:
             chosen.update(host_targets())
         elif _family(word):
             chosen.update(_family(word))
-        elif word in FUTURE or word.startswith(("gfx", "sm_")):
+        elif word.startswith(("gfx", "sm_")):
             raise Refused(f"target '{word}' has no instances yet; {there_is()}")
         else:
             raise Refused(f"unknown target '{word}'; {there_is()}")

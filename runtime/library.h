@@ -7,10 +7,10 @@
 
 // Facts from the targets' pages in codegen/targets.py, indexed by tessera_target.
 extern const char *const tessera_target_words[];
-extern const char *const tessera_target_kinds[]; // "cpu", "cdna"; NULL: the target has no page yet
+extern const char *const tessera_target_kinds[]; // "cpu", "cdna", "cuda"
 extern const tessera_fp8_format tessera_target_fp8[];
 
-// Memory bandwidth in bytes per cycle, of one compute unit and of the whole device; 0: the target has no page yet.
+// Memory bandwidth in bytes per cycle, of one compute unit and of the whole device.
 typedef struct tessera_rates {
     double unit_bytes, device_bytes;
 } tessera_rates;

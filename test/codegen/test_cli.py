@@ -34,7 +34,7 @@ from codegen.targets import CK_DEFAULT
         ("--count --targets pdp-11", "unknown target 'pdp-11'; there is: portable, x86-64-v2,"),
         ("--count --targets x86-64-v9", "unknown target 'x86-64-v9'; there is: portable, x86-64-v2,"),
         ("--count --targets cpu,gfx1201", "target 'gfx1201' has no instances yet; there is: portable,"),
-        ("--count --targets sm_90a", "target 'sm_90a' has no instances yet; there is: portable,"),
+        ("--count --targets sm_100a", "target 'sm_100a' has no instances yet; there is: portable,"),
         (
             "--count -r 5 --targets cpu",
             "unknown receipt '5'; there is: all, ci, quickstart, 0 (default), 1 (padded)",
