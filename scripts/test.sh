@@ -304,9 +304,9 @@ sanitized() {
 simulator_sanitized() {
     local directory=$build/test/simulator
     configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined "${lines_alone[@]}"
-    ninja -C "$directory" -j "$(jobs)" fmha_fwd_cdna_test tessera_sim
-    export UBSAN_OPTIONS=print_stacktrace=1 GTEST_FILTER=-CdnaInstances.*:CdnaLanded.*
-    ctest_in "$directory" -R 'fmha_fwd\.cdna_test(\.sanitized_forward)?$'
+    ninja -C "$directory" -j "$(jobs)" fmha_fwd_gpu_test tessera_sim
+    export UBSAN_OPTIONS=print_stacktrace=1 GTEST_FILTER=-GpuInstances.*:GpuLanded.*
+    ctest_in "$directory" -R 'fmha_fwd\.gpu_test(\.sanitized_forward)?$'
 }
 
 echo

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Where the device reads no host memory: a copy of each buffer that is in use, made through the library. A copy has the
-// guard zones of its buffer, but for a simulated device, which notices every access beside an allocation.
+// guard zones of its buffer, but where every access beside an allocation is noticed, as on a simulated device.
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,7 +13,9 @@ int example_threads(const example_problem *p) {
     return p->options->threads > 0 ? p->options->threads : tessera_num_threads();
 }
 
-static int64_t guard_bytes(const example_problem *p) { return example_is_simulated(p) ? 0 : EXAMPLE_GUARD; }
+static int64_t guard_bytes(const example_problem *p) {
+    return p->bare || example_is_simulated(p) ? 0 : EXAMPLE_GUARD;
+}
 
 // The copy begins as far from a multiple of 64 bytes as the buffer does.
 static int64_t lead_bytes(const example_problem *p, int tensor) {
@@ -93,6 +95,7 @@ example_outcome example_make_workspace(example_problem *p, size_t bytes, example
     p->workspace = aligned_alloc(64, rounded + 2 * EXAMPLE_GUARD);
     if (!p->workspace) return example_fail(result, EXAMPLE_DEVICE_ERROR, "no memory for %zu bytes of workspace", bytes);
     memset(p->workspace, EXAMPLE_GUARD_BYTE, EXAMPLE_GUARD);
+    memset(p->workspace + EXAMPLE_GUARD, EXAMPLE_UNWRITTEN_BYTE, bytes);
     memset(p->workspace + EXAMPLE_GUARD + bytes, EXAMPLE_GUARD_BYTE, rounded - bytes + EXAMPLE_GUARD);
     if (example_on_cpu(p)) return set_workspace(p, p->args, p->workspace + EXAMPLE_GUARD), EXAMPLE_OK;
 

@@ -83,6 +83,7 @@ struct example_problem {
     uint8_t *workspace; // its guard zones included
     void *device_workspace;
     int64_t workspace_bytes;
+    int32_t bare; // 1: copies on the device have no guard zones, since a tool notices accesses beside allocations
 
     tessera_device *device;
     const tessera_instance *instance; // that ran

@@ -2,6 +2,9 @@
 #include "case.h"
 
 #include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -28,6 +31,69 @@ Case::Case(const Tested &tested, const std::string &text)
 }
 
 Case::~Case() { example_free_arguments(&all, storage.data()); }
+
+// ---- running
+
+namespace {
+
+enum { REPETITIONS = 2 };
+
+uint8_t *bytes_of(const example_problem *p, int tensor) { return static_cast<uint8_t *>(example_pointer(p, tensor)); }
+
+void poison_outputs(const example_problem *p) {
+    for (int n = p->program->first_output; n < p->program->tensor_count; n++)
+        if (p->buffers[n].used)
+            std::memset(bytes_of(p, n), p->buffers[n].unwritten, static_cast<size_t>(p->buffers[n].bytes));
+}
+
+std::vector<uint8_t> outputs_of(const example_problem *p) {
+    std::vector<uint8_t> all;
+    for (int n = p->program->first_output; n < p->program->tensor_count; n++)
+        if (p->buffers[n].used) all.insert(all.end(), bytes_of(p, n), bytes_of(p, n) + p->buffers[n].bytes);
+    return all;
+}
+
+} // namespace
+
+bool is_on_real_gpu(const example_problem *p) { return !example_on_cpu(p) && !example_is_simulated(p); }
+
+example_outcome repeat(example_problem *p, const Launch &launch, example_result *result) {
+    const std::vector<uint8_t> want = outputs_of(p);
+    for (int n = 0; n < REPETITIONS; n++) {
+        example_result again;
+        poison_outputs(p);
+        launch(&again);
+        if (again.outcome != EXAMPLE_OK || example_check_guards(p, &again) != EXAMPLE_OK) {
+            *result = again;
+            return again.outcome;
+        }
+        const std::vector<uint8_t> got = outputs_of(p);
+        const auto differ = std::mismatch(want.begin(), want.end(), got.begin());
+        if (differ.first != want.end())
+            return example_fail(result, EXAMPLE_WRONG_RESULT, "launched again it gives other bytes, from %zu of %zu on",
+                                static_cast<size_t>(differ.first - want.begin()), want.size());
+    }
+    return EXAMPLE_OK;
+}
+
+bool is_bare() {
+    const char *const value = std::getenv("TESSERA_TEST_BARE");
+    return value && std::string(value) == "1";
+}
+
+example_outcome run_case(const example_program *program, const void *values, example_result *result) {
+    example_problem *problem;
+    if (example_build(program, values, &problem, result) != EXAMPLE_OK) return result->outcome;
+    problem->bare = is_bare();
+    const auto launch = [=](example_result *into) { example_launch(problem, into); };
+    launch(result);
+    if (result->outcome == EXAMPLE_OK && example_verify(problem, result) == EXAMPLE_OK && is_on_real_gpu(problem))
+        repeat(problem, launch, result);
+    example_destroy(problem);
+    return result->outcome;
+}
+
+// ---- what is expected
 
 std::string command(const Tested &tested, const std::string &arguments) {
     return tested.program->name + (" " + arguments);
@@ -81,28 +147,69 @@ int count_refused() {
     return count;
 }
 
-std::vector<tessera_target> built_targets(const Place &on, const tessera_table *table) {
+// ---- devices
+
+static Device opened_real_gpu(const char *name) {
+    const std::string text = name;
+    tessera_device *device = nullptr; // stays open, so that no problem has to set up the driver anew
+    if (text.rfind("cpu", 0) == 0 || text.rfind("sim:", 0) == 0 || text == "auto" ||
+        tessera_device_open(name, &device) != TESSERA_SUCCESS) {
+        std::fprintf(stderr, "TESSERA_TEST_DEVICE=%s: no GPU: %s\n", name, tessera_last_error());
+        std::exit(1);
+    }
+    uint32_t targets = tessera_device_get_facts(device)->targets;
+    int target = 0;
+    while (!(targets >> target & 1)) target++;
+    return {text, static_cast<tessera_target>(target)};
+}
+
+const Device *real_gpu() {
+    const char *const name = std::getenv("TESSERA_TEST_DEVICE");
+    if (!name || !*name) return nullptr;
+    static const Device device = opened_real_gpu(name);
+    return &device;
+}
+
+// The targets that the table has instances for.
+static std::set<tessera_target> built_targets(const Place &on, const tessera_table *table) {
     std::set<tessera_target> targets;
     for (uint32_t i = 0; i < table->row_count; i++)
         if ((tessera_row(table, i)->symbol != nullptr) == on.gpu) targets.insert(tessera_row(table, i)->target);
-    return {targets.begin(), targets.end()};
+    return targets;
 }
 
-static std::string device_of(const Place &on, tessera_target target) {
-    return (on.gpu ? "sim:" : "cpu:") + std::string(tessera_target_string(target));
+static Device device_of(const Place &on, tessera_target target) {
+    return {(on.gpu ? "sim:" : "cpu:") + std::string(tessera_target_string(target)), target};
 }
 
-std::vector<tessera_target> usable_targets(const Place &on, const tessera_table *table) {
-    std::vector<tessera_target> usable;
+static bool is_usable(const Device &one) {
+    tessera_device *device = nullptr;
+    const tessera_status status = tessera_device_open(one.name.c_str(), &device);
+    tessera_device_close(device);
+    return status == TESSERA_SUCCESS;
+}
+
+std::vector<Device> devices(const Place &on, const tessera_table *table) {
+    std::vector<Device> all;
     for (tessera_target target : built_targets(on, table)) {
-        tessera_device *device = nullptr;
-        if (tessera_device_open(device_of(on, target).c_str(), &device) == TESSERA_SUCCESS) usable.push_back(target);
-        tessera_device_close(device);
+        const Device one = device_of(on, target);
+        if (on.gpu && real_gpu()) {
+            if (real_gpu()->target == target) all.push_back(*real_gpu());
+        } else if (is_usable(one)) {
+            all.push_back(one);
+        }
     }
-    return usable;
+    return all;
 }
 
-std::string device_argument(const Place &on, tessera_target target) { return "-device=" + device_of(on, target); }
+tessera_target target_of(const Case &one) {
+    const std::string device = one.options().device;
+    tessera_target target;
+    if (real_gpu() && device == real_gpu()->name) return real_gpu()->target;
+    if (tessera_target_from_string(device.substr(device.find(':') + 1).c_str(), &target) != TESSERA_SUCCESS)
+        throw std::invalid_argument(device);
+    return target;
+}
 
 namespace {
 
@@ -114,9 +221,8 @@ class Absent : public testing::Test {
 } // namespace
 
 void register_absent_targets(const Place &on, const tessera_table *table) {
-    const std::vector<tessera_target> usable = usable_targets(on, table);
     for (tessera_target target : built_targets(on, table))
-        if (std::find(usable.begin(), usable.end(), target) == usable.end())
+        if (!is_usable(device_of(on, target)))
             testing::RegisterTest((on.prefix + "Target").c_str(), test_name(tessera_target_string(target)).c_str(),
                                   nullptr, nullptr, __FILE__, __LINE__, []() -> Absent * { return new Absent; });
 }

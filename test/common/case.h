@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Problems spelled as on the command line of an example program, and the devices that they run on. The harness of the
 // programs (example/common/problem.h) builds, launches and verifies them: guard zones around every buffer, inputs that
-// stay as they were, copies on devices that read no host memory, and results against the reference.
+// stay as they were, copies on devices that read no host memory, and results against the reference. On a real GPU they
+// are launched several times, into poisoned outputs, and must give the same bytes.
 #ifndef TESSERA_TEST_CASE_H
 #define TESSERA_TEST_CASE_H
 
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -15,13 +17,25 @@
 #include "suite.h"
 #include "tessera/operation.h"
 
+// Builds, launches and verifies a problem, as example_run() does, and launches it again on a real GPU.
+example_outcome run_case(const example_program *program, const void *values, example_result *result);
+
+// Launches a problem that was found right again, each time into poisoned outputs; other bytes make the result wrong.
+// `launch` is how the problem was launched.
+using Launch = std::function<void(example_result *result)>;
+example_outcome repeat(example_problem *problem, const Launch &launch, example_result *result);
+bool is_on_real_gpu(const example_problem *problem); // where orders differ from launch to launch
+
+// Whether a tool such as compute-sanitizer watches (TESSERA_TEST_BARE=1): copies on a GPU have no guard zones then.
+bool is_bare();
+
 // A program under test, and arguments that only tests have.
 struct Tested {
     const example_program *program;
     std::vector<example_argument> beyond; // arguments that only tests have
     size_t bytes = 0;            // of a struct that begins with the program's and has theirs; 0: they are in it
     std::string always = "-v=3"; // verify everything
-    example_outcome (*run)(const example_program *program, const void *values, example_result *result) = example_run;
+    example_outcome (*run)(const example_program *program, const void *values, example_result *result) = run_case;
 };
 
 // A problem from "-m=3 -n=100 ...", where the later of two equal arguments counts. It is run once without warm-up, and
@@ -59,14 +73,24 @@ void expect_refused(const Tested &tested, const std::string &arguments);
 // The number of problems in this process that expect_valid_or_refused() saw refused.
 int count_refused();
 
-// The targets of the place for which the table has instances, and those of them that run here.
-std::vector<tessera_target> built_targets(const Place &on, const tessera_table *table);
-std::vector<tessera_target> usable_targets(const Place &on, const tessera_table *table);
+// "cpu:TARGET" or "sim:TARGET", or what TESSERA_TEST_DEVICE names.
+struct Device {
+    std::string name;
+    tessera_target target;
+    std::string argument() const { return "-device=" + name; }
+};
 
-// Returns "-device=cpu:TARGET" or "-device=sim:TARGET"; and reads the target of arguments that end in one.
-std::string device_argument(const Place &on, tessera_target target);
+// The real GPU that TESSERA_TEST_DEVICE names, opened as long as the process runs; NULL where it names none. Ends the
+// process where it cannot be opened.
+const Device *real_gpu();
 
-// Registers a skipped test for each target that is built and does not run here.
+// The devices of the place that run here, and for whose targets the table has instances.
+std::vector<Device> devices(const Place &on, const tessera_table *table);
+
+// The target of the device that a problem names.
+tessera_target target_of(const Case &one);
+
+// Registers a skipped test for each CPU target that is built and does not run here.
 void register_absent_targets(const Place &on, const tessera_table *table);
 
 #endif

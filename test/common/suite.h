@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Suites of problems as tests of GoogleTest, the same on CPUs and on simulated GPUs. An axis is a list of arguments of
+// Suites of problems as tests of GoogleTest, the same on CPUs and on GPUs. An axis is a list of arguments of
 // the operation's example program; the later of two equal arguments counts. A suite runs a pairwise cover of its axes,
 // and with TESSERA_TEST_ALL=1 also the whole product of its first axes, with the values of the others in turn.
 //
-// A simulated GPU is some thousand times slower than a CPU: "-s=900|60" means 900 on CPUs and 60 on simulated GPUs.
+// GPUs are simulated, some thousand times slower than a CPU: "-s=900|60" means 900 on CPUs and 60 on GPUs. Where
+// TESSERA_TEST_DEVICE names a real one, such as cuda:0 or hip:0, GPU suites run on that instead.
 //
 // With TESSERA_TEST_DAYS=N one in N problems runs each day, other ones the next day, so that N days run them all.
 // TESSERA_TEST_SEED, a number, says which day it is. TESSERA_TEST_ALL=1 runs all problems nevertheless.

@@ -222,6 +222,27 @@ TEST_P(Runner, NoticesDamage) {
     example_destroy(problem);
 }
 
+// A launch that leaves one byte otherwise than the first one did, or unwritten.
+TEST(Repetition, NoticesOtherBytes) {
+    const Case one(fmha_fwd, "-prec=fp32 -b=1 -h=1 -s=5 -d=8 -lse=1");
+    example_problem *problem;
+    example_result result;
+    for (const bool damaged : {false, true}) {
+        ASSERT_EQ(example_build(&fmha_fwd_program, one.values(), &problem, &result), EXAMPLE_OK) << result.message;
+        ASSERT_EQ(example_launch(problem, &result), EXAMPLE_OK) << result.message;
+        int launches = 0;
+        const auto launch = [&](example_result *again) {
+            example_launch(problem, again);
+            if (damaged && ++launches == 2)
+                writable<uint8_t>(static_cast<tessera_fmha_fwd_args *>(problem->args)->lse_ptr)[19] ^= 1;
+        };
+        EXPECT_EQ(repeat(problem, launch, &result), damaged ? EXAMPLE_WRONG_RESULT : EXAMPLE_OK);
+        EXPECT_EQ(std::string(result.message).find("other bytes, from 179 of 180 on") != std::string::npos, damaged)
+            << result.message;
+        example_destroy(problem);
+    }
+}
+
 INSTANTIATE_TEST_SUITE_P(Damage, Runner, testing::ValuesIn(damages), [](const auto &one) { return one.param.name; });
 
 } // namespace

@@ -59,11 +59,7 @@ static std::vector<std::string> instances_for(tessera_target target, const std::
 }
 
 static std::vector<std::string> instances_of(const std::string &arguments) {
-    const std::string device = Case(fmha_fwd, arguments).options().device;
-    tessera_target target;
-    if (tessera_target_from_string(device.substr(device.find(':') + 1).c_str(), &target) != TESSERA_SUCCESS)
-        throw std::invalid_argument(arguments);
-    return instances_for(target, arguments);
+    return instances_for(target_of(Case(fmha_fwd, arguments)), arguments);
 }
 
 static void expect_valid_or_refused_by_any(const std::string &arguments) {
@@ -75,15 +71,15 @@ static void expect_valid_or_refused_by_any(const std::string &arguments) {
 }
 
 const Place cpus{false, "", [](const std::string &arguments) { expect_valid(fmha_fwd, arguments); }},
-    simulated_gpus{true, "Cdna", expect_valid_or_refused_by_any};
+    gpus{true, "Gpu", expect_valid_or_refused_by_any};
 
 Axis kinds(const Place &on, const Axis &precs, const Axis &more) {
     Axis all;
     for (const std::string &prec : precs)
-        for (tessera_target target : usable_targets(on, tessera_fmha_fwd_get_table()))
+        for (const Device &device : devices(on, tessera_fmha_fwd_get_table()))
             for (const std::string &arguments : more) {
                 const std::string one = "-prec=" + prec + (arguments.empty() ? "" : " ") + arguments;
-                if (!instances_for(target, one).empty()) all.push_back(one + " " + device_argument(on, target));
+                if (!instances_for(device.target, one).empty()) all.push_back(one + " " + device.argument());
             }
     return all;
 }

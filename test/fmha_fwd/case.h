@@ -11,13 +11,13 @@ extern const Tested fmha_fwd;
 
 // On CPUs every problem must be valid. On GPUs the instances for its head dims take turns, however small the problem
 // is, and a problem without any must be refused with a reason.
-extern const Place cpus, simulated_gpus;
+extern const Place cpus, gpus;
 
 const fmha_fwd_options &options_of(const Case &one);
 std::string command(const std::string &arguments);
 void expect_valid(const std::string &arguments);
 
-// "-prec=P MORE -device=D" for each of the dtypes and arguments, and each target that runs here and serves that data
+// "-prec=P MORE -device=D" for each of the dtypes and arguments, and each device that runs here and serves that data
 // type with those head dims, order of v and scales. A dtype may include arguments, as "mxfp8 -qscale=mx" does.
 Axis kinds(const Place &on, const Axis &precs, const Axis &more = {""});
 

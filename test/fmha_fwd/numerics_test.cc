@@ -205,7 +205,7 @@ TEST(Numerics, HiddenMemoryDoesNotLeak) {
     const std::vector<std::string> precs{"fp32", "fp16", "bf16"}, layouts{"-d=40 -vlayout=r", "-d=40 -vlayout=c"};
     for (const std::string &kind : kinds(cpus, precs))
         for (const std::string &layout : layouts) expect_no_leak(kind + " " + layout);
-    for (const std::string &kind : kinds(simulated_gpus, precs, layouts)) expect_no_leak(kind);
+    for (const std::string &kind : kinds(gpus, precs, layouts)) expect_no_leak(kind);
 }
 
 // Nor do scales there, whose byte 255 is NaN.
@@ -236,7 +236,7 @@ TEST(Numerics, HiddenScalesDoNotLeak) {
     const std::vector<std::string> layouts{"-d=64 -vlayout=r", "-d=64 -vlayout=c"};
     for (const std::string &kind : kinds(cpus, precs))
         for (const std::string &layout : layouts) expect_no_leak_of_scales(kind + " " + layout);
-    for (const std::string &kind : kinds(simulated_gpus, precs, layouts)) expect_no_leak_of_scales(kind);
+    for (const std::string &kind : kinds(gpus, precs, layouts)) expect_no_leak_of_scales(kind);
 }
 
 // Writes the E8M0 bytes of head 0: powers of two by row (of v: by column of o) and block of 32.
@@ -301,7 +301,7 @@ TEST(Numerics, ScalesCoverTheir32) {
     for (const char *hdim : {"-d=48", "-d=64", "-d=128"})
         for (const char *layout : {" -vlayout=r", " -vlayout=c -pad_columns=1"})
             shapes.push_back(std::string(hdim) + layout);
-    std::vector<std::string> all = instances(simulated_gpus, precs, shapes);
+    std::vector<std::string> all = instances(gpus, precs, shapes);
     for (const std::string &kind : kinds(cpus, precs))
         for (const std::string &shape : shapes) all.push_back(kind + " " + shape);
     for (const std::string &one : all) {
@@ -328,12 +328,12 @@ TEST(Numerics, DenormalsReachTheOutput) {
 
 // ---- NaN and infinity
 
-// All CPU targets, and on simulated GPUs an instance of each pipeline that a data type has there, another one every
+// All CPU targets, and on GPUs an instance of each pipeline that a data type has there, another one every
 // day.
 Axis kinds_of_each_pipeline(const Axis &precs, const Axis &gpu_hdims) {
     std::map<std::string, Axis> alike; // by device, data type and pipeline
     const tessera_table *table = tessera_fmha_fwd_get_table();
-    for (const std::string &one : instances(simulated_gpus, precs, gpu_hdims)) {
+    for (const std::string &one : instances(gpus, precs, gpu_hdims)) {
         const size_t device = one.find(" -device="), name = one.rfind('=') + 1;
         for (uint32_t i = 0; i < table->row_count; i++)
             if (one.substr(name) == tessera_row(table, i)->name)

@@ -30,7 +30,7 @@ tessera_status Problem::try_launch() {
 
 void Problem::launch() {
     example_result result;
-    if (std::string(options.options().device).rfind("sim:", 0) == 0) // copies what is here to the device, and back
+    if (!example_on_cpu(problem)) // copies what is here to the device, and back
         ASSERT_EQ(example_launch(problem, &result), EXAMPLE_OK) << result.message;
     else
         ASSERT_EQ(try_launch(), TESSERA_SUCCESS) << tessera_last_error();

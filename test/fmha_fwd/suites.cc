@@ -62,9 +62,11 @@ const Axis effective_lengths{"-b=1 -s=64 -q_eff_lens=32",
 std::vector<int> edges(const Place &on, uint16_t tessera_fmha_fwd_tile::*tile) {
     std::vector<int> lengths{1, 2, 17};
     const tessera_table *table = tessera_fmha_fwd_get_table();
+    const std::vector<Device> usable = devices(on, table);
     for (uint32_t i = 0; i < table->row_count; i++) {
         const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
-        if ((row->base.symbol != nullptr) == on.gpu)
+        if (std::any_of(usable.begin(), usable.end(),
+                        [=](const Device &device) { return device.target == row->base.target; }))
             for (int near : {-1, 0, 1}) lengths.push_back(row->tile.*tile + near);
     }
     std::sort(lengths.begin(), lengths.end());

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CK's test matrices of fmha_fwd and similar ones: one list, for CPUs and for simulated GPUs.
+// CK's test matrices of fmha_fwd and similar ones: one list, for CPUs and for GPUs.
 #ifndef TESSERA_TEST_FMHA_FWD_SUITES_H
 #define TESSERA_TEST_FMHA_FWD_SUITES_H
 

@@ -146,7 +146,8 @@ class Steps {
 
     example_outcome build(example_result *result) {
         current = &test;
-        return example_build(&wrapped, &test.options, &test.problem, result);
+        if (example_build(&wrapped, &test.options, &test.problem, result) == EXAMPLE_OK) test.problem->bare = is_bare();
+        return result->outcome;
     }
     example_outcome launch(example_result *result) {
         current = &test;
@@ -169,7 +170,10 @@ class Steps {
 
 example_outcome run(const example_program *program, const void *values, example_result *result) {
     Steps steps(program, values);
-    if (steps.build(result) == EXAMPLE_OK && steps.launch(result) == EXAMPLE_OK) steps.verify(result);
+    const auto launch = [&](example_result *into) { steps.launch(into); };
+    if (steps.build(result) == EXAMPLE_OK && steps.launch(result) == EXAMPLE_OK && steps.verify(result) == EXAMPLE_OK &&
+        is_on_real_gpu(steps.problem()))
+        repeat(steps.problem(), launch, result);
     return result->outcome;
 }
 
@@ -222,14 +226,14 @@ Place cpus(const Operation &op) {
     return {false, op.name, [&op](const std::string &said) { expect_valid(op.tested, op.spelled(said)); }};
 }
 
-Place simulated_gpus(const Operation &op) {
-    return {true, "Cdna" + op.name,
+Place gpus(const Operation &op) {
+    return {true, "Gpu" + op.name,
             [&op](const std::string &said) { expect_valid_or_refused(op.tested, op.spelled(said)); }};
 }
 
 Axis devices(const Place &on, const Operation &op) {
     Axis all;
-    for (tessera_target target : op.targets(on)) all.push_back(device_argument(on, target));
+    for (const Device &device : devices(on, op.table())) all.push_back(device.argument());
     return all;
 }
 

@@ -28,7 +28,6 @@ struct Operation {
     rows_statistics statistics;
 
     const tessera_table *table() const { return tested.program->calls->get_table(); }
-    std::vector<tessera_target> targets(const Place &on) const { return usable_targets(on, table()); }
     // Sizes and types are spelled -m, -n, -prec_i and -prec_o here, as most programs have it.
     std::string spelled(const std::string &arguments) const;
 };
@@ -37,9 +36,9 @@ const std::vector<Operation> &operations();
 
 // Every problem must be valid on CPUs; on GPUs what has no instance must be refused by name.
 Place cpus(const Operation &op);
-Place simulated_gpus(const Operation &op);
+Place gpus(const Operation &op);
 
-// "-prec_i=P -device=D" of each type and each target that runs here; "-device=D" alone.
+// "-prec_i=P -device=D" of each type and each device that runs here; "-device=D" alone.
 Axis kinds(const Place &on, const Operation &op);
 Axis devices(const Place &on, const Operation &op);
 

@@ -12,7 +12,7 @@ namespace {
 // A problem on each device, with the arguments behind.
 void on_all_devices(const Operation &op, const std::string &arguments,
                     const std::function<void(Problem &problem)> &check) {
-    for (const Place &on : {cpus(op), simulated_gpus(op)})
+    for (const Place &on : {cpus(op), gpus(op)})
         for (const std::string &device : devices(on, op)) {
             const std::string all = device + " " + arguments;
             SCOPED_TRACE(command(op.tested, op.spelled(all)));

@@ -14,7 +14,7 @@ const Axis types{"-prec_i=fp32", "-prec_i=fp16", "-prec_i=bf16"};
 // One line an axis, as far as they are short:
 // clang-format off
 
-// CK's, of its smoke scripts and tests, and some more. A simulated GPU takes fewer rows, which are all alike.
+// CK's, of its smoke scripts and tests, and some more. A GPU takes fewer rows, which are all alike.
 const Axis shapes{"-m=99|9 -n=13", "-m=17|5 -n=16", "-m=1 -n=100", "-m=4 -n=128", "-m=80|6 -n=127", "-m=22|5 -n=255 -pad=1", "-m=7|5 -n=599",
                   "-m=19|5 -n=512", "-m=33|5 -n=313 -pad=687", "-m=11|3 -n=510", "-m=171|3 -n=676 -pad=142", "-m=91|3 -n=636",
                   "-m=12|3 -n=768 -pad=32", "-m=100|3 -n=766 -pad=46", "-m=31|3 -n=1024", "-m=64|3 -n=1000 -pad=4", "-m=8|3 -n=1501",
@@ -87,21 +87,23 @@ std::vector<Suite> suites(const Place &on, const Operation &op) {
 
 Suite instances_suite(const Place &on, const Operation &op) {
     Axis all;
-    const std::vector<tessera_target> usable = op.targets(on);
     const tessera_table *table = op.table();
+    const std::vector<Device> usable = devices(on, table);
     const tessera_trait *prec_i =
         std::find_if(table->schema->traits, table->schema->traits + table->schema->trait_count,
                      [](const tessera_trait &trait) { return std::strcmp(trait.name, "prec_i") == 0; });
     for (uint32_t i = 0; i < table->row_count; i++) {
         const tessera_instance *row = tessera_row(table, i);
-        if (std::find(usable.begin(), usable.end(), row->target) == usable.end()) continue;
+        const auto device =
+            std::find_if(usable.begin(), usable.end(), [=](const Device &one) { return one.target == row->target; });
+        if (device == usable.end()) continue;
         const tessera_range &columns = row->served->ranges[0];
         const uint32_t most = std::min<uint32_t>(columns.max, 9000) / columns.multiple * columns.multiple;
         for (uint32_t value = 0; value < prec_i->count; value++) {
             if (!(tessera_set_of(row->served, prec_i) >> value & 1)) continue;
             for (uint32_t n : {most, columns.multiple, most / 2 / columns.multiple * columns.multiple})
-                all.push_back(device_argument(on, row->target) + " -instance=" + row->name +
-                              " -prec_i=" + prec_i->words[value] + " -n=" + std::to_string(n));
+                all.push_back(device->argument() + " -instance=" + row->name + " -prec_i=" + prec_i->words[value] +
+                              " -n=" + std::to_string(n));
         }
     }
     return {"Instances", {all}, with({{"-m=5|3"}, outputs(op, false), fills_of_numbers}, fused(op))};
@@ -109,16 +111,17 @@ Suite instances_suite(const Place &on, const Operation &op) {
 
 Suite landed_suite(const Place &on, const Operation &op) {
     Axis all;
-    for (const std::string &device : devices(on, op))
+    for (const Device &device : devices(on, op.table()))
         for (const std::string &type : types)
-            for (const std::string &output : outputs(op, device.find("gfx90a") == std::string::npos))
-                all.push_back(device + " " + type + " " + output);
+            for (const std::string &output : outputs(op, device.target != TESSERA_TARGET_GFX90A))
+                all.push_back(device.argument() + " " + type + " " + output);
     return {"Landed", {all}, with({{"-n=1", "-n=8", "-n=77", "-n=8196", "-n=9001"}, {"-m=2"}}, fused(op))};
 }
 
 Suite refused_suite(const Place &on, const Operation &op) {
     Axis gfx90a;
-    for (const std::string &device : devices(on, op))
-        if (device.find("gfx90a") != std::string::npos) gfx90a.push_back(device + (fuses(op) ? " -fquant=2" : ""));
+    for (const Device &device : devices(on, op.table()))
+        if (device.target == TESSERA_TARGET_GFX90A)
+            gfx90a.push_back(device.argument() + (fuses(op) ? " -fquant=2" : ""));
     return {"Refused", {gfx90a, types, {"-m=2 -n=64 -prec_o=fp8"}}, {}};
 }

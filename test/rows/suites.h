@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// CK's test matrices of the row operations and more of the kind: one list, for CPUs and for simulated GPUs.
+// CK's test matrices of the row operations and more of the kind: one list, for CPUs and for GPUs.
 #ifndef TESSERA_TEST_ROWS_SUITES_H
 #define TESSERA_TEST_ROWS_SUITES_H
 

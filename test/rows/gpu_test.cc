@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The suites over AMD GPUs in the simulator.
+// The suites over GPUs, which are simulated unless TESSERA_TEST_DEVICE names a real one.
 #include <cstdio>
 
 #include "suites.h"
@@ -8,7 +8,7 @@ int main(int argc, char **argv) {
     testing::InitGoogleTest(&argc, argv);
     bool any = false;
     for (const Operation &op : operations()) {
-        const Place on = simulated_gpus(op);
+        const Place on = gpus(op);
         Place valid = on, refused = on;
         valid.run = cpus(op).run;
         refused.run = [&op](const std::string &said) { expect_refused(op.tested, op.spelled(said)); };
@@ -19,7 +19,7 @@ int main(int argc, char **argv) {
         register_suite(refused, refused_suite(on, op));
     }
     if (!any) {
-        std::printf("this build has no GPU instances or no simulator\n");
+        std::printf("this build has no instances for the GPU, or no simulator\n");
         return 77;
     }
     const int status = RUN_ALL_TESTS();

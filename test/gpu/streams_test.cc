@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: MIT
+// Streams, graphs and threads on the GPU that TESSERA_TEST_DEVICE names, through its own runtime.
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "tessera/fmha_fwd.h"
+
+namespace {
+
+const char *device_name() {
+    const char *const name = std::getenv("TESSERA_TEST_DEVICE");
+    return name ? name : "";
+}
+
+// The runtime that the library has loaded. Each function returns 0 where it succeeds, as the runtimes' own do.
+class Runtime {
+  public:
+    Runtime() : is_cuda(std::string(device_name()).rfind("cuda:", 0) == 0) {
+        const char *const file = std::getenv(is_cuda ? "TESSERA_CUDA_LIBRARY" : "TESSERA_HIP_LIBRARY");
+        const std::vector<std::string> names =
+            is_cuda ? std::vector<std::string>{"libcuda.so.1"}
+                    : std::vector<std::string>{"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+        if (file && *file) library = dlopen(file, RTLD_NOW);
+        for (const std::string &name : names)
+            if (!library) library = dlopen(name.c_str(), RTLD_NOW);
+    }
+
+    // Makes the device the thread's current one.
+    int use() const {
+        const int number =
+            std::atoi(std::string(device_name()).substr(std::string(device_name()).find(':') + 1).c_str());
+        if (!is_cuda) return call("hipSetDevice", number);
+        void *context = nullptr; // is kept: the library holds it too
+        const int status = call("cuDevicePrimaryCtxRetain", &context, number);
+        return status ? status : call("cuCtxSetCurrent", context);
+    }
+    // What is current: a context or a device.
+    void *current() const {
+        void *context = nullptr;
+        int number = -1;
+        if (is_cuda) return call("cuCtxGetCurrent", &context) ? nullptr : context;
+        return call("hipGetDevice", &number) ? nullptr : reinterpret_cast<void *>(static_cast<intptr_t>(number + 1));
+    }
+    int create(void **stream) const {
+        return is_cuda ? call("cuStreamCreate", stream, 1u) : call("hipStreamCreateWithFlags", stream, 1u);
+    }
+    int destroy(void *stream) const { return call(is_cuda ? "cuStreamDestroy_v2" : "hipStreamDestroy", stream); }
+    int wait(void *stream) const { return call(is_cuda ? "cuStreamSynchronize" : "hipStreamSynchronize", stream); }
+    int begin_capture(void *stream) const {
+        return call(is_cuda ? "cuStreamBeginCapture_v2" : "hipStreamBeginCapture", stream, 0);
+    }
+    int end_capture(void *stream, void **graph) const {
+        return call(is_cuda ? "cuStreamEndCapture" : "hipStreamEndCapture", stream, graph);
+    }
+    int instantiate(void **executable, void *graph) const {
+        void *none = nullptr;
+        return is_cuda ? call("cuGraphInstantiateWithFlags", executable, graph, 0ull)
+                       : call("hipGraphInstantiate", executable, graph, none, none, size_t{0});
+    }
+    int launch(void *executable, void *stream) const {
+        return call(is_cuda ? "cuGraphLaunch" : "hipGraphLaunch", executable, stream);
+    }
+    int destroy_graph(void *graph) const { return call(is_cuda ? "cuGraphDestroy" : "hipGraphDestroy", graph); }
+    int destroy_executable(void *executable) const {
+        return call(is_cuda ? "cuGraphExecDestroy" : "hipGraphExecDestroy", executable);
+    }
+
+  private:
+    template <typename... Parameters> int call(const char *name, Parameters... parameters) const {
+        const auto function = reinterpret_cast<int (*)(Parameters...)>(library ? dlsym(library, name) : nullptr);
+        return function ? function(parameters...) : -1;
+    }
+
+    const bool is_cuda;
+    void *library = nullptr;
+};
+
+// One head and 64 queries that see a single key: o is v's row, whatever q and k are.
+struct Attention {
+    static constexpr int hdim = 128, rows = 64;
+    static constexpr size_t bytes = rows * hdim * 2;
+
+    explicit Attention(const tessera_device *device) : device(device) {
+        traits.hdim_q = traits.hdim_v = args.hdim_q = args.hdim_v = hdim;
+        traits.data_type = TESSERA_FMHA_FP16;
+        args.batch = args.nhead_q = args.nhead_k = args.seqlen_k = 1;
+        args.seqlen_q = args.max_seqlen_q = rows;
+        args.scale_s = 1;
+        args.stride_q = args.stride_k = args.stride_v = args.stride_o = hdim;
+        for (void *&m : memory) {
+            EXPECT_EQ(tessera_device_malloc(device, bytes, &m), TESSERA_SUCCESS) << tessera_last_error();
+            EXPECT_EQ(tessera_device_set(device, m, 0x11, bytes), TESSERA_SUCCESS) << tessera_last_error();
+        }
+        args.q_ptr = memory[0];
+        args.k_ptr = memory[1];
+        args.v_ptr = memory[2];
+        args.o_ptr = memory[3];
+        if (tessera_fmha_fwd_workspace_size(device, &traits, &args, &args.workspace_size) == TESSERA_SUCCESS) {
+            EXPECT_EQ(tessera_device_malloc(device, args.workspace_size, &args.workspace_ptr), TESSERA_SUCCESS);
+        }
+    }
+    ~Attention() {
+        for (void *m : memory) tessera_device_free(device, m);
+        tessera_device_free(device, args.workspace_ptr);
+    }
+    Attention(const Attention &) = delete;
+    Attention &operator=(const Attention &) = delete;
+
+    tessera_status set_v(int byte) { return tessera_device_set(device, memory[2], byte, bytes); }
+    tessera_status clear() { return tessera_device_set(device, memory[3], 0x77, bytes); }
+    tessera_status run(void *stream) const { return tessera_fmha_fwd(device, &traits, &args, stream); }
+    tessera_status prepare() const { return tessera_fmha_fwd_prepare(device, &traits, &args); }
+    bool output_is(char byte) const {
+        std::string o(bytes, '\0');
+        return tessera_device_copy_from(device, o.data(), memory[3], bytes) == TESSERA_SUCCESS &&
+               o == std::string(bytes, byte);
+    }
+
+    const tessera_device *device;
+    tessera_fmha_fwd_traits traits = TESSERA_FMHA_FWD_TRAITS_INIT;
+    tessera_fmha_fwd_args args = tessera_fmha_fwd_args_init();
+    void *memory[4] = {};
+};
+
+class Streams : public testing::Test {
+  protected:
+    Streams() {
+        EXPECT_EQ(tessera_device_open(device_name(), &device), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_EQ(runtime.use(), 0);
+        EXPECT_EQ(runtime.create(&stream), 0);
+        current = runtime.current();
+        attention = new Attention(device);
+    }
+    void SetUp() override {
+        const tessera_fmha_fwd_instance *instance;
+        if (tessera_fmha_fwd_select(tessera_device_get_facts(device), &attention->traits, &attention->args,
+                                    &instance) != TESSERA_SUCCESS)
+            GTEST_SKIP() << tessera_last_error();
+    }
+    ~Streams() override {
+        delete attention;
+        EXPECT_EQ(runtime.current(), current) << "calls leave alone what is current";
+        runtime.destroy(stream);
+        tessera_device_close(device);
+    }
+
+    Runtime runtime;
+    tessera_device *device = nullptr;
+    void *stream = nullptr, *current = nullptr;
+    Attention *attention = nullptr;
+};
+
+TEST_F(Streams, OnTheDefaultAndOnAnother) {
+    int byte = 0x21;
+    for (void *const on : {static_cast<void *>(nullptr), stream}) {
+        ASSERT_EQ(attention->set_v(byte), TESSERA_SUCCESS);
+        ASSERT_EQ(attention->clear(), TESSERA_SUCCESS);
+        ASSERT_EQ(attention->run(on), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(tessera_device_synchronize(device), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_TRUE(attention->output_is(static_cast<char>(byte++)));
+    }
+}
+
+// Calls of one stream follow one another: each takes what the one before wrote.
+TEST_F(Streams, CallsFollowOneAnother) {
+    Attention second(device), third(device);
+    second.args.v_ptr = attention->args.o_ptr;
+    third.args.v_ptr = second.args.o_ptr;
+    ASSERT_EQ(attention->prepare(), TESSERA_SUCCESS) << tessera_last_error();
+    for (int byte = 0x20; byte < 0x60; byte++) {
+        ASSERT_EQ(attention->set_v(byte), TESSERA_SUCCESS);
+        for (Attention *const one : {attention, &second, &third})
+            ASSERT_EQ(one->run(stream), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(runtime.wait(stream), 0);
+        ASSERT_TRUE(third.output_is(static_cast<char>(byte)));
+    }
+}
+
+// Code is not loaded while a stream captures; once it is loaded, the call is captured, and each replay reads its inputs
+// anew.
+TEST_F(Streams, Graph) {
+    void *graph = nullptr, *executable = nullptr;
+    ASSERT_EQ(runtime.begin_capture(stream), 0);
+    EXPECT_EQ(attention->run(stream), TESSERA_ERROR_NOT_PREPARED);
+    ASSERT_EQ(runtime.end_capture(stream, &graph), 0) << "the capture is whole";
+    EXPECT_EQ(runtime.destroy_graph(graph), 0);
+
+    ASSERT_EQ(attention->prepare(), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(attention->clear(), TESSERA_SUCCESS);
+    ASSERT_EQ(runtime.begin_capture(stream), 0);
+    EXPECT_EQ(attention->run(stream), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(runtime.end_capture(stream, &graph), 0);
+    EXPECT_TRUE(attention->output_is(0x77)) << "nothing ran yet";
+
+    ASSERT_EQ(runtime.instantiate(&executable, graph), 0);
+    for (const int byte : {0x33, 0x44}) {
+        ASSERT_EQ(attention->set_v(byte), TESSERA_SUCCESS);
+        ASSERT_EQ(runtime.launch(executable, stream), 0);
+        ASSERT_EQ(runtime.wait(stream), 0);
+        EXPECT_TRUE(attention->output_is(static_cast<char>(byte)));
+    }
+    runtime.destroy_executable(executable);
+    runtime.destroy_graph(graph);
+}
+
+TEST_F(Streams, PreloadedDevicesLoadNothing) {
+    void *graph = nullptr;
+    ASSERT_EQ(tessera_preload(device), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(runtime.begin_capture(stream), 0);
+    EXPECT_EQ(attention->run(stream), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(runtime.end_capture(stream, &graph), 0);
+    runtime.destroy_graph(graph);
+}
+
+// Threads share the device and its code, which the first of them loads. Their current device is none that they chose.
+TEST_F(Streams, Threads) {
+    constexpr size_t count = 8;
+    std::vector<std::thread> threads;
+    std::vector<std::string> wrong(count);
+    for (size_t t = 0; t < count; t++)
+        threads.emplace_back([&, t] {
+            void *const none = runtime.current();
+            Attention mine(device);
+            const int byte = 0x20 + static_cast<int>(t);
+            if (mine.set_v(byte)) wrong[t] = tessera_last_error();
+            for (int i = 0; i < 10 && wrong[t].empty(); i++)
+                if (mine.clear() || mine.run(nullptr) || tessera_device_synchronize(device))
+                    wrong[t] = tessera_last_error();
+                else if (!mine.output_is(static_cast<char>(byte)))
+                    wrong[t] = "another result";
+            if (runtime.current() != none) wrong[t] += " what is current has changed";
+        });
+    for (std::thread &thread : threads) thread.join();
+    EXPECT_EQ(wrong, std::vector<std::string>(count));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    testing::InitGoogleTest(&argc, argv);
+    if (!*device_name()) {
+        std::printf("TESSERA_TEST_DEVICE names no GPU\n");
+        return 77;
+    }
+    return RUN_ALL_TESTS();
+}
