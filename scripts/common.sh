@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Shared by quickstart.sh and test.sh: options, steps with logs, the private tools, the compiler. Sourced, not run.
+# Shared by quickstart.sh, test.sh and test_gpu.sh: options, steps with logs, counts of tests, the private tools, the
+# compiler. Sourced, not run.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -55,6 +56,39 @@ step() {
     tail -n 25 "$log" | sed 's/^/    /' >&2
     printf 'step:   %s\nlog:    %s\nremedy: %s\n' "$name" "$log" "$remedy" >&2
     exit 1
+}
+
+# count_tests STATUS XML LOG: sets `counts` to PASSED FAILED SKIPPED of a command that ended with that status: of the JUnit
+# files that it left in the folder XML, else of the lines "N passed, N failed" in its log, else it is one test.
+count_tests() {
+    local status=$1
+    rm -f "$2.counts"
+    if [ -n "$(find "$2" -name '*.xml')" ]; then
+        "$python" "$root/scripts/count_tests.py" "$2"/*.xml >"$2.counts"
+        counts=$(head -n 1 "$2.counts")
+    else
+        counts=$(awk '/^[0-9]+ passed, [0-9]+ failed/ {p += $1; f += $3} END {print p + 0, f + 0, 0}' "$3")
+    fi
+    if [ "$counts" = "0 0 0" ] && [ "$status" -eq 0 ]; then counts="1 0 0"; fi
+    case $counts in
+        "0 0 "[1-9]*) echo "all tests were skipped" >>"$3" && status=1 ;;
+    esac
+    if [ "$status" -ne 0 ] && [ "$(echo "$counts" | cut -d' ' -f2)" = 0 ]; then # it ended in another way than by its tests
+        counts=$(echo "$counts" | awk '{print $1, 1, $3}')
+    fi
+}
+
+# report PASSED FAILED SKIPPED REMARK: the end of a stage's line, and the sums.
+passed=0 failed=0 skipped=0
+report() {
+    printf '%6d passed %4d failed %4d skipped  %s\n' "$1" "$2" "$3" "$4"
+    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
+}
+
+# show_failures XML LOG: what failed, or the end of the log.
+show_failures() {
+    { grep '^failed' "$1.counts" 2>/dev/null || tail -n 15 "$2"; } | head -n 15 | sed 's/^/    /'
+    echo "    log: $2"
 }
 
 # Parallel jobs: what affinity, the cgroup's quota and the memory (512 MB a compiler) allow.

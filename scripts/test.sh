@@ -42,12 +42,9 @@ done
 began=$(date +%s)
 results=$build/test/stages
 mkdir -p "$results"
-passed=0 failed=0 skipped=0
 not_run=()
 
-# stage NAME COMMAND...: runs tests with their output in a log. They are counted from the JUnit files that the command
-# leaves in $xml, else from its lines "N passed, N failed", else the command is one test. Status 77: could not run here,
-# and the last line says why.
+# stage NAME COMMAND...: runs tests with their output in a log. Status 77: could not run here, and the last line says why.
 stage() {
     local name=$1 id=${1//[^a-zA-Z0-9]/-} log start status counts fingerprint
     shift
@@ -73,32 +70,14 @@ stage() {
         not_run+=("$name: $(tail -n 1 "$log")")
         return
     fi
-    if [ -n "$(find "$xml" -name '*.xml')" ]; then
-        "$python" "$root/scripts/count_tests.py" "$xml"/*.xml >"$xml.counts"
-        counts=$(head -n 1 "$xml.counts")
-        grep '^skipped' "$xml.counts" | sed "s/^/$name: /" >>"$results/skipped" || true
-    else
-        counts=$(awk '/^[0-9]+ passed, [0-9]+ failed/ {p += $1; f += $3} END {print p + 0, f + 0, 0}' "$log")
-    fi
-    if [ "$counts" = "0 0 0" ] && [ $status -eq 0 ]; then counts="1 0 0"; fi
-    case $counts in
-        "0 0 "[1-9]*) echo "all tests were skipped" >>"$log" && status=1 ;;
-    esac
-    if [ $status -ne 0 ] && [ "$(echo "$counts" | cut -d' ' -f2)" = 0 ]; then # it ended in another way than by its tests
-        counts=$(echo "$counts" | awk '{print $1, 1, $3}')
-    fi
+    count_tests "$status" "$xml" "$log"
+    grep '^skipped' "$xml.counts" 2>/dev/null | sed "s/^/$name: /" >>"$results/skipped" || true
     report $counts "$(seconds_since "$start")"
     if [ "$(echo "$counts" | cut -d' ' -f2)" = 0 ]; then
         printf '%s\n%s\n' "$fingerprint" "$counts" >"$xml.done"
     else
-        { grep '^failed' "$xml.counts" 2>/dev/null || tail -n 15 "$log"; } | head -n 15 | sed 's/^/    /'
-        echo "    log: $log"
+        show_failures "$xml" "$log"
     fi
-}
-
-report() {
-    printf '%6d passed %4d failed %4d skipped  %s\n' "$1" "$2" "$3" "$4"
-    passed=$((passed + $1)) failed=$((failed + $2)) skipped=$((skipped + $3))
 }
 
 cannot() { echo "$*" && exit 77; }

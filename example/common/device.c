@@ -13,9 +13,7 @@ int example_threads(const example_problem *p) {
     return p->options->threads > 0 ? p->options->threads : tessera_num_threads();
 }
 
-static int64_t guard_bytes(const example_problem *p) {
-    return p->bare || example_is_simulated(p) ? 0 : EXAMPLE_GUARD;
-}
+static int64_t guard_bytes(const example_problem *p) { return p->bare || example_is_simulated(p) ? 0 : EXAMPLE_GUARD; }
 
 // The copy begins as far from a multiple of 64 bytes as the buffer does.
 static int64_t lead_bytes(const example_problem *p, int tensor) {

@@ -2,6 +2,7 @@
 // The suites on GPUs, which are simulated unless TESSERA_TEST_DEVICE names a real one, with the data types, head dims,
 // orders of v and scales that the linked table serves on each. A problem without an instance must be refused with a
 // reason; the suite Landed lists problems that must be served.
+#include <algorithm>
 #include <cstdio>
 
 #include "suites.h"
@@ -45,6 +46,24 @@ Suite landed_suite(const Place &on) {
     return {"Landed", {kinds, {"-b=1 -h=2 -s=64 -d=128"}, traits}, {}};
 }
 
+// ---- problems as large as real ones, which only a real GPU runs: of some rows the reference says what is right
+
+Suite large_suite(const Place &on) {
+    return {"Large",
+            {kinds(on, {"fp16", "bf16", "fp8bf16 -qscale=pt"}, {"-d=64", "-d=128", "-d=192 -d_v=128", "-d=256"}),
+             {"-b=4 -h=16 -s=4096", "-b=1 -h=8 -h_k=2 -s=8192 -mask=t", "-b=16 -h=32 -h_k=8 -s=1 -s_k=8192",
+              "-mode=1 -b=6 -h=16 -s=100,7000,1,3000,2048,515 -mask=b", "-b=2 -h=8 -s=3328 -mask=b:1000,0 -lse=1"}},
+            {{"-init=nf"}}};
+}
+
+void expect_sample_valid(const std::string &arguments) {
+    SCOPED_TRACE(command(arguments));
+    example_result result;
+    run_case(fmha_fwd.program, Case(fmha_fwd, arguments + " -v=1").values(), &result);
+    EXPECT_EQ(result.verification, EXAMPLE_VALID) << result.message;
+    EXPECT_GE(result.rows_checked, std::min<int64_t>(result.rows, 512));
+}
+
 // ---- refused with a reason: there is no instance, and nothing runs
 
 const Axis refusals{"-d=100", "-d=264", "-d=64 -d_v=260"};
@@ -58,13 +77,15 @@ int main(int argc, char **argv) {
         std::printf("this build has no instances for the GPU, or no simulator\n");
         return 77;
     }
-    Place valid = gpus, refused = gpus;
+    Place valid = gpus, refused = gpus, large = gpus;
     valid.run = cpus.run;
     refused.run = [](const std::string &arguments) { expect_refused(fmha_fwd, arguments); };
     for (const Suite &suite : suites(gpus)) register_suite(gpus, suite);
     register_suite(gpus, instances_suite(gpus));
     register_suite(valid, landed_suite(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64 -d=64"}, refusals}, {}});
+    large.run = expect_sample_valid;
+    if (real_gpu()) register_suite(large, large_suite(large));
     const int status = RUN_ALL_TESTS();
     std::printf("%d problems of the covers have no instance in this build and were refused by name\n", count_refused());
     return status;
