@@ -116,7 +116,7 @@ double tessera_rows_cost(const tessera_instance *row, const struct tessera_reque
 // runtime's half of ck_middle() in codegen/ops/rows/__init__.py.
 void tessera_rows_add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *limits) {
     const tessera_rows_tile *const tile = &((const tessera_rows_instance *)row)->tile;
-    const int warps = tile->tn > 64 ? tile->tn / 64 : 1; // of a row
+    const int warps = tile->tn / tile->wn; // of a row
     (void)limits;
     tessera_text_add(out, "_%dx%d_%dx%d", tile->rm * tile->tm, tile->rn * tile->tn * tile->vn, tile->tm, warps);
     tessera_text_add(out, "_1x%d_1x%d", tile->tn / warps * tile->vn, tile->vn);

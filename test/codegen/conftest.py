@@ -16,7 +16,7 @@ import pytest
 import generate
 
 ROOT = Path(generate.__file__).parent
-ALL_TARGETS = "portable,x86-64,aarch64,cdna"
+ALL_TARGETS = "portable,x86-64,aarch64,cdna,cuda"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

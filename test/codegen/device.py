@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""Code objects for tests, by the clang of the ziglang wheel."""
+"""Code objects and PTX for tests, by the clang of the ziglang wheel."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from codegen.spec import ROOT
+from codegen.targets import TARGETS, NvidiaTarget
 
 
 def ziglang() -> Path:
@@ -32,4 +33,20 @@ def compile_object(text: str, out: Path, arch: str = "gfx942", *flags: str) -> P
     ]  # fmt: skip
     subprocess.run(compile_, check=True)
     subprocess.run([zig / "zig", "ld.lld", "-shared", compiled, "-o", out], check=True)
+    return out
+
+
+def compile_ptx(text: str, out: Path, *flags: str) -> Path:
+    """Compiles a CUDA source, which may include the vocabulary, to PTX."""
+    zig = ziglang()
+    source = out.with_suffix(".c")
+    source.write_text(text)
+    page = TARGETS["sm_90a"]
+    assert isinstance(page, NvidiaTarget)
+    compile_ = [
+        zig / "zig", "clang", "-nostdinc", "-isystem", zig / "lib/include", "-x", "cuda", "-std=c++17",
+        "--cuda-device-only", "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version", "-ffreestanding",
+        "-O3", *page.cflags, *flags, f"-I{ROOT / 'include'}", "-S", source, "-o", out,
+    ]  # fmt: skip
+    subprocess.run(compile_, check=True)
     return out

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from conftest import run_in
-from device import compile_object
+from device import compile_object, compile_ptx
 
 from codegen import Refused
 from codegen.render import HEADERS, check_needs, expanded
@@ -72,9 +72,8 @@ typedef struct tessera_fmha_fwd_cdna_args args;
 """
 
 
-# The same of operations on rows.
+# The same of operations on rows, whose headers are for several kinds of GPUs.
 ROWS_SAID = """
-#include "tessera/isa/cdna.h"
 #include "tessera/kernel/rows.h"
 enum { WAVES = 4, ROWS = 1, CHUNKS = 2 };
 #define STATISTICS MEAN
@@ -114,7 +113,7 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/attention/cdna/staged.h"\n'
     if takes and "store_four" in takes[1]:
         before = '#include "tessera/device/common/cdna/store.h"\n'
-    said = ROWS_SAID if header.parts[-3] == "rows" or header.name.startswith("row_") else SAID
+    said = f'#include "tessera/isa/cdna.h"\n{ROWS_SAID}' if header.name.startswith("row_") else SAID
     if header.name == "staged_scales.h":
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
@@ -125,3 +124,35 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         compile_object(said + before + own, tmp_path / "alone.so", "gfx950", "-Wall", "-Wextra", "-Werror")
     except subprocess.CalledProcessError:
         pytest.fail(f"{header} does not compile alone")
+
+
+KINDS = {"cdna": "cdna.h", "cuda": "sm90.h"}  # kinds of GPUs that share headers -> their vocabularies
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(
+    "header", [part for part in PARTS if part.parent.name == "gpu"], ids=lambda path: path.stem
+)
+def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Path) -> None:
+    """It compiles for each kind behind that kind's columns of rows."""
+    text = (
+        f'#include "tessera/isa/{KINDS[kind]}"\n{ROWS_SAID}'
+        f'#include "tessera/device/common/{kind}/row_chunks.h"\n'
+        f'#include "{header.relative_to(HEADERS.parent)}"\n'
+    )
+    warnings = ("-Wall", "-Wextra", "-Werror")
+    if kind == "cdna":
+        compile_object(text, tmp_path / "alone.so", "gfx950", *warnings)
+    else:
+        compile_ptx(text, tmp_path / "alone.ptx", *warnings)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [part for part in PARTS if part.match("common/cuda/*.h")],
+    ids=lambda path: path.stem,
+)
+def test_a_header_for_cuda_compiles_alone(header: Path, tmp_path: Path) -> None:
+    said = f'#include "tessera/isa/sm90.h"\n{ROWS_SAID}'
+    own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
+    compile_ptx(said + own, tmp_path / "alone.ptx", "-Wall", "-Wextra", "-Werror")

@@ -9,12 +9,15 @@ library.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import pytest
-from conftest import refused, run
+from conftest import ROOT, refused, run
 
 from codegen.ops import operations
+from codegen.rows import read_instances
+from codegen.space import bits
 
 ROWS = [name for name, op in operations().items() if op.family == "rows"]
 PORTABLE = ("--targets", "portable")
@@ -44,6 +47,39 @@ def test_tiles_of_gpus_in_names_of_ck() -> None:
     ).out
     assert "_4x512_4x1_1x512_1x8_wpr_op_pn_nsm" in names
     assert "_1x8192_1x8_1x512_1x8_bpr_tp_pn_nsm" in names
+
+
+def test_warps_of_nvidia_in_names_of_ck() -> None:
+    """They have 32 lanes."""
+    names = run(
+        "-d", "smoothquant", "--targets", "sm_90a", "--where", "prec_i=fp16 prec_o=fp8", "--expand"
+    ).out
+    assert "smoothquant_fp16_fp8_4x256_4x1_1x256_1x8_wpr_op_pn" in names
+    assert "smoothquant_fp16_fp8_1x4096_1x8_1x256_1x8_bpr_op_pn" in names
+
+
+def served_anywhere(api: str, target: str) -> set[tuple[str, ...]]:
+    """Combinations of traits that are served for any number of columns, wherever rows begin."""
+    op = operations()[api]
+    return {
+        traits
+        for instance in read_instances(op, ROOT / "instances", (target,))
+        if instance.tile.multiple == 1 and not instance.tile.alignment and instance.tile.columns == 2**31 - 1
+        for box in instance.region
+        for traits in itertools.product(
+            *([axis.values[v] for v in bits(mask)] for axis, mask in zip(op.space.axes, box))
+        )
+    }
+
+
+@pytest.mark.parametrize("api", ROWS)
+def test_nvidia_serves_what_amd_serves(api: str) -> None:
+    """With the fp8 that each has."""
+    amd = {
+        tuple(value.replace("e4m3fnuz", "e4m3") for value in traits)
+        for traits in served_anywhere(api, "gfx942")
+    }
+    assert served_anywhere(api, "sm_90a") == amd != set()
 
 
 def test_rules() -> None:

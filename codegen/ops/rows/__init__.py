@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 from codegen.ops.rows.cdna import CdnaTile
 from codegen.ops.rows.cpu import CpuTile
+from codegen.ops.rows.cuda import CudaTile
 from codegen.ops.rows.traits import make_rules
 from codegen.schema import Range, Size, Trait
 from codegen.space import Axis, Box, Region, Space, region_meet
@@ -23,7 +24,7 @@ class Rows(Operation):
     family = "rows"
     entries: ClassVar[dict[str, str]] = {"run": "run"}
     optdim_field = None
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile, "cuda": CudaTile}
 
     def __init__(
         self,
@@ -51,7 +52,7 @@ class Rows(Operation):
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Whether one takes all that the other takes, and costs no more for any of it."""
         a, b = one.tile, other.tile
-        if one.target.kind == "cdna":
+        if one.target.kind != "cpu":
             return bool(a.columns >= b.columns and a.multiple <= b.multiple and a.outruns(b))
         return (
             a.columns >= b.columns
@@ -68,7 +69,7 @@ class Rows(Operation):
         """Block, warps, warp and vector, each rows x columns, and the pipeline, as in runtime/ops/rows.c."""
         tile = instance.tile.ck_tile(instance.target)
         rm, rn, tm, tn, vn = (tile[field] for field in ("rm", "rn", "tm", "tn", "vn"))
-        warps = max(1, tn // 64)  # of a row
+        warps = tn // tile["wn"]  # of a row
         return (
             f"{rm * tm}x{rn * tn * vn}_{tm}x{warps}_",
             f"1x{tn // warps * vn}_1x{vn}_",
@@ -77,7 +78,7 @@ class Rows(Operation):
 
     def cost_words(self, instance: Instance) -> str:
         """Of GPU instances what a piece takes, where memory does not take longer."""
-        if instance.target.kind != "cdna":
+        if instance.target.kind == "cpu":
             return super().cost_words(instance)
         words: str = instance.tile.cost_words(instance.target)
         return words

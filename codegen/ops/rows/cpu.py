@@ -35,7 +35,7 @@ class CpuTile:
 
     def ck_tile(self, target: CpuTarget) -> dict[str, int]:
         """CK's fields: a thread takes a row, vector by vector."""
-        return {"rm": 1, "rn": 1, "tm": 1, "tn": 1, "vn": target.lanes}
+        return {"rm": 1, "rn": 1, "tm": 1, "tn": 1, "wn": 1, "vn": target.lanes}
 
     def cycles(self, target: CpuTarget) -> float:
         """What a row costs beside its columns."""

@@ -22,6 +22,7 @@
 #endif
 #define LDS __attribute__((address_space(3), loader_uninitialized)) static
 #endif
+#define ARGUMENT // of a kernel's one argument
 #define INLINE static inline DEVICE __attribute__((always_inline, unused))
 #define WORKGROUP(threads) __attribute__((amdgpu_flat_work_group_size(threads, threads)))
 #define WAVES_PER_SIMD(count) __attribute__((amdgpu_waves_per_eu(count, count)))
@@ -46,6 +47,8 @@ INLINE uint32_t AS_U32(float x) { return __builtin_bit_cast(uint32_t, x); }
 #define LN2 0x1.62e43p-1f
 
 // ---- lanes and waves
+
+enum { WAVE_LANES = 64 };
 
 INLINE int lane_id(void) { return (int)__builtin_amdgcn_mbcnt_hi(~0u, __builtin_amdgcn_mbcnt_lo(~0u, 0)); }
 

@@ -46,6 +46,7 @@ enum { TESSERA_ROWS_GRID_X = 1 << 20 };
 typedef struct tessera_rows_tile {
     uint16_t rm, rn; // repetitions of a thread
     uint16_t tm, tn; // threads (CPU: 1)
+    uint16_t wn;     // threads of a wave
     uint16_t vn;     // columns that a thread loads at once
 } tessera_rows_tile;
 

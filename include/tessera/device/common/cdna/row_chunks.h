@@ -7,9 +7,9 @@
 #ifndef TESSERA_DEVICE_COMMON_CDNA_ROW_CHUNKS_H
 #define TESSERA_DEVICE_COMMON_CDNA_ROW_CHUNKS_H
 
-#include "tessera/isa/cdna.h"
+#include "tessera/device/common/cdna/buffers.h"
 
-enum { CHUNK = 8, LANES = 64 * WAVES, PIECE = CHUNKS * CHUNK * LANES };
+enum { CHUNK = 8, LANES = WAVE_LANES * WAVES, PIECE = CHUNKS * CHUNK * LANES };
 enum { TOGETHER = VECTORS ? 4 : 1 }; // columns of which all or none exist
 
 // A chunk as it lies in memory, in so many of the words as it takes; without VECTORS each column has one.
@@ -29,7 +29,8 @@ INLINE int column_of(const struct piece *p, int c, int i) {
 INLINE int is_inside(const struct piece *p, int c, int i) { return column_of(p, c, i) < p->columns; }
 
 // The piece's part of a row that begins at element `begin` of `bits`.
-INLINE buffer columns_of(const void *base, int64_t begin, const struct piece *p, int bits) {
+typedef buffer columns;
+INLINE columns columns_of(const void *base, int64_t begin, const struct piece *p, int bits) {
     return make_buffer((const char *)base + (begin + p->first) * (bits / 8), (uint32_t)p->columns * (uint32_t)bits / 8);
 }
 
@@ -43,7 +44,7 @@ INLINE void load_none(chunk to[CHUNKS]) {
     }
 }
 
-INLINE void load_chunks(chunk to[CHUNKS], buffer from, const struct piece *p, int bits) {
+INLINE void load_chunks(chunk to[CHUNKS], columns from, const struct piece *p, int bits) {
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
         const int offset = column_of(p, c, 0) * (bits / 8);
@@ -64,13 +65,17 @@ INLINE void load_chunks(chunk to[CHUNKS], buffer from, const struct piece *p, in
     }
 }
 
+INLINE void load_chunks_once(chunk to[CHUNKS], columns from, const struct piece *p, int bits) { // of this row alone
+    load_chunks(to, from, p, bits);
+}
+
 // The bits of column i of a chunk, in the lower ones of a word.
 INLINE uint32_t bits_of(const chunk *x, int i, int bits) {
     return bits == 16 && VECTORS ? x->word[i / 2] >> i % 2 * 16 : x->word[i];
 }
 
 // A chunk of 16-bit numbers, of which words have two each; of 32-bit ones; of bytes, of which words have four each.
-INLINE void store_halves(buffer to, const struct piece *p, int c, const uint32_t pairs[CHUNK / 2]) {
+INLINE void store_halves(columns to, const struct piece *p, int c, const uint32_t pairs[CHUNK / 2]) {
     const int offset = 2 * column_of(p, c, 0);
 #if VECTORS
     buffer_store_16(to, offset, (u32x4){pairs[0], pairs[1], pairs[2], pairs[3]});
@@ -80,7 +85,7 @@ INLINE void store_halves(buffer to, const struct piece *p, int c, const uint32_t
 #endif
 }
 
-INLINE void store_words(buffer to, const struct piece *p, int c, const uint32_t words[CHUNK]) {
+INLINE void store_words(columns to, const struct piece *p, int c, const uint32_t words[CHUNK]) {
     const int offset = 4 * column_of(p, c, 0);
 #if VECTORS
     buffer_store_16(to, offset, (u32x4){words[0], words[1], words[2], words[3]});
@@ -91,7 +96,7 @@ INLINE void store_words(buffer to, const struct piece *p, int c, const uint32_t 
 #endif
 }
 
-INLINE void store_bytes(buffer to, const struct piece *p, int c, uint32_t low, uint32_t high) {
+INLINE void store_bytes(columns to, const struct piece *p, int c, uint32_t low, uint32_t high) {
     const int offset = column_of(p, c, 0);
 #if VECTORS
     buffer_store_8(to, offset, (u32x2){low, high});

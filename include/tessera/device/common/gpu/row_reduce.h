@@ -3,10 +3,8 @@
 // place of its own there, so that one barrier does.
 //
 // Takes WAVES.
-#ifndef TESSERA_DEVICE_COMMON_CDNA_ROW_REDUCE_H
-#define TESSERA_DEVICE_COMMON_CDNA_ROW_REDUCE_H
-
-#include "tessera/isa/cdna.h"
+#ifndef TESSERA_DEVICE_COMMON_GPU_ROW_REDUCE_H
+#define TESSERA_DEVICE_COMMON_GPU_ROW_REDUCE_H
 
 enum reduction { OF_MEAN, OF_DIFFERENCES, OF_SQUARES, OF_GREATEST, REDUCTIONS };
 

@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Which row a wave, or a block of WAVES waves, computes, and what of memory is the row's.
 //
-// Takes problem, WAVES, ROWS, CHUNKS, IN_BITS, UNPACK, STATISTICS.
-#ifndef TESSERA_DEVICE_ROWS_CDNA_ROW_H
-#define TESSERA_DEVICE_ROWS_CDNA_ROW_H
-
-#include "tessera/device/common/cdna/buffers.h"
-#include "tessera/device/common/cdna/row_chunks.h"
+// Takes problem, WAVES, ROWS, CHUNKS, IN_BITS, UNPACK, STATISTICS, columns_of, read_int.
+#ifndef TESSERA_DEVICE_ROWS_GPU_ROW_H
+#define TESSERA_DEVICE_ROWS_GPU_ROW_H
 
 enum { NONE, SQUARE, MEAN };
 
@@ -53,9 +50,9 @@ struct factors {
 INLINE void load_terms(struct terms *t, const problem *p, const struct row *r, const struct piece *at) {
     if (STATISTICS != NONE) load_none(t->residual);
     if (STATISTICS == MEAN) load_none(t->bias);
-    load_chunks(t->x, columns_of(p->x, r->from * p->x_stride, at, IN_BITS), at, IN_BITS);
+    load_chunks_once(t->x, columns_of(p->x, r->from * p->x_stride, at, IN_BITS), at, IN_BITS);
     if (STATISTICS != NONE && p->residual)
-        load_chunks(t->residual, columns_of(p->residual, r->row * p->residual_stride, at, IN_BITS), at, IN_BITS);
+        load_chunks_once(t->residual, columns_of(p->residual, r->row * p->residual_stride, at, IN_BITS), at, IN_BITS);
     if (STATISTICS == MEAN && p->bias) load_chunks(t->bias, columns_of(p->bias, 0, at, IN_BITS), at, IN_BITS);
 }
 
@@ -69,7 +66,7 @@ INLINE void load_factors(struct factors *f, const problem *p, const struct row *
 INLINE float number_of(const chunk *x, int i) { return UNPACK(bits_of(x, i, IN_BITS)); }
 
 INLINE void store_numbers(void *to, int64_t begin, const struct piece *at, const float x[CHUNKS][CHUNK]) {
-    const buffer row = columns_of(to, begin, at, IN_BITS);
+    const columns row = columns_of(to, begin, at, IN_BITS);
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
         uint32_t words[CHUNK];

@@ -2,10 +2,10 @@
 // From the inputs to what is stored: s and z of tessera/kernel/rows.h, of a piece.
 //
 // Takes problem, STATISTICS, ROUND.
-#ifndef TESSERA_DEVICE_ROWS_CDNA_VALUES_H
-#define TESSERA_DEVICE_ROWS_CDNA_VALUES_H
+#ifndef TESSERA_DEVICE_ROWS_GPU_VALUES_H
+#define TESSERA_DEVICE_ROWS_GPU_VALUES_H
 
-#include "tessera/device/rows/cdna/row.h"
+#include "tessera/device/rows/gpu/row.h"
 
 typedef float values[CHUNKS][CHUNK];
 

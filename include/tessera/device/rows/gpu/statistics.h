@@ -2,10 +2,10 @@
 // Sums over a piece of the row, of a lane's columns.
 //
 // Takes STATISTICS.
-#ifndef TESSERA_DEVICE_ROWS_CDNA_STATISTICS_H
-#define TESSERA_DEVICE_ROWS_CDNA_STATISTICS_H
+#ifndef TESSERA_DEVICE_ROWS_GPU_STATISTICS_H
+#define TESSERA_DEVICE_ROWS_GPU_STATISTICS_H
 
-#include "tessera/device/rows/cdna/values.h"
+#include "tessera/device/rows/gpu/values.h"
 
 // Two columns at a time, as one instruction adds. Columns that there are not are zeros here,
 INLINE f32x2 two_of(values s, int c, int i) { return (f32x2){s[c][i], s[c][i + 1]}; }

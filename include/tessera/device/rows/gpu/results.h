@@ -2,10 +2,10 @@
 // z as it is stored: rounded to the type of the inputs, or quantized.
 //
 // Takes problem.
-#ifndef TESSERA_DEVICE_ROWS_CDNA_RESULTS_H
-#define TESSERA_DEVICE_ROWS_CDNA_RESULTS_H
+#ifndef TESSERA_DEVICE_ROWS_GPU_RESULTS_H
+#define TESSERA_DEVICE_ROWS_GPU_RESULTS_H
 
-#include "tessera/device/rows/cdna/values.h"
+#include "tessera/device/rows/gpu/values.h"
 
 // What is stored beside it, if it is asked for.
 INLINE void store_residual(const problem *p, const struct row *r, const struct piece *at, const values s) {
@@ -37,7 +37,7 @@ INLINE struct quantization quantization_of(const problem *p, const struct row *r
 // No result is out of range: of those of a row `by` makes the greatest the type's.
 INLINE void store_quantized(const values z, const problem *p, const struct row *r, const struct piece *at,
                             struct quantization q) {
-    const buffer to = columns_of(p->y, r->row * p->y_stride, at, 8);
+    const columns to = columns_of(p->y, r->row * p->y_stride, at, 8);
     UNROLL
     for (int c = 0; c < CHUNKS; c++) {
         float y[CHUNK];
