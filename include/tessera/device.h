@@ -45,6 +45,8 @@ typedef struct tessera_device tessera_device;
 //   cpu          this machine; where it has AMX, asks Linux to let the whole process use its tile registers
 //   cpu:TARGET   this machine with only that target's instances, such as "cpu:x86-64-v3"
 //   hip:N        AMD GPU number N, as the HIP runtime counts them
+//   cuda:N       NVIDIA GPU number N, as NVIDIA's driver counts them, in the context that is current if that is one of
+//                the GPU, else in its primary context, which NVIDIA's runtime uses
 //   sim:ARCH     a simulated AMD GPU, such as "sim:gfx942"; features as in "sim:gfx942:sramecc+:xnack-" are ignored
 //   auto         the first GPU that has instances in this library, else the CPU
 // The handle may be used by any number of threads at once. A GPU's code is loaded into it when first used, and no call
@@ -81,19 +83,21 @@ TESSERA_API tessera_status tessera_device_synchronize(const tessera_device *devi
 TESSERA_API tessera_status tessera_load_pack(const char *path);
 TESSERA_API tessera_status tessera_load_pack_memory(const void *pack, size_t bytes);
 
-// ---- Drivers. GPUs are reached through the HIP runtime (libamdhip64, of ROCm 5 to 7), which is opened with the first
-// "hip:N": the functions given by tessera_set_driver(); else the file that TESSERA_HIP_LIBRARY names; else a copy that
-// the process has loaded, such as PyTorch's; else the newest that the loader finds. "sim:ARCH" opens libtessera_sim:
-// the file that TESSERA_SIM_LIBRARY names, else the one beside this library, else the one that the loader finds.
+// ---- Drivers. AMD's GPUs are reached through the HIP runtime (libamdhip64, of ROCm 5 to 7), which is opened with the
+// first "hip:N": the functions given by tessera_set_driver(); else the file that TESSERA_HIP_LIBRARY names; else a copy
+// that the process has loaded, such as PyTorch's; else the newest that the loader finds. NVIDIA's are reached in the
+// same way through the driver's libcuda.so.1 (of CUDA 12 or newer) or the file that TESSERA_CUDA_LIBRARY names.
+// "sim:ARCH" opens libtessera_sim: the file that TESSERA_SIM_LIBRARY names, else the one beside this library, else the
+// one that the loader finds.
 
 typedef void (*tessera_driver_function)(void);
 typedef struct tessera_driver_entry {
-    const char *name; // "hipMalloc"
+    const char *name; // "hipMalloc"; of NVIDIA's driver as libcuda exports it: "cuMemAlloc_v2"
     tessera_driver_function function;
 } tessera_driver_entry;
 
-// Devices of `kind` ("hip") that are opened from now on use these functions. Without entries (NULL, 0) they use those
-// of a library again, which is searched for anew.
+// Devices of `kind` ("hip", "cuda") that are opened from now on use these functions. Without entries (NULL, 0) they use
+// those of a library again, which is searched for anew.
 TESSERA_API tessera_status tessera_set_driver(const char *kind, const tessera_driver_entry *entries, size_t count);
 
 // ---- CPU threads. Their default number is the least of the affinity mask, the cgroup quota and TESSERA_NUM_THREADS;

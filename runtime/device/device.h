@@ -4,6 +4,7 @@
 #define TESSERA_RUNTIME_DEVICE_H
 
 #include "internal.h"
+#include "tessera/kernel/tensor_map.h"
 
 struct tessera_gpu;
 
@@ -36,6 +37,24 @@ tessera_status tessera_gpu_make_ready(const tessera_device *device, const struct
 tessera_status tessera_gpu_launch(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
                                   const struct tessera_launch *launch, const void *argument, size_t bytes,
                                   void *stream);
+
+// ---- tensor maps of a GPU (gpu.c)
+
+// A block of a tensor that the GPU copies to LDS, or from there, by one instruction.
+struct tessera_tensor_map_shape {
+    const void *base;
+    uint32_t element_bytes; // 1, 2 or 4
+    uint32_t rank;          // 1 to 5
+    uint64_t sizes[5];      // of the tensor, in elements; the first dimension is contiguous
+    uint64_t strides[4];    // bytes, of the second and further dimensions
+    uint32_t box[5];        // of the block, in elements; those that are outside of the tensor are zeros
+    uint32_t swizzle;       // bytes of LDS within which 16 bytes change places: 0, 32, 64 or 128
+    uint32_t l2_bytes;      // that L2 fetches at least: 0, 64, 128 or 256
+};
+
+// Makes a tensor map, which becomes a part of a kernel's argument. Allocates nothing and puts nothing into a stream.
+tessera_status tessera_gpu_make_tensor_map(const tessera_device *device, const struct tessera_tensor_map_shape *shape,
+                                           struct tessera_tensor_map *out);
 
 // ---- streams of a GPU (gpu_stream.c)
 

@@ -8,10 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "device/driver_cuda.h"
 #include "device/driver_hip.h"
 #include "guard.h"
 
-const struct tessera_driver_kind *const tessera_driver_kinds[] = {&tessera_driver_hip, &tessera_driver_sim, NULL};
+const struct tessera_driver_kind *const tessera_driver_kinds[] = {&tessera_driver_hip, &tessera_driver_cuda,
+                                                                  &tessera_driver_sim, NULL};
 enum { KINDS = sizeof tessera_driver_kinds / sizeof *tessera_driver_kinds - 1 };
 
 // A copy of a host's table, since the original may not last.
@@ -64,6 +66,14 @@ tessera_status tessera_driver_open(const struct tessera_driver_kind *kind, const
 
 void tessera_driver_close(struct tessera_driver *driver) {
     if (driver && atomic_fetch_sub(&driver->users, 1) == 1) free(driver);
+}
+
+tessera_status tessera_driver_check_number(const char *word, const char *rest) {
+    char *end;
+    const long ordinal = strtol(rest, &end, 10);
+    GUARD(*rest >= '0' && *rest <= '9' && !*end && ordinal <= INT16_MAX,
+          "device \"%s:%s\": %s:N with the number of a GPU, such as %s:0", word, rest, word, word);
+    return TESSERA_SUCCESS;
 }
 
 // ---- a host's table

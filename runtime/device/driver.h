@@ -4,19 +4,25 @@
 #define TESSERA_RUNTIME_DRIVER_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 
 #include "internal.h"
 
 struct tessera_launch;
+struct tessera_tensor_map;
+struct tessera_tensor_map_shape;
 
 // A device of a driver.
 struct tessera_chip {
     struct tessera_driver *driver;
     int ordinal;   // the driver's number of it
     char name[32]; // for messages
+    // Where a device can have several address spaces, the one that attach() chose, and whether detach() gives it back.
+    void *context;
+    bool retained;
 };
 
-// A loaded code object and its kernel.
+// A loaded image and its kernel.
 struct tessera_module {
     void *module, *function;
 };
@@ -30,6 +36,10 @@ struct tessera_driver_calls {
     tessera_status (*arch)(const struct tessera_chip *chip, char arch[TESSERA_ARCH_BYTES]);
     tessera_status (*facts)(const struct tessera_chip *chip, tessera_device_facts *out); // compute units, L2, LDS
 
+    // Called when a device is opened and closed; NULL where there is nothing to do.
+    tessera_status (*attach)(struct tessera_chip *chip);
+    void (*detach)(const struct tessera_chip *chip);
+
     // Between these two the chip is the thread's current one, which all functions below require.
     tessera_status (*enter)(const struct tessera_chip *chip, intptr_t *previous);
     tessera_status (*leave)(const struct tessera_chip *chip, intptr_t previous);
@@ -41,9 +51,13 @@ struct tessera_driver_calls {
     tessera_status (*set)(const struct tessera_chip *chip, void *to, int byte, size_t bytes); // done when it returns
     tessera_status (*synchronize)(const struct tessera_chip *chip);
 
-    tessera_status (*load)(const struct tessera_chip *chip, const void *image, const char *symbol,
+    tessera_status (*load)(const struct tessera_chip *chip, const void *image, size_t bytes, const char *symbol,
                            struct tessera_module *out);
     void (*unload)(const struct tessera_chip *chip, const struct tessera_module *module);
+
+    // NULL where the kind's kernels take none.
+    tessera_status (*make_tensor_map)(const struct tessera_chip *chip, const struct tessera_tensor_map_shape *shape,
+                                      struct tessera_tensor_map *out);
 
     // Functions that put work into a stream. device.h describes them under the same names.
     tessera_status (*launch)(const struct tessera_chip *chip, const struct tessera_module *module,
@@ -95,10 +109,24 @@ tessera_status tessera_driver_open(const struct tessera_driver_kind *kind, const
                                    struct tessera_driver **out);
 void tessera_driver_close(struct tessera_driver *driver);
 
+// Refuses a rest of a device's name that is no number; "word:" precedes it.
+tessera_status tessera_driver_check_number(const char *word, const char *rest);
+
 // ---- finding functions (driver_library.c)
 
-// Returns NULL where the source lacks the function.
-tessera_driver_function tessera_driver_find(const struct tessera_driver_source *source, const char *name);
+// A function, and where a kind's own struct keeps it.
+struct tessera_driver_member {
+    const char *name;
+    size_t offset;
+    bool needed; // else it is NULL where the source lacks it
+};
+#define TESSERA_DRIVER_MEMBER(type, name, needed)                                                                      \
+    { #name, offsetof(type, name), needed }
+
+// Finds all functions of a driver. Error lines name `device`.
+tessera_status tessera_driver_fill(const struct tessera_driver_source *source, const char *device,
+                                   const struct tessera_driver_member *members, size_t count,
+                                   struct tessera_driver *driver);
 
 // Opens a library with additional dlopen() flags. Libraries are never closed: they have threads of their own.
 bool tessera_driver_try(struct tessera_driver_source *source, const char *file, int flags);

@@ -12,27 +12,25 @@
 // ---- making
 
 static tessera_status fill(struct tessera_hip *hip, const char *name, const struct tessera_driver_source *source) {
-    const char *const origin = source->origin;
-    tessera_driver_function function;
-#define OPTIONAL(f) ((function = tessera_driver_find(source, #f)), memcpy(&hip->f, &function, sizeof function))
-#define REQUIRED(f)                                                                                                    \
-    do {                                                                                                               \
-        OPTIONAL(f);                                                                                                   \
-        if (!function) return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s lacks the function " #f, name, origin);       \
-    } while (0)
-#define F(f, parameters) REQUIRED(f);
-    HIP_FUNCTIONS(F)
+    // clang-format off
+    static const struct tessera_driver_member members[] = {
+#define F(f, parameters) TESSERA_DRIVER_MEMBER(struct tessera_hip, f, true),
+        HIP_FUNCTIONS(F)
 #undef F
-    REQUIRED(hipGetErrorName);
-    REQUIRED(hipGetErrorString);
-    OPTIONAL(hipGetDevicePropertiesR0600);
-    if (!function) REQUIRED(hipGetDeviceProperties);
-#define F(f, parameters) OPTIONAL(f);
-    HIP_OPTIONAL_FUNCTIONS(F)
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, hipGetErrorName, true),
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, hipGetErrorString, true),
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, hipGetDevicePropertiesR0600, false),
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, hipGetDeviceProperties, false),
+#define F(f, parameters) TESSERA_DRIVER_MEMBER(struct tessera_hip, f, false),
+        HIP_OPTIONAL_FUNCTIONS(F)
 #undef F
-    OPTIONAL(tessera_hip_listen);
-#undef REQUIRED
-#undef OPTIONAL
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_listen, false),
+    };
+    // clang-format on
+    TRY(tessera_driver_fill(source, name, members, sizeof members / sizeof *members, &hip->base));
+    if (!hip->hipGetDevicePropertiesR0600 && !hip->hipGetDeviceProperties)
+        return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s lacks the function hipGetDeviceProperties", name,
+                            source->origin);
     return TESSERA_SUCCESS;
 }
 
@@ -81,13 +79,7 @@ static tessera_status find_hip(const char *device, struct tessera_driver_source 
         device, names[0], names[1], names[2]);
 }
 
-static tessera_status check_number(const char *rest) {
-    char *end;
-    const long ordinal = strtol(rest, &end, 10);
-    GUARD(*rest >= '0' && !*end && ordinal <= INT16_MAX,
-          "device \"hip:%s\": hip:N with the number of a GPU, such as hip:0", rest);
-    return TESSERA_SUCCESS;
-}
+static tessera_status check_number(const char *rest) { return tessera_driver_check_number("hip", rest); }
 
 const struct tessera_driver_kind tessera_driver_hip = {
     .word = "hip",

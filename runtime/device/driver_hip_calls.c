@@ -94,8 +94,9 @@ static tessera_status set(const struct tessera_chip *chip, void *to, int byte, s
 
 // ---- code
 
-static tessera_status load(const struct tessera_chip *chip, const void *image, const char *symbol,
+static tessera_status load(const struct tessera_chip *chip, const void *image, size_t bytes, const char *symbol,
                            struct tessera_module *out) {
+    (void)bytes;
     TRY(CALL(chip, hipModuleLoadData, &out->module, image));
     const tessera_status status = CALL(chip, hipModuleGetFunction, &out->function, out->module, symbol);
     if (status != TESSERA_SUCCESS) hip_of(chip)->hipModuleUnload(out->module);

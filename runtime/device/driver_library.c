@@ -9,7 +9,7 @@
 
 #include "device/driver.h"
 
-tessera_driver_function tessera_driver_find(const struct tessera_driver_source *source, const char *name) {
+static tessera_driver_function find(const struct tessera_driver_source *source, const char *name) {
     tessera_driver_function function = NULL;
     if (source->library) {
         void *const address = dlsym(source->library, name);
@@ -19,6 +19,19 @@ tessera_driver_function tessera_driver_find(const struct tessera_driver_source *
     for (size_t i = 0; i < source->count; i++)
         if (strcmp(source->entries[i].name, name) == 0) return source->entries[i].function;
     return NULL;
+}
+
+tessera_status tessera_driver_fill(const struct tessera_driver_source *source, const char *device,
+                                   const struct tessera_driver_member *members, size_t count,
+                                   struct tessera_driver *driver) {
+    for (size_t i = 0; i < count; i++) {
+        const tessera_driver_function function = find(source, members[i].name);
+        if (!function && members[i].needed)
+            return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s lacks the function %s", device, source->origin,
+                                members[i].name);
+        memcpy((char *)driver + members[i].offset, &function, sizeof function);
+    }
+    return TESSERA_SUCCESS;
 }
 
 bool tessera_driver_try(struct tessera_driver_source *source, const char *file, int flags) {

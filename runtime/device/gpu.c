@@ -2,6 +2,8 @@
 // Calls of the driver with the GPU as the thread's current device.
 #include "device/gpu.h"
 
+#include "device/device.h"
+
 tessera_status tessera_gpu_enter(const struct tessera_gpu *gpu, intptr_t *previous) {
     return tessera_gpu_calls(gpu)->enter(&gpu->chip, previous);
 }
@@ -33,4 +35,12 @@ tessera_status tessera_gpu_set(const struct tessera_gpu *gpu, void *to, int byte
 
 tessera_status tessera_gpu_synchronize(const struct tessera_gpu *gpu) {
     TESSERA_GPU_CALL(gpu, synchronize(&gpu->chip));
+}
+
+tessera_status tessera_gpu_make_tensor_map(const tessera_device *device, const struct tessera_tensor_map_shape *shape,
+                                           struct tessera_tensor_map *out) {
+    const struct tessera_gpu *const gpu = device->gpu;
+    if (!tessera_gpu_calls(gpu)->make_tensor_map)
+        return tessera_fail(TESSERA_ERROR_DEVICE, "%s: devices of its kind have no tensor maps", device->name);
+    TESSERA_GPU_CALL(gpu, make_tensor_map(&gpu->chip, shape, out));
 }

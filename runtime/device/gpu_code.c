@@ -12,6 +12,7 @@ struct tessera_gpu_function {
     const char *symbol; // compared by address: it is that of the table
     struct tessera_module module;
     void *image; // kept as long as the module, which may refer to it
+    size_t bytes;
 };
 
 typedef struct tessera_gpu_function function_t;
@@ -30,7 +31,7 @@ static function_t *find(struct tessera_gpu *gpu, const char *symbol) {
 // ---- loading
 
 static tessera_status load_image(const struct tessera_gpu *gpu, const char *symbol, function_t *out) {
-    TESSERA_GPU_CALL(gpu, load(&gpu->chip, out->image, symbol, &out->module));
+    TESSERA_GPU_CALL(gpu, load(&gpu->chip, out->image, out->bytes, symbol, &out->module));
 }
 
 static void free_function(function_t *function) {
@@ -42,8 +43,8 @@ static tessera_status load(struct tessera_gpu *gpu, const struct tessera_gpu_ker
     function_t *const function = calloc(1, sizeof *function);
     if (!function)
         return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a function of %zu bytes", sizeof *function);
-    tessera_status status =
-        tessera_pack_unpack(kernel->op, tessera_target_string(gpu->target), kernel->symbol, &function->image);
+    tessera_status status = tessera_pack_unpack(kernel->op, tessera_target_string(gpu->target), kernel->symbol,
+                                                &function->image, &function->bytes);
     if (status == TESSERA_SUCCESS) status = load_image(gpu, kernel->symbol, function);
     if (status != TESSERA_SUCCESS) {
         free_function(function);

@@ -46,12 +46,13 @@ static tessera_status find_target(const struct tessera_driver_kind *kind, const 
 
 // ---- opening
 
-static tessera_status read_facts(const struct tessera_gpu *gpu, tessera_device_facts *facts) {
+static tessera_status attach(struct tessera_gpu *gpu, tessera_device_facts *facts) {
+    const struct tessera_driver_calls *const calls = tessera_gpu_calls(gpu);
     *facts = (tessera_device_facts){.struct_size = sizeof *facts, .targets = 1u << gpu->target};
-    TRY(tessera_gpu_calls(gpu)->facts(&gpu->chip, facts));
+    TRY(calls->facts(&gpu->chip, facts));
     if (facts->compute_units < 1)
         return tessera_fail(TESSERA_ERROR_DEVICE, "%s has %d compute units", gpu->chip.name, facts->compute_units);
-    return TESSERA_SUCCESS;
+    return calls->attach ? calls->attach(&gpu->chip) : TESSERA_SUCCESS;
 }
 
 // Takes ownership of the chip's driver, even where it fails.
@@ -65,7 +66,7 @@ static tessera_status open_chip(const struct tessera_chip *chip, tessera_target 
     gpu->chip = *chip;
     gpu->target = target;
     pthread_mutex_init(&gpu->lock, NULL);
-    const tessera_status status = read_facts(gpu, facts);
+    const tessera_status status = attach(gpu, facts);
     if (status == TESSERA_SUCCESS)
         *out = gpu;
     else
@@ -155,6 +156,7 @@ void tessera_gpu_open_first(bool accepts(tessera_target target), struct tessera_
 void tessera_gpu_close(struct tessera_gpu *gpu) {
     if (!gpu) return;
     tessera_gpu_unload_all(gpu);
+    if (tessera_gpu_calls(gpu)->detach) tessera_gpu_calls(gpu)->detach(&gpu->chip);
     pthread_mutex_destroy(&gpu->lock);
     tessera_driver_close(gpu->chip.driver);
     free(gpu);

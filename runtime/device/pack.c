@@ -115,10 +115,11 @@ static tessera_status unpack_to(const struct pack *p, const struct entry *e, uns
     return TESSERA_SUCCESS;
 }
 
-static tessera_status unpack(const struct pack *p, const struct entry *e, void **image) {
+static tessera_status unpack(const struct pack *p, const struct entry *e, void **image, size_t *bytes) {
     unsigned char *const out = malloc(e->bytes ? e->bytes : 1);
     if (!out) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for %u bytes of %s", e->bytes, e->symbol);
     const tessera_status status = unpack_to(p, e, out);
+    *bytes = e->bytes;
     if (status == TESSERA_SUCCESS)
         *image = out;
     else
@@ -162,16 +163,18 @@ bool tessera_pack_exists(const char *op, const char *target) {
     return false;
 }
 
-tessera_status tessera_pack_unpack(const char *op, const char *target, const char *symbol, void **image) {
+tessera_status tessera_pack_unpack(const char *op, const char *target, const char *symbol, void **image,
+                                   size_t *bytes) {
     struct entry entry;
     for (const struct pack *p = first_added(); p; p = p->next)
-        if (is_of(p->op, p->target, op, target) && find_entry(p, symbol, &entry)) return unpack(p, &entry, image);
+        if (is_of(p->op, p->target, op, target) && find_entry(p, symbol, &entry))
+            return unpack(p, &entry, image, bytes);
     for (size_t i = 0; i < tessera_embedded_pack_count; i++) {
         const struct tessera_embedded_pack *const own = &tessera_embedded_packs[i];
         struct pack p;
         if (!is_of(own->op, own->target, op, target)) continue;
         TRY(read_pack("of this library", own->begin, (size_t)(own->end - own->begin), &p));
-        if (find_entry(&p, symbol, &entry)) return unpack(&p, &entry, image);
+        if (find_entry(&p, symbol, &entry)) return unpack(&p, &entry, image, bytes);
     }
     return tessera_fail(TESSERA_ERROR_DEVICE,
                         "no pack of %s for %s has %s: tessera_load_pack() adds one, where this library has none inside",

@@ -17,6 +17,6 @@ extern const size_t tessera_embedded_pack_count;
 bool tessera_pack_exists(const char *op, const char *target);
 
 // Unpacks the code object of a kernel, which the caller frees.
-tessera_status tessera_pack_unpack(const char *op, const char *target, const char *symbol, void **image);
+tessera_status tessera_pack_unpack(const char *op, const char *target, const char *symbol, void **image, size_t *bytes);
 
 #endif

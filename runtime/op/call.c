@@ -88,6 +88,7 @@ static tessera_status check_on(const tessera_op *op, const void *call, const tes
 tessera_status tessera_run_call(const tessera_op *op, void *call, const tessera_device *device,
                                 struct tessera_plan *plan, void *stream) {
     size_t bytes;
+    plan->device = device;
     tessera_place_regions(plan, workspace_of(op, call, &bytes));
     TRY(op->add_steps(call, plan));
     return tessera_run_plan(device, plan, stream);

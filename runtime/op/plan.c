@@ -10,6 +10,7 @@
 void tessera_begin_plan(struct tessera_plan *plan, const tessera_device_facts *facts, const char *op,
                         const tessera_instance *row, int threads) {
     plan->facts = facts;
+    plan->device = NULL;
     plan->row = row;
     plan->threads = threads;
     plan->rows[0] = (struct tessera_taken){row, op};

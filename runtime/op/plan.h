@@ -61,8 +61,9 @@ struct tessera_step {
 // The struct is large and never cleared as a whole: only elements below the counts are valid.
 struct tessera_plan {
     const tessera_device_facts *facts;
-    const tessera_instance *row; // chosen for the call
-    int threads;                 // of the CPU, each of which needs scratch
+    const tessera_device *device; // set before the operation adds steps
+    const tessera_instance *row;  // chosen for the call
+    int threads;                  // of the CPU, each of which needs scratch
 
     uint32_t row_count, region_count, step_count;
     struct tessera_taken rows[TESSERA_PLAN_ROWS]; // the first is that of the call

@@ -335,7 +335,7 @@ WRONG = [
     (["-explain=3"], ["-explain=3", "0, 1 or 2"]),
     (["-threads=-1"], ["-threads=-1"]),
     (["-device=tpu"], ["-device", "tpu", "cpu"]),
-    (["-device=cuda:0"], ["-device", "cuda:0", "hip:N"]),
+    (["-device=nvidia:0"], ["-device", "nvidia:0", "hip:N"]),
     (["-device=cpu:z80"], ["-device", "z80", "portable"]),
     (["-json=1", "-jsonfile=/nonexistent/x.json"], ["-jsonfile=/nonexistent/x.json", "No such file"]),
     # of other operations

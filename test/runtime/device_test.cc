@@ -11,6 +11,7 @@
 #include <fstream>
 #include <string>
 
+#include "fake_cuda.h"
 #include "fake_hip.h"
 #include "tessera/kernel/fmha_fwd.h"
 
@@ -63,22 +64,27 @@ bool has_instances(tessera_target target) {
     return false;
 }
 
+bool has_gpu_instances() { return has_instances(TESSERA_TARGET_GFX942) || has_instances(TESSERA_TARGET_SM_90A); }
+
 TEST(Device, AutoIsTheFirstGpuWithInstances) {
     FakeHip hip({"gfx1100", "gfx950", "gfx942:sramecc+:xnack-", "gfx942"});
+    FakeCuda cuda({80, 90});
     tessera_device *device = nullptr;
     const std::string error = tessera_last_error();
     ASSERT_EQ(tessera_device_open("auto", &device), TESSERA_SUCCESS);
     EXPECT_STREQ(tessera_device_name(device), has_instances(TESSERA_TARGET_GFX950)   ? "hip:1"
                                               : has_instances(TESSERA_TARGET_GFX942) ? "hip:2"
+                                              : has_instances(TESSERA_TARGET_SM_90A) ? "cuda:1"
                                                                                      : "cpu");
     EXPECT_EQ(tessera_last_error(), error) << "what was tried is no failure";
     tessera_device_close(device);
-    EXPECT_EQ(hip.calls_of_all() > 0, has_instances(TESSERA_TARGET_GFX942)) << "no driver is asked for nothing";
+    EXPECT_EQ(hip.calls_of_all() > 0, has_gpu_instances()) << "no driver is asked for nothing";
 }
 
 TEST(Device, AutoGoesOnWhereGpusFail) {
     for (const char *name : {"hipInit", "hipGetDeviceCount", "hipGetDevicePropertiesR0600", "hipDeviceGetAttribute"}) {
         FakeHip hip({"gfx942"});
+        FakeCuda cuda({});
         hip.fails[name] = 100;
         tessera_device *device = nullptr;
         ASSERT_EQ(tessera_device_open("auto", &device), TESSERA_SUCCESS);
@@ -123,16 +129,20 @@ TEST(Device, RefusedNames) {
     tessera_device *device = nullptr;
     setenv("TESSERA_HIP_LIBRARY", "/nonexistent", 1);
     setenv("TESSERA_SIM_LIBRARY", "/nonexistent", 1);
-    for (const char *name : {"hip:0", "sim:gfx942"}) {
+    setenv("TESSERA_CUDA_LIBRARY", "/nonexistent", 1);
+    for (const char *name : {"hip:0", "sim:gfx942", "cuda:0"}) {
         EXPECT_EQ(tessera_device_open(name, &device), TESSERA_ERROR_DEVICE) << name;
         EXPECT_NE(std::string(tessera_last_error()).find(name), std::string::npos);
     }
     unsetenv("TESSERA_HIP_LIBRARY");
     unsetenv("TESSERA_SIM_LIBRARY");
-    for (const char *name : {"", "CPU", "cpu:", "cpu:sse", "hip", "gpu", "cuda:0"}) {
+    unsetenv("TESSERA_CUDA_LIBRARY");
+    for (const char *name : {"", "CPU", "cpu:", "cpu:sse", "hip", "gpu", "cuda", "nvidia:0"}) {
         EXPECT_EQ(tessera_device_open(name, &device), TESSERA_ERROR_INVALID_ARGUMENT) << name;
         EXPECT_NE(std::string(tessera_last_error()).find("is unknown"), std::string::npos) << tessera_last_error();
     }
+    EXPECT_STREQ(tessera_last_error(),
+                 "device \"nvidia:0\" is unknown: auto, cpu, cpu:TARGET, hip:N, cuda:N or sim:ARCH");
     EXPECT_EQ(tessera_device_open(nullptr, &device), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(tessera_device_open("cpu", nullptr), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(device, nullptr);

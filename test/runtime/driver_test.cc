@@ -144,8 +144,8 @@ TEST(Driver, RefusedTables) {
         const tessera_driver_entry *entries;
         size_t count;
         const char *says;
-    } cases[] = {{nullptr, nullptr, 0, "kind is NULL: \"hip\""},
-                 {"cuda", nullptr, 0, "kind is \"cuda\": \"hip\""},
+    } cases[] = {{nullptr, nullptr, 0, "kind is NULL: \"hip\", \"cuda\""},
+                 {"vulkan", nullptr, 0, "kind is \"vulkan\": \"hip\", \"cuda\""},
                  {"hip", nullptr, 2, "entries is NULL: 2 of them"},
                  {"hip", &no_name, 1, "entries[0].name is NULL"},
                  {"hip", &no_function, 1, "entries[0].function, which is hipInit, is NULL"}};

@@ -1,38 +1,15 @@
 // SPDX-License-Identifier: MIT
 #include "fake_hip.h"
 
-#include <algorithm>
-#include <cstdlib>
 #include <cstring>
-#ifdef TESSERA_HAVE_ZLIB
-#include <zlib.h>
-#endif
 
 namespace {
 
 FakeHip *fake;
 
-// Counts a call and returns the error that it is to return.
-int call(const char *name) {
-    fake->calls[name]++;
-    const auto failure = fake->fails.find(name);
-    if (failure == fake->fails.end()) return 0;
-    fake->last_error = failure->second;
-    return failure->second;
-}
-
 #define CALL(name)                                                                                                     \
     const std::lock_guard<std::mutex> lock(fake->mutex);                                                               \
-    if (const int error = call(#name)) return error
-
-struct Module {
-    std::string image;
-};
-struct Function {
-    Module *module;
-    std::string symbol;
-};
-std::vector<Function *> functions;
+    if (const int error = fake->called(#name)) return fake->last_error = error
 
 int hipInit(unsigned) {
     CALL(hipInit);
@@ -69,14 +46,12 @@ int hipDeviceSynchronize() {
 }
 int hipMalloc(void **out, size_t bytes) {
     CALL(hipMalloc);
-    *out = malloc(bytes);
-    fake->memory++;
+    *out = fake->allocate(bytes);
     return 0;
 }
 int hipFree(void *memory) {
     CALL(hipFree);
-    free(memory);
-    fake->memory--;
+    fake->release(memory);
     return 0;
 }
 int hipMemcpy(void *to, const void *from, size_t bytes, int kind) {
@@ -111,24 +86,18 @@ int hipMemcpyAsync(void *to, const void *from, size_t bytes, int kind, void *str
 }
 int hipModuleLoadData(void **module, const void *image) {
     CALL(hipModuleLoadData);
-    *module = new Module{static_cast<const char *>(image)};
-    fake->images.push_back(static_cast<const char *>(image));
+    *module = fake->load(static_cast<const char *>(image), nullptr);
     return 0;
 }
 int hipModuleUnload(void *module) {
     CALL(hipModuleUnload);
-    const auto *const m = static_cast<Module *>(module);
-    fake->images.erase(std::find(fake->images.begin(), fake->images.end(), m->image));
-    delete m;
+    fake->unload(module);
     return 0;
 }
 int hipModuleGetFunction(void **function, void *module, const char *name) {
     CALL(hipModuleGetFunction);
-    auto *const m = static_cast<Module *>(module);
-    if (m->image.find(name) == std::string::npos) return 500; // hipErrorNotFound
-    functions.push_back(new Function{m, name});
-    *function = functions.back();
-    return 0;
+    *function = fake->find(module, name, 64 << 10);
+    return *function ? 0 : 500; // hipErrorNotFound
 }
 int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                           unsigned shared, void *stream, void **params, void **extra) {
@@ -137,7 +106,7 @@ int hipModuleLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz,
         extra[4] != reinterpret_cast<void *>(3))
         return 1; // hipErrorInvalidValue
     const auto *const bytes = static_cast<const unsigned char *>(extra[1]);
-    fake->launches.push_back({static_cast<Function *>(function)->symbol,
+    fake->launches.push_back({static_cast<FakeFunction *>(function)->symbol,
                               fake->current,
                               {gx, gy, gz},
                               {bx, by, bz},
@@ -212,78 +181,9 @@ std::vector<tessera_driver_entry> FakeHip::entries() const {
 }
 
 FakeHip::FakeHip(std::vector<std::string> archs_, bool with_r0600_)
-    : archs(std::move(archs_)), with_r0600(with_r0600_) {
+    : FakeDriver("hip"), archs(std::move(archs_)), with_r0600(with_r0600_) {
     fake = this;
-    const auto all = entries();
-    if (tessera_set_driver("hip", all.data(), all.size()) != TESSERA_SUCCESS) abort();
+    begin();
 }
 
-FakeHip::~FakeHip() {
-    tessera_set_driver("hip", nullptr, 0);
-    for (const Function *function : functions) delete function;
-    functions.clear();
-    fake = nullptr;
-}
-
-int FakeHip::calls_of_all() const {
-    int count = 0;
-    for (const auto &entry : calls) count += entry.second;
-    return count;
-}
-
-// ---- packs
-
-namespace {
-
-uint32_t crc32_of(const std::string &bytes) {
-    uint32_t crc = ~0u;
-    for (const char c : bytes) {
-        crc ^= static_cast<unsigned char>(c);
-        for (int bit = 0; bit < 8; bit++) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320u : 0);
-    }
-    return ~crc;
-}
-
-std::string number(uint64_t value, size_t bytes) {
-    std::string text;
-    for (size_t i = 0; i < bytes; i++) text += static_cast<char>(value >> 8 * i);
-    return text;
-}
-
-std::string padded(std::string name, size_t bytes) {
-    name.resize(bytes, '\0');
-    return name;
-}
-
-std::string compressed(const std::string &plain) {
-#ifdef TESSERA_HAVE_ZLIB
-    uLongf bytes = compressBound(plain.size());
-    std::string out(bytes, '\0');
-    if (compress(reinterpret_cast<Bytef *>(out.data()), &bytes, reinterpret_cast<const Bytef *>(plain.data()),
-                 plain.size()) != Z_OK)
-        abort();
-    out.resize(bytes);
-    return out;
-#else
-    return plain;
-#endif
-}
-
-} // namespace
-
-std::string make_pack(const std::string &op, const std::string &target,
-                      const std::map<std::string, std::string> &objects, bool compress) {
-    const size_t head = 80, entry = 144;
-    std::string entries, data;
-    for (const auto &[symbol, text] : objects) {
-        const std::string plain = text + '\0', squeezed = compress ? compressed(plain) : plain;
-        const std::string &packed = squeezed.size() < plain.size() ? squeezed : plain;
-        data.resize(data.size() + (64 - (head + objects.size() * entry + data.size()) % 64) % 64, '\0');
-        entries += padded(symbol, 120) + number(head + objects.size() * entry + data.size(), 8) +
-                   number(packed.size(), 4) + number(plain.size(), 4) + number(packed.size() < plain.size(), 4) +
-                   number(crc32_of(plain), 4);
-        data += packed;
-    }
-    return "TSRPACK1" + padded(op, 32) + padded(target, 32) + number(objects.size(), 4) + number(crc32_of(entries), 4) +
-           entries + data;
-}
+FakeHip::~FakeHip() { fake = nullptr; }

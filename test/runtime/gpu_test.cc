@@ -241,6 +241,13 @@ TEST_F(Gpu, TableWithoutWhatACallNeeds) {
     }
 }
 
+TEST_F(Gpu, TensorMapsAreOfOtherKinds) {
+    tessera_tensor_map map;
+    const tessera_tensor_map_shape shape = {&map, 2, 1, {64}, {}, {64}, 0, 0};
+    EXPECT_EQ(tessera_gpu_make_tensor_map(device, &shape, &map), TESSERA_ERROR_DEVICE);
+    EXPECT_STREQ(tessera_last_error(), "hip:1: devices of its kind have no tensor maps");
+}
+
 TEST_F(Gpu, KernelThatNoPackHas) {
     const tessera_gpu_kernel missing = {"test", "third"}, other_op = {"other", "first"};
     EXPECT_EQ(launch(missing), TESSERA_ERROR_DEVICE);

@@ -4,12 +4,13 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <random>
 
-#include "fake_hip.h"
+#include "fake_driver.h"
 
 extern "C" {
 #include "device/pack.h"
@@ -22,11 +23,13 @@ tessera_status load(const std::string &pack) { return tessera_load_pack_memory(p
 // The contents of an unpacked code object, or the error line.
 std::string unpacked(const char *op, const char *target, const char *symbol) {
     void *image = nullptr;
-    if (tessera_pack_unpack(op, target, symbol, &image) != TESSERA_SUCCESS) {
+    size_t bytes = 0;
+    if (tessera_pack_unpack(op, target, symbol, &image, &bytes) != TESSERA_SUCCESS) {
         EXPECT_EQ(image, nullptr);
         return tessera_last_error();
     }
     const std::unique_ptr<void, decltype(&free)> owned(image, free);
+    EXPECT_EQ(bytes, strlen(static_cast<const char *>(image)) + 1) << "make_pack() adds a zero byte";
     return static_cast<const char *>(image);
 }
 

@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// The kind of drivers with NVIDIA's functions: finding libcuda, making the driver, error lines.
+#include "device/driver_cuda.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "guard.h"
+
+tessera_status tessera_cuda_fail(const struct tessera_cuda *cuda, const char *name, const char *call, int error,
+                                 const char *more) {
+    const char *word = NULL, *text = NULL;
+    cuda->cuGetErrorName(error, &word);
+    cuda->cuGetErrorString(error, &text);
+    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s failed with %s (%d): %s%s%s", name, call, word ? word : "no name",
+                        error, text ? text : "no text", *more ? "; " : "", more);
+}
+
+// ---- making
+
+static tessera_status fill(struct tessera_cuda *cuda, const char *name, const struct tessera_driver_source *source) {
+    // clang-format off
+    static const struct tessera_driver_member members[] = {
+#define F(f, parameters) TESSERA_DRIVER_MEMBER(struct tessera_cuda, f, true),
+        CUDA_FUNCTIONS(F)
+#undef F
+#define F(f, parameters) TESSERA_DRIVER_MEMBER(struct tessera_cuda, f, false),
+        CUDA_OPTIONAL_FUNCTIONS(F)
+#undef F
+    };
+    // clang-format on
+    return tessera_driver_fill(source, name, members, sizeof members / sizeof *members, &cuda->base);
+}
+
+static tessera_status initialize(const struct tessera_cuda *cuda, const char *name) {
+    int version = 0, error = cuda->cuInit(0);
+    if (error) return tessera_cuda_fail(cuda, name, "cuInit", error, "");
+    error = cuda->cuDriverGetVersion(&version);
+    if (error) return tessera_cuda_fail(cuda, name, "cuDriverGetVersion", error, "");
+    tessera_log(TESSERA_LOG_INFO, "driver: %s, CUDA %d.%d", cuda->base.origin, version / 1000, version % 1000 / 10);
+    return TESSERA_SUCCESS;
+}
+
+static tessera_status make(const char *name, const struct tessera_driver_source *source, struct tessera_driver **out) {
+    struct tessera_cuda *const cuda = calloc(1, sizeof *cuda);
+    if (!cuda) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a driver of %zu bytes", sizeof *cuda);
+    cuda->base.calls = &tessera_cuda_calls;
+    snprintf(cuda->base.origin, sizeof cuda->base.origin, "%s", source->origin);
+    tessera_status status = fill(cuda, name, source);
+    if (status == TESSERA_SUCCESS) status = initialize(cuda, name);
+    if (status == TESSERA_SUCCESS)
+        *out = &cuda->base;
+    else
+        free(cuda);
+    return status;
+}
+
+// ---- libcuda
+
+static tessera_status find(const char *device, struct tessera_driver_source *out) {
+    bool named;
+    TRY(tessera_driver_try_variable(out, device, "TESSERA_CUDA_LIBRARY", &named));
+    if (named) return TESSERA_SUCCESS;
+    if (tessera_driver_try(out, "libcuda.so.1", RTLD_NOLOAD) || tessera_driver_try_loaded(out, "libcuda") ||
+        tessera_driver_try(out, "libcuda.so.1", 0))
+        return TESSERA_SUCCESS;
+    return tessera_fail(
+        TESSERA_ERROR_DEVICE,
+        "%s: NVIDIA's driver is not there: libcuda.so.1 cannot be opened, and TESSERA_CUDA_LIBRARY names no file",
+        device);
+}
+
+static tessera_status check_number(const char *rest) { return tessera_driver_check_number("cuda", rest); }
+
+const struct tessera_driver_kind tessera_driver_cuda = {
+    .word = "cuda",
+    .targets = "cuda",
+    .form = "cuda:N",
+    .check = check_number,
+    .find = find,
+    .make = make,
+};
