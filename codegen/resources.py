@@ -3,7 +3,8 @@
 
     python -m codegen.resources --target gfx942 OBJECT ...
 
-checks code objects, each named after its instance; the build does so before it packs them.
+checks code objects, or images for NVIDIA, each named after its instance; the build does so before it packs
+them.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from typing import Any
 from codegen import Refused, unknown
 from codegen.elf import CodeObject
 from codegen.machine_code import Counts, instructions, main_loop
+from codegen.ptxas import Assembled, is_image, read_assembled
 from codegen.spec import symbol_of
 from codegen.targets import TARGETS, CdnaTarget
 
@@ -53,6 +55,28 @@ class Resources:
         workgroups = self.target.workgroups(waves, self.target.registers // allocated, self.lds_bytes)
         return -(-workgroups * waves // self.target.simds)
 
+    @property
+    def row(self) -> dict[str, object]:
+        """Of the report."""
+        row: dict[str, object] = {
+            "name": self.name,
+            "target": self.target.name,
+            "vgprs": self.vgprs,
+            "agprs": self.agprs,
+            "sgprs": self.sgprs,
+            "lds": self.lds_bytes,
+            "scratch": self.scratch_bytes,
+            "code": len(self.code),
+            "waves_per_simd": self.waves,
+        }
+        for field in fields(Counts):
+            row[f"loop_{field.name}"] = None if self.loop is None else getattr(self.loop, field.name)
+        return row
+
+    def notes(self) -> list[str]:
+        """What the report's reader may wonder at."""
+        return [f"{self.name} has no loop with MFMA"] if self.loop is None else []
+
     def complaints(self) -> list[str]:
         """Faults of the kernel: spills, scratch, or no room."""
         found = []
@@ -69,11 +93,21 @@ class Resources:
 
 def read_resources(file: Path, target: str = "") -> Resources:
     """The resources of the one kernel of a code object, which is named after its instance."""
+    kernel = read_kernel(file, target)
+    if isinstance(kernel, Assembled):
+        raise Refused(f"{file} is an image for NVIDIA, no code object")
+    return kernel
+
+
+def read_kernel(file: Path, target: str = "") -> Resources | Assembled:
+    """The one kernel of a code object or an image, which is named after its instance."""
     try:
-        code = CodeObject(file.read_bytes())
-        return _resources(file.stem, code, target)
+        data = file.read_bytes()
+        if is_image(data):
+            return read_assembled(file, target)
+        return _resources(file.stem, CodeObject(data), target)
     except OSError as error:
-        raise Refused(f"cannot read {file}: {error.strerror}") from None
+        raise Refused(f"cannot read {error.filename}: {error.strerror}") from None
     except Refused as refused:
         raise Refused(f"{file} {refused}") from None
     except (KeyError, TypeError, AttributeError):
@@ -110,7 +144,7 @@ def _resources(name: str, code: CodeObject, target: str) -> Resources:
 
 
 def report(folder: Path, progress: Callable[[int, int], None]) -> tuple[list[dict[str, object]], list[str]]:
-    """A row for each code object (*.co) in a folder and below it, and notes about the folder.
+    """A row for each code object or image (*.co) in a folder and below it, and notes about the folder.
 
     It takes a while: `progress` gets the number of files done, and of all.
     """
@@ -118,27 +152,12 @@ def report(folder: Path, progress: Callable[[int, int], None]) -> tuple[list[dic
     notes = list(_differences(folder))
     files = sorted(folder.rglob("*.co"), key=lambda file: (file.parent, file.name))
     for done, file in enumerate(files, 1):
-        kernel = read_resources(file)
-        row: dict[str, object] = {
-            "name": kernel.name,
-            "target": kernel.target.name,
-            "vgprs": kernel.vgprs,
-            "agprs": kernel.agprs,
-            "sgprs": kernel.sgprs,
-            "lds": kernel.lds_bytes,
-            "scratch": kernel.scratch_bytes,
-            "code": len(kernel.code),
-            "waves_per_simd": kernel.waves,
-        }
+        kernel = read_kernel(file)
         try:
-            loop = kernel.loop
+            rows.append(kernel.row)
         except Refused as refused:
             raise Refused(f"{file} {refused}") from None
-        if loop is None:
-            notes.append(f"{kernel.name} has no loop with MFMA")
-        for field in fields(Counts):
-            row[f"loop_{field.name}"] = None if loop is None else getattr(loop, field.name)
-        rows.append(row)
+        notes.extend(kernel.notes())
         progress(done, len(files))
     if not rows:
         raise Refused(f"there is no code object (*.co) in {folder}; a build leaves them in device/")
@@ -160,7 +179,7 @@ def _differences(folder: Path) -> Iterator[str]:
 def main(arguments: list[str]) -> int:
     """The exit code of a command line."""
     parser = argparse.ArgumentParser(
-        prog="codegen.resources", description="Checks code objects.", allow_abbrev=False
+        prog="codegen.resources", description="Checks code objects and images.", allow_abbrev=False
     )
     parser.add_argument("--target", required=True, help="what they must be for")
     parser.add_argument("objects", nargs="+", type=Path, metavar="OBJECT", help="named after its instance")
@@ -168,7 +187,7 @@ def main(arguments: list[str]) -> int:
     status = 0
     for file in options.objects:
         try:
-            complaints = read_resources(file, options.target).complaints()
+            complaints = read_kernel(file, options.target).complaints()
         except Refused as refused:
             complaints = [str(refused)]
         for complaint in complaints:

@@ -58,8 +58,8 @@ endfunction()
 
 # Refuses a clang that cannot compile a kernel for a target, or a ptxas, with the text of its error.
 function(tessera_nvptx_try target)
-    set(probe "${PROJECT_BINARY_DIR}/device/nvptx_probe_${target}")
-    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/device")
+    set(probe "${PROJECT_BINARY_DIR}/CMakeFiles/nvptx_probe_${target}")
+    file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/CMakeFiles")
     execute_process(
         COMMAND ${tessera_nvptx_compile} ${ARGN} "${PROJECT_SOURCE_DIR}/cmake/compilers/nvptx.c" -o "${probe}.ptx"
         RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output OUTPUT_STRIP_TRAILING_WHITESPACE)
@@ -69,7 +69,7 @@ function(tessera_nvptx_try target)
                             "install ziglang, with TESSERA_CLANG empty.\n${output}")
     endif()
     execute_process(
-        COMMAND ${tessera_nvptx_finish} --target ${target} --out "${probe}.co" "${probe}.ptx"
+        COMMAND ${tessera_nvptx_finish} --target ${target} --out "${probe}.image" "${probe}.ptx"
         RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output OUTPUT_STRIP_TRAILING_WHITESPACE)
     if(NOT result EQUAL 0)
         message(FATAL_ERROR "${output}\nA ptxas that compiles for ${target}: ${tessera_python} -m pip install "
@@ -92,7 +92,8 @@ function(tessera_nvptx_add made source target)
         VERBATIM)
 endfunction()
 
-# The command that checks images before they are packed. What ptxas says of them has been kept beside them.
+# The command that checks images before they are packed, by what ptxas said of them.
 function(tessera_nvptx_check command_variable target)
-    set(${command_variable} "${CMAKE_COMMAND}" -E true PARENT_SCOPE)
+    set(${command_variable} "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.resources
+        --target ${target} ${ARGN} PARENT_SCOPE)
 endfunction()
