@@ -13,10 +13,10 @@
 
 #include "fake_cuda.h"
 #include "fake_hip.h"
-#include "tessera/kernel/fmha_fwd.h"
 
 extern "C" {
 #include "device/cpu.h"
+#include "library.h"
 }
 
 namespace {
@@ -58,9 +58,11 @@ TEST(Device, AutoIsTheCpuWithoutADriver) {
 }
 
 bool has_instances(tessera_target target) {
-    const tessera_table *const table = tessera_fmha_fwd_get_table();
-    for (uint32_t i = 0; i < table->row_count; i++)
-        if (tessera_row(table, i)->target == target) return true;
+    for (size_t t = 0; t < tessera_table_count; t++) {
+        const tessera_table *const table = tessera_tables[t]();
+        for (uint32_t i = 0; i < table->row_count; i++)
+            if (tessera_row(table, i)->target == target) return true;
+    }
     return false;
 }
 
