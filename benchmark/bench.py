@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-"""Times operations on this CPU side by side with whichever rivals are installed, and with the CPU's limits.
+"""Times operations on this CPU or a GPU side by side with whichever rivals are installed, and its limits.
 
     python benchmark/bench.py fmha_fwd --suites table,decode --prec bf16 --rounds 3
+    python benchmark/bench.py fmha_fwd_gpu --device cuda:0
 
 Each round times the probe, Tessera and every rival once, in turns, so that whatever else the machine does
 meets all of them; medians of the rounds count, and ratios and shares are medians of the rounds' own. What is
@@ -11,7 +12,7 @@ of what such a machine measured of the case before, and prints a table, each lin
 and at the end what was missed. Needs a build with -DTESSERA_BUILD_BENCHMARKS=ON.
 
 Rivals run in processes of their own: in this Python, in environments that benchmark/rivals.sh makes in the
-build directory, or in --env NAME=PYTHON.
+build directory, or in --env NAME=PYTHON. Those of a GPU run in this process, as gpu.py says.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parent))
 
 import page as pages
-from page import Case, Page, Probe, Record, judgements, median_probe, time_of
+from gpu import GpuBench, GpuCase
+from page import LIMITS, Case, Page, Probe, Record, judgements, median_probe, time_of
 from records import processor, replace
 from turns import Library, Rival, enter, enter_all, rounds
 
@@ -68,14 +70,7 @@ class Bench:
         for name, python in find_rivals(page, options).items():
             made = Library(name, python, page.rival_module, page.rival_environment)
             self.libraries.append(libraries.setdefault((page.rival_module, name), made))
-        self.common = {
-            "operation": page.name,
-            "processor": processor(Path("/proc/cpuinfo").read_text()),
-            "version": version(),
-            "date": date.today().isoformat(),
-            "load": LOAD,
-            "command": shlex.join(["python", "benchmark/bench.py", *sys.argv[1:]]),
-        }
+        self.common = common_of(page, processor(Path("/proc/cpuinfo").read_text()))
 
     def measure(self, case: Case, threads: int) -> list[Record]:
         """A record for every rival, or one."""
@@ -99,6 +94,33 @@ class Bench:
     def probe(self, case: Case, threads: int) -> Probe:
         """That of a round."""
         return probe(self.build, threads) if case.probed else {}
+
+
+class BenchOnGpu:
+    """The same of a GPU, whose rivals are calls in this process."""
+
+    def __init__(self, page: Page, options: argparse.Namespace) -> None:
+        self.rivals = list(find_rivals(page, options))
+        self.bench = GpuBench(page, options.build, options.device, options.rounds)
+        self.common = common_of(page, self.bench.gpu.name)
+
+    def measure(self, case: Case, threads: int) -> list[Record]:
+        """None where Tessera cannot do it."""
+        assert isinstance(case, GpuCase)
+        head = {"case": case.name, **case.fields(), "threads": 1, "rounds": self.bench.rounds, **self.common}
+        return [{**head, **record} for record in self.bench.measure(case, self.rivals)]
+
+
+def common_of(page: Page, processor_name: str) -> Record:
+    """What every record of a run says."""
+    return {
+        "operation": page.name,
+        "processor": processor_name,
+        "version": version(),
+        "date": date.today().isoformat(),
+        "load": LOAD,
+        "command": shlex.join(["python", "benchmark/bench.py", *sys.argv[1:]]),
+    }
 
 
 def find_rivals(page: Page, options: argparse.Namespace) -> dict[str, str]:
@@ -153,7 +175,7 @@ def table(cases: list[list[Record]]) -> str:
     """In Markdown: of each case for rivals Tessera's time, its share of the limit, rivals' times over it."""
     compared = [records for records in cases if "rival" in records[0]]
     everyone = dict.fromkeys(r["rival"] for records in compared for r in records)
-    rivals = [name for name in everyone if name not in ("tessera", "stream")]
+    rivals = [name for name in everyone if name not in ("tessera", *LIMITS)]
     rows = [["case", "threads", "time", "of the limit", *rivals]]
     for records in compared:
         ours, ratio = records[0], {r["rival"]: f"{r['ratio']:.2f}" for r in records}
@@ -176,18 +198,20 @@ def run(
     """Measures an operation's cases and prints a line for each, and a table of all; returns their records."""
     suites = page.usual if options.suites is None else options.suites.split(",")
     precs = page.precs if options.prec is None else options.prec.split(",")
-    threads = [int(word) for word in options.threads.split(",")]
+    threads = [1] if page.on_gpu else [int(word) for word in options.threads.split(",")]
     cases = [
         (case, case.threads or n) for n in threads for suite in suites for case in page.cases(suite, precs)
     ]
     cases = list({(case.name, n): (case, n) for case, n in cases}.values())  # once each
     output = options.output / f"{page.name}.jsonl"
-    bench = Bench(page, options, libraries)
+    bench = BenchOnGpu(page, options) if page.on_gpu else Bench(page, options, libraries)
     done = []
     with progress(len(cases)) as step:
         for case, n in cases:
             step(f"{page.name} {case.name}, {n} threads")
             records = bench.measure(case, n)
+            if not records:
+                continue
             replace(output, records)
             done.append(records)
             print(f"{name_of(records[0])}: {case.line(records)}{bars_of(records[0])}", flush=True)
@@ -203,7 +227,7 @@ def check(parser: argparse.ArgumentParser, page: Page, options: argparse.Namespa
         for word in words.split(",") if words is not None else ():
             if word not in known:
                 parser.error(f"{option}: {page.name} has no '{word}', only {', '.join(known)}")
-    for program in ("benchmark_probe", *page.programs):
+    for program in page.programs if page.on_gpu else ("benchmark_probe", *page.programs):
         if not (options.build / "bin" / program).exists():
             parser.error(
                 f"{options.build / 'bin' / program} does not exist: build with "
@@ -226,6 +250,7 @@ def main() -> int:
     parser.add_argument("--threads", default=str(len(os.sched_getaffinity(0))), help="such as 1,2")
     parser.add_argument("--rivals", help="a list, '' for none; left out: all that are installed")
     parser.add_argument("--env", action="append", default=[], metavar="NAME=PYTHON", help="a rival's Python")
+    parser.add_argument("--device", default="cuda:0", help="of pages of GPUs: cuda:N or hip:N")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--output", type=Path, default=ROOT / "benchmark/results", help="folder of records")
     options = parser.parse_args()

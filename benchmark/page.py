@@ -19,6 +19,8 @@ from turns import Contestant, Entry
 Record = dict[str, Any]
 Probe = dict[str, float]
 
+LIMITS = ("stream", "product", "copy", "read")  # contestants that are no rivals
+
 
 @dataclass(frozen=True)
 class Judgement:
@@ -111,6 +113,7 @@ class Page(ABC):
     rival_environment: dict[str, str] = {}
     timed_ms: float = 100.0  # calls are repeated until about then
     most_calls: int = 100
+    on_gpu = False  # cases are measured by gpu.py
     parts: int = 1  # of a rival's calls, of which the median counts; as Tessera's program does it
 
     @abstractmethod

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import page as pages
-from page import Page, Record, median_probe
+from page import LIMITS, Page, Record, median_probe
 from records import read
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -127,8 +127,11 @@ def main() -> int:
 
 def draw_all(page: Page, processor: str, everything: list[Record], path: Path) -> None:
     """A machine's pictures, of the greatest number of threads; each name begins with that of the path."""
+    if page.on_gpu:  # what limits it has other work
+        everything = [r for r in everything if r["rival"] not in LIMITS]
     threads = max(r["threads"] for r in everything)
     records = [r for r in everything if r["threads"] == threads]
+    where = ", sustained" if page.on_gpu else f", {threads} threads"
 
     def save(name: str, title: str, drawings: Drawings) -> None:
         draw(path.with_name(f"{path.name}_{name}"), f"{page.name} on {processor}: {title}", drawings)
@@ -141,14 +144,15 @@ def draw_all(page: Page, processor: str, everything: list[Record], path: Path) -
         }
 
     share, ratio = (partial(bars, page=page, records=records, value=value) for value in ("share", "ratio"))
-    save("share", f"share of the limit measured beside it, {threads} threads", {"": share})
-    save("ratio", f"time over Tessera's, {threads} threads", {"": ratio})
+    save("share", f"share of the limit measured beside it{where}", {"": share})
+    save("ratio", f"time over Tessera's{where}", {"": ratio})
     if page.intensity(records[0]) is not None:
-        save("roofline", f"GFLOP/s, {threads} threads", by_type(roofline, records))
+        save("roofline", f"GFLOP/s{where}", by_type(roofline, records))
     measured = {r["case"] for r in records}
     if page.scaling and any(largest(page, prec) in measured for prec in page.precs):
-        save("scaling", f"GFLOP/s over the size, {threads} threads", by_type(scaling, records))
-        save("threads", "GFLOP/s over threads", by_type(threads_scaling, everything))
+        save("scaling", f"GFLOP/s over the size{where}", by_type(scaling, records))
+        if not page.on_gpu:
+            save("threads", "GFLOP/s over threads", by_type(threads_scaling, everything))
 
 
 def draw(path: Path, title: str, drawings: Drawings) -> None:

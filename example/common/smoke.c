@@ -77,6 +77,15 @@ static const char *value_of(const char *argument, const char *name) {
     return strncmp(argument, name, length) == 0 ? argument + length : NULL;
 }
 
+// Opens the device that the arguments name, since a driver may take long to set up what it drops with the last device.
+static tessera_device *hold_device(const char *extra) {
+    tessera_device *device = NULL;
+    char name[32];
+    const char *const argument = strstr(extra, "-device=");
+    if (argument && sscanf(argument, "-device=%31s", name) == 1) tessera_device_open(name, &device);
+    return device;
+}
+
 static int run_all(void cases(example_smoke *), int argc, char **argv) {
     example_smoke s = {.filter = "*", .count = -1, .every = 1, .extra = ""};
     for (int n = 1; n < argc; n++) {
@@ -101,7 +110,9 @@ static int run_all(void cases(example_smoke *), int argc, char **argv) {
             return EXAMPLE_WRONG_ARGUMENT;
         }
     }
+    tessera_device *device = hold_device(s.extra);
     cases(&s);
+    tessera_device_close(device);
     if (s.list) return EXAMPLE_OK;
     if (s.seen == 0) {
         fprintf(stderr, "-filter=%s: no case of -list matches\n", s.filter);

@@ -98,10 +98,13 @@ Suite instances_suite(const Place &on, const Operation &op) {
             std::find_if(usable.begin(), usable.end(), [=](const Device &one) { return one.target == row->target; });
         if (device == usable.end()) continue;
         const tessera_range &columns = row->served->ranges[0];
-        const uint32_t most = std::min<uint32_t>(columns.max, 9000) / columns.multiple * columns.multiple;
+        // On sm_90a 8-bit results need columns that are multiples of 16 where other types need fewer.
+        const bool vectors = row->target == TESSERA_TARGET_SM_90A && columns.multiple > 1;
+        const uint32_t multiple = vectors ? 16 : columns.multiple;
+        const uint32_t most = std::min<uint32_t>(columns.max, 9000) / multiple * multiple;
         for (uint32_t value = 0; value < prec_i->count; value++) {
             if (!(tessera_set_of(row->served, prec_i) >> value & 1)) continue;
-            for (uint32_t n : {most, columns.multiple, most / 2 / columns.multiple * columns.multiple})
+            for (uint32_t n : {most, multiple, most / 2 / multiple * multiple})
                 all.push_back(device->argument() + " -instance=" + row->name + " -prec_i=" + prec_i->words[value] +
                               " -n=" + std::to_string(n));
         }
