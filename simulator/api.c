@@ -9,6 +9,7 @@
 #include "check/sanitize.h"
 #include "check/shadow.h"
 #include "check/waits.h"
+#include "clock/clock.h"
 #include "machine/error.h"
 #include "machine/gpu.h"
 #include "observe/coverage.h"
@@ -17,17 +18,9 @@
 #include "observe/trace.h"
 
 static const struct sim_observer *const observers[] = {
-    &tessera_sim_coverage,
-    &tessera_sim_sanitizer,
-    &tessera_sim_deadlock_check,
-    &tessera_sim_hazard_check,
-    &tessera_sim_wait_check,
-    &tessera_sim_shadow_check,
-    &tessera_sim_race_check,
-    &tessera_sim_tracer,
-    &tessera_sim_reporter,
-    &tessera_sim_statistics,
-    NULL,
+    &tessera_sim_coverage,   &tessera_sim_sanitizer,    &tessera_sim_deadlock_check, &tessera_sim_hazard_check,
+    &tessera_sim_wait_check, &tessera_sim_shadow_check, &tessera_sim_race_check,     &tessera_sim_tracer,
+    &tessera_sim_reporter,   &tessera_sim_statistics,   &tessera_sim_clock_observer, NULL,
 };
 
 static bool find_arch(const char *text, enum sim_arch *arch) {
@@ -109,6 +102,22 @@ static bool read_stats(tessera_sim *sim, const char *text) {
     return sim->stats_path != NULL;
 }
 
+static bool read_clock(tessera_sim *sim, const char *text) {
+    static const char *const names[TESSERA_SIM_CLOCK_COUNT] = {"off", "on", "sample"};
+    for (int i = 0; i < TESSERA_SIM_CLOCK_COUNT; i++)
+        if (strcmp(text, names[i]) == 0) return tessera_sim_set_clock(sim, (tessera_sim_clock)i) == TESSERA_SUCCESS;
+    return false;
+}
+
+static bool read_parameters(tessera_sim *sim, const char *text) {
+    return tessera_sim_change_page(&sim->clock->page, text);
+}
+
+static bool read_timing(tessera_sim *sim, const char *text) {
+    sim->clock->path = strdup(text);
+    return sim->clock->path != NULL;
+}
+
 static const struct {
     const char *name;
     bool (*read)(tessera_sim *sim, const char *text);
@@ -120,6 +129,9 @@ static const struct {
     {"TESSERA_SIM_THREADS", read_threads, "0 to 1024"},
     {"TESSERA_SIM_TRACE", read_trace, "a path"},
     {"TESSERA_SIM_STATS", read_stats, "a path"},
+    {"TESSERA_SIM_CLOCK", read_clock, "off, on and sample"},
+    {"TESSERA_SIM_PARAMETERS", read_parameters, "NAME=NUMBER,NAME=NUMBER with names of docs/simulator.md"},
+    {"TESSERA_SIM_TIMING", read_timing, "a path"},
 };
 
 static tessera_status read_environment(tessera_sim *sim) {
@@ -140,11 +152,16 @@ tessera_status tessera_sim_open(const char *arch, tessera_sim **out) {
         return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "arch=%s: accepted are gfx90a, gfx942 and gfx950",
                                 arch ? arch : "NULL");
     tessera_sim *sim = calloc(1, sizeof *sim);
-    if (!sim) return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a GPU");
+    if (sim) sim->clock = tessera_sim_clock_new(found);
+    if (!sim || !sim->clock) {
+        free(sim);
+        return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a GPU");
+    }
     sim->arch = found;
     sim->observers = observers;
     const tessera_status status = read_environment(sim);
     if (status != TESSERA_SUCCESS) {
+        tessera_sim_clock_free(sim->clock);
         free(sim->trace_path);
         free(sim->stats_path);
         free(sim);
@@ -163,6 +180,7 @@ void tessera_sim_close(tessera_sim *sim) {
     tessera_sim_memory_close(&sim->memory);
     pthread_mutex_destroy(&sim->lock);
     free(sim->stats_path);
+    tessera_sim_clock_free(sim->clock);
     free(sim);
 }
 

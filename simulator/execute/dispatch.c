@@ -213,6 +213,7 @@ static void run_groups(struct sim_group *group) {
     for (;;) {
         const uint64_t number = atomic_fetch_add(&launch->next_group, 1);
         if (number >= launch->group_count || number > atomic_load(&launch->faulted_group)) break;
+        if (launch->is_executed && !launch->is_executed(launch, number)) continue;
         place_group(group, number);
         memset(group->lds, POISON, group->lds_bytes);
         tessera_sim_group_run(group);

@@ -63,6 +63,7 @@ struct sim_code {
     sim_lanes lanes;
     uint32_t detail;
     uint8_t size;
+    uint8_t kind;               // enum sim_kind of clock/kinds.h
     uint8_t element[SIM_SLOTS]; // for each operand, the bits of an element; packed operands have several
     struct sim_inst inst;
     struct sim_effects effects;

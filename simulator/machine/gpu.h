@@ -19,6 +19,8 @@ struct sim_gws {
 
 enum { SIM_GWS_RESOURCES = 64 };
 
+struct sim_clock;
+
 struct tessera_sim {
     enum sim_arch arch;
     const struct sim_observer *const *observers; // ends with NULL
@@ -39,6 +41,7 @@ struct tessera_sim {
     FILE *trace;          // opened by the first launch
     uint32_t trace_count; // launches in it
     char *stats_path;     // NULL: stats are not written
+    struct sim_clock *clock;
     struct sim_gws gws[SIM_GWS_RESOURCES];
 };
 

@@ -22,6 +22,8 @@ struct sim_trouble {
 };
 
 struct sim_trace;
+struct sim_recording;
+struct sim_clocked;
 
 // A workgroup while it runs; a host thread uses one for all its workgroups.
 struct sim_group {
@@ -31,11 +33,12 @@ struct sim_group {
     uint32_t size[3]; // work-items; smaller than the block at the grid's end
     uint32_t wave_count;
     struct sim_wave *waves;
-    unsigned opened;              // how many of launch->watch.observers have opened their state for the group
-    struct sim_checks *checks;    // the sanitizer's state, one for each wave
-    struct sim_trace *trace;      // the trace's state
-    uint64_t random;              // state of the random order
-    uint8_t *lds, *lds_undefined; // the latter like `undefined` of struct sim_range
+    unsigned opened;                 // how many of launch->watch.observers have opened their state for the group
+    struct sim_checks *checks;       // the sanitizer's state, one for each wave
+    struct sim_trace *trace;         // the trace's state
+    struct sim_recording *recording; // the clock's; NULL: the workgroup is not timed
+    uint64_t random;                 // state of the random order
+    uint8_t *lds, *lds_undefined;    // the latter like `undefined` of struct sim_range
     uint32_t lds_bytes;
     uint8_t *scratch; // scratch of all waves
     struct sim_trouble trouble;
@@ -63,7 +66,9 @@ struct sim_launch {
     atomic_uint_fast64_t faulted_group; // the number of the lowest workgroup with a fault
     pthread_mutex_t lock;               // guards trouble and issued
     struct sim_trouble trouble;
-    uint64_t issued[SIM_UNITS]; // instructions of all waves
+    uint64_t issued[SIM_UNITS];                                            // instructions of all waves
+    struct sim_clocked *clocked;                                           // the clock's state
+    bool (*is_executed)(const struct sim_launch *launch, uint64_t number); // of workgroups; NULL: all are
 };
 
 // Notes a fault of the running instruction and stops the wave. `lane` -1: the wave as a whole.

@@ -57,6 +57,52 @@ class _Stats(c.Structure):
     ]
 
 
+CLOCKS = {"off": 0, "on": 1, "sample": 2}  # tessera_sim_clock
+CAUSES = ("mfma", "valu", "transcendental", "lds", "memory", "barrier", "issue", "idle")  # tessera_sim_cause
+LEVELS = ("l1", "l2", "mall", "hbm")  # tessera_sim_level
+
+
+class Timing(c.Structure):
+    """tessera_sim_timing."""
+
+    _fields_ = [
+        ("launches", c.c_uint64),
+        *((name, c.c_double) for name in ("cycles", "ms", "ms_band", "clock_mhz", "sampling_error")),
+        ("share", c.c_double * len(CAUSES)),
+        *(
+            (name, c.c_double)
+            for name in ("matrix", "cycles_a_matrix", "waves_a_simd", "lds_cycles", "lds_conflicts")
+        ),
+        ("bytes", c.c_double * len(LEVELS)),
+    ]
+
+    def share_of(self, cause: str) -> float:
+        return float(self.share[CAUSES.index(cause)])
+
+    def bytes_of(self, level: str) -> float:
+        return float(self.bytes[LEVELS.index(level)])
+
+
+class _Parameter(c.Structure):
+    _fields_ = [
+        ("name", c.c_char_p),
+        ("value", c.c_uint32),
+        *((name, c.c_char_p) for name in ("unit", "meaning", "source", "fit")),
+    ]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """tessera_sim_parameter."""
+
+    name: str
+    value: int
+    unit: str
+    meaning: str
+    source: str
+    fit: str
+
+
 _ReportFn = c.CFUNCTYPE(None, c.c_void_p, c.POINTER(_Report))
 
 
@@ -94,6 +140,7 @@ class Sim:
         for name in ("last_error", "fault_string"):
             getattr(self._lib, f"tessera_sim_{name}").restype = c.c_char_p
         self._lib.tessera_sim_kernel_find.restype = c.c_void_p
+        self._lib.tessera_sim_parameter_at.restype = c.c_bool
         self._sim = c.c_void_p()
         self._check(self._lib.tessera_sim_open(arch.encode(), c.byref(self._sim)))
         self._check(self._lib.tessera_sim_set_threads(self._sim, threads))
@@ -136,6 +183,23 @@ class Sim:
 
     def set_trace(self, path: Path | None) -> None:
         self._check(self._lib.tessera_sim_set_trace(self._sim, str(path).encode() if path else None))
+
+    def set_clock(self, mode: str) -> None:
+        self._check(self._lib.tessera_sim_set_clock(self._sim, CLOCKS[mode]))
+
+    def take_timing(self) -> Timing:
+        timing = Timing()
+        self._lib.tessera_sim_take_timing(self._sim, c.byref(timing))
+        return timing
+
+    def parameters(self) -> list[Parameter]:
+        """The clock's table."""
+        rows: list[Parameter] = []
+        row = _Parameter()
+        while self._lib.tessera_sim_parameter_at(self._sim, c.c_size_t(len(rows)), c.byref(row)):
+            texts = (text.decode() for text in (row.unit, row.meaning, row.source, row.fit))
+            rows.append(Parameter(row.name.decode(), row.value, *texts))
+        return rows
 
     def malloc(self, size: int) -> int:
         out = c.c_void_p()

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: MIT
+// The way of a memory access from a compute unit: L1, the L2 of its XCD, Infinity Cache, HBM. Each level has a latency
+// and a rate, of which the unit gets its share of the units that are at work.
+#pragma once
+
+#include "parameters.h"
+#include "recording.h"
+
+struct sim_cache {
+    uint32_t sets, ways;
+    uint64_t *line, *used; // of each way of each set: the line it holds, plus 1, and when it was used last
+    uint64_t now;
+};
+
+// What the rest of the device does to this unit's accesses.
+struct sim_neighbours {
+    uint32_t units;        // at work on the device
+    uint32_t sharers;      // units of an XCD that read the same lines at about the same time
+    const uint8_t *shared; // for each word of code, whether its loads read such lines; NULL: none does
+    bool in_mall;          // what HBM holds lies in Infinity Cache too
+};
+
+struct sim_caches {
+    const struct sim_parameters *page;
+    struct sim_neighbours neighbours;
+    struct sim_cache l1, l2;
+    double free[TESSERA_SIM_LEVEL_COUNT]; // when each level can begin another access
+    double cycles_a_byte[TESSERA_SIM_LEVEL_COUNT];
+    uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level delivered
+};
+
+bool tessera_sim_caches_open(struct sim_caches *caches, const struct sim_parameters *page,
+                             const struct sim_neighbours *neighbours);
+void tessera_sim_caches_close(struct sim_caches *caches);
+
+struct sim_access_kind {
+    bool store;
+    bool shared; // other units of the XCD read the same lines
+};
+
+// An access that L1 takes in at `start`: returns the cycle in which its last line has arrived.
+uint64_t tessera_sim_caches_access(struct sim_caches *caches, uint64_t start, const uint64_t *lines, unsigned count,
+                                   struct sim_access_kind kind);

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: MIT
+#include "clock.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "code_object/module.h"
+#include "compute_unit.h"
+#include "machine/error.h"
+#include "sample.h"
+
+// The clock's state of a launch.
+struct sim_clocked {
+    struct sim_sample sample;
+    struct sim_recording **recordings;
+    size_t count;
+    uint8_t *shared; // for each word of code: see struct sim_neighbours
+    struct sim_replay sum;
+    double cycles[SIM_MOST_POINTS]; // of each point's workgroups
+};
+
+struct sim_clock *tessera_sim_clock_new(enum sim_arch arch) {
+    struct sim_clock *clock = calloc(1, sizeof *clock);
+    if (clock) clock->page = tessera_sim_page(arch);
+    return clock;
+}
+
+void tessera_sim_clock_free(struct sim_clock *clock) {
+    if (clock) free(clock->path);
+    free(clock);
+}
+
+// ---- recording
+
+static bool is_wanted(const struct sim_launch *launch) { return launch->sim->clock->mode != TESSERA_SIM_CLOCK_OFF; }
+
+static bool is_executed(const struct sim_launch *launch, uint64_t number) {
+    return tessera_sim_is_sampled(&launch->clocked->sample, number);
+}
+
+static tessera_status begin(struct sim_launch *launch) {
+    enum { MOST = SIM_MOST_POINTS * SIM_MOST_RESIDENT + 1 };
+    struct sim_clocked *clocked = calloc(1, sizeof *clocked);
+    if (clocked) clocked->recordings = calloc(MOST, sizeof *clocked->recordings);
+    if (!clocked || !clocked->recordings) {
+        free(clocked);
+        return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for the clock");
+    }
+    clocked->sample = tessera_sim_sample(launch, &launch->sim->clock->page);
+    launch->clocked = clocked;
+    if (launch->sim->clock->mode == TESSERA_SIM_CLOCK_SAMPLE) launch->is_executed = is_executed;
+    return TESSERA_SUCCESS;
+}
+
+static void start_group(struct sim_group *group) {
+    const bool wanted = tessera_sim_is_sampled(&group->launch->clocked->sample, group->number);
+    group->recording = wanted ? tessera_sim_recording_new(group) : NULL;
+}
+
+static void next_instruction(struct sim_wave *wave, const struct sim_code *code) {
+    if (wave->group->recording) tessera_sim_record(wave->group->recording, wave, code);
+}
+
+static void finish_group(struct sim_group *group) {
+    struct sim_launch *launch = group->launch;
+    if (!group->recording) return;
+    pthread_mutex_lock(&launch->lock);
+    launch->clocked->recordings[launch->clocked->count++] = group->recording;
+    pthread_mutex_unlock(&launch->lock);
+    group->recording = NULL;
+}
+
+// ---- what other units read too
+
+static const struct sim_recording *find_recording(const struct sim_clocked *clocked, uint64_t number) {
+    for (size_t i = 0; i < clocked->count; i++)
+        if (clocked->recordings[i]->number == number) return clocked->recordings[i];
+    return NULL;
+}
+
+static int compare_lines(const void *a, const void *b) {
+    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
+    return left < right ? -1 : left > right;
+}
+
+// Calls `see` for each load's lines.
+typedef void (*see_lines)(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count);
+
+static void for_loads(const struct sim_recording *recording, see_lines see, void *user) {
+    for (uint32_t i = 0; i < recording->wave_count; i++)
+        for (size_t k = 0; k < recording->waves[i].count; k++) {
+            const struct sim_step *step = &recording->waves[i].steps[k];
+            if (step->code->kind != SIM_KIND_LOAD) continue;
+            see(user, step, recording->words + step->extra + 1, sim_lines_at(recording, step->extra).lines);
+        }
+}
+
+struct line_list {
+    uint64_t *lines;
+    size_t count;
+    uint8_t *shared;
+};
+
+static void list_lines(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count) {
+    struct line_list *list = user;
+    (void)step;
+    memcpy(list->lines + list->count, lines, count * sizeof *lines);
+    list->count += count;
+}
+
+static void mark_shared(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count) {
+    struct line_list *list = user;
+    if (!count || list->shared[step->at / 4]) return;
+    list->shared[step->at / 4] = bsearch(lines, list->lines, list->count, sizeof *list->lines, compare_lines) != NULL;
+}
+
+// Finds the loads of the first point's workgroup that read lines which its neighbour reads too.
+static void find_shared(struct sim_clocked *clocked, const struct sim_launch *launch) {
+    const struct sim_recording *first = find_recording(clocked, clocked->sample.points[0].numbers[0]);
+    const struct sim_recording *other = find_recording(clocked, clocked->sample.neighbour);
+    if (!first || !other || first == other) return;
+    struct line_list list = {malloc((other->word_count + 1) * sizeof *list.lines), 0, NULL};
+    list.shared = calloc(launch->kernel->module->code_bytes / 4 + 1, 1);
+    if (list.lines && list.shared) {
+        for_loads(other, list_lines, &list);
+        qsort(list.lines, list.count, sizeof *list.lines, compare_lines);
+        for_loads(first, mark_shared, &list);
+    }
+    free(list.lines);
+    clocked->shared = list.shared;
+}
+
+static bool fits_mall(tessera_sim *sim) {
+    size_t bytes = 0;
+    pthread_rwlock_rdlock(&sim->memory.lock);
+    for (size_t i = 0; i < sim->memory.count; i++)
+        bytes += sim->memory.ranges[i].owned ? sim->memory.ranges[i].bytes : 0;
+    pthread_rwlock_unlock(&sim->memory.lock);
+    return bytes >> 20 < sim->clock->page.mall_megabytes;
+}
+
+// ---- replaying
+
+static void add_replay(struct sim_replay *sum, const struct sim_replay *more) {
+    sum->cycles += more->cycles;
+    for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) sum->cause[i] += more->cause[i];
+    for (int i = 0; i < SIM_KINDS; i++) sum->issued[i] += more->issued[i];
+    for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) sum->bytes[i] += more->bytes[i];
+    sum->wave_cycles += more->wave_cycles;
+    sum->lds_cycles += more->lds_cycles;
+    sum->lds_conflicts += more->lds_conflicts;
+    sum->accessed += more->accessed;
+}
+
+// Replays a point; false where a recording or memory is lacking.
+static bool replay_point(struct sim_launch *launch, const struct sim_neighbours *neighbours, uint32_t index) {
+    struct sim_clocked *clocked = launch->clocked;
+    const struct sim_point *point = &clocked->sample.points[index];
+    const struct sim_recording *groups[SIM_MOST_RESIDENT];
+    struct sim_stay stays[SIM_MOST_RESIDENT];
+    struct sim_replay replay;
+    for (uint32_t i = 0; i < point->count; i++) {
+        groups[i] = find_recording(clocked, point->numbers[i]);
+        if (!groups[i] || groups[i]->failed) return false;
+    }
+    if (!tessera_sim_replay(&launch->sim->clock->page, neighbours, groups, point->count, point->count, &replay, stays))
+        return false;
+    add_replay(&clocked->sum, &replay);
+    for (uint32_t i = 0; i < point->count; i++)
+        clocked->cycles[index] += (double)(stays[i].end - stays[i].begin) / point->count;
+    return true;
+}
+
+static bool replay_all(struct sim_launch *launch) {
+    const struct sim_parameters *page = &launch->sim->clock->page;
+    const uint32_t units = launch->group_count < page->units ? (uint32_t)launch->group_count : page->units;
+    find_shared(launch->clocked, launch);
+    const struct sim_neighbours neighbours = {.units = units,
+                                              .sharers = units / page->dies,
+                                              .shared = launch->clocked->shared,
+                                              .in_mall = fits_mall(launch->sim)};
+    for (uint32_t i = 0; i < launch->clocked->sample.count; i++)
+        if (!replay_point(launch, &neighbours, i)) return false;
+    return true;
+}
+
+// ---- results
+
+// Milliseconds: dense matrix work lowers the clock, so that its rate times the clock stays the same.
+static double clock_mhz(const struct sim_parameters *page, double matrix_share) {
+    const double dense = matrix_share > 0 ? page->dense_mhz / matrix_share : page->clock_mhz;
+    return dense < page->clock_mhz ? dense : page->clock_mhz;
+}
+
+static tessera_sim_timing make_timing(const struct sim_launch *launch, const struct sim_estimate *estimate) {
+    const struct sim_parameters *page = &launch->sim->clock->page;
+    const struct sim_clocked *clocked = launch->clocked;
+    const struct sim_replay *sum = &clocked->sum;
+    uint32_t replayed = 0;
+    for (uint32_t i = 0; i < clocked->sample.count; i++) replayed += clocked->sample.points[i].count;
+    const double slots = SIM_SIMDS * (double)sum->cycles, scale = (double)launch->group_count / replayed;
+    tessera_sim_timing timing = {.launches = 1, .cycles = estimate->cycles, .sampling_error = estimate->error};
+    for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) timing.share[i] = slots > 0 ? (double)sum->cause[i] / slots : 0;
+    timing.clock_mhz = clock_mhz(page, timing.share[TESSERA_SIM_CAUSE_MATRIX]);
+    timing.ms = timing.cycles / timing.clock_mhz / 1e3;
+    timing.ms_band = timing.ms * page->clock_band / 100;
+    timing.matrix = (double)sum->issued[SIM_KIND_MATRIX] * scale;
+    if (timing.matrix > 0) timing.cycles_a_matrix = slots / (double)sum->issued[SIM_KIND_MATRIX];
+    timing.waves_a_simd = slots > 0 ? (double)sum->wave_cycles / slots : 0;
+    timing.lds_cycles = (double)sum->lds_cycles * scale;
+    timing.lds_conflicts = (double)sum->lds_conflicts * scale;
+    for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) timing.bytes[i] = (double)sum->bytes[i] * scale;
+    return timing;
+}
+
+// Adds a launch to the sum: shares and the like are weighted by cycles.
+static void add_timing(tessera_sim_timing *sum, const tessera_sim_timing *more) {
+    const double all = sum->cycles + more->cycles, old = all > 0 ? sum->cycles / all : 0, new = 1 - old;
+    for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) sum->share[i] = old * sum->share[i] + new * more->share[i];
+    for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) sum->bytes[i] += more->bytes[i];
+    sum->sampling_error = old * sum->sampling_error + new * more->sampling_error;
+    sum->cycles_a_matrix = old * sum->cycles_a_matrix + new * more->cycles_a_matrix;
+    sum->waves_a_simd = old * sum->waves_a_simd + new * more->waves_a_simd;
+    sum->launches += more->launches;
+    sum->cycles = all;
+    sum->ms += more->ms;
+    sum->ms_band += more->ms_band;
+    sum->clock_mhz = sum->ms > 0 ? sum->cycles / sum->ms / 1e3 : 0;
+    sum->matrix += more->matrix;
+    sum->lds_cycles += more->lds_cycles;
+    sum->lds_conflicts += more->lds_conflicts;
+}
+
+static tessera_status write_line(const struct sim_launch *launch, const tessera_sim_timing *timing) {
+    const struct sim_clock *clock = launch->sim->clock;
+    FILE *file = clock->path ? fopen(clock->path, "a") : NULL;
+    if (!clock->path) return TESSERA_SUCCESS;
+    if (file) {
+        fprintf(file, "{\"kernel\": \"%s\", \"arch\": \"%s\", \"modelled_cycles\": %.0f, \"sampling_error\": %.4f",
+                launch->kernel->info.name, tessera_sim_arch_names[launch->sim->arch], timing->cycles,
+                timing->sampling_error);
+        fprintf(file, ", \"resident\": %u, \"matrix\": %.0f, \"cycles_a_matrix\": %.3f, \"lds_conflicts\": %.0f",
+                launch->clocked->sample.resident, timing->matrix, timing->cycles_a_matrix, timing->lds_conflicts);
+        for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++)
+            fprintf(file, ", \"%s\": %.4f", tessera_sim_cause_name((tessera_sim_cause)i), timing->share[i]);
+        fputs("}\n", file);
+    }
+    if (file && fclose(file) == 0) return TESSERA_SUCCESS;
+    return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "timing=%s: cannot be written", clock->path);
+}
+
+static tessera_status time_launch(struct sim_launch *launch) {
+    if (!replay_all(launch)) return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for the clock");
+    const struct sim_estimate estimate =
+        tessera_sim_estimate(launch, &launch->sim->clock->page, &launch->clocked->sample, launch->clocked->cycles);
+    const tessera_sim_timing timing = make_timing(launch, &estimate);
+    pthread_mutex_lock(&launch->sim->lock);
+    add_timing(&launch->sim->clock->timing, &timing);
+    const tessera_status status = write_line(launch, &timing);
+    pthread_mutex_unlock(&launch->sim->lock);
+    return status;
+}
+
+static tessera_status end(struct sim_launch *launch, const tessera_sim_launch_stats *stats) {
+    struct sim_clocked *clocked = launch->clocked;
+    (void)stats;
+    const bool whole = launch->trouble.fault == TESSERA_SIM_FAULT_NONE;
+    const tessera_status status = whole ? time_launch(launch) : TESSERA_SUCCESS;
+    for (size_t i = 0; i < clocked->count; i++) tessera_sim_recording_free(clocked->recordings[i]);
+    free(clocked->recordings);
+    free(clocked->shared);
+    free(clocked);
+    return status;
+}
+
+const struct sim_observer tessera_sim_clock_observer = {
+    .decoded = tessera_sim_find_kind,
+    .wanted = is_wanted,
+    .begin = begin,
+    .end = end,
+    .start = start_group,
+    .next = next_instruction,
+    .finish = finish_group,
+};
+
+// ---- for callers
+
+tessera_status tessera_sim_set_clock(tessera_sim *sim, tessera_sim_clock clock) {
+    if ((unsigned)clock >= TESSERA_SIM_CLOCK_COUNT)
+        return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "clock=%d: accepted are 0 to %d", (int)clock,
+                                TESSERA_SIM_CLOCK_COUNT - 1);
+    sim->clock->mode = clock;
+    return TESSERA_SUCCESS;
+}
+
+void tessera_sim_take_timing(tessera_sim *sim, tessera_sim_timing *out) {
+    pthread_mutex_lock(&sim->lock);
+    *out = sim->clock->timing;
+    memset(&sim->clock->timing, 0, sizeof sim->clock->timing);
+    pthread_mutex_unlock(&sim->lock);
+}
+
+const char *tessera_sim_cause_name(tessera_sim_cause cause) {
+    static const char *const names[TESSERA_SIM_CAUSE_COUNT] = {"mfma",   "valu",    "transcendental", "lds",
+                                                               "memory", "barrier", "issue",          "idle"};
+    return (unsigned)cause < TESSERA_SIM_CAUSE_COUNT ? names[cause] : "";
+}
+
+bool tessera_sim_parameter_at(const tessera_sim *sim, size_t index, tessera_sim_parameter *out) {
+    if (index >= tessera_sim_parameter_count) return false;
+    const struct sim_parameter *row = &tessera_sim_parameters[index];
+    const uint32_t value = *(const uint32_t *)((const char *)&sim->clock->page + row->offset);
+    *out = (tessera_sim_parameter){row->name, value, row->unit, row->meaning, row->source, row->fit};
+    return true;
+}

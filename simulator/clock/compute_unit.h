@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// One compute unit in time: when each instruction of the recorded workgroups issues.
+//
+// Four SIMDs; waves issue in order, and of those that can issue in the same cycle
+// that of the highest priority goes first, or else the one whose last instruction is longest ago. A wave issues one
+// instruction in four cycles, a SIMD one of each unit in four cycles. VALU and matrix instructions share a port; a
+// matrix instruction holds it for less time than the matrix pipe, so that VALU instructions run beside it.
+#pragma once
+
+#include "caches.h"
+#include "kinds.h"
+
+enum { SIM_SIMDS = 4 };
+
+struct sim_replay {
+    uint64_t cycles;                         // until the last workgroup ended
+    uint64_t cause[TESSERA_SIM_CAUSE_COUNT]; // of all SIMDs; their sum is SIM_SIMDS times `cycles`
+    uint64_t issued[SIM_KINDS];              // instructions of all waves
+    uint64_t wave_cycles;                    // in which waves were there
+    uint64_t lds_cycles, lds_conflicts;
+    uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level of memory delivered
+    uint64_t accessed;                       // bytes that lanes accessed
+};
+
+// When a workgroup of a replay began and ended.
+struct sim_stay {
+    uint64_t begin, end;
+};
+
+// Runs workgroups on one unit, `resident` at a time, which must hold; the next one begins when one has ended. False
+// where there is no memory.
+bool tessera_sim_replay(const struct sim_parameters *page, const struct sim_neighbours *neighbours,
+                        const struct sim_recording *const *groups, size_t count, uint32_t resident,
+                        struct sim_replay *replay, struct sim_stay *stays);

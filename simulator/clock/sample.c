@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: MIT
+#include "sample.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "code_object/module.h"
+
+enum { AXES = 3 };
+
+// ---- occupancy
+
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+// Registers are given out by eight, LDS by 512 bytes, on gfx950 by 1280.
+static uint32_t resident_groups(const struct sim_launch *launch, const struct sim_parameters *page) {
+    enum { SIMDS = 4, KILOBYTE = 1024 };
+    const uint32_t granule = launch->sim->arch == SIM_GFX950 ? 1280 : 512;
+    const uint32_t registers = 8 * ((launch->kernel->descriptor.compute_pgm_rsrc1 & 63) + 1);
+    const uint32_t waves = SIMDS * smaller(page->waves, page->registers / registers);
+    const uint32_t lds = (launch->lds_bytes + granule - 1) / granule * granule;
+    uint32_t groups = waves / launch->waves_per_group;
+    if (lds) groups = smaller(groups, page->lds_kilobytes * KILOBYTE / lds);
+    const uint64_t there = (launch->group_count + page->units - 1) / page->units;
+    if (groups > there) groups = (uint32_t)there;
+    return groups == 0 ? 1 : smaller(groups, SIM_MOST_RESIDENT);
+}
+
+// ---- choosing
+
+static void split(const struct sim_launch *launch, uint64_t number, uint32_t id[AXES]) {
+    id[0] = (uint32_t)(number % launch->groups[0]);
+    id[1] = (uint32_t)(number / launch->groups[0] % launch->groups[1]);
+    id[2] = (uint32_t)(number / launch->groups[0] / launch->groups[1]);
+}
+
+// Point `i` lies in the i-th part of each axis in an order of that axis's own, so that few points cover all axes.
+static uint64_t place_point(const struct sim_launch *launch, uint32_t i) {
+    static const uint8_t order[AXES][SIM_MOST_POINTS] = {
+        {0, 1, 2, 3, 4, 5, 6, 7}, {3, 6, 1, 4, 7, 2, 5, 0}, {5, 2, 7, 0, 3, 6, 1, 4}};
+    uint64_t at[AXES];
+    for (int axis = 0; axis < AXES; axis++)
+        at[axis] = (2 * order[axis][i] + UINT64_C(1)) * launch->groups[axis] / (2 * SIM_MOST_POINTS);
+    return at[0] + launch->groups[0] * (at[1] + launch->groups[1] * at[2]);
+}
+
+// A unit gets its workgroups as many apart as there are units.
+static void add_residents(const struct sim_launch *launch, const struct sim_parameters *page, struct sim_point *point,
+                          uint32_t resident) {
+    for (point->count = 1; point->count < resident; point->count++) {
+        const uint64_t apart = (uint64_t)page->units * point->count;
+        point->numbers[point->count] = (point->numbers[0] + apart) % launch->group_count;
+    }
+}
+
+struct sim_sample tessera_sim_sample(const struct sim_launch *launch, const struct sim_parameters *page) {
+    struct sim_sample sample = {.resident = resident_groups(launch, page)};
+    const bool all = launch->group_count <= SIM_MOST_POINTS;
+    sample.count = all ? (uint32_t)launch->group_count : SIM_MOST_POINTS;
+    for (uint32_t i = 0; i < sample.count; i++) {
+        sample.points[i].numbers[0] = all ? i : place_point(launch, i);
+        add_residents(launch, page, &sample.points[i], sample.resident);
+    }
+    const uint64_t first = sample.points[0].numbers[0], beside = first + page->dies;
+    sample.neighbour = beside < launch->group_count ? beside : first;
+    return sample;
+}
+
+bool tessera_sim_is_sampled(const struct sim_sample *sample, uint64_t number) {
+    for (uint32_t i = 0; i < sample->count; i++)
+        for (uint32_t k = 0; k < sample->points[i].count; k++)
+            if (sample->points[i].numbers[k] == number) return true;
+    return number == sample->neighbour;
+}
+
+// ---- estimating: a workgroup's cycles are linear in its place on the axis on which they depend most, as with causal
+// masks, or the mean where they depend on none
+
+struct line {
+    int axis;
+    double at_zero, slope, deviation;
+};
+
+static struct line fit_axis(const struct sim_launch *launch, const struct sim_sample *sample, const double *cycles,
+                            int axis) {
+    const double n = sample->count;
+    double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
+    for (uint32_t i = 0; i < sample->count; i++) {
+        uint32_t id[AXES];
+        split(launch, sample->points[i].numbers[0], id);
+        x += id[axis];
+        y += cycles[i];
+        xx += (double)id[axis] * id[axis];
+        xy += id[axis] * cycles[i];
+        yy += cycles[i] * cycles[i];
+    }
+    const double spread = xx - x * x / n, slope = spread > 0 ? (xy - x * y / n) / spread : 0;
+    const double rest = yy - y * y / n - slope * slope * spread;
+    return (struct line){axis, (y - slope * x) / n, slope, sqrt(rest > 0 ? rest / n : 0)};
+}
+
+// A slope is believed where it leaves less than half of the deviation.
+static struct line fit(const struct sim_launch *launch, const struct sim_sample *sample, const double *cycles) {
+    struct line flat = {0, 0, 0, 0};
+    for (uint32_t i = 0; i < sample->count; i++) flat.at_zero += cycles[i] / sample->count;
+    for (uint32_t i = 0; i < sample->count; i++)
+        flat.deviation += (cycles[i] - flat.at_zero) * (cycles[i] - flat.at_zero) / sample->count;
+    flat.deviation = sqrt(flat.deviation);
+    struct line best = flat;
+    for (int axis = 0; axis < AXES; axis++) {
+        const struct line line = fit_axis(launch, sample, cycles, axis);
+        if (line.deviation < best.deviation && line.deviation < flat.deviation / 2) best = line;
+    }
+    return best;
+}
+
+static double cycles_of(const struct sim_launch *launch, const struct sim_sample *sample, const struct line *line,
+                        const double *cycles, uint64_t number) {
+    uint32_t id[AXES];
+    if (sample->count == launch->group_count) return cycles[number];
+    split(launch, number, id);
+    const double of_group = line->at_zero + line->slope * id[line->axis];
+    return of_group > 0 ? of_group : 0;
+}
+
+// Gives the workgroups in order to the place that is free first. `free` is a heap; returns when the last one ends.
+static double sink(double *free, size_t count, double value) {
+    size_t at = 0;
+    for (;;) {
+        size_t child = 2 * at + 1;
+        if (child >= count) break;
+        if (child + 1 < count && free[child + 1] < free[child]) child++;
+        if (free[child] >= value) break;
+        free[at] = free[child];
+        at = child;
+    }
+    free[at] = value;
+    return value;
+}
+
+struct sim_estimate tessera_sim_estimate(const struct sim_launch *launch, const struct sim_parameters *page,
+                                         const struct sim_sample *sample, const double *cycles) {
+    const struct line line = fit(launch, sample, cycles);
+    const size_t places = (size_t)page->units * sample->resident;
+    double *free_at = calloc(places, sizeof *free_at), last = 0, sum = 0;
+    if (!free_at) return (struct sim_estimate){0, 0};
+    for (uint64_t number = 0; number < launch->group_count; number++) {
+        const double more = cycles_of(launch, sample, &line, cycles, number);
+        const double end = sink(free_at, places, free_at[0] + more);
+        if (end > last) last = end;
+        sum += more;
+    }
+    free(free_at);
+    const double mean = sum / (double)launch->group_count;
+    const bool whole = sample->count == launch->group_count;
+    return (struct sim_estimate){last + page->launch_cycles,
+                                 mean > 0 && !whole ? line.deviation / sqrt(sample->count) / mean : 0};
+}

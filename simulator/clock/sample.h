@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: MIT
+// Which workgroups of a launch are timed, and what their times say of the whole launch.
+#pragma once
+
+#include "machine/launch.h"
+#include "parameters.h"
+
+enum { SIM_MOST_POINTS = 8, SIM_MOST_RESIDENT = 32 };
+
+// Workgroups that share a unit.
+struct sim_point {
+    uint64_t numbers[SIM_MOST_RESIDENT];
+    uint32_t count;
+};
+
+struct sim_sample {
+    struct sim_point points[SIM_MOST_POINTS];
+    uint32_t count;
+    uint32_t resident;  // workgroups that a unit holds
+    uint64_t neighbour; // a workgroup that runs beside the first point's on its XCD; that one itself: there is none
+};
+
+struct sim_sample tessera_sim_sample(const struct sim_launch *launch, const struct sim_parameters *page);
+bool tessera_sim_is_sampled(const struct sim_sample *sample, uint64_t number);
+
+// The cycles of the whole launch, of those that the first workgroup of each point took, and the part by which these
+// differ from what is made of them.
+struct sim_estimate {
+    double cycles, error;
+};
+
+struct sim_estimate tessera_sim_estimate(const struct sim_launch *launch, const struct sim_parameters *page,
+                                         const struct sim_sample *sample, const double *cycles);

@@ -1,0 +1,232 @@
+# SPDX-License-Identifier: MIT
+"""The clock: what it counts, how it samples launches, and its settings."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+import toolchain
+from conftest import ROOT, SIMULATOR
+from sim import ARCHS, CAUSES, Sim, SimError, Timing, pack
+
+sys.path.append(str(SIMULATOR / "clock"))
+import table
+
+if toolchain.ZIGLANG is None:
+    pytest.skip("needs PyPI's ziglang", allow_module_level=True)
+
+# Stores the workgroup's number plus 1, after as many rounds as that.
+COUNT = """
+    s_load_dwordx2 s[2:3], s[0:1], 0x0
+    s_add_u32 s5, s4, 1
+    s_lshl_b32 s6, s4, 2
+    v_mov_b32 v1, s5
+    v_mov_b32 v2, s6
+    s_mul_i32 s7, s5, {rounds}
+1:  v_add_f32 v3, v4, v5
+    s_sub_u32 s7, s7, 1
+    s_cmp_lg_u32 s7, 0
+    s_cbranch_scc1 1b
+    s_waitcnt lgkmcnt(0)
+    global_store_dword v2, v1, s[2:3]
+    s_endpgm
+"""
+GROUP_ID = ".amdhsa_system_sgpr_workgroup_id_x 1\n.amdhsa_user_sgpr_count 4"
+
+
+def run_count(
+    library: Path, folder: Path, mode: str, groups: int, rounds: int = 40
+) -> tuple[Timing, list[int]]:
+    text = COUNT.format(rounds=rounds)
+    image = toolchain.assemble(text, "gfx942", folder / "count.co", directives=GROUP_ID)
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock(mode)
+        out = sim.upload(bytes(4 * groups))
+        sim.launch(sim.load(image), "kernel", (64 * groups, 1, 1), (64, 1, 1), pack(out, layout="P"))
+        words = sim.download(out, 4 * groups)
+        return sim.take_timing(), [
+            int.from_bytes(words[i : i + 4], "little") for i in range(0, 4 * groups, 4)
+        ]
+
+
+def run_text(sim: Sim, folder: Path, text: str, *args: int, waves: int = 1, groups: int = 1) -> Timing:
+    image = toolchain.assemble(
+        text + "\ns_endpgm", "gfx942", folder / "text.co", lds=65536, kernarg=16, directives=GROUP_ID
+    )
+    sim.launch(
+        sim.load(image),
+        "kernel",
+        (64 * waves * groups, 1, 1),
+        (64 * waves, 1, 1),
+        pack(*args, layout="P" * len(args)),
+    )
+    return sim.take_timing()
+
+
+def test_off_by_default(library: Path, tmp_path: Path) -> None:
+    with Sim(library, "gfx942") as sim:
+        assert run_text(sim, tmp_path, "s_nop 0").launches == 0
+
+
+def test_all_or_a_sample(library: Path, tmp_path: Path) -> None:
+    """Both model the same; with `sample` most workgroups are not executed."""
+    groups = 1000
+    on, whole = run_count(library, tmp_path, "on", groups)
+    sample, part = run_count(library, tmp_path, "sample", groups)
+    assert whole == list(range(1, groups + 1))
+    executed = [i for i, word in enumerate(part) if word]
+    assert 8 <= len(executed) <= 64
+    assert all(part[i] == i + 1 for i in executed)
+    assert on.launches == sample.launches == 1
+    assert on.cycles == sample.cycles
+
+
+def test_sampling_error(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On one unit, the cycles of a launch whose workgroups differ are about the sum of theirs."""
+    monkeypatch.setenv("TESSERA_SIM_PARAMETERS", "units=1,dies=1,launch_cycles=0,waves=1")
+    groups, rounds = 400, 20
+    timing, _ = run_count(library, tmp_path, "sample", groups, rounds)
+    alone, _ = run_count(library, tmp_path, "sample", 1, rounds)
+    other, _ = run_count(library, tmp_path, "sample", 1, 2 * rounds)
+    a_round = (other.cycles - alone.cycles) / rounds
+    four_places = 4  # a wave on each SIMD
+    expected = groups * (alone.cycles + a_round * rounds * (groups - 1) / 2) / four_places
+    assert timing.cycles == pytest.approx(expected, rel=0.05)
+    assert 0 <= timing.sampling_error < 0.05
+
+
+def test_shares(library: Path, tmp_path: Path) -> None:
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("on")
+        busy = run_text(
+            sim, tmp_path, "v_mfma_f32_32x32x8_f16 v[16:31], v[4:5], v[6:7], v[16:31]\n" * 100, waves=4
+        )
+        plain = run_text(sim, tmp_path, "v_exp_f32 v1, v2\nv_add_f32 v3, v4, v5\n" * 100, waves=4)
+        late = "v_cmp_gt_u32 vcc, 64, v0\ns_cbranch_vccz 1f\n" + "s_nop 15\n" * 100 + "1: s_barrier\ns_nop 0"
+        barrier = run_text(sim, tmp_path, late, waves=4)
+    for timing in (busy, plain, barrier):
+        assert sum(timing.share) == pytest.approx(1)
+    assert busy.share_of("mfma") > 0.95
+    assert busy.cycles_a_matrix == pytest.approx(32, rel=0.02)
+    assert busy.matrix == 400
+    assert busy.waves_a_simd == pytest.approx(1, abs=0.05)
+    assert plain.share_of("transcendental") == pytest.approx(0.8, abs=0.02)
+    assert plain.share_of("valu") == pytest.approx(0.2, abs=0.02)
+    assert barrier.share_of("barrier") == pytest.approx(0.75, abs=0.05)  # three of four SIMDs wait
+
+
+def test_clock_falls_with_matrix_work(library: Path, tmp_path: Path) -> None:
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("on")
+        busy = run_text(
+            sim, tmp_path, "v_mfma_f32_32x32x8_f16 v[16:31], v[4:5], v[6:7], v[16:31]\n" * 100, waves=4
+        )
+        plain = run_text(sim, tmp_path, "v_add_f32 v3, v4, v5\n" * 100, waves=4)
+    assert plain.clock_mhz == 2100
+    assert busy.clock_mhz == pytest.approx(1135 / busy.share_of("mfma"))
+    for timing in (busy, plain):
+        assert timing.ms == pytest.approx(timing.cycles / timing.clock_mhz / 1e3)
+        assert timing.ms_band == pytest.approx(0.2 * timing.ms)
+
+
+@pytest.mark.parametrize(("apart", "lines"), [(4, 2), (16, 8), (128, 64), (0, 1)])
+def test_lines(library: Path, tmp_path: Path, apart: int, lines: int) -> None:
+    """Lanes that access the same line make one request of it; the second time L1 has it."""
+    load = "global_load_dword v2, v1, s[2:3]\ns_waitcnt vmcnt(0)\n"
+    text = (
+        f"s_load_dwordx2 s[2:3], s[0:1], 0x0\nv_mul_u32_u24 v1, {apart}, v0\ns_waitcnt lgkmcnt(0)\n"
+        + 2 * load
+    )
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("on")
+        timing = run_text(sim, tmp_path, text, sim.malloc(65536))
+    assert timing.bytes_of("mall") == timing.bytes_of("l1") == 128 * lines
+
+
+def test_conflicts(library: Path, tmp_path: Path) -> None:
+    """16 bytes a lane, side by side and two apart: the latter meet in pairs in each of eight phases."""
+    counts = []
+    for shift in (4, 5):
+        with Sim(library, "gfx942") as sim:
+            sim.set_clock("on")
+            text = f"v_lshlrev_b32 v1, {shift}, v0\nds_read_b128 v[4:7], v1"
+            counts.append(run_text(sim, tmp_path, text).lds_conflicts)
+    assert counts == [0, 8]
+
+
+def test_bandwidth(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """pyhip vmem-bandwidth.md: 4184 GB/s of an MI308X at 1800 MHz, 16 bytes a lane, four waves a unit."""
+    monkeypatch.setenv("TESSERA_SIM_PARAMETERS", "units=80,clock_mhz=1800,mall_megabytes=0,launch_cycles=0")
+    groups, rounds, loads = 80, 4, 32
+    one = "global_load_dwordx4 v[4:7], v1, s[2:3]\nv_add_u32 v1, 0x1000, v1\n"
+    text = (
+        """
+        s_load_dwordx2 s[2:3], s[0:1], 0x0
+        s_mul_i32 s6, s4, 0x80000
+        v_lshlrev_b32 v1, 4, v0
+        v_add_u32 v1, s6, v1
+        s_waitcnt lgkmcnt(0)
+    """
+        + (one * loads + "s_waitcnt vmcnt(0)\n") * rounds
+    )
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("sample")
+        size = groups * 0x80000
+        memory = sim.malloc(size)
+        timing = run_text(sim, tmp_path, text, memory, waves=4, groups=groups)
+    assert size / timing.ms / 1e6 == pytest.approx(4184, rel=0.05)
+
+
+def test_environment(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "timing.jsonl"
+    monkeypatch.setenv("TESSERA_SIM_CLOCK", "on")
+    monkeypatch.setenv("TESSERA_SIM_TIMING", str(path))
+    with Sim(library, "gfx942") as sim:
+        timing = run_text(sim, tmp_path, "s_nop 0")
+    (line,) = [json.loads(text) for text in path.read_text().splitlines()]
+    assert line["kernel"] == "kernel"
+    assert line["modelled_cycles"] == pytest.approx(timing.cycles, abs=1)
+    assert [line[cause] for cause in CAUSES] == pytest.approx(list(timing.share), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("TESSERA_SIM_CLOCK", "yes"),
+        ("TESSERA_SIM_PARAMETERS", "none=1"),
+        ("TESSERA_SIM_PARAMETERS", "valu"),
+        ("TESSERA_SIM_PARAMETERS", "valu=x"),
+        ("TESSERA_SIM_PARAMETERS", "valu=4;issue=4"),
+    ],
+)
+def test_bad_environment(library: Path, monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(SimError, match=f"{name}={value}: accepted are"), Sim(library, "gfx942"):
+        pass
+
+
+def test_no_such_place(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TESSERA_SIM_TIMING", str(tmp_path / "none" / "timing.jsonl"))
+    with Sim(library, "gfx942") as sim, pytest.raises(SimError, match="cannot be written"):
+        sim.set_clock("on")
+        run_text(sim, tmp_path, "s_nop 0")
+
+
+def test_parameters(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The library has the values of the table, each with its source; the document shows the table."""
+    rows = table.read_parameters()
+    for i, arch in enumerate(ARCHS):
+        with Sim(library, arch) as sim:
+            found = sim.parameters()
+        assert [(p.name, str(p.value), p.unit, p.meaning, p.source, p.fit) for p in found] == [
+            (row[0], row[1 + i], *row[4:]) for row in rows
+        ]
+    assert all(row[6] for row in rows)
+    assert table.render() in (ROOT / "docs" / "simulator.md").read_text(), "python simulator/clock/table.py"
+    monkeypatch.setenv("TESSERA_SIM_PARAMETERS", "valu=5,issue=6")
+    with Sim(library, "gfx942") as sim:
+        values = {p.name: p.value for p in sim.parameters()}
+    assert (values["valu"], values["issue"]) == (5, 6)
