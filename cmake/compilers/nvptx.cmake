@@ -8,7 +8,7 @@
 # makes an image of PTX.
 function(tessera_nvptx_find)
     set(flags -x cuda -std=c++17 --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version -ffreestanding -O3
-        -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include" -S)
+        -ffp-contract=fast-honor-pragmas -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include" -S)
     if(TESSERA_CLANG)
         set(compile "${TESSERA_CLANG}")
     else()

@@ -113,7 +113,8 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/attention/cdna/staged.h"\n'
     if takes and "store_four" in takes[1]:
         before = '#include "tessera/device/common/cdna/store.h"\n'
-    said = f'#include "tessera/isa/cdna.h"\n{ROWS_SAID}' if header.name.startswith("row_") else SAID
+    of_rows = header.parts[-3] == "rows" or header.name.startswith("row_")
+    said = f'#include "tessera/isa/cdna.h"\n{ROWS_SAID}' if of_rows else SAID
     if header.name == "staged_scales.h":
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
@@ -134,10 +135,10 @@ KINDS = {"cdna": "cdna.h", "cuda": "sm90.h"}  # kinds of GPUs that share headers
     "header", [part for part in PARTS if part.parent.name == "gpu"], ids=lambda path: path.stem
 )
 def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Path) -> None:
-    """It compiles for each kind behind that kind's columns of rows."""
+    """It compiles for each kind behind that kind's operands."""
     text = (
         f'#include "tessera/isa/{KINDS[kind]}"\n{ROWS_SAID}'
-        f'#include "tessera/device/common/{kind}/row_chunks.h"\n'
+        f'#include "tessera/device/rows/{kind}/operands.h"\n'
         f'#include "{header.relative_to(HEADERS.parent)}"\n'
     )
     warnings = ("-Wall", "-Wextra", "-Werror")
@@ -149,7 +150,7 @@ def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     "header",
-    [part for part in PARTS if part.match("common/cuda/*.h")],
+    [part for part in PARTS if part.match("common/cuda/*.h") or part.match("rows/cuda/*.h")],
     ids=lambda path: path.stem,
 )
 def test_a_header_for_cuda_compiles_alone(header: Path, tmp_path: Path) -> None:

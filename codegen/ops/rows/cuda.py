@@ -16,8 +16,6 @@ class CudaTile(GpuTile):
     """A row of instances/rows.toml for CUDA."""
 
     lanes: ClassVar[int] = 32
-    # They come from L1, and other workgroups hide that; their registers are room for one of these more.
-    factors_first: ClassVar[bool] = False
 
     @property
     def multiple(self) -> int:
