@@ -136,6 +136,8 @@ class Cuda : public testing::Test {
         EXPECT_EQ(current, nullptr) << "no context is left current";
     }
 
+    void SetUp() override { ASSERT_NE(memory, nullptr); }
+
     static tessera_status launch_lds(const tessera_device *on, void *to, uint32_t lds_bytes, void *stream = nullptr) {
         const tessera_launch how = {{1, 1, 1}, {128, 1, 1}, lds_bytes};
         const LdsArgument argument = {to, lds_bytes};

@@ -41,6 +41,7 @@ class Cuda : public ::testing::Test {
     Cuda() : cuda({80, 90}) {
         EXPECT_EQ(tessera_device_open("cuda:1", &device), TESSERA_SUCCESS) << tessera_last_error();
         load_pack({{"first", image(".ptx first", kElf + "first")}, {"second", image(".ptx second", "")}});
+        cuda.argument_bytes = sizeof kArgument;
         cuda.calls.clear();
         cuda.order.clear();
     }
