@@ -78,8 +78,8 @@ typedef struct example_arguments {
 #define EXAMPLE_DEVICE_AND_KERNEL                                                                                      \
     {"device", EXAMPLE_TEXT, EXAMPLE_COMMON(device), "auto",                                                           \
      "auto: the first GPU that there are kernels for, else the CPU; cpu; cpu:TARGET such as cpu:x86-64-v3 for its\n"   \
-     "kernels alone; hip:N: an AMD GPU; sim:ARCH such as sim:gfx942: a simulated one, where a problem is run once\n"   \
-     "unless -warmup or -repeat say otherwise"},                                                                       \
+     "kernels alone; hip:N, cuda:N: a GPU of AMD, NVIDIA; sim:ARCH such as sim:gfx942: a simulated one, where a\n"     \
+     "problem is run once unless -warmup or -repeat say otherwise"},                                                   \
         {"instance", EXAMPLE_TEXT, EXAMPLE_COMMON(instance), "",                                                       \
          "the kernel to take, by its short name; without it that of least estimated cost"},                            \
         {"pack", EXAMPLE_TEXT, EXAMPLE_COMMON(pack), "", "a file of code objects for tessera_load_pack()"},            \
