@@ -69,6 +69,11 @@ class GpuTile:
         return self.tm * self.tn
 
     @property
+    def bounds(self) -> str:
+        """Of threads, as the vocabulary says it."""
+        return f"WORKGROUP({self.threads})"
+
+    @property
     def columns(self) -> int:
         """At most."""
         return self.piece if self.pipeline == "one_pass" else 2**31 - 1

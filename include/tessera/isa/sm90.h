@@ -17,6 +17,7 @@
 #define LDS __attribute__((shared)) static            // memory of a workgroup
 #define INLINE static inline DEVICE __attribute__((always_inline, unused))
 #define WORKGROUP(threads) __attribute__((launch_bounds(threads)))
+#define WORKGROUPS(threads, count) __attribute__((launch_bounds(threads, count))) // a unit has registers for `count`
 #define UNROLL _Pragma("unroll")
 
 #define GLOBAL __attribute__((address_space(1))) // memory
