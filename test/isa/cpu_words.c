@@ -540,6 +540,33 @@ static void test_split(void) {
     }
 }
 
+// The bits that are stored, and nothing else.
+#define TEST_SMALL_STREAM(size, value)                                                                                 \
+    {                                                                                                                  \
+        lanes got = {0}, want = {0};                                                                                   \
+        const size_t bytes = LANES * sizeof(*(size##_bits *)NULL);                                                     \
+        fill_page();                                                                                                   \
+        memcpy(before, page, page_bytes);                                                                              \
+        v_store_##size((size##_bits *)(void *)&want, value);                                                           \
+        v_stream_##size((size##_bits *)(void *)(page + at), value);                                                    \
+        stream_end();                                                                                                  \
+        memcpy(&got, page + at, bytes);                                                                                \
+        check("v_stream_" #size, same_bits, &got, &want, 0, NULL);                                                     \
+        check_untouched("v_stream_" #size, page + at, bytes);                                                          \
+    }
+typedef uint8_t u8_bits;
+typedef uint16_t u16_bits, f16_bits;
+
+static void test_small_streams(void) {
+    for (size_t at = 0; at < page_bytes; at += page_bytes - sizeof(lanes)) {
+        lanes in;
+        for (int l = 0; l < LANES; l++) in.u[l] = random_bits();
+        TEST_SMALL_STREAM(u8, v_load_i(in.i))
+        TEST_SMALL_STREAM(u16, v_load_i(in.i))
+        TEST_SMALL_STREAM(f16, v_load(in.f))
+    }
+}
+
 // Like v_store_i, to whole lines.
 static void test_stream(void) {
     for (size_t at = 0; at < page_bytes; at += page_bytes - sizeof(lanes)) {
@@ -1375,6 +1402,7 @@ static const struct {
     {"stores", test_stores},
     {"split loads", test_split},
     {"stores past caches", test_stream},
+    {"parts of vectors past caches", test_small_streams},
     {"every code", test_codes},
     {"rounding", test_rounding},
     {"v_store_bf16_split", test_bf16_split},

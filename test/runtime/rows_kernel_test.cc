@@ -22,14 +22,16 @@ struct Table {
     const char *name;
     const tessera_table *(*get)();
     bool normalizes, quantizes; // whether it need not, or must
+    const int32_t *expert = nullptr;
 };
+constexpr int32_t kExperts[] = {1, 0, 1};
 const Table tables[] = {{"layernorm2d_fwd", tessera_layernorm2d_fwd_get_table, true, false},
                         {"rmsnorm2d_fwd", tessera_rmsnorm2d_fwd_get_table, true, false},
                         {"add_rmsnorm2d_rdquant", tessera_add_rmsnorm2d_rdquant_get_table, true, true},
                         {"smoothquant", tessera_smoothquant_get_table, false, true},
-                        {"moe_smoothquant", tessera_moe_smoothquant_get_table, false, true}};
+                        {"moe_smoothquant", tessera_moe_smoothquant_get_table, false, true, kExperts}};
 
-constexpr int kRows = 3, kStride = 1200;
+constexpr int kRows = 3, kStride = 1216; // whole lines of each type
 
 struct alignas(64) Line {
     unsigned char bytes[64];
@@ -59,9 +61,11 @@ struct Problem : tessera_rows_problem {
             mean = static_cast<float *>(room(6, 4)), inv = static_cast<float *>(room(7, 4));
         }
         if (table.normalizes && quantized) unquantized = room(8, bytes);
-        if (quantized) smooth = static_cast<float *>(room(9, 4)), y_scale = static_cast<float *>(room(10, 4));
+        if (quantized) smooth = static_cast<float *>(room(9, 4)), // enough for two experts
+            y_scale = static_cast<float *>(room(10, 4));
         x_stride = residual_stride = y_stride = residual_out_stride = kStride;
         m = kRows, n = columns, slots = 1, epsilon = 1e-5f;
+        expert = table.expert, experts = 2;
         in = type, out = quantized ? TESSERA_TYPE_INT8 : type;
     }
 };

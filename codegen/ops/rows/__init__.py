@@ -18,9 +18,14 @@ COLUMNS = 2**31 - 1
 
 
 class Rows(Operation):
-    """An operation on rows. `statistics`: what is found of a row before all else: none, square, mean."""
+    """An operation on rows.
+
+    `statistics`: what is found of a row before all else: none, square, mean. `by_expert`: what comes out are
+    several rows of one that goes in, each with scales of its own.
+    """
 
     statistics: str
+    by_expert: bool
     family = "rows"
     entries: ClassVar[dict[str, str]] = {"run": "run"}
     optdim_field = None
@@ -33,6 +38,7 @@ class Rows(Operation):
         traits: tuple[Trait, ...],
         *,
         statistics: str = "none",
+        by_expert: bool = False,
         size: str = "n",
     ) -> None:
         self.api = self.name = name
@@ -40,6 +46,7 @@ class Rows(Operation):
         self.space = space = Space(axes)
         self.traits = traits
         self.statistics = statistics
+        self.by_expert = by_expert
         self.sizes = (Size(size),)
         self.head_axes = 1 + max(space.index.get(axis, 0) for axis in ("prec_i", "prec_o", "scales"))
         self.rules = make_rules(space)

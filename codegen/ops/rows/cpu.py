@@ -47,7 +47,7 @@ class CpuTile:
 
     def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""
-        return "fp32 throughout; the variance is that of differences from the mean; results to nearest even"
+        return "fp32 throughout; the variance is that of differences from a guess; results to nearest even"
 
     def complaint(self, target: CpuTarget) -> str:
         """Why the tile does not fit the target, if it does not."""

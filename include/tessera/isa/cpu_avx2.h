@@ -33,20 +33,25 @@ INLINE vi v_load_u4(const uint8_t *p) {
 }
 INLINE vi v_load_u8(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
 INLINE vi v_load_u16(const uint16_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
-INLINE void v_store_u16(uint16_t *p, vi x) {
+INLINE __m128i v_low_halves(vi x) {
     x = _mm256_and_si256(x, _mm256_set1_epi32(0xffff));
-    __m256i halves = _mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08);
-    _mm_storeu_si128((__m128i *)p, _mm256_castsi256_si128(halves));
+    return _mm256_castsi256_si128(_mm256_permute4x64_epi64(_mm256_packus_epi32(x, x), 0x08));
 }
-INLINE void v_store_u8(uint8_t *p, vi x) {
+INLINE __m128i v_low_bytes(vi x) { // in the lower half
     x = _mm256_and_si256(x, _mm256_set1_epi32(0xff));
     __m128i words = _mm_packus_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1));
-    _mm_storel_epi64((__m128i *)p, _mm_packus_epi16(words, words));
+    return _mm_packus_epi16(words, words);
+}
+INLINE void v_store_u16(uint16_t *p, vi x) { _mm_storeu_si128((__m128i *)p, v_low_halves(x)); }
+INLINE void v_store_u8(uint8_t *p, vi x) { _mm_storel_epi64((__m128i *)p, v_low_bytes(x)); }
+INLINE void v_stream_u16(uint16_t *p, vi x) { _mm_stream_si128((__m128i *)p, v_low_halves(x)); }
+INLINE void v_stream_u8(uint8_t *p, vi x) {
+    _mm_stream_si64((long long *)(void *)p, _mm_cvtsi128_si64(v_low_bytes(x)));
 }
 INLINE vf v_load_f16(const uint16_t *p) { return _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)p)); }
-INLINE void v_store_f16(uint16_t *p, vf x) {
-    _mm_storeu_si128((__m128i *)p, _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
+INLINE __m128i v_to_f16(vf x) { return _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+INLINE void v_store_f16(uint16_t *p, vf x) { _mm_storeu_si128((__m128i *)p, v_to_f16(x)); }
+INLINE void v_stream_f16(uint16_t *p, vf x) { _mm_stream_si128((__m128i *)p, v_to_f16(x)); }
 
 // floats
 INLINE vf v_set1(float x) { return _mm256_set1_ps(x); }

@@ -33,10 +33,12 @@ INLINE vi v_load_u8(const uint8_t *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si
 INLINE vi v_load_u16(const uint16_t *p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
 INLINE void v_store_u8(uint8_t *p, vi x) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(x)); }
 INLINE void v_store_u16(uint16_t *p, vi x) { _mm256_storeu_si256((__m256i *)p, _mm512_cvtepi32_epi16(x)); }
+INLINE void v_stream_u8(uint8_t *p, vi x) { _mm_stream_si128((__m128i *)p, _mm512_cvtepi32_epi8(x)); }
+INLINE void v_stream_u16(uint16_t *p, vi x) { _mm256_stream_si256((__m256i *)p, _mm512_cvtepi32_epi16(x)); }
 INLINE vf v_load_f16(const uint16_t *p) { return _mm512_cvtph_ps(_mm256_loadu_si256((const __m256i *)p)); }
-INLINE void v_store_f16(uint16_t *p, vf x) {
-    _mm256_storeu_si256((__m256i *)p, _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
-}
+INLINE __m256i v_to_f16(vf x) { return _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC); }
+INLINE void v_store_f16(uint16_t *p, vf x) { _mm256_storeu_si256((__m256i *)p, v_to_f16(x)); }
+INLINE void v_stream_f16(uint16_t *p, vf x) { _mm256_stream_si256((__m256i *)p, v_to_f16(x)); }
 
 // floats
 INLINE vf v_set1(float x) { return _mm512_set1_ps(x); }

@@ -62,10 +62,11 @@ INLINE vi v_rounded_up_bf16(vf x) { // in the upper half
     const vi bits = v_as_i(x), odd = v_and_i(v_shr_i(bits, 16), v_set1_i(1));
     return v_add_i(v_add_i(bits, v_set1_i(0x7fff)), odd);
 }
-INLINE void v_store_bf16_split(uint16_t *p, const vf x[2]) {
+INLINE vi v_to_bf16_split(const vf x[2]) {
     const vi odd = v_and_i(v_rounded_up_bf16(x[1]), v_set1_i((int32_t)0xffff0000));
-    v_store_i(p, v_or_i(v_shr_i(v_rounded_up_bf16(x[0]), 16), odd));
+    return v_or_i(v_shr_i(v_rounded_up_bf16(x[0]), 16), odd);
 }
+INLINE void v_store_bf16_split(uint16_t *p, const vf x[2]) { v_store_i(p, v_to_bf16_split(x)); }
 
 // The magnitude of a small format's number from its exponent and mantissa. Its denormals are computed as integers times
 // a power of 2, so that no operand is a denormal of fp32: the host may have them flushed, and they are slow on many
@@ -85,15 +86,15 @@ INLINE vf v_load_e4m3(const uint8_t *p) {
     return v_as_f(v_or_i(v_as_i(value), v_shl_i(v_and_i(byte, v_set1_i(0x80)), 24)));
 }
 INLINE vi v_code_e4m3(vf x) { // to nearest even; saturates at 448; NaN stays NaN
-    vi sign = v_and_i(v_shr_i(v_as_i(x), 24), v_set1_i(0x80));
-    vf a = v_min(v_abs(x), v_set1(448.0f));
-    // Normal results: round the mantissa to 3 bits in place. Below 2^-6: adding 2^14 rounds to steps of 2^-9.
-    vi bits = v_as_i(a);
-    vi odd = v_and_i(v_shr_i(bits, 20), v_set1_i(1));
-    vi normal = v_sub_i(v_shr_i(v_add_i(bits, v_add_i(odd, v_set1_i(0x7ffff))), 20), v_set1_i(120 << 3));
-    vi small = v_and_i(v_as_i(v_add(a, v_set1(0x1p14f))), v_set1_i(0x7f));
-    vi value = v_as_i(v_if_gt_i(v_set1_i(0x3c800000), bits, v_as_f(small), v_as_f(normal)));
-    vi quiet = v_as_i(v_if_equal(x, x, v_as_f(value), v_as_f(v_set1_i(0x7f))));
+    const vi sign = v_and_i(v_shr_i(v_as_i(x), 24), v_set1_i(0x80));
+    const vf a = v_min(v_abs(x), v_set1(448.0f));
+    // 2^E <= a, or E = -6 for denormals. Adding 2^(E + 20) rounds to steps of 2^(E - 3), which the sum then counts: 8
+    // for each E passed, and those of a.
+    const vi power = v_max_i(v_and_i(v_as_i(a), v_set1_i(0x7f800000)), v_set1_i(121 << 23));
+    const vi adder = v_add_i(power, v_set1_i(20 << 23));
+    const vi steps = v_sub_i(v_as_i(v_add(a, v_as_f(adder))), adder);
+    const vi value = v_add_i(steps, v_sub_i(v_shr_i(power, 20), v_set1_i(121 << 3)));
+    const vi quiet = v_as_i(v_if_equal(x, x, v_as_f(value), v_as_f(v_set1_i(0x7f))));
     return v_or_i(sign, quiet);
 }
 INLINE void v_store_e4m3(uint8_t *p, vf x) { v_store_u8(p, v_code_e4m3(x)); }

@@ -43,6 +43,9 @@ INLINE void v_store_u8(uint8_t *p, vi x) {
 }
 INLINE vf v_load_f16(const uint16_t *p) { return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(p))); }
 INLINE void v_store_f16(uint16_t *p, vf x) { vst1_u16(p, vreinterpret_u16_f16(vcvt_f16_f32(x))); }
+INLINE void v_stream_u8(uint8_t *p, vi x) { v_store_u8(p, x); }
+INLINE void v_stream_u16(uint16_t *p, vi x) { v_store_u16(p, x); }
+INLINE void v_stream_f16(uint16_t *p, vf x) { v_store_f16(p, x); }
 
 // floats
 INLINE vf v_set1(float x) { return vdupq_n_f32(x); }

@@ -111,6 +111,9 @@ INLINE void v_store_f16(uint16_t *p, vf x) { // to nearest even
     value = (vi)v_choose((vi)a > 0x7f800000, (vf)v_set1_i(0x7e00), (vf)value);
     v_store_u16(p, value | sign);
 }
+INLINE void v_stream_u8(uint8_t *p, vi x) { v_store_u8(p, x); }
+INLINE void v_stream_u16(uint16_t *p, vi x) { v_store_u16(p, x); }
+INLINE void v_stream_f16(uint16_t *p, vf x) { v_store_f16(p, x); }
 
 // x[r] lane c becomes x[c] lane r.
 INLINE void v_transpose(vf x[LANES]) {

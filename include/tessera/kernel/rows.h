@@ -31,7 +31,7 @@ struct tessera_rows_problem {
     int32_t m, n, slots, experts;
     float epsilon;
     int32_t in, out;      // tessera_type: of x, residual, bias, gamma, beta, residual_out, unquantized; and of y
-    int32_t past;         // CPU: outputs are more than caches hold, and are written past them
+    int32_t past;         // CPU: tensors are more than caches hold: inputs are asked for early, outputs written past them
     int32_t rounds_twice; // z of `square`: s * inv is rounded to `in` before gamma, and after it
 };
 

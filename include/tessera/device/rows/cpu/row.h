@@ -1,27 +1,49 @@
 // SPDX-License-Identifier: MIT
 // A row of a problem: where its columns are. Those behind the last whole unit are copied to where zeros follow them.
 //
-// Takes problem, MEAN, SQUARE.
+// Takes problem, MEAN, SQUARE, BY_EXPERT.
 #ifndef TESSERA_DEVICE_ROWS_CPU_ROW_H
 #define TESSERA_DEVICE_ROWS_CPU_ROW_H
 
-#include "tessera/device/rows/cpu/results.h"
+#include "tessera/device/rows/cpu/columns.h"
 
-enum { AHEAD_BYTES = 2048 };
+struct statistics {
+    float mean, inv; // of deviation, or of root mean square
+};
+
+// Where results go; what is NULL is not asked for.
+struct outputs {
+    void *y, *residual, *unquantized;
+};
+
+// What a later row reads is asked for little by little, `bytes` of each tensor for each CHUNK of a pass over this one.
+// 0: it is in a cache anyway.
+struct coming {
+    uintptr_t x, residual;
+    int32_t bytes;
+};
 
 struct row {
-    int64_t number; // among outputs
-    struct columns columns[2];
+    int64_t number;         // among outputs
+    struct sources from[2]; // of whole units, and of the rest
     struct outputs to;
-    struct making making;
+    struct statistics of;
+    float down; // the inverse of y_scale
+    vi greatest[2];
     struct coming coming;
-    int64_t ahead, residual_ahead; // bytes from what it reads to what a later row reads
+    float x_rest[UNIT], residual_rest[UNIT], smooth_rest[UNIT];
 };
 
-// The last columns of what is read.
-struct rest {
-    float x[UNIT], residual[UNIT], bias[UNIT], gamma[UNIT], beta[UNIT], smooth[UNIT];
-};
+INLINE void ask_for(uintptr_t *at, int32_t bytes) {
+    for (int32_t i = 0; i < bytes; i += 64) prefetch(*at + (uintptr_t)i);
+    *at += (uintptr_t)bytes;
+}
+
+INLINE void ask(struct coming *coming) {
+    if (coming->bytes == 0) return;
+    ask_for(&coming->x, coming->bytes);
+    if (NORMALIZES && coming->residual) ask_for(&coming->residual, coming->bytes);
+}
 
 INLINE const void *of_row(tessera_type type, const void *base, int64_t row, int64_t stride) {
     return base ? (const char *)base + bytes_of(type, row * stride) : NULL;
@@ -30,59 +52,64 @@ INLINE void *to_row(tessera_type type, void *base, int64_t row, int64_t stride) 
     return base ? (char *)base + bytes_of(type, row * stride) : NULL;
 }
 
-// `count` numbers behind the first `whole`, at `room`; NULL where there are none.
-INLINE void *copy_rest(tessera_type type, const void *from, int32_t whole, int32_t count, float *room) {
+// `count` numbers behind the first `whole`, at `room`, where they are followed by zeros; NULL where there are none.
+INLINE const void *copy_rest(tessera_type type, const void *from, int32_t whole, int32_t count, float room[UNIT]) {
     if (!from || !count) return NULL;
+    memset(room, 0, UNIT * sizeof *room);
     memcpy(room, at_column(type, from, whole), (size_t)bytes_of(type, count));
     return room;
 }
 
-// What all rows share.
-INLINE void begin_rows(const problem *p, struct row *r, struct rest *rest) {
-    const tessera_type in = (tessera_type)p->in;
-    const int32_t count = p->n % UNIT, whole = p->n - count;
-    struct columns *const all = &r->columns[0], *const last = &r->columns[1];
-    // Rows are asked for so early that memory has brought them in by then.
-    const int64_t rows_ahead = 1 + AHEAD_BYTES / bytes_of(in, p->n);
-    memset(rest, 0, sizeof *rest);
-    r->making.twice = p->rounds_twice;
-    r->ahead = bytes_of(in, rows_ahead * p->x_stride);
-    r->residual_ahead = bytes_of(in, rows_ahead * p->residual_stride);
-    const int passes = (MEAN ? 3 : SQUARE ? 2 : 1) + (p->y_scale != NULL);
-    r->coming.step = p->past ? (uintptr_t)(bytes_of(in, UNIT) / passes) : 0;
-    *all = (struct columns){NULL, NULL, p->bias, p->gamma, p->beta, p->smooth, whole, whole};
-    last->count = count ? UNIT : 0;
-    last->kept = count;
-    last->bias = copy_rest(in, p->bias, whole, count, rest->bias);
-    last->gamma = copy_rest(in, p->gamma, whole, count, rest->gamma);
-    last->beta = copy_rest(in, p->beta, whole, count, rest->beta);
-    if (!p->expert) last->smooth = (float *)copy_rest(TESSERA_TYPE_FP32, p->smooth, whole, count, rest->smooth);
+// What rows have in common: whole units, and the rest.
+struct shared {
+    struct columns columns[2];
+    float bias_rest[UNIT], gamma_rest[UNIT], beta_rest[UNIT], smooth_rest[UNIT];
+};
+
+INLINE int is_of_lines(tessera_type type, const void *base, int64_t stride) {
+    return !base || (((uintptr_t)base | (uintptr_t)bytes_of(type, stride)) & (LINE_BYTES - 1)) == 0;
 }
 
-// The row that `i` counts, where the slots of a token follow one another. False: it is left as it is.
-INLINE int find_row(const problem *p, int64_t i, struct row *r, struct rest *rest) {
+// Whether results go past the caches: rows that begin in the middle of a line cannot.
+INLINE int passes_caches(const problem *p) {
+    const tessera_type in = (tessera_type)p->in, out = (tessera_type)p->out;
+    return p->past && is_of_lines(out, p->y, p->y_stride) && is_of_lines(in, p->unquantized, p->y_stride) &&
+           is_of_lines(in, p->residual_out, p->residual_out_stride);
+}
+
+INLINE void find_columns(const problem *p, struct shared *s) {
     const tessera_type in = (tessera_type)p->in;
-    struct columns *const all = &r->columns[0], *const last = &r->columns[1];
-    int64_t from = i;
-    r->number = i;
-    if (!NORMALIZES && p->expert) {
-        const int32_t expert = p->expert[i];
-        if (expert < 0 || expert >= p->experts) return 0;
-        from = i / p->slots;
-        r->number = i % p->slots * (p->m / p->slots) + from;
-        all->smooth = p->smooth + (int64_t)expert * p->n;
-        last->smooth = (float *)copy_rest(TESSERA_TYPE_FP32, all->smooth, all->count, last->kept, rest->smooth);
-    }
-    all->x = of_row(in, p->x, from, p->x_stride);
-    all->residual = of_row(in, p->residual, i, p->residual_stride);
-    r->coming.x = (uintptr_t)all->x + (uintptr_t)r->ahead;
-    r->coming.residual = (uintptr_t)all->residual + (uintptr_t)r->residual_ahead;
-    last->x = copy_rest(in, all->x, all->count, last->kept, rest->x);
-    last->residual = copy_rest(in, all->residual, all->count, last->kept, rest->residual);
-    r->to.y = to_row((tessera_type)p->out, p->y, r->number, p->y_stride);
-    r->to.residual = to_row(in, p->residual_out, i, p->residual_out_stride);
-    r->to.unquantized = to_row(in, p->unquantized, i, p->y_stride);
-    return 1;
+    const int32_t kept = p->n % UNIT, count = p->n - kept;
+    const float *const smooth = BY_EXPERT ? NULL : p->smooth;
+    struct columns *const whole = &s->columns[0], *const rest = &s->columns[1];
+    *whole = (struct columns){p->bias,         p->gamma,        p->beta, smooth, count, count, p->residual || p->bias,
+                              p->rounds_twice, passes_caches(p)};
+    *rest = *whole;
+    rest->bias = copy_rest(in, p->bias, count, kept, s->bias_rest);
+    rest->gamma = copy_rest(in, p->gamma, count, kept, s->gamma_rest);
+    rest->beta = copy_rest(in, p->beta, count, kept, s->beta_rest);
+    rest->smooth = (const float *)copy_rest(TESSERA_TYPE_FP32, smooth, count, kept, s->smooth_rest);
+    rest->count = kept ? UNIT : 0;
+    rest->kept = kept;
+    rest->past = 0;
+}
+
+// Row `from` of x, whose results are row `to`.
+INLINE void find_row(const problem *p, const struct shared *s, int64_t from, int64_t to, const float *smooth,
+                     struct row *r) {
+    const tessera_type in = (tessera_type)p->in;
+    const int32_t count = s->columns[0].count, kept = s->columns[1].kept;
+    const struct sources whole = {of_row(in, p->x, from, p->x_stride),
+                                  of_row(in, p->residual, from, p->residual_stride), smooth};
+    r->number = to;
+    r->from[0] = whole;
+    r->from[1] = (struct sources){copy_rest(in, whole.x, count, kept, r->x_rest),
+                                  copy_rest(in, whole.residual, count, kept, r->residual_rest),
+                                  (const float *)copy_rest(TESSERA_TYPE_FP32, smooth, count, kept, r->smooth_rest)};
+    r->to.y = to_row((tessera_type)p->out, p->y, to, p->y_stride);
+    r->to.residual = to_row(in, p->residual_out, to, p->residual_out_stride);
+    r->to.unquantized = to_row(in, p->unquantized, to, p->y_stride);
+    r->greatest[0] = r->greatest[1] = v_set1_i(0);
 }
 
 #endif

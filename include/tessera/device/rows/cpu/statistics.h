@@ -1,78 +1,103 @@
 // SPDX-License-Identifier: MIT
 // What is found of a row before its results, in an order that its columns decide.
 //
-// Takes MEAN, SQUARE.
+// Takes problem, MEAN, SQUARE, BY_EXPERT.
 #ifndef TESSERA_DEVICE_ROWS_CPU_STATISTICS_H
 #define TESSERA_DEVICE_ROWS_CPU_STATISTICS_H
 
-#include "tessera/device/rows/cpu/columns.h"
+#include "tessera/device/rows/cpu/row.h"
 
-struct statistics {
-    float mean, inv; // of deviation, or of root mean square
+// Of differences from a guess, and of their squares. SQUARE: of squares alone, and the guess is 0.
+struct sums {
+    two differences, squares;
 };
 
-// A number of each column: its value; its square; its squared difference from the mean.
-enum sum { VALUES, SQUARES, DIFFERENCES };
-
-INLINE two add_number(const struct columns *c, tessera_type in, enum sum what, float mean, int64_t j,
-                      struct coming *coming, two sum) {
-    two s = value(c, in, j, coming);
-    if (what == VALUES) return two_sum(sum, s);
-    if (what == DIFFERENCES) {
-        for (int i = 0; i < 2; i++) s.v[i] = v_sub(s.v[i], v_set1(mean));
-        s = only_kept(c, in, j, s);
-    }
-    for (int i = 0; i < 2; i++) sum.v[i] = v_fma(s.v[i], s.v[i], sum.v[i]);
-    return sum;
+INLINE struct sums sums_of_units(struct sums a, struct sums b) {
+    return (struct sums){two_sum(a.differences, b.differences), two_sum(a.squares, b.squares)};
 }
 
-// Copies of what is pointed at stay in registers, whatever is stored.
-INLINE two sum_over(const struct columns *of, tessera_type in, enum sum what, float mean, struct coming *coming) {
-    const struct columns c = *of;
-    struct coming next = *coming;
-    two even = {{v_set1(0), v_set1(0)}}, odd = even; // units
-    int64_t j = 0;
+// `kept` columns of the unit are there.
+INLINE struct sums add_unit(struct sums sums, const struct columns *c, const struct sources *from, tessera_type in,
+                            two guess, int64_t j, int32_t kept) {
+    two s = value(c, from, in, j);
+    if (MEAN) s = two_difference(s, guess);
+    if (MEAN && kept < UNIT) s = only_kept(in, kept, s);
+    if (MEAN) sums.differences = two_sum(sums.differences, s);
+    sums.squares = two_fma(s, s, sums.squares);
+    return sums;
+}
+
+// All columns, whole units. Copies of what is pointed at stay in registers.
+INLINE struct sums sum_units(const struct columns *columns, const struct sources *of, tessera_type in, int adds,
+                             float about) {
+    const struct sources from = *of;
+    const two guess = two_of(about);
+    struct columns c = *columns;
+    struct sums even = {two_of(0), two_of(0)}, odd = even; // units
+    int32_t j = 0;
+    c.adds = adds;
     for (; j + 2 * UNIT <= c.count; j += 2 * UNIT) {
-        even = add_number(&c, in, what, mean, j, &next, even);
-        odd = add_number(&c, in, what, mean, j + UNIT, &next, odd);
+        even = add_unit(even, &c, &from, in, guess, j, UNIT);
+        odd = add_unit(odd, &c, &from, in, guess, j + UNIT, UNIT);
     }
-    if (j < c.count) even = add_number(&c, in, what, mean, j, &next, even);
-    *coming = next;
-    return two_sum(even, odd);
+    if (j < c.count) even = add_unit(even, &c, &from, in, guess, j, UNIT);
+    return sums_of_units(even, odd);
 }
 
-// Passes are compiled once for each type of inputs, and called for whole units and for the rest.
-typedef two sum_pass(const struct columns *c, float mean, struct coming *coming);
-#define SUM_PASS(IN, WHAT)                                                                                             \
-    static APART two sum_##WHAT##_##IN(const struct columns *c, float mean, struct coming *coming) {                   \
-        return sum_over(c, TESSERA_TYPE_##IN, WHAT, mean, coming);                                                     \
+// Passes are compiled once for each type of inputs, with and without what may be added.
+typedef struct sums sum_pass(const struct columns *c, const struct sources *from, float guess);
+#define SUM_PASS(NAME, IN, ADDS)                                                                                       \
+    static APART struct sums NAME(const struct columns *c, const struct sources *from, float guess) {                  \
+        return sum_units(c, from, TESSERA_TYPE_##IN, ADDS, guess);                                                     \
     }
-SUM_PASS(FP32, VALUES)
-SUM_PASS(FP16, VALUES)
-SUM_PASS(BF16, VALUES)
-SUM_PASS(FP32, SQUARES)
-SUM_PASS(FP16, SQUARES)
-SUM_PASS(BF16, SQUARES)
-SUM_PASS(FP32, DIFFERENCES)
-SUM_PASS(FP16, DIFFERENCES)
-SUM_PASS(BF16, DIFFERENCES)
+SUM_PASS(sum_fp32, FP32, 0)
+SUM_PASS(sum_fp16, FP16, 0)
+SUM_PASS(sum_bf16, BF16, 0)
+SUM_PASS(sum_added_fp32, FP32, 1)
+SUM_PASS(sum_added_fp16, FP16, 1)
+SUM_PASS(sum_added_bf16, BF16, 1)
 
-// By tessera_type.
-static sum_pass *const sums[] = {MEAN ? sum_VALUES_FP32 : sum_SQUARES_FP32, MEAN ? sum_VALUES_FP16 : sum_SQUARES_FP16,
-                                 MEAN ? sum_VALUES_BF16 : sum_SQUARES_BF16};
-static sum_pass *const sums_of_differences[] = {sum_DIFFERENCES_FP32, sum_DIFFERENCES_FP16, sum_DIFFERENCES_BF16};
+// By what may be added, and tessera_type.
+static sum_pass *const sum_passes[2][3] = {{sum_fp32, sum_fp16, sum_bf16},
+                                           {sum_added_fp32, sum_added_fp16, sum_added_bf16}};
 
-INLINE float sum_of(sum_pass *pass, const struct columns c[2], float mean, struct coming *coming) {
-    two sum = pass(&c[0], mean, coming);
-    if (c[1].count) sum = two_sum(sum, pass(&c[1], mean, coming));
-    return v_sum(v_add(sum.v[0], sum.v[1]));
+struct totals {
+    float differences, squares;
+};
+
+INLINE struct totals sum_row(const struct columns c[2], const struct row *row, tessera_type in, float guess) {
+    struct sums sums = sum_passes[c->adds][in](&c[0], &row->from[0], guess);
+    if (c[1].count) sums = add_unit(sums, &c[1], &row->from[1], in, two_of(guess), 0, c[1].kept);
+    return (struct totals){v_sum(v_add(sums.differences.v[0], sums.differences.v[1])),
+                           v_sum(v_add(sums.squares.v[0], sums.squares.v[1]))};
 }
 
-INLINE struct statistics find_statistics(const struct columns c[2], tessera_type in, int32_t n, float epsilon,
-                                         struct coming *coming) {
-    const float first = sum_of(sums[in], c, 0, coming) / (float)n;
-    const float squares = MEAN ? sum_of(sums_of_differences[in], c, first, coming) / (float)n : first;
-    return (struct statistics){MEAN ? first : 0, 1.0f / sqrtf(squares + epsilon)};
+// The mean of a row's first columns.
+INLINE float guess_mean(const struct columns c[2], const struct row *row, tessera_type in) {
+    const int none = c[0].count == 0;
+    const two first = value(&c[none], &row->from[none], in, 0);
+    return v_sum(v_add(first.v[0], first.v[1])) / (float)(none ? c[1].kept : UNIT);
+}
+
+// The variance is the mean of squares about a guess, less the square of what the guess is off: one pass. Where that
+// would lose more than half a bit, the guess is the mean itself.
+INLINE struct statistics find_moments(const struct columns c[2], const struct row *row, tessera_type in, float n,
+                                      float epsilon) {
+    const float guess = guess_mean(c, row, in);
+    const struct totals about = sum_row(c, row, in, guess);
+    const float off = about.differences / n, squares = about.squares / n;
+    float mean = guess + off, variance = squares - off * off;
+    if (!(off * off < 0.25f * squares && squares < 0x1p120f)) {
+        mean = sum_row(c, row, in, 0).differences / n;
+        variance = sum_row(c, row, in, mean).squares / n;
+    }
+    return (struct statistics){mean, 1.0f / sqrtf(variance + epsilon)};
+}
+
+INLINE struct statistics find_statistics(const struct columns c[2], const struct row *row, tessera_type in, int32_t n,
+                                         float epsilon) {
+    if (MEAN) return find_moments(c, row, in, (float)n, epsilon);
+    return (struct statistics){0, 1.0f / sqrtf(sum_row(c, row, in, 0).squares / (float)n + epsilon)};
 }
 
 #endif
