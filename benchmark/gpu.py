@@ -14,6 +14,7 @@ import statistics
 import subprocess
 import threading
 import time
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -136,8 +137,10 @@ class GpuCall:
     def prepare(self, threads: int) -> str:
         """Makes the call once."""
         try:
-            what, self.call = self.make()
-            self.call()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # the error says it too
+                what, self.call = self.make()
+                self.call()
             self.gpu.torch.cuda.synchronize()
         except (Refused, RuntimeError, ValueError, ImportError) as error:
             raise Unable(" ".join(str(error).split())[:200]) from error

@@ -123,11 +123,10 @@ stage() {
     [ "$(echo "$counts" | cut -d' ' -f2)" = 0 ] || show_failures "$xml" "$log"
 }
 
-# in_parts COMMAND: as many at once as there are processors, with the part's number after it.
+# in_parts COMMAND: as many at once as there are processors, or as `parts` says, with the part's number after it.
 in_parts() {
     local n status=0 ended
-    local pids=()
-    parts=$(jobs)
+    local pids=() parts=${parts:-$(jobs)}
     for ((n = 0; n < parts; n++)); do
         "$@" $n >"$xml/$n.log" 2>&1 &
         pids+=($!)
@@ -149,6 +148,13 @@ suite_part() {
     GTEST_TOTAL_SHARDS=$parts GTEST_SHARD_INDEX=$n timeout -k 5 "$limit" "${@:1:$#-1}" "--gtest_output=xml:$xml/part$n.xml"
 }
 suites() { in_parts suite_part "$@"; }
+
+# Problems that take a processor long: few at once, each with several threads.
+large() {
+    local parts=$((($(jobs) + 3) / 4))
+    TESSERA_NUM_THREADS=4 GTEST_FILTER='*Large.*' suites "$@"
+}
+small() { GTEST_FILTER='-*Large.*' suites "$@"; }
 
 # smoke PROGRAM...: a part may have nothing but cases that are not served, and ends with 2 then.
 smoke_part() {
@@ -177,7 +183,7 @@ watched() {
     case $device in cuda:*) ;; *) echo "compute-sanitizer is for GPUs of NVIDIA" && exit 77 ;; esac
     local sanitizer
     sanitizer=$(find_sanitizer) || { echo "compute-sanitizer is not installed" && exit 77; }
-    export TESSERA_TEST_BARE=1 TESSERA_TEST_DAYS=$(($2 * part))
+    export TESSERA_TEST_BARE=1 TESSERA_TEST_DAYS=$(($2 * part)) GTEST_FILTER='-*Large.*'
     for program in "${@:3}"; do
         suites "$sanitizer" --tool "$tool" --error-exitcode 99 --print-limit 5 "$program"
         for file in "$xml"/part*.xml; do mv "$file" "$xml/${program##*/}.${file##*/}"; done
@@ -185,7 +191,8 @@ watched() {
 }
 
 bin=$build/bin
-stage "fmha_fwd, matrix" 150 suites "$bin/fmha_fwd_gpu_test"
+stage "fmha_fwd, matrix" 150 small "$bin/fmha_fwd_gpu_test"
+stage "fmha_fwd, large problems" 90 large "$bin/fmha_fwd_gpu_test"
 stage "rows, matrix" 90 suites "$bin/rows_gpu_test"
 stage "numerics of fmha_fwd" 60 suites "$bin/fmha_fwd_numerics_test"
 stage "numerics of rows" 60 suites "$bin/rows_numerics_test"

@@ -30,6 +30,7 @@ const Landed landed[] = {
     {TESSERA_TARGET_GFX942,
      {"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "fp8 -qscale=pt", "fp8bf16 -qscale=bs"}},
     {TESSERA_TARGET_GFX950, precs},
+    {TESSERA_TARGET_SM_90A, {"fp16", "bf16"}},
 };
 // clang-format off
 const Axis traits{"-d=32", "-d=64", "-d=96 -d_v=128", "-d=192 -d_v=128", "-d=256", "-mode=1", "-mask=t", "-mask=b:9,9", "-bias=e", "-bias=a",
