@@ -4,13 +4,11 @@
 #
 # The files are compiled as CUDA, since in C clang drops the attributes of kernels that ptxas must see.
 
-set(TESSERA_PTXAS "" CACHE FILEPATH "ptxas for NVIDIA GPU instances; empty: search; OFF: none")
-
 # Sets the commands without the arguments that differ between files: tessera_nvptx_compile, and tessera_nvptx_finish, which
 # makes an image of PTX.
 function(tessera_nvptx_find)
     set(flags -x cuda -std=c++17 --cuda-device-only -nocudainc -nocudalib -Wno-unknown-cuda-version -ffreestanding -O3
-        -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include" -S)
+        -ffp-contract=fast-honor-pragmas -Wall -Wextra -Werror "-I${PROJECT_SOURCE_DIR}/include" -S)
     if(TESSERA_CLANG)
         set(compile "${TESSERA_CLANG}")
     else()
@@ -50,8 +48,8 @@ function(tessera_nvptx_find_ptxas variable)
         message(STATUS "NVIDIA GPU instances: PTX and cubins, by ${tessera_nvptx_ptxas}")
         set(${variable} "${tessera_nvptx_ptxas}" PARENT_SCOPE)
     else()
-        message(STATUS "NVIDIA GPU instances: PTX alone, as there is no ptxas "
-                       "(${tessera_python} -m pip install nvidia-cuda-nvcc-cu12)")
+        message(STATUS "NVIDIA GPU instances: PTX alone; a ptxas adds cubins: ${tessera_python} -m pip install "
+                       "nvidia-cuda-nvcc-cu12")
         set(${variable} "" PARENT_SCOPE)
     endif()
 endfunction()

@@ -3,7 +3,7 @@
 // strides. Shows what a caller of the C API does, whatever the device: open it, lend it memory, describe, check, ask
 // what will run, run, wait.
 //
-// usage: integrate [DEVICE], such as cpu, hip:0 or sim:gfx942; the first GPU that there are instances for, else the CPU
+// usage: integrate [DEVICE], such as cpu, hip:0, cuda:0 or sim:gfx942; else the first GPU with instances, else the CPU
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -141,7 +141,11 @@ static int settle_common(const reader *r) {
     if (o->warmup < 0) return FAIL("-warmup=%d: 0 or more", o->warmup);
     if (o->repeat < 1) return FAIL("-repeat=%d: at least 1", o->repeat);
     o->time_limit_s = o->warmup_given || o->repeat_given ? 0 : 3;
-    if (strncmp(o->device, "sim:", 4) == 0) {
+    const int simulated = strncmp(o->device, "sim:", 4) == 0;
+    if (o->profile && !simulated) return FAIL("-profile=1: only simulated devices have a profile, not %s", o->device);
+    if (o->sample && !simulated) return FAIL("-sample=1: only simulated devices take samples, not %s", o->device);
+    if (o->sample && o->v) return FAIL("-sample=1: results are missing, so that it needs -v=0");
+    if (simulated) {
         if (!o->warmup_given) o->warmup = 0;
         if (!o->repeat_given) o->repeat = 1;
     }

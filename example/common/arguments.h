@@ -19,6 +19,8 @@ typedef struct example_options {
     int32_t kname; // 1: short name, 2: CK's name
     int32_t warmup, repeat, warmup_given, repeat_given;
     int32_t threads;     // 0: tessera_num_threads()
+    int32_t profile;     // print what modelled cycles go to
+    int32_t sample;      // a simulated device executes only workgroups that its clock looks at
     uint32_t seed;       // 0: another one every time
     double time_limit_s; // timing stops after this; 0: warmup and repeat are met
     const char *jsonfile, *device;
@@ -78,13 +80,17 @@ typedef struct example_arguments {
 #define EXAMPLE_DEVICE_AND_KERNEL                                                                                      \
     {"device", EXAMPLE_TEXT, EXAMPLE_COMMON(device), "auto",                                                           \
      "auto: the first GPU that there are kernels for, else the CPU; cpu; cpu:TARGET such as cpu:x86-64-v3 for its\n"   \
-     "kernels alone; hip:N: an AMD GPU; sim:ARCH such as sim:gfx942: a simulated one, where a problem is run once\n"   \
-     "unless -warmup or -repeat say otherwise"},                                                                       \
+     "kernels alone; hip:N, cuda:N: a GPU of AMD, NVIDIA; sim:ARCH such as sim:gfx942: a simulated one, where a\n"     \
+     "problem is run once unless -warmup or -repeat say otherwise"},                                                   \
         {"instance", EXAMPLE_TEXT, EXAMPLE_COMMON(instance), "",                                                       \
          "the kernel to take, by its short name; without it that of least estimated cost"},                            \
         {"pack", EXAMPLE_TEXT, EXAMPLE_COMMON(pack), "", "a file of code objects for tessera_load_pack()"},            \
         {"threads", EXAMPLE_INTEGER, EXAMPLE_COMMON(threads), "0",                                                     \
          "CPU threads; 0: affinity, quota and TESSERA_NUM_THREADS decide"},                                            \
+        {"profile", EXAMPLE_FLAG, EXAMPLE_COMMON(profile), "0",                                                        \
+         "1: of simulated devices, also print what the modelled cycles go to"},                                        \
+        {"sample", EXAMPLE_FLAG, EXAMPLE_COMMON(sample), "0",                                                          \
+         "1: a simulated device executes only the workgroups that its clock looks at; needs -v=0"},                    \
     {                                                                                                                  \
         "explain", EXAMPLE_INTEGER, EXAMPLE_COMMON(explain), "0",                                                      \
             "1: first list the kernels that can serve with their costs, the chosen one behind a *, and count for "     \

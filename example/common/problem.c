@@ -123,16 +123,35 @@ static tessera_status run_on_cpu(const example_problem *p, example_result *resul
     return TESSERA_SUCCESS;
 }
 
+// The modelled time of one of several runs.
+static tessera_status take_timing(const example_problem *p, example_result *result) {
+    tessera_sim_timing *t = &result->modelled;
+    tessera_status status = tessera_device_take_timing(p->device, t);
+    double share = 1.0 / result->runs;
+    t->launches = (uint64_t)((double)t->launches * share);
+    t->cycles *= share, t->ms *= share, t->ms_band *= share;
+    t->matrix *= share, t->lds_cycles *= share, t->lds_conflicts *= share;
+    for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) t->bytes[i] *= share;
+    return status;
+}
+
+static tessera_status set_clock(const example_problem *p) {
+    if (!example_is_simulated(p)) return TESSERA_SUCCESS;
+    return tessera_device_set_clock(p->device, p->options->sample ? TESSERA_SIM_CLOCK_SAMPLE : TESSERA_SIM_CLOCK_ON);
+}
+
 // The same on a GPU, whose runs follow one another without the host between them.
 static tessera_status run_on_gpu(const example_problem *p, example_result *result, double *seconds) {
     const example_options *o = p->options;
     tessera_status status = TESSERA_SUCCESS;
     for (int32_t n = 0; n < o->warmup && status == TESSERA_SUCCESS; n++) status = call(p);
     if (status == TESSERA_SUCCESS) status = tessera_device_synchronize(p->device);
+    if (status == TESSERA_SUCCESS) status = set_clock(p);
     double start = now();
     for (; result->runs < o->repeat && status == TESSERA_SUCCESS; result->runs++) status = call(p);
     if (status == TESSERA_SUCCESS) status = tessera_device_synchronize(p->device);
     *seconds = (now() - start) / o->repeat;
+    if (status == TESSERA_SUCCESS && example_is_simulated(p)) status = take_timing(p, result);
     return status;
 }
 
@@ -145,7 +164,8 @@ example_outcome example_launch(example_problem *p, example_result *result) {
     if (status != TESSERA_SUCCESS) return fail_call(p, result, status, "");
     result->time_ms = seconds * 1e3;
     result->simulated = example_is_simulated(p);
-    if (!result->simulated) {
+    if (result->simulated) seconds = result->modelled.ms / 1e3;
+    if (seconds > 0) {
         result->tflops = result->flop / seconds / 1e12;
         result->gbps = result->bytes / seconds / 1e9;
     }

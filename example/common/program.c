@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "json.h"
+#include "model.h"
 
 // One line, whatever characters the arguments that it repeats hold.
 static int complain(const example_program *program, example_outcome outcome, const char *message) {
@@ -43,7 +44,7 @@ static void put_result(FILE *file, const example_problem *p, const example_resul
     example_put_text(file, "message", r->message);
     example_put_integer(file, "runs", r->runs);
     if (r->simulated)
-        fprintf(file, "  \"simulation\": {\"host_seconds\": %.9g}\n", r->time_ms / 1e3);
+        example_put_model(file, r);
     else
         fprintf(file, "  \"perf\": {\"time\": %.9g, \"tflops\": %.9g, \"gb/s\": %.9g}\n", r->time_ms, r->tflops,
                 r->gbps);
@@ -82,7 +83,7 @@ static void explain(const example_problem *p) {
 static void print_time(const example_problem *p, const example_result *result) {
     if (p->options->kname) printf(", %s", p->options->kname == 1 ? result->short_name : result->ck_name);
     if (result->simulated)
-        printf(", simulated in %.2f s of this machine", result->time_ms / 1e3);
+        example_print_model(result, p->program->in_microseconds);
     else if (p->program->in_microseconds)
         printf(", %.3f us, %.2f GB/s", result->time_ms * 1e3, result->gbps);
     else
@@ -109,6 +110,7 @@ static example_outcome run_problem(example_problem *p, example_result *result) {
     example_verify(p, result);
     print_verdict(p, result);
     puts("");
+    if (p->options->profile) example_print_profile(result);
     return result->outcome;
 }
 

@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tessera/clock.h"
 #include "tessera/status.h"
 
 #ifdef __cplusplus
@@ -29,15 +30,16 @@ typedef enum example_verification {
 
 typedef struct example_result {
     example_outcome outcome;
-    tessera_status status; // of the library call that failed, else TESSERA_SUCCESS
-    char message[768];     // "" when all is well
-    char short_name[128];  // of the instance that ran
-    char ck_name[384];     // CK's name of this call
-    double flop, bytes;    // as the program's README counts them
-    double time_ms;        // mean of the timed runs
-    int32_t runs;          // timed runs
-    int32_t simulated;     // 1: the time is what the simulation took this machine, and says nothing of a GPU
-    double tflops, gbps;   // 0 where simulated
+    tessera_status status;       // of the library call that failed, else TESSERA_SUCCESS
+    char message[768];           // "" when all is well
+    char short_name[128];        // of the instance that ran
+    char ck_name[384];           // CK's name of this call
+    double flop, bytes;          // as the program's README counts them
+    double time_ms;              // mean of the timed runs
+    int32_t runs;                // timed runs
+    int32_t simulated;           // 1: the time is what the simulation took this machine, and says nothing of a GPU
+    tessera_sim_timing modelled; // of a run on a simulated GPU; no launches elsewhere
+    double tflops, gbps;         // where simulated, of the modelled time
     example_verification verification;
     int64_t rows, rows_checked; // what the program calls rows
 } example_result;

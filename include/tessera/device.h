@@ -3,6 +3,7 @@
 #ifndef TESSERA_DEVICE_H
 #define TESSERA_DEVICE_H
 
+#include "tessera/clock.h"
 #include "tessera/types.h"
 
 #ifdef __cplusplus
@@ -75,6 +76,13 @@ TESSERA_API tessera_status tessera_device_copy_from(const tessera_device *device
                                                     size_t bytes);
 TESSERA_API tessera_status tessera_device_set(const tessera_device *device, void *to, int byte, size_t bytes);
 TESSERA_API tessera_status tessera_device_synchronize(const tessera_device *device);
+
+// ---- The clock of simulated devices, which models what a GPU would take. Other devices refuse these calls.
+
+// Launches from now on are modelled as `clock` says.
+TESSERA_API tessera_status tessera_device_set_clock(const tessera_device *device, tessera_sim_clock clock);
+// Waits for the device, and gets the sum over the launches that were modelled since the last call.
+TESSERA_API tessera_status tessera_device_take_timing(const tessera_device *device, tessera_sim_timing *out);
 
 // ---- Code objects that are not part of the library: packs, one file for each operation and target
 

@@ -39,8 +39,9 @@ typedef struct tessera_rows_instance tessera_rows_instance;
 // Rows lie a stride of elements apart; columns are contiguous. Strides of inputs are 0 or more, those of outputs at
 // least the columns; of a single row they do not matter. An output may be one of the inputs where both have the same
 // type, pointer and stride; any other overlap of an output is refused. Alignment is that of the element: GPU instances
-// that load vectors need rows that begin at multiples of 4 bytes and have a multiple of 4 columns, and others serve
-// where they do not. Pointers that the traits do not ask for are ignored, and there may be no rows.
+// that load vectors need rows that begin at multiples of 4 bytes and have a multiple of 4 columns (sm_90a: 16 bytes of
+// the inputs' type, and of results of 8 bits as many columns as these hold), and others serve where they do not.
+// Pointers that the traits do not ask for are ignored, and there may be no rows.
 //
 // Everything is computed in fp32. Dynamic quantization of a row z to 8 bits:
 //

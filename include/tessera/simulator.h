@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tessera/clock.h"
 #include "tessera/status.h"
 
 #ifdef __cplusplus
@@ -218,57 +219,14 @@ typedef struct tessera_sim_launch_stats {
 TESSERA_API tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, const tessera_sim_launch_args *args,
                                               tessera_sim_launch_stats *stats);
 
-// ---- The clock: a model of the time that launches take. docs/simulator.md says what it knows, and how well.
-
-typedef enum tessera_sim_clock {
-    TESSERA_SIM_CLOCK_OFF = 0,
-    TESSERA_SIM_CLOCK_ON = 1,     // launches are modelled from a sample of their workgroups
-    TESSERA_SIM_CLOCK_SAMPLE = 2, // likewise, and other workgroups are not executed: what they compute is missing
-    TESSERA_SIM_CLOCK_COUNT
-} tessera_sim_clock;
+// ---- The clock, a model of the time that launches take: clock.h
 
 // Sets the mode of launches from now on; the default is that of the environment's TESSERA_SIM_CLOCK (off, on or
 // sample), else off. With TESSERA_SIM_TIMING each modelled launch adds a line of JSON to that file.
 TESSERA_API tessera_status tessera_sim_set_clock(tessera_sim *sim, tessera_sim_clock clock);
 
-// What the four SIMDs of a compute unit spend their cycles on. Where the matrix pipe rests, a cycle counts for the
-// vector ALU's work, or else for what kept the next instruction.
-typedef enum tessera_sim_cause {
-    TESSERA_SIM_CAUSE_MATRIX = 0,
-    TESSERA_SIM_CAUSE_VALU = 1,
-    TESSERA_SIM_CAUSE_TRANSCENDENTAL = 2,
-    TESSERA_SIM_CAUSE_LDS = 3, // LDS or scalar memory is waited for
-    TESSERA_SIM_CAUSE_MEMORY = 4,
-    TESSERA_SIM_CAUSE_BARRIER = 5,
-    TESSERA_SIM_CAUSE_ISSUE = 6, // scalar instructions, wait states, branches
-    TESSERA_SIM_CAUSE_IDLE = 7,  // no wave
-    TESSERA_SIM_CAUSE_COUNT
-} tessera_sim_cause;
-
+// "mfma", "valu", ...
 TESSERA_API const char *tessera_sim_cause_name(tessera_sim_cause cause);
-
-typedef enum tessera_sim_level {
-    TESSERA_SIM_LEVEL_L1 = 0,
-    TESSERA_SIM_LEVEL_L2 = 1,
-    TESSERA_SIM_LEVEL_MALL = 2, // Infinity Cache
-    TESSERA_SIM_LEVEL_HBM = 3,
-    TESSERA_SIM_LEVEL_COUNT
-} tessera_sim_level;
-
-// Modelled, not measured.
-typedef struct tessera_sim_timing {
-    uint64_t launches;
-    double cycles;                         // of the device, from the first workgroup to the last
-    double ms, ms_band;                    // by clock_mhz, and by how much they may be wrong
-    double clock_mhz;                      // a clock that falls with the matrix pipe's share
-    double sampling_error;                 // relative, of cycles: standard error of the sample
-    double share[TESSERA_SIM_CAUSE_COUNT]; // of the SIMDs' cycles while workgroups run; their sum is 1
-    double matrix;                         // matrix instructions
-    double cycles_a_matrix;                // of a SIMD for each of its matrix instructions; 0 without any
-    double waves_a_simd;                   // that are there on average
-    double lds_cycles, lds_conflicts;      // cycles of LDS, and those of them that bank conflicts cost
-    double bytes[TESSERA_SIM_LEVEL_COUNT]; // in whole lines, by the level that had them
-} tessera_sim_timing;
 
 // Gets the sum over the modelled launches since the last call.
 TESSERA_API void tessera_sim_take_timing(tessera_sim *sim, tessera_sim_timing *out);

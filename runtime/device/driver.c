@@ -71,7 +71,7 @@ void tessera_driver_close(struct tessera_driver *driver) {
 tessera_status tessera_driver_check_number(const char *word, const char *rest) {
     char *end;
     const long ordinal = strtol(rest, &end, 10);
-    GUARD(*rest >= '0' && *rest <= '9' && !*end && ordinal <= INT16_MAX,
+    GUARD(*rest >= '0' && !*end && ordinal <= INT16_MAX,
           "device \"%s:%s\": %s:N with the number of a GPU, such as %s:0", word, rest, word, word);
     return TESSERA_SUCCESS;
 }

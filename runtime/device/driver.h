@@ -50,6 +50,9 @@ struct tessera_driver_calls {
     tessera_status (*copy_from)(const struct tessera_chip *chip, void *host_to, const void *from, size_t bytes);
     tessera_status (*set)(const struct tessera_chip *chip, void *to, int byte, size_t bytes); // done when it returns
     tessera_status (*synchronize)(const struct tessera_chip *chip);
+    // Of simulated devices: see device.h.
+    tessera_status (*set_clock)(const struct tessera_chip *chip, tessera_sim_clock clock);
+    tessera_status (*take_timing)(const struct tessera_chip *chip, tessera_sim_timing *out);
 
     tessera_status (*load)(const struct tessera_chip *chip, const void *image, size_t bytes, const char *symbol,
                            struct tessera_module *out);

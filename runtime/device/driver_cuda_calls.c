@@ -81,11 +81,12 @@ static void unload(const struct tessera_chip *chip, const struct tessera_module 
 
 static tessera_status launch(const struct tessera_chip *chip, const struct tessera_module *module,
                              const struct tessera_launch *how, const void *argument, size_t bytes, void *stream) {
-    // CU_LAUNCH_PARAM_BUFFER_POINTER, _BUFFER_SIZE and _END
-    void *extra[] = {(void *)1, (void *)(uintptr_t)argument, (void *)2, &bytes, NULL};
+    // Not as bytes in a row: what is aligned to more than 16, as tensor maps are, does not begin at the first of them.
+    void *params[] = {(void *)(uintptr_t)argument};
     const uint32_t *const grid = how->grid, *const block = how->block;
+    (void)bytes; // the image says how many there are
     return CUDA_CALL(chip, cuLaunchKernel, module->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
-                     how->lds_bytes, stream, NULL, extra);
+                     how->lds_bytes, stream, params, NULL);
 }
 
 static tessera_status is_capturing(const struct tessera_chip *chip, void *stream, bool *out) {

@@ -25,6 +25,8 @@ static tessera_status fill(struct tessera_hip *hip, const char *name, const stru
         HIP_OPTIONAL_FUNCTIONS(F)
 #undef F
         TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_listen, false),
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_set_clock, false),
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_take_timing, false),
     };
     // clang-format on
     TRY(tessera_driver_fill(source, name, members, sizeof members / sizeof *members, &hip->base));

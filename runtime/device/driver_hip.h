@@ -60,8 +60,10 @@ struct tessera_hip {
     // Fill in a hipDeviceProp_t: since ROCm 6 the first, whose struct is longer; before that the second.
     int (*hipGetDevicePropertiesR0600)(void *properties, int device);
     int (*hipGetDeviceProperties)(void *properties, int device);
-    // Only the simulator has this: it passes `listener` lines that say more than error names do.
+    // Only the simulator has these. The first passes `listener` lines that say more than error names do.
     void (*tessera_hip_listen)(void (*listener)(const char *line));
+    int (*tessera_hip_set_clock)(int device, int clock);
+    int (*tessera_hip_take_timing)(int device, tessera_sim_timing *out);
 };
 
 // ---- driver_hip_calls.c

@@ -58,6 +58,11 @@ tessera_status tessera_gpu_copy_from(const struct tessera_gpu *gpu, void *host_t
 tessera_status tessera_gpu_set(const struct tessera_gpu *gpu, void *to, int byte, size_t bytes);
 tessera_status tessera_gpu_synchronize(const struct tessera_gpu *gpu);
 
+// ---- the clock of simulated devices (gpu.c)
+
+tessera_status tessera_gpu_set_clock(const struct tessera_gpu *gpu, tessera_sim_clock clock);
+tessera_status tessera_gpu_take_timing(const struct tessera_gpu *gpu, tessera_sim_timing *out);
+
 // ---- code (gpu_code.c); device.h declares the functions that load and launch
 
 void tessera_gpu_unload_all(struct tessera_gpu *gpu);

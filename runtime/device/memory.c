@@ -68,3 +68,24 @@ tessera_status tessera_device_synchronize(const tessera_device *device) {
     CHECK_DEVICE(device);
     return device->gpu ? tessera_gpu_synchronize(device->gpu) : TESSERA_SUCCESS;
 }
+
+// ---- the clock of simulated devices
+
+static tessera_status check_clock(const tessera_device *device) {
+    CHECK_DEVICE(device);
+    if (!device->gpu) return tessera_fail(TESSERA_ERROR_DEVICE, "the CPU has no clock: only simulated devices do");
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_device_set_clock(const tessera_device *device, tessera_sim_clock clock) {
+    TRY(check_clock(device));
+    GUARD((unsigned)clock < TESSERA_SIM_CLOCK_COUNT, "clock=%d: accepted are 0 to %d", (int)clock,
+          TESSERA_SIM_CLOCK_COUNT - 1);
+    return tessera_gpu_set_clock(device->gpu, clock);
+}
+
+tessera_status tessera_device_take_timing(const tessera_device *device, tessera_sim_timing *out) {
+    TRY(check_clock(device));
+    GUARD(out, "out is NULL: where the timing goes");
+    return tessera_gpu_take_timing(device->gpu, out);
+}

@@ -33,6 +33,8 @@ static int list_starts(const struct tessera_request *r, struct tessera_start sta
     return n;
 }
 
+static bool is_cuda(const tessera_instance *row) { return row->target == TESSERA_TARGET_SM_90A; }
+
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
     const instance_t *const instance = (const instance_t *)row;
     return (row->symbol ? tessera_fmha_fwd_cdna_cost : tessera_fmha_fwd_cpu_cost)(instance, r->call, r->units);
@@ -97,16 +99,19 @@ static void add_problem(struct tessera_text *out, const void *of) {
 // ---- what a call does
 
 static tessera_status check_row(const void *call, const tessera_instance *row) {
-    return row->symbol ? tessera_fmha_fwd_cdna_check((const instance_t *)row, call) : TESSERA_SUCCESS;
+    if (!row->symbol) return TESSERA_SUCCESS;
+    return (is_cuda(row) ? tessera_fmha_fwd_cuda_check : tessera_fmha_fwd_cdna_check)((const instance_t *)row, call);
 }
 
-// Kernels of GPUs keep everything in registers and LDS.
+// Kernels of AMD GPUs keep everything in registers and LDS.
 static tessera_status add_regions(void *call, struct tessera_plan *plan) {
+    if (is_cuda(plan->row)) return tessera_fmha_fwd_cuda_regions(call, plan);
     return plan->row->symbol ? TESSERA_SUCCESS : tessera_fmha_fwd_cpu_regions(call, plan);
 }
 
 static tessera_status add_steps(void *call, struct tessera_plan *plan) {
-    return (plan->row->symbol ? tessera_fmha_fwd_cdna_steps : tessera_fmha_fwd_cpu_steps)(call, plan);
+    if (!plan->row->symbol) return tessera_fmha_fwd_cpu_steps(call, plan);
+    return (is_cuda(plan->row) ? tessera_fmha_fwd_cuda_steps : tessera_fmha_fwd_cdna_steps)(call, plan);
 }
 
 TESSERA_DEFINE_CALLS(fmha_fwd)

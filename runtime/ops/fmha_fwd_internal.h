@@ -6,6 +6,7 @@
 #include "integers.h"
 #include "op/operation.h"
 #include "tessera/kernel/fmha_fwd.h"
+#include "tessera/kernel/fmha_fwd_gpu.h"
 
 // A call, and the sizes that costs are computed from; lengths are those of the longest sequence.
 struct tessera_fmha_fwd_call {
@@ -67,10 +68,22 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
 
 // ---- launches (fmha_fwd_launch_*.c)
 
+// The call as GPUs' kernels get it, cut into so many blocks of queries.
+void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q,
+                           struct tessera_fmha_fwd_gpu_args *out);
+// Blocks of queries of the longest sequence.
+int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call);
+tessera_status tessera_fmha_fwd_check_cap(const struct tessera_fmha_fwd_call *call);
+
 // Checks limits that only GPUs' kernels have.
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
+
+tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,
+                                           const struct tessera_fmha_fwd_call *call);
+tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 
 tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);

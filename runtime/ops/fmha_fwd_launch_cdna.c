@@ -1,169 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A call on an AMD GPU: checks, and one launch with its argument.
-#include <float.h>
-#include <math.h>
-#include <string.h>
-
 #include "guard.h"
 #include "ops/fmha_fwd_internal.h"
-#include "tessera/kernel/fmha_fwd_cdna.h"
 
-typedef struct tessera_fmha_fwd_cdna_args kernel_args;
-
-// A window of at least the greatest length of a sequence hides nothing, wherever it begins.
-static bool is_unbounded(const struct tessera_fmha_fwd_call *call, int32_t window) {
-    return call->traits.mask_type == TESSERA_MASK_NONE || window < 0 || window >= TESSERA_FMHA_FWD_MAX_SEQLEN;
-}
-
-static void set_mask(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const int32_t edge = call->traits.mask_type == TESSERA_MASK_GENERIC ? 0 : 1;
-    const int32_t shift = call->traits.mask_type == TESSERA_MASK_BOTTOM_RIGHT ? 1 : 0;
-    const bool left = is_unbounded(call, a->window_size_left), right = is_unbounded(call, a->window_size_right);
-    out->mask_y = left ? TESSERA_FMHA_FWD_MAX_SEQLEN : edge + a->window_size_left;
-    out->mask_x = right ? TESSERA_FMHA_FWD_MAX_SEQLEN : edge + a->window_size_right;
-    out->shift_y = left ? 0 : shift;
-    out->shift_x = right ? 0 : shift;
-}
-
-static void set_lengths(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const bool group = call->traits.is_group_mode;
-    out->seqstart_q = group ? a->seqstart_q_ptr : NULL;
-    out->seqstart_k = group ? a->seqstart_k_ptr : NULL;
-    out->seqlen_q_of = group ? a->seqlen_q_ptr : NULL;
-    out->seqlen_k_of = group ? a->seqlen_k_ptr : NULL;
-    out->cu_seqlen_q = out->seqlen_q_of ? NULL : a->cu_seqlen_q_ptr;
-    out->cu_seqlen_k = out->seqlen_k_of ? NULL : a->cu_seqlen_k_ptr;
-    out->seqlen_q = group ? 0 : a->seqlen_q;
-    out->seqlen_k = group ? 0 : a->seqlen_k;
-    out->min_seqlen_q = call->traits.skip_min_seqlen_q ? a->min_seqlen_q : -1;
-}
-
-static const float log2e = 1.44269504088896341f;
-
-// Scale, soft cap and bias of scores, and sinks.
-static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const tessera_mask mask = call->traits.mask_type;
-    // At least FLT_MIN instead of 0: products q k that do not nearly overflow become as good as equal, as they do times
-    // 0.
-    const float scale_log2 = fmaxf(fabsf(a->scale_s) * log2e, FLT_MIN);
-    out->scale_log2 = copysignf(scale_log2, a->scale_s);
-    if (a->scale_s < 0 || call->traits.has_logits_soft_cap || call->traits.bias_type != TESSERA_BIAS_NONE ||
-        call->traits.qscale_type == TESSERA_QSCALE_BLOCK)
-        out->features |= TESSERA_CDNA_SCALED;
-    if (call->traits.has_logits_soft_cap) {
-        out->features |= TESSERA_CDNA_SOFT_CAP;
-        out->cap_log2 = a->logits_soft_cap * log2e;
-        out->cap_scale = 2 / a->logits_soft_cap;
-    }
-    if (call->traits.bias_type == TESSERA_BIAS_ELEMENTWISE) {
-        out->features |= TESSERA_CDNA_BIAS;
-        out->stride_bias = a->stride_bias;
-        out->nhead_stride_bias = a->nhead_stride_bias;
-        out->batch_stride_bias = call->traits.is_group_mode ? 0 : a->batch_stride_bias;
-    } else if (call->traits.bias_type == TESSERA_BIAS_ALIBI) {
-        out->features |= TESSERA_CDNA_ALIBI;
-        out->batch_stride_bias = a->stride_bias;
-        if (mask != TESSERA_MASK_NONE && a->window_size_left < 0 && a->window_size_right == 0)
-            out->features |= TESSERA_CDNA_ALIBI_VERTICAL;
-        else if (mask == TESSERA_MASK_NONE || mask == TESSERA_MASK_BOTTOM_RIGHT)
-            out->features |= TESSERA_CDNA_ALIBI_SHIFT;
-    }
-    out->bias = call->traits.bias_type == TESSERA_BIAS_NONE ? NULL : a->bias_ptr;
-    out->sink = call->traits.has_sink ? a->sink_ptr : NULL;
-    out->sink_size = call->traits.has_sink ? a->sink_size : 0;
-}
-
-static void set_dropout(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    out->keep_scale = 1;
-    if (!call->traits.has_dropout) return;
-    const float keep = 1 - a->p_drop;
-    out->features |= TESSERA_CDNA_DROPOUT;
-    out->keep_scale = 1 / keep;
-    out->keep_below = (uint32_t)floorf(255.0f * keep);
-    out->drop_seed = a->drop_seed;
-    out->drop_offset = a->drop_offset;
-    out->drop_seed_ptr = a->drop_prefs ? a->drop_seed_ptr : NULL;
-    out->drop_offset_ptr = a->drop_prefs ? a->drop_offset_ptr : NULL;
-    if (!a->s_randval) return;
-    out->features |= TESSERA_CDNA_RANDVAL;
-    out->rand_val = a->rand_val_ptr;
-    out->stride_randval = a->stride_randval;
-    out->nhead_stride_randval = a->nhead_stride_randval;
-    out->batch_stride_randval = call->traits.is_group_mode ? 0 : a->batch_stride_randval;
-}
-
-static void set_descales(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const tessera_qscale qscale = call->traits.qscale_type;
-    const bool group = call->traits.is_group_mode;
-    if (qscale == TESSERA_QSCALE_NONE) return;
-    out->q_descale = a->q_descale_ptr;
-    out->k_descale = a->k_descale_ptr;
-    out->v_descale = a->v_descale_ptr;
-    if (qscale == TESSERA_QSCALE_PER_TENSOR) {
-        out->features |= TESSERA_CDNA_PER_TENSOR;
-        return;
-    }
-    out->nhead_stride_q_descale = a->nhead_stride_q_descale;
-    out->nhead_stride_k_descale = a->nhead_stride_k_descale;
-    out->nhead_stride_v_descale = a->nhead_stride_v_descale;
-    out->batch_stride_q_descale = group ? 0 : a->batch_stride_q_descale;
-    out->batch_stride_k_descale = group ? 0 : a->batch_stride_k_descale;
-    out->batch_stride_v_descale = group ? 0 : a->batch_stride_v_descale;
-    if (qscale == TESSERA_QSCALE_BLOCK) {
-        out->features |= TESSERA_CDNA_BLOCK;
-        out->block_scale_size_q = a->block_scale_size_q;
-        out->block_scale_size_kv = a->block_scale_size_kv;
-        out->block_scale_seqstart_q = group ? a->block_scale_seqstart_q_ptr : NULL;
-        out->block_scale_seqstart_k = group ? a->block_scale_seqstart_k_ptr : NULL;
-        return;
-    }
-    out->stride_q_descale = a->stride_q_descale;
-    out->stride_k_descale = a->stride_k_descale;
-    out->stride_v_descale = a->stride_v_descale;
-    out->seqstart_v_scale = group ? a->seqstart_v_scale_ptr : NULL;
-}
-
-static void fill_args(const struct tessera_fmha_fwd_call *call, int32_t blocks_q, kernel_args *k) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const bool group = call->traits.is_group_mode;
-    memset(k, 0, sizeof *k); // including padding, so that equal calls have equal bytes
-    k->q = a->q_ptr;
-    k->k = a->k_ptr;
-    k->v = a->v_ptr;
-    k->o = a->o_ptr;
-    k->lse = call->traits.has_lse ? a->lse_ptr : NULL;
-    k->stride_q = a->stride_q;
-    k->stride_k = a->stride_k;
-    k->stride_v = a->stride_v;
-    k->stride_o = a->stride_o;
-    k->nhead_stride_q = a->nhead_stride_q;
-    k->nhead_stride_k = a->nhead_stride_k;
-    k->nhead_stride_v = a->nhead_stride_v;
-    k->nhead_stride_o = a->nhead_stride_o;
-    k->nhead_stride_lse = k->lse ? a->nhead_stride_lse : 0;
-    k->batch_stride_q = group ? 0 : a->batch_stride_q;
-    k->batch_stride_k = group ? 0 : a->batch_stride_k;
-    k->batch_stride_v = group ? 0 : a->batch_stride_v;
-    k->batch_stride_o = group ? 0 : a->batch_stride_o;
-    k->batch_stride_lse = group || !k->lse ? 0 : a->batch_stride_lse;
-    k->hdim_q = a->hdim_q;
-    k->hdim_v = a->hdim_v;
-    k->nhead_q = a->nhead_q;
-    k->nhead_k = a->nhead_k;
-    k->group = a->nhead_q / a->nhead_k;
-    k->over_nhead_k = UINT32_MAX / (uint32_t)a->nhead_k;
-    k->blocks_q = blocks_q;
-    set_lengths(call, k);
-    set_mask(call, k);
-    set_scores(call, k);
-    set_dropout(call, k);
-    set_descales(call, k);
-}
+typedef struct tessera_fmha_fwd_gpu_args kernel_args;
 
 // Kernels address the rows of a block by 32-bit byte offsets from its first row.
 static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
@@ -199,38 +39,25 @@ static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
 // The HIP runtime's limit of workgroups along y and z, and the kernels' limit of heads.
 enum { GRID_MAX = 65535 };
 
-// Blocks of queries of the longest sequence.
-static int64_t count_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
-    const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
-    return tessera_ceil_div(queries, instance->tile.bm0);
-}
-
-// Kernels compute tanh as 1 - 2 / (1 + exp), which is off by 2^-24 as every number near 1 is; scores are off by the cap
-// times this.
-static float greatest_cap(tessera_fmha_dtype data_type) { return data_type == TESSERA_FMHA_FP32 ? 128.0f : 4096.0f; }
-
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
-    const float cap = greatest_cap(call->traits.data_type);
-    GUARD(!call->traits.has_logits_soft_cap || a->logits_soft_cap <= cap,
-          "logits_soft_cap is %g: at most %g for %s on a GPU", (double)a->logits_soft_cap, (double)cap,
-          tessera_fmha_dtype_string(call->traits.data_type));
+    TRY(tessera_fmha_fwd_check_cap(call));
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
-    GUARD(count_blocks(instance, call) <= GRID_MAX, "%s is %d: at most %d on a GPU with blocks of %d queries",
-          group ? "max_seqlen_q" : "seqlen_q", group ? a->max_seqlen_q : a->seqlen_q, GRID_MAX * instance->tile.bm0,
-          instance->tile.bm0);
+    GUARD(tessera_fmha_fwd_blocks(instance, call) <= GRID_MAX,
+          "%s is %d: at most %d on a GPU with blocks of %d queries", group ? "max_seqlen_q" : "seqlen_q",
+          group ? a->max_seqlen_q : a->seqlen_q, GRID_MAX * instance->tile.bm0, instance->tile.bm0);
     return check_strides(instance, call);
 }
 
 tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
-    const int64_t blocks = count_blocks((const tessera_fmha_fwd_instance *)plan->row, call);
+    const int64_t blocks = tessera_fmha_fwd_blocks((const tessera_fmha_fwd_instance *)plan->row, call);
     const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)blocks, (uint32_t)call->args.batch};
     void *args;
     if (blocks == 0) return TESSERA_SUCCESS;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &args));
-    fill_args(call, (int32_t)blocks, args);
+    tessera_fmha_fwd_fill(call, (int32_t)blocks, args);
     return tessera_add_launch(plan, plan->row, grid, 0, args, sizeof(kernel_args));
 }

@@ -89,15 +89,23 @@ tessera_status tessera_rows_check_memory(const void *of, bool on_gpu, struct tes
     return TESSERA_SUCCESS;
 }
 
+// The bits that a unit of a start counts for. Where results of 8 bits begin at words, a column counts as much as one of
+// the inputs: kernels that load more than a word of these at once store as many columns as that holds.
+static int unit_of(call_t *call, const struct tessera_rows_tensor *x, uint64_t start, int bits) {
+    return x->bits == 8 && start % 4 == 0 ? tessera_type_bits((tessera_type)call->problem.in) : bits;
+}
+
 int tessera_rows_list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]) {
     call_t *const call = r->call;
     int n = 0;
     for (int i = 0; i < call->tensor_count; i++) {
         const struct tessera_rows_tensor *const x = &call->tensors[i];
         if (x->columns == 1 && !x->stride_name) continue; // numbers of rows are read and written one by one
-        starts[n++] = (struct tessera_start){x->name, (uintptr_t)x->pointer, 8, true, true};
+        const uint64_t address = (uintptr_t)x->pointer, stride = (uint64_t)x->stride;
+        starts[n++] = (struct tessera_start){x->name, address, unit_of(call, x, address, 8), true, true};
         if (x->stride_name)
-            starts[n++] = (struct tessera_start){x->stride_name, (uint64_t)x->stride, x->bits, false, x->count > 1};
+            starts[n++] =
+                (struct tessera_start){x->stride_name, stride, unit_of(call, x, stride, x->bits), false, x->count > 1};
     }
     return n;
 }

@@ -63,15 +63,16 @@ void tessera_sim_caches_close(struct sim_caches *caches) {
 }
 
 // Of the lines that several units read, each unit is the first to read its part; the others find them in L2.
-static bool brought_by_neighbour(const struct sim_neighbours *neighbours, uint64_t line) {
+static bool brought_by_neighbour(const struct sim_caches *caches, uint64_t line, uint32_t apart) {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
-    return neighbours->sharers > 1 && (line * odd >> 32) % neighbours->sharers != 0;
+    const uint32_t sharers = apart ? caches->neighbours.units / caches->page->dies / apart : 0;
+    return sharers > 1 && (line * odd >> 32) % sharers != 0;
 }
 
 static tessera_sim_level find_level(struct sim_caches *caches, uint64_t line, struct sim_access_kind kind) {
     if (look_up(&caches->l1, line) && !kind.store) return TESSERA_SIM_LEVEL_L1;
     if (look_up(&caches->l2, line) || kind.store) return TESSERA_SIM_LEVEL_L2;
-    if (kind.shared && brought_by_neighbour(&caches->neighbours, line)) return TESSERA_SIM_LEVEL_L2;
+    if (brought_by_neighbour(caches, line, kind.shared)) return TESSERA_SIM_LEVEL_L2;
     return caches->neighbours.in_mall && caches->page->mall_megabytes ? TESSERA_SIM_LEVEL_MALL : TESSERA_SIM_LEVEL_HBM;
 }
 

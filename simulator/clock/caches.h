@@ -15,8 +15,8 @@ struct sim_cache {
 // What the rest of the device does to this unit's accesses.
 struct sim_neighbours {
     uint32_t units;        // at work on the device
-    uint32_t sharers;      // units of an XCD that read the same lines at about the same time
-    const uint8_t *shared; // for each word of code, whether its loads read such lines; NULL: none does
+    const uint8_t *shared; // for each word of code, if its loads read lines that other workgroups of the XCD read at
+                           // about the same time: how many workgroups lie between these; else 0. NULL: none does
     bool in_mall;          // what HBM holds lies in Infinity Cache too
 };
 
@@ -35,7 +35,7 @@ void tessera_sim_caches_close(struct sim_caches *caches);
 
 struct sim_access_kind {
     bool store;
-    bool shared; // other units of the XCD read the same lines
+    uint32_t shared; // as in struct sim_neighbours
 };
 
 // An access that L1 takes in at `start`: returns the cycle in which its last line has arrived.

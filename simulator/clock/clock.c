@@ -41,7 +41,7 @@ static bool is_executed(const struct sim_launch *launch, uint64_t number) {
 }
 
 static tessera_status begin(struct sim_launch *launch) {
-    enum { MOST = SIM_MOST_POINTS * SIM_MOST_RESIDENT + 1 };
+    enum { MOST = SIM_MOST_POINTS * SIM_MOST_RESIDENT + SIM_NEIGHBOURS };
     struct sim_clocked *clocked = calloc(1, sizeof *clocked);
     if (clocked) clocked->recordings = calloc(MOST, sizeof *clocked->recordings);
     if (!clocked || !clocked->recordings) {
@@ -100,7 +100,7 @@ static void for_loads(const struct sim_recording *recording, see_lines see, void
 struct line_list {
     uint64_t *lines;
     size_t count;
-    uint8_t *shared;
+    uint8_t *shared, apart;
 };
 
 static void list_lines(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count) {
@@ -112,24 +112,28 @@ static void list_lines(void *user, const struct sim_step *step, const uint64_t *
 
 static void mark_shared(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count) {
     struct line_list *list = user;
-    if (!count || list->shared[step->at / 4]) return;
-    list->shared[step->at / 4] = bsearch(lines, list->lines, list->count, sizeof *list->lines, compare_lines) != NULL;
+    uint8_t *shared = &list->shared[step->at / 4];
+    if (count && !*shared && bsearch(lines, list->lines, list->count, sizeof *list->lines, compare_lines))
+        *shared = list->apart;
 }
 
-// Finds the loads of the first point's workgroup that read lines which its neighbour reads too.
+// Marks the loads of the first point's workgroup that read lines which a neighbour reads too.
+static void mark_neighbour(struct sim_clocked *clocked, const struct sim_recording *first, int index) {
+    const struct sim_recording *other = find_recording(clocked, clocked->sample.neighbours[index]);
+    if (!other || first == other) return;
+    struct line_list list = {malloc((other->word_count + 1) * sizeof *list.lines), 0, clocked->shared,
+                             tessera_sim_neighbours[index]};
+    if (!list.lines) return;
+    for_loads(other, list_lines, &list);
+    qsort(list.lines, list.count, sizeof *list.lines, compare_lines);
+    for_loads(first, mark_shared, &list);
+    free(list.lines);
+}
+
 static void find_shared(struct sim_clocked *clocked, const struct sim_launch *launch) {
     const struct sim_recording *first = find_recording(clocked, clocked->sample.points[0].numbers[0]);
-    const struct sim_recording *other = find_recording(clocked, clocked->sample.neighbour);
-    if (!first || !other || first == other) return;
-    struct line_list list = {malloc((other->word_count + 1) * sizeof *list.lines), 0, NULL};
-    list.shared = calloc(launch->kernel->module->code_bytes / 4 + 1, 1);
-    if (list.lines && list.shared) {
-        for_loads(other, list_lines, &list);
-        qsort(list.lines, list.count, sizeof *list.lines, compare_lines);
-        for_loads(first, mark_shared, &list);
-    }
-    free(list.lines);
-    clocked->shared = list.shared;
+    clocked->shared = first ? calloc(launch->kernel->module->code_bytes / 4 + 1, 1) : NULL;
+    for (int i = 0; clocked->shared && i < SIM_NEIGHBOURS; i++) mark_neighbour(clocked, first, i);
 }
 
 static bool fits_mall(tessera_sim *sim) {
@@ -177,10 +181,8 @@ static bool replay_all(struct sim_launch *launch) {
     const struct sim_parameters *page = &launch->sim->clock->page;
     const uint32_t units = launch->group_count < page->units ? (uint32_t)launch->group_count : page->units;
     find_shared(launch->clocked, launch);
-    const struct sim_neighbours neighbours = {.units = units,
-                                              .sharers = units / page->dies,
-                                              .shared = launch->clocked->shared,
-                                              .in_mall = fits_mall(launch->sim)};
+    const struct sim_neighbours neighbours = {
+        .units = units, .shared = launch->clocked->shared, .in_mall = fits_mall(launch->sim)};
     for (uint32_t i = 0; i < launch->clocked->sample.count; i++)
         if (!replay_point(launch, &neighbours, i)) return false;
     return true;

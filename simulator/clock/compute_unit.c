@@ -203,7 +203,7 @@ static void run_memory(struct unit *unit, struct place *place, uint64_t now) {
     if (store) unit->stored[unit->store_count++ % QUEUE] = unit->l1_free;
     const uint8_t *shared = unit->caches.neighbours.shared;
     uint64_t done = tessera_sim_caches_access(&unit->caches, start, place->group->words + step->extra + 1, lines.lines,
-                                              (struct sim_access_kind){store, shared && shared[step->at / 4]});
+                                              (struct sim_access_kind){store, shared ? shared[step->at / 4] : 0});
     if (done < unit->l1_free) done = unit->l1_free;
     if (step->code->effects.to_lds) unit->lds_free += lines.bytes / (1u << SIM_LINE_SHIFT);
     if (done < place->memory_done) done = place->memory_done;

@@ -28,6 +28,9 @@ static uint32_t resident_groups(const struct sim_launch *launch, const struct si
 
 // ---- choosing
 
+// Where workgroups of several heads take turns, the next one of the same head is so many later.
+const uint8_t tessera_sim_neighbours[SIM_NEIGHBOURS] = {1, 2, 3, 4, 5, 8, 16};
+
 static void split(const struct sim_launch *launch, uint64_t number, uint32_t id[AXES]) {
     id[0] = (uint32_t)(number % launch->groups[0]);
     id[1] = (uint32_t)(number / launch->groups[0] % launch->groups[1]);
@@ -61,8 +64,11 @@ struct sim_sample tessera_sim_sample(const struct sim_launch *launch, const stru
         sample.points[i].numbers[0] = all ? i : place_point(launch, i);
         add_residents(launch, page, &sample.points[i], sample.resident);
     }
-    const uint64_t first = sample.points[0].numbers[0], beside = first + page->dies;
-    sample.neighbour = beside < launch->group_count ? beside : first;
+    const uint64_t first = sample.points[0].numbers[0];
+    for (int i = 0; i < SIM_NEIGHBOURS; i++) {
+        const uint64_t beside = first + (uint64_t)page->dies * tessera_sim_neighbours[i];
+        sample.neighbours[i] = beside < launch->group_count ? beside : first;
+    }
     return sample;
 }
 
@@ -70,7 +76,9 @@ bool tessera_sim_is_sampled(const struct sim_sample *sample, uint64_t number) {
     for (uint32_t i = 0; i < sample->count; i++)
         for (uint32_t k = 0; k < sample->points[i].count; k++)
             if (sample->points[i].numbers[k] == number) return true;
-    return number == sample->neighbour;
+    for (int i = 0; i < SIM_NEIGHBOURS; i++)
+        if (sample->neighbours[i] == number) return true;
+    return false;
 }
 
 // ---- estimating: a workgroup's cycles are linear in its place on the axis on which they depend most, as with causal

@@ -5,7 +5,7 @@
 #include "machine/launch.h"
 #include "parameters.h"
 
-enum { SIM_MOST_POINTS = 8, SIM_MOST_RESIDENT = 32 };
+enum { SIM_MOST_POINTS = 8, SIM_MOST_RESIDENT = 32, SIM_NEIGHBOURS = 7 };
 
 // Workgroups that share a unit.
 struct sim_point {
@@ -16,9 +16,12 @@ struct sim_point {
 struct sim_sample {
     struct sim_point points[SIM_MOST_POINTS];
     uint32_t count;
-    uint32_t resident;  // workgroups that a unit holds
-    uint64_t neighbour; // a workgroup that runs beside the first point's on its XCD; that one itself: there is none
+    uint32_t resident;                   // workgroups that a unit holds
+    uint64_t neighbours[SIM_NEIGHBOURS]; // that run on the first point's XCD; the first point's where there is none
 };
+
+// How many workgroups of the XCD later each neighbour is.
+extern const uint8_t tessera_sim_neighbours[SIM_NEIGHBOURS];
 
 struct sim_sample tessera_sim_sample(const struct sim_launch *launch, const struct sim_parameters *page);
 bool tessera_sim_is_sampled(const struct sim_sample *sample, uint64_t number);

@@ -64,6 +64,7 @@ class Cpu:
             int32=np.int32,
             rand=lambda *sizes, device: Tensor(self.chance.random(sizes, np.float32)),
             arange=lambda n, device, dtype: Tensor(np.arange(n, dtype=dtype)),
+            tensor=lambda numbers, device, dtype: Tensor(np.array(numbers, dtype)),
         )
 
     def tensor(self, *sizes: int, dtype: str) -> Tensor:
@@ -98,6 +99,22 @@ def test_attention_through_ctypes(causal: bool) -> None:
     weights = np.exp(scores - scores.max(axis=-1, keepdims=True))
     want = weights / weights.sum(axis=-1, keepdims=True) @ v
     assert np.linalg.norm(o - want) < 2e-3 * np.linalg.norm(want)
+
+
+FEATURES = [f.name for f in fmha_fwd_gpu.features() if f.prec == "bf16"]
+
+
+@built
+@pytest.mark.parametrize("name", FEATURES)
+def test_features_through_ctypes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each call has all that the library asks for, and every output is written."""
+    cpu: Any = Cpu()
+    monkeypatch.setattr(fmha_fwd_gpu, "PLAIN", GpuShape(2, 4, 4, 40, 40, 32))
+    monkeypatch.setattr(fmha_fwd_gpu, "RAGGED", (40, 1, 17))
+    call, tensors = fmha_fwd_gpu.with_feature(cpu, fmha_fwd_gpu.Feature(name, "fp16", "fp16"))
+    run(call)
+    for output in {"o", "lse"} & set(tensors):
+        assert np.isfinite(tensors[output].numbers.astype(np.float64)).all()
 
 
 @built

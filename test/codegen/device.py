@@ -46,7 +46,8 @@ def compile_ptx(text: str, out: Path, *flags: str) -> Path:
     compile_ = [
         zig / "zig", "clang", "-nostdinc", "-isystem", zig / "lib/include", "-x", "cuda", "-std=c++17",
         "--cuda-device-only", "-nocudainc", "-nocudalib", "-Wno-unknown-cuda-version", "-ffreestanding",
-        "-O3", *page.cflags, *flags, f"-I{ROOT / 'include'}", "-S", source, "-o", out,
+        "-O3", "-ffp-contract=fast-honor-pragmas", *page.cflags, *flags,
+        f"-I{ROOT / 'include'}", "-S", source, "-o", out,
     ]  # fmt: skip
     subprocess.run(compile_, check=True)
     return out

@@ -30,10 +30,10 @@ static void print_name(const tessera_fmha_fwd_instance *instance, const int *n, 
 }
 
 int main(void) {
-    int tile[10], n[14];
+    int tile[11], n[14];
     char pipeline[32], dtype[16];
     for (;;) {
-        for (int i = 0; i < 10; i++)
+        for (int i = 0; i < 11; i++)
             if (scanf("%d", &tile[i]) != 1) return 0;
         if (scanf("%31s %15s", pipeline, dtype) != 2) return 1;
         for (int i = 0; i < 14; i++)
@@ -58,7 +58,7 @@ int main(void) {
                      .wn0 = wn,
                      .wk0 = wk,
                      .wm1 = wm,
-                     .wn1 = wn,
+                     .wn1 = (uint16_t)tile[10],
                      .wk1 = wk},
         };
         print_name(&instance, n, dtype);

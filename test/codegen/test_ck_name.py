@@ -49,7 +49,7 @@ class Call:
     def line(self) -> str:
         """A line of input for print_ck_name.c."""
         tile = self.instance.tile.ck_tile(self.instance.target)
-        fields = ("bm0", "bn0", "bk0", "bk1", "bn1", "bk0max", "rm0", "wm0", "wn0", "wk0")
+        fields = ("bm0", "bn0", "bk0", "bk1", "bn1", "bk0max", "rm0", "wm0", "wn0", "wk0", "wn1")
         numbers = [tile[field] for field in fields]
         traits = [
             *self.hdim, self.group, self.rowmajor, self.soft_cap, self.bias, self.mask, self.lse,

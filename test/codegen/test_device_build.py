@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import csv
 import itertools
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,8 @@ from conftest import ROOT, run
 from device import ziglang
 from sampling import sample_each
 from test_pack import read
+
+from codegen.nvptx import parts
 
 pytestmark = pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
 OPTIONS = ("-DGPU_TARGETS=gfx942", "-DTESSERA_EMBED_PACKS=OFF", f"-DTESSERA_PYTHON={sys.executable}")
@@ -35,7 +38,8 @@ def make(build: Path, target: str = "tessera_packs") -> subprocess.CompletedProc
 def assert_nothing_is_left(build: Path) -> None:
     """What was made is not made again: its list of dependencies begins with its name, quoted. CMake
     before 4 reads several names where blanks are not."""
-    assert "Code object" not in make(build).stdout
+    again = make(build).stdout
+    assert "Code object" not in again and "Image " not in again
     for made in (build / "device").rglob("*.co"):
         quoted = str(made).replace(" ", "\\ ")
         assert made.with_suffix(".d").read_text().startswith(f"{quoted}:")
@@ -192,3 +196,97 @@ def test_a_clang_that_does_not_know_the_target_is_refused(tmp_path: Path) -> Non
     assert failed.returncode != 0
     assert f"{clang} does not compile for gfx942" in one_line(failed.stderr)
     assert "unknown target CPU 'gfx942'" in failed.stderr
+
+
+# ---- images of NVIDIA GPUs
+
+NVIDIA = ("-DGPU_TARGETS=sm_90a", "-DTESSERA_OPS=smoothquant", "-DTESSERA_RECEIPT=ci")
+# A ptxas of a few lines of shell: $3 is the PTX, $5 the cubin. It says what ptxas says with -v.
+PTXAS = """#!/bin/sh
+name=$(sed -n 's/.*entry \\(.*\\)(.*/\\1/p' "$3")
+echo "of $name" >"$5"
+cat >&2 <<EOF
+ptxas info    : Compiling entry function '$name' for 'sm_90a'
+    0 bytes stack frame, SPILLED bytes spill stores, 0 bytes spill loads
+ptxas info    : Used 32 registers
+EOF
+"""
+
+
+def images_of(build: Path) -> dict[str, tuple[bytes, bytes]]:
+    """PTX and cubin by symbol."""
+    op, target, entries = read((build / "packs" / "smoothquant_sm_90a.pack").read_bytes())
+    assert (op, target) == ("smoothquant", "sm_90a")
+    return {symbol: parts(content) for symbol, _, content in entries}
+
+
+def stand_in(folder: Path, text: str) -> Path:
+    path = folder / "ptxas"
+    path.write_text(text)
+    path.chmod(0o755)
+    return path
+
+
+def test_images_are_ptx_where_there_is_no_ptxas(checkout: Path, tmp_path: Path) -> None:
+    ziglang()
+    places = [(ROOT, tmp_path / "one"), (checkout, tmp_path / "another one" / "and deeper")]
+    builds = []
+    for (source, build), generator in zip(places, itertools.cycle(GENERATORS)):
+        configured = configure(source, build, *NVIDIA, "-DTESSERA_PTXAS=OFF", "-G", generator)
+        assert configured.returncode == 0, configured.stderr
+        made = make(build)
+        assert made.returncode == 0, made.stdout + made.stderr
+        assert_nothing_is_left(build)
+        builds.append(build)
+    assert len({(build / "packs" / "smoothquant_sm_90a.pack").read_bytes() for build in builds}) == 1
+    images = images_of(builds[0])
+    assert images
+    for symbol, (ptx, cubin) in images.items():
+        assert f".visible .entry {symbol}(".encode() in ptx and b".target sm_90a" in ptx and not cubin
+        assert b".maxntid" in ptx, "the workgroup's threads, which the registers of a thread depend on"
+
+
+def test_images_have_what_ptxas_makes_unless_it_spills(tmp_path: Path) -> None:
+    ziglang()
+    build = tmp_path / "build"
+    ptxas = stand_in(tmp_path, PTXAS.replace("SPILLED", "12"))
+    configured = configure(ROOT, build, *NVIDIA, f"-DTESSERA_PTXAS={ptxas}")
+    assert configured.returncode == 0, configured.stderr
+    for _ in range(2):  # and again when it is tried again
+        made = make(build)
+        assert made.returncode != 0
+        assert re.search(r"^smoothquant_\w+: spills 12 bytes of registers$", made.stdout + made.stderr, re.M)
+    stand_in(tmp_path, PTXAS.replace("SPILLED", "0"))
+    for image in (build / "device" / "sm_90a").glob("*.co"):
+        image.unlink()
+    made = make(build)
+    assert made.returncode == 0, made.stdout + made.stderr
+    images = images_of(build)
+    assert images
+    for symbol, (ptx, cubin) in images.items():
+        assert b".target sm_90a" in ptx and cubin == f"of {symbol}\n".encode()
+
+
+def test_a_ptxas_that_does_not_know_the_target_is_refused(tmp_path: Path) -> None:
+    ziglang()
+    ptxas = stand_in(
+        tmp_path, "#!/bin/sh\necho \"ptxas fatal   : Value 'sm_90a' is not defined\" >&2; exit 1\n"
+    )
+    failed = configure(ROOT, tmp_path / "build", *NVIDIA, f"-DTESSERA_PTXAS={ptxas}")
+    assert failed.returncode != 0
+    assert "Value 'sm_90a' is not defined" in failed.stderr
+    assert "TESSERA_PTXAS=OFF does without" in one_line(failed.stderr)
+
+
+def test_a_changed_vocabulary_makes_images_anew(checkout: Path, tmp_path: Path) -> None:
+    ziglang()
+    build = tmp_path / "build"
+    assert configure(checkout, build, *NVIDIA, "-DTESSERA_PTXAS=OFF").returncode == 0
+    assert make(build).returncode == 0
+    before = images_of(build)
+    header = checkout / "include" / "tessera" / "isa" / "sm90.h"
+    text = header.read_text()
+    header.write_text(text.replace("rcp.approx.f32", "rcp.approx.ftz.f32"))
+    assert header.read_text() != text
+    assert "Image " in make(build).stdout
+    assert images_of(build) != before

@@ -49,7 +49,7 @@ def test_a_missing_parameter_is_refused(checkout: Path, tmp_path: Path) -> None:
 # What an emitted file says, and how tiles get to LDS.
 SAID = """
 #include "tessera/isa/cdna.h"
-#include "tessera/kernel/fmha_fwd_cdna.h"
+#include "tessera/kernel/fmha_fwd_gpu.h"
 enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, P_SHIFT = 0 };
 #define BITS 16
 #define OPERAND_CHUNKS 1
@@ -68,7 +68,22 @@ enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, P_SHIFT = 0 };
 #define LOAD 4
 #define LOAD_TO_LDS load_to_lds_4
 #define V_WORDS 2
-typedef struct tessera_fmha_fwd_cdna_args args;
+typedef struct tessera_fmha_fwd_gpu_args args;
+"""
+
+
+SAID_FOR_CUDA = """
+#include "tessera/isa/sm90_async.h"
+#include "tessera/kernel/fmha_fwd_cuda.h"
+enum { BM = 128, BN = 128, DQ = 128, DV = 128, WARPGROUPS = 2, STAGES = 2, P_SHIFT = 0 };
+#define BITS 16
+#define GENERAL 1
+#define BIAS_BITS 16
+#define O_BITS 16
+#define TWO_OF_P pack_bf16
+#define UNPACK unpack_bf16
+#define TWO_OF_O pack_bf16
+typedef struct tessera_fmha_fwd_cuda_args args;
 """
 
 
@@ -113,7 +128,8 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/attention/cdna/staged.h"\n'
     if takes and "store_four" in takes[1]:
         before = '#include "tessera/device/common/cdna/store.h"\n'
-    said = f'#include "tessera/isa/cdna.h"\n{ROWS_SAID}' if header.name.startswith("row_") else SAID
+    of_rows = header.parts[-3] == "rows" or header.name.startswith("row_")
+    said = f'#include "tessera/isa/cdna.h"\n{ROWS_SAID}' if of_rows else SAID
     if header.name == "staged_scales.h":
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
@@ -134,10 +150,10 @@ KINDS = {"cdna": "cdna.h", "cuda": "sm90.h"}  # kinds of GPUs that share headers
     "header", [part for part in PARTS if part.parent.name == "gpu"], ids=lambda path: path.stem
 )
 def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Path) -> None:
-    """It compiles for each kind behind that kind's columns of rows."""
+    """It compiles for each kind behind that kind's operands."""
     text = (
         f'#include "tessera/isa/{KINDS[kind]}"\n{ROWS_SAID}'
-        f'#include "tessera/device/common/{kind}/row_chunks.h"\n'
+        f'#include "tessera/device/rows/{kind}/operands.h"\n'
         f'#include "{header.relative_to(HEADERS.parent)}"\n'
     )
     warnings = ("-Wall", "-Wextra", "-Werror")
@@ -149,10 +165,13 @@ def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Pat
 
 @pytest.mark.parametrize(
     "header",
-    [part for part in PARTS if part.match("common/cuda/*.h")],
+    [part for part in PARTS if part.parent.name == "cuda"],
     ids=lambda path: path.stem,
 )
 def test_a_header_for_cuda_compiles_alone(header: Path, tmp_path: Path) -> None:
-    said = f'#include "tessera/isa/sm90.h"\n{ROWS_SAID}'
+    is_of_rows = header.name.startswith("row_") or header.parent.parent.name == "rows"
+    said = f'#include "tessera/isa/sm90.h"\n{ROWS_SAID}' if is_of_rows else SAID_FOR_CUDA
     own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
+    if "store_pairs" in header.read_text():
+        own = '#include "tessera/device/common/cuda/store.h"\n' + own
     compile_ptx(said + own, tmp_path / "alone.ptx", "-Wall", "-Wextra", "-Werror")

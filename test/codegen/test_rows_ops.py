@@ -55,7 +55,7 @@ def test_warps_of_nvidia_in_names_of_ck() -> None:
         "-d", "smoothquant", "--targets", "sm_90a", "--where", "prec_i=fp16 prec_o=fp8", "--expand"
     ).out
     assert "smoothquant_fp16_fp8_4x256_4x1_1x256_1x8_wpr_op_pn" in names
-    assert "smoothquant_fp16_fp8_1x4096_1x8_1x256_1x8_bpr_op_pn" in names
+    assert "smoothquant_fp16_fp8_1x4096_1x4_1x256_1x8_bpr_op_pn" in names
 
 
 def served_anywhere(api: str, target: str) -> set[tuple[str, ...]]:

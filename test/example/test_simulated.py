@@ -21,7 +21,9 @@ SMOKE = BIN / "tile_example_fmha_fwd_smoke"
 STANDIN = BIN.parent / "standin"
 SMALL = ["-b=1", "-h=2", "-s=70", "-d=64"]
 SIM = "-device=sim:gfx942"
-LINE = re.compile(r"^\[.*\].*, v:r.*, simulated in \d+\.\d\d s of this machine, valid:y\n$")
+MODELLED = r"simulated in \d+\.\d\d s of this machine, modelled \d+ cycles, \d+\.\d{3} ms \+-\d+ %"
+SPEED = r", \d+\.\d\d TFlops, \d+\.\d\d GB/s"
+LINE = re.compile(rf"^\[.*\].*, v:r.*, {MODELLED}{SPEED}, valid:y\n$")
 
 
 def start(program: Path, *arguments: str, **variables: str) -> Done:
@@ -95,7 +97,10 @@ def test_runs_once_unless_told(tmp_path: Path) -> None:
         assert result["device"] == "sim:gfx942"
         assert result["kernel"].startswith("fmha_fwd_d64_fp16__gfx942_")
         assert result["simulation"]["host_seconds"] > 0
-        assert "perf" not in result  # a simulation says nothing of a GPU's speed
+        modelled = result["simulation"]["modelled"]
+        assert modelled["time"] == pytest.approx(modelled["cycles"] / modelled["mhz"] / 1e3, rel=1e-3)
+        assert sum(modelled["shares"].values()) == pytest.approx(1, abs=1e-3)
+        assert "perf" not in result  # what is modelled is not measured
 
 
 def test_packs(tmp_path: Path) -> None:
@@ -170,6 +175,40 @@ def test_auto_is_the_first_gpu_that_has_instances(tmp_path: Path, devices: str, 
     assert done.returncode == 0, done.stderr
     assert json.loads(path.read_text())["device"] == device
     assert done.stderr == ""
+
+
+def test_profile_and_sample() -> None:
+    done = run(*SMALL, SIM, "-profile=1")
+    assert done.returncode == 0, done.stderr
+    line, *profile = done.stdout.splitlines()
+    assert LINE.match(line + "\n")
+    assert [text.split(":")[0] for text in profile[1:]] == [
+        "cycles of a SIMD",
+        "cycles an MFMA",
+        "waves a SIMD",
+        "LDS",
+        "MB from",
+    ]
+    long = ["-b=1", "-h=8", "-s=512", "-d=64"]
+    cycles = [
+        re.search(r"modelled (\d+) cycles", run(*long, SIM, "-v=0", *more).stdout)
+        for more in ([], ["-sample=1"])
+    ]
+    assert cycles[0] and cycles[1]
+    assert int(cycles[1][1]) == pytest.approx(int(cycles[0][1]), rel=0.02)  # caches depend on addresses
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["-device=cpu", "-profile=1"], "-profile=1: only simulated devices have a profile, not cpu"),
+        (["-device=cpu", "-sample=1", "-v=0"], "-sample=1: only simulated devices take samples, not cpu"),
+        ([SIM, "-sample=1"], "-sample=1: results are missing, so that it needs -v=0"),
+    ],
+)
+def test_profile_and_sample_are_refused(arguments: list[str], line: str) -> None:
+    done = run(*SMALL, *arguments)
+    assert done.returncode == 1 and line in done.stderr
 
 
 def test_verbose_calls_are_timed() -> None:

@@ -120,7 +120,7 @@ def struct_of(header: Path, name: str) -> type[ctypes.Structure]:
     return type(name, (ctypes.Structure,), {"_fields_": fields})
 
 
-# Bits of tessera_fmha_fwd_cdna_args.features.
+# Bits of tessera_fmha_fwd_gpu_args.features.
 SOFT_CAP, BIAS, ALIBI, ALIBI_SHIFT, ALIBI_VERTICAL, DROPOUT, RANDVAL = 1, 2, 4, 8, 16, 32, 64
 UNBOUNDED = 2**30 - 1
 
@@ -152,8 +152,8 @@ class Fmha:
         self.kernel, self.kind, self.waves = kernel, kind, waves
         self.d, self.bm0, bn0 = tile
         self.heads, self.queries, self.keys, self.bn0 = 2, self.bm0 + 9, 3 * bn0 + 5, bn0
-        header = ROOT / "include/tessera/kernel/fmha_fwd_cdna.h"
-        self.args_of = struct_of(header, "tessera_fmha_fwd_cdna_args")
+        header = ROOT / "include/tessera/kernel/fmha_fwd_gpu.h"
+        self.args_of = struct_of(header, "tessera_fmha_fwd_gpu_args")
 
     def tensors(self, sim: Sim) -> Any:
         """Tensors that all problems share, and the argument with them."""

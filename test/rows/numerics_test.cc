@@ -81,6 +81,17 @@ TEST(Numerics, InfiniteScale) {
     });
 }
 
+// Columns of a lane whose mean is so far from the row's that its square is infinite: 1 / deviation is 0, not NaN, also
+// where a row is taken piece by piece.
+TEST(Numerics, FarColumns) {
+    on_all_devices(operations()[0], "-prec_i=bf16 -save_mv=1 -m=1 -n=9001", [](Problem &p) {
+        p.each(ROWS_X, [](int64_t, int64_t j) { return j % 2 ? 0x1p66 : -0x1p66; });
+        p.launch();
+        EXPECT_EQ(p.at(ROWS_SAVED_INV, 0, 0), 0);
+        p.expect_right();
+    });
+}
+
 // Outputs of more bytes than caches hold take another way: of one operation and type each day.
 TEST(Numerics, ManyBytes) {
     const Operation &op = operations()[test_seed() % operations().size()];

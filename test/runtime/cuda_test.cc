@@ -41,6 +41,7 @@ class Cuda : public ::testing::Test {
     Cuda() : cuda({80, 90}) {
         EXPECT_EQ(tessera_device_open("cuda:1", &device), TESSERA_SUCCESS) << tessera_last_error();
         load_pack({{"first", image(".ptx first", kElf + "first")}, {"second", image(".ptx second", "")}});
+        cuda.argument_bytes = sizeof kArgument;
         cuda.calls.clear();
         cuda.order.clear();
     }
@@ -199,6 +200,23 @@ TEST_F(Cuda, ADeviceBelongsToTheContextThatItWasOpenedIn) {
     tessera_device_close(in_own);
     FakeCuda::stack().clear();
     tessera_device_close(in_primary);
+}
+
+TEST_F(Cuda, EachGpuLoadsForItself) {
+    cuda.capabilities[0] = 90;
+    tessera_device *other = nullptr;
+    ASSERT_EQ(tessera_device_open("cuda:0", &other), TESSERA_SUCCESS) << tessera_last_error();
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(launch(first), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_EQ(launch_on(other, first), TESSERA_SUCCESS) << tessera_last_error();
+    }
+    std::vector<int> devices;
+    for (const FakeLaunch &l : cuda.launches) devices.push_back(l.device);
+    EXPECT_EQ(devices, (std::vector<int>{1, 0, 1, 0}));
+    EXPECT_EQ(cuda.images.size(), 2u);
+    tessera_device_close(other);
+    EXPECT_EQ(cuda.images.size(), 1u);
+    EXPECT_EQ(cuda.primary[0].users, 0);
 }
 
 // ---- images

@@ -39,6 +39,18 @@ TEST(Device, Cpu) {
     EXPECT_EQ(tessera_device_get_facts(nullptr), nullptr);
 }
 
+TEST(Device, OnlySimulatedDevicesHaveAClock) {
+    tessera_device *device = nullptr;
+    tessera_sim_timing timing;
+    ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(tessera_device_set_clock(device, TESSERA_SIM_CLOCK_ON), TESSERA_ERROR_DEVICE);
+    EXPECT_STREQ(tessera_last_error(), "the CPU has no clock: only simulated devices do");
+    EXPECT_EQ(tessera_device_take_timing(device, &timing), TESSERA_ERROR_DEVICE);
+    EXPECT_EQ(tessera_device_set_clock(nullptr, TESSERA_SIM_CLOCK_ON), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tessera_device_take_timing(nullptr, &timing), TESSERA_ERROR_INVALID_ARGUMENT);
+    tessera_device_close(device);
+}
+
 TEST(Device, FactsDoNotFollowTheThreads) {
     tessera_device *device = nullptr;
     ASSERT_EQ(tessera_set_num_threads(tessera_cpu_count() + 5), TESSERA_SUCCESS);

@@ -226,17 +226,15 @@ int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsign
     CALL_IN_CONTEXT(cuLaunchKernel);
     const auto *const f = static_cast<FakeFunction *>(function);
     if (f->module->context != current()) return INVALID_HANDLE;
-    if (params || !extra || extra[0] != reinterpret_cast<void *>(1) || extra[2] != reinterpret_cast<void *>(2) ||
-        extra[4] || shared > f->most_lds)
-        return INVALID_VALUE;
-    const auto *const bytes = static_cast<const unsigned char *>(extra[1]);
+    if (!params || !params[0] || extra || shared > f->most_lds) return INVALID_VALUE;
+    const auto *const bytes = static_cast<const unsigned char *>(params[0]);
     fake->launches.push_back({f->symbol,
                               current()->device,
                               {gx, gy, gz},
                               {bx, by, bz},
                               shared,
                               stream,
-                              {bytes, bytes + *static_cast<size_t *>(extra[3])}});
+                              {bytes, bytes + fake->argument_bytes}});
     return 0;
 }
 

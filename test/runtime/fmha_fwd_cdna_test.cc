@@ -10,7 +10,7 @@
 
 #include "fake_hip.h"
 #include "fmha_fwd_fixture.h"
-#include "tessera/kernel/fmha_fwd_cdna.h"
+#include "tessera/kernel/fmha_fwd_gpu.h"
 
 extern "C" {
 #include "device/device.h"
@@ -18,7 +18,7 @@ extern "C" {
 
 namespace {
 
-using Args = tessera_fmha_fwd_cdna_args;
+using Args = tessera_fmha_fwd_gpu_args;
 
 class Cdna : public ::testing::Test {
   protected:
@@ -160,7 +160,7 @@ TEST_F(Cdna, Scale) {
         call.args.scale_s = c.scale_s;
         const Args args = launched();
         EXPECT_EQ(args.scale_log2, c.scale_log2) << c.scale_s;
-        EXPECT_EQ(args.features, c.scale_s < 0 ? static_cast<uint32_t>(TESSERA_CDNA_SCALED) : 0u) << c.scale_s;
+        EXPECT_EQ(args.features, c.scale_s < 0 ? static_cast<uint32_t>(TESSERA_GPU_SCALED) : 0u) << c.scale_s;
     }
 }
 
@@ -169,7 +169,7 @@ TEST_F(Cdna, SoftCap) {
     call.args.logits_soft_cap = 4;
     call.args.scale_s = -0.5f;
     const Args args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_SOFT_CAP | TESSERA_CDNA_SCALED));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_GPU_SOFT_CAP | TESSERA_GPU_SCALED));
     EXPECT_FLOAT_EQ(args.cap_log2, 4 * 1.44269504f);
     EXPECT_FLOAT_EQ(args.cap_scale, 0.5f);
     EXPECT_FLOAT_EQ(args.scale_log2, -0.5f * 1.44269504f);
@@ -182,7 +182,7 @@ TEST_F(Cdna, Bias) {
     call.args.nhead_stride_bias = 0;
     call.args.batch_stride_bias = 300 * 77;
     Args args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_BIAS | TESSERA_CDNA_SCALED));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_GPU_BIAS | TESSERA_GPU_SCALED));
     EXPECT_EQ(args.bias, call.args.bias_ptr);
     EXPECT_EQ(args.stride_bias, 77);
     EXPECT_EQ(args.nhead_stride_bias, 0);
@@ -197,17 +197,17 @@ TEST_F(Cdna, Alibi) {
         call.traits.mask_type = call.args.mask_type = mask;
         call.args.window_size_left = left;
         call.args.window_size_right = right;
-        return launched().features & ~static_cast<uint32_t>(TESSERA_CDNA_ALIBI | TESSERA_CDNA_SCALED);
+        return launched().features & ~static_cast<uint32_t>(TESSERA_GPU_ALIBI | TESSERA_GPU_SCALED);
     };
     call.traits.bias_type = TESSERA_BIAS_ALIBI;
     call.args.stride_bias = 4;
     EXPECT_EQ(launched().batch_stride_bias, 4);
-    EXPECT_EQ(features(TESSERA_MASK_NONE, -1, -1), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_SHIFT));
-    EXPECT_EQ(features(TESSERA_MASK_BOTTOM_RIGHT, 3, 4), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_SHIFT));
+    EXPECT_EQ(features(TESSERA_MASK_NONE, -1, -1), static_cast<uint32_t>(TESSERA_GPU_ALIBI_SHIFT));
+    EXPECT_EQ(features(TESSERA_MASK_BOTTOM_RIGHT, 3, 4), static_cast<uint32_t>(TESSERA_GPU_ALIBI_SHIFT));
     EXPECT_EQ(features(TESSERA_MASK_TOP_LEFT, 3, 4), 0u);
     EXPECT_EQ(features(TESSERA_MASK_GENERIC, 3, 4), 0u);
-    EXPECT_EQ(features(TESSERA_MASK_TOP_LEFT, -1, 0), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_VERTICAL));
-    EXPECT_EQ(features(TESSERA_MASK_BOTTOM_RIGHT, -1, 0), static_cast<uint32_t>(TESSERA_CDNA_ALIBI_VERTICAL));
+    EXPECT_EQ(features(TESSERA_MASK_TOP_LEFT, -1, 0), static_cast<uint32_t>(TESSERA_GPU_ALIBI_VERTICAL));
+    EXPECT_EQ(features(TESSERA_MASK_BOTTOM_RIGHT, -1, 0), static_cast<uint32_t>(TESSERA_GPU_ALIBI_VERTICAL));
 }
 
 TEST_F(Cdna, Dropout) {
@@ -217,7 +217,7 @@ TEST_F(Cdna, Dropout) {
     call.args.drop_seed = 7;
     call.args.drop_offset = 9;
     Args args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_DROPOUT));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_GPU_DROPOUT));
     EXPECT_EQ(args.keep_below, 191u); // 255 * 0.75, down
     EXPECT_FLOAT_EQ(args.keep_scale, 1 / 0.75f);
     EXPECT_EQ(args.drop_seed, 7u);
@@ -234,7 +234,7 @@ TEST_F(Cdna, Dropout) {
     call.args.s_randval = 1;
     call.args.stride_randval = 77;
     args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_DROPOUT | TESSERA_CDNA_RANDVAL));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_GPU_DROPOUT | TESSERA_GPU_RANDVAL));
     EXPECT_EQ(args.rand_val, call.args.rand_val_ptr);
     EXPECT_EQ(args.stride_randval, 77);
 }
@@ -252,7 +252,7 @@ TEST_F(Cdna, OverNheadK) {
 TEST_F(Cdna, PerTensor) {
     call.dtype(TESSERA_FMHA_FP8BF16, TESSERA_QSCALE_PER_TENSOR);
     const Args args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_PER_TENSOR));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_GPU_PER_TENSOR));
     EXPECT_EQ(args.q_descale, call.args.q_descale_ptr);
     EXPECT_EQ(args.k_descale, call.args.k_descale_ptr);
     EXPECT_EQ(args.v_descale, call.args.v_descale_ptr);
@@ -265,7 +265,7 @@ TEST_F(Cdna, BlockScale) {
     call.args.block_scale_size_kv = 100;
     const tessera_fmha_fwd_args &a = call.args;
     Args args = launched();
-    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_CDNA_BLOCK | TESSERA_CDNA_SCALED));
+    EXPECT_EQ(args.features, static_cast<uint32_t>(TESSERA_GPU_BLOCK | TESSERA_GPU_SCALED));
     EXPECT_EQ(args.q_descale, a.q_descale_ptr);
     EXPECT_EQ(args.k_descale, a.k_descale_ptr);
     EXPECT_EQ(args.v_descale, a.v_descale_ptr);

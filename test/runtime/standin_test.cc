@@ -235,6 +235,25 @@ TEST_F(Captured, Graph) {
     hip("hipGraphDestroy", graph);
 }
 
+TEST_F(Captured, Clock) {
+    if (!is_served()) GTEST_SKIP() << tessera_last_error();
+    tessera_sim_timing timing;
+    ASSERT_EQ(tessera_device_set_clock(device, TESSERA_SIM_CLOCK_ON), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(tessera_fmha_fwd(device, &traits, &args, nullptr), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(tessera_device_take_timing(device, &timing), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(timing.launches, 1u);
+    EXPECT_GT(timing.cycles, 0);
+    EXPECT_GT(timing.matrix, 0);
+    EXPECT_TRUE(output_is(0x11));
+    ASSERT_EQ(tessera_device_set_clock(device, TESSERA_SIM_CLOCK_OFF), TESSERA_SUCCESS);
+    ASSERT_EQ(tessera_fmha_fwd(device, &traits, &args, nullptr), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(tessera_device_take_timing(device, &timing), TESSERA_SUCCESS);
+    EXPECT_EQ(timing.launches, 0u);
+    EXPECT_EQ(tessera_device_set_clock(device, TESSERA_SIM_CLOCK_COUNT), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "clock=3: accepted are 0 to 2");
+    EXPECT_EQ(tessera_device_take_timing(device, nullptr), TESSERA_ERROR_INVALID_ARGUMENT);
+}
+
 TEST_F(Captured, ZeroesAndCopies) {
     void *graph = nullptr, *executable = nullptr;
     const std::vector<uint32_t> expected = {0, 0x01020304, 0xfffefdfc, 0x11111111};

@@ -78,7 +78,7 @@ def test_all_or_a_sample(library: Path, tmp_path: Path) -> None:
     sample, part = run_count(library, tmp_path, "sample", groups)
     assert whole == list(range(1, groups + 1))
     executed = [i for i, word in enumerate(part) if word]
-    assert 8 <= len(executed) <= 64
+    assert 8 <= len(executed) <= 71
     assert all(part[i] == i + 1 for i in executed)
     assert on.launches == sample.launches == 1
     assert on.cycles == sample.cycles

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from codegen.ops.fmha_fwd.cdna import CdnaTile
 from codegen.ops.fmha_fwd.cdna_cost import BlockCost, block_cost
 from codegen.ops.fmha_fwd.cpu import CpuTile
+from codegen.ops.fmha_fwd.cuda import CudaTile
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, SIZES, TRAITS, make_rules, make_space
 from codegen.schema import Range
 from codegen.space import Box, Region, bits, region_meet
@@ -50,7 +51,7 @@ class FmhaFwd(Operation):
     traits = TRAITS
     sizes = SIZES
     buckets = tuple(sorted({max(hdim) for hdim in HDIMS}))
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile, "cuda": CudaTile}
     optdim_field = "hdim_q"
 
     def __init__(self, mask: str) -> None:
@@ -79,7 +80,7 @@ class FmhaFwd(Operation):
 
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Whether one's cost is at most the other's for every size and number of compute units."""
-        if one.target.kind == "cdna":
+        if one.target.kind != "cpu":
             return self._shadows_on_gpu(one, other)
         return self._shadows_on_cpu(one, other)
 
@@ -102,8 +103,11 @@ class FmhaFwd(Operation):
 
     def block_cost(self, instance: Instance) -> BlockCost:
         """The figures that a GPU instance is ranked by."""
-        assert isinstance(instance.target, CdnaTarget)
-        return block_cost(instance.tile, instance.target)
+        if isinstance(instance.target, CdnaTarget):
+            return block_cost(instance.tile, instance.target)
+        tile = instance.tile
+        cycles = tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
+        return BlockCost(1, cycles, cycles)
 
     def rounded(self, tile: Any, target: Any, rounding: str) -> Any:
         """The tile with --rounding, if it is a bf16 tile of a GPU whose row does not say how to round."""
@@ -118,7 +122,7 @@ class FmhaFwd(Operation):
 
     def block_words(self, instance: Instance) -> str:
         """The figures that a block is ranked by, in words."""
-        if instance.target.kind != "cdna":
+        if instance.target.kind == "cpu":
             return super().block_words(instance)
         cost = self.block_cost(instance)
         return (
@@ -159,11 +163,13 @@ class FmhaFwd(Operation):
     def row_fields(self, instance: Instance) -> dict[str, str]:
         """The fields of the table's row; of GPU instances also the costs of a block."""
         fields = super().row_fields(instance)
-        if instance.target.kind == "cdna":
+        if instance.target.kind != "cpu":
             cost = self.block_cost(instance)
             fields["workgroups"] = f"{cost.workgroups}"
             fields["alone_cycles"] = f"{cost.alone_cycles:.1f}f"
             fields["busy_cycles"] = f"{cost.busy_cycles:.1f}f"
+        if instance.target.kind == "cuda":
+            fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         return fields
 
 

@@ -14,7 +14,6 @@ class CdnaTile(GpuTile):
     """A row of instances/rows.toml for CDNA."""
 
     lanes: ClassVar[int] = 64
-    factors_first: ClassVar[bool] = True
 
     @property
     def multiple(self) -> int:

@@ -37,7 +37,6 @@ class GpuTile:
     held: ClassVar[str] = ""  # beside the type
     name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "vn": "v"}
     lanes: ClassVar[int]  # of a wave
-    factors_first: ClassVar[bool]  # one pass: they are loaded before anything is waited for
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -68,6 +67,11 @@ class GpuTile:
     def threads(self) -> int:
         """Of a workgroup."""
         return self.tm * self.tn
+
+    @property
+    def bounds(self) -> str:
+        """Of threads, as the vocabulary says it."""
+        return f"WORKGROUP({self.threads})"
 
     @property
     def columns(self) -> int:

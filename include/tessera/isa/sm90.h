@@ -17,6 +17,7 @@
 #define LDS __attribute__((shared)) static            // memory of a workgroup
 #define INLINE static inline DEVICE __attribute__((always_inline, unused))
 #define WORKGROUP(threads) __attribute__((launch_bounds(threads)))
+#define WORKGROUPS(threads, count) __attribute__((launch_bounds(threads, count))) // a unit has registers for `count`
 #define UNROLL _Pragma("unroll")
 
 #define GLOBAL __attribute__((address_space(1))) // memory
@@ -119,9 +120,9 @@ INLINE void store_1(void *to, uint32_t x) { *(GLOBAL uint8_t *)to = (uint8_t)x; 
 
 // ---- arithmetic
 
-INLINE float reciprocal(float x) { // within 1 ulp
+INLINE float reciprocal(float x) { // within 1 ulp; 0 where it is below 2^-126
     float y;
-    __asm__("rcp.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    __asm__("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
 INLINE float inverse_sqrt(float x) { // 1 / sqrt(x) within a relative error of 2^-22.9

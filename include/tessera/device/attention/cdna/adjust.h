@@ -68,8 +68,8 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *tas
 
 INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, int query, int tile) {
     const float slope = LOG2E * read_float(a->bias, task->batch * a->batch_stride_bias + task->head);
-    const int shift = a->features & TESSERA_CDNA_ALIBI_SHIFT ? task->seqlen_k - task->seqlen_q : 0;
-    const int vertical = a->features & TESSERA_CDNA_ALIBI_VERTICAL;
+    const int shift = a->features & TESSERA_GPU_ALIBI_SHIFT ? task->seqlen_k - task->seqlen_q : 0;
+    const int vertical = a->features & TESSERA_GPU_ALIBI_VERTICAL;
     const float zero = (float)(vertical ? 0 : query + shift) - (float)first_key(tile);
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
@@ -84,16 +84,16 @@ INLINE void adjust(f32x16 s[KEY_BLOCKS], const struct row *r, int tile) {
     const struct task task = find_task(a);
     const int query = here(r->query);
 #if DESCALED
-    if (a->features & TESSERA_CDNA_BLOCK) descale_scores(s, a, &task, r->descale, tile);
+    if (a->features & TESSERA_GPU_BLOCK) descale_scores(s, a, &task, r->descale, tile);
 #endif
-    if (a->features & TESSERA_CDNA_SOFT_CAP) {
+    if (a->features & TESSERA_GPU_SOFT_CAP) {
         soft_cap(s, a->cap_log2, a->cap_scale * score_scale(a));
     } else {
         UNROLL
         for (int b = 0; b < KEY_BLOCKS; b++) s[b] *= score_scale(a);
     }
-    if (a->features & TESSERA_CDNA_BIAS) add_bias(s, a, &task, query, tile);
-    if (a->features & TESSERA_CDNA_ALIBI) add_alibi(s, a, &task, query, tile);
+    if (a->features & TESSERA_GPU_BIAS) add_bias(s, a, &task, query, tile);
+    if (a->features & TESSERA_GPU_ALIBI) add_alibi(s, a, &task, query, tile);
 }
 
 #endif

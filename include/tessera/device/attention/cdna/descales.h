@@ -11,11 +11,11 @@
 // The factor of K Q^T.
 INLINE float score_scale(const args *a) {
     float scale = a->scale_log2;
-    if (a->features & TESSERA_CDNA_PER_TENSOR) scale *= read_float(a->q_descale, 0) * read_float(a->k_descale, 0);
+    if (a->features & TESSERA_GPU_PER_TENSOR) scale *= read_float(a->q_descale, 0) * read_float(a->k_descale, 0);
     return scale;
 }
 
-// TESSERA_CDNA_BLOCK: the descales of one sequence and head. Each covers `size` rows; `last` is the last row.
+// TESSERA_GPU_BLOCK: the descales of one sequence and head. Each covers `size` rows; `last` is the last row.
 struct descales {
     const float *of;
     int size, last;
@@ -60,7 +60,7 @@ INLINE void descale_scores(f32x16 s[KEY_BLOCKS], const args *a, const struct tas
     }
 }
 
-// TESSERA_CDNA_BLOCK: O is kept divided by the current tile's descale of v, its unit: P times a descale could leave
+// TESSERA_GPU_BLOCK: O is kept divided by the current tile's descale of v, its unit: P times a descale could leave
 // the range of fp8.
 struct unit {
     float now, most; // most: the greatest of all tiles so far
@@ -108,8 +108,8 @@ INLINE int descale_values(f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], struct unit 
 // The factor of O at the end.
 INLINE float value_descale(const struct unit *unit) {
     const args *a = (const args *)kernel_argument();
-    if (a->features & TESSERA_CDNA_BLOCK) return unit->now;
-    return a->features & TESSERA_CDNA_PER_TENSOR ? read_float(a->v_descale, 0) : 1.0f;
+    if (a->features & TESSERA_GPU_BLOCK) return unit->now;
+    return a->features & TESSERA_GPU_PER_TENSOR ? read_float(a->v_descale, 0) : 1.0f;
 }
 
 #endif

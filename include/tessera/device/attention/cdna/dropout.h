@@ -36,7 +36,7 @@ INLINE void drop(f32x16 s[KEY_BLOCKS], int query, int tile) {
         const u32x4 counter = {(uint32_t)offset, (uint32_t)(offset >> 32), (uint32_t)query + (c << 24),
                                (c >> 8) + (head << 12)};
         const u32x4 bits = philox(counter, seed);
-        if (a->features & TESSERA_CDNA_RANDVAL) store_bytes(bits, a, &task, query, first_key(tile) + 32 * b);
+        if (a->features & TESSERA_GPU_RANDVAL) store_bytes(bits, a, &task, query, first_key(tile) + 32 * b);
         UNROLL
         for (int e = 0; e < ELEMENTS; e++) {
             if ((bits[e / 4] >> 8 * (e % 4) & 255) > a->keep_below) s[b][e] = 0.0f;

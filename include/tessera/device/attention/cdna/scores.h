@@ -13,7 +13,7 @@ struct row {
     int query;      // its number in the sequence
     float max, sum; // of all scores; of the probabilities of this lane's keys
 #if DESCALED
-    float descale; // TESSERA_CDNA_BLOCK: the query's
+    float descale; // TESSERA_GPU_BLOCK: the query's
 #endif
 };
 

@@ -16,7 +16,7 @@ struct tiles {
 
 INLINE struct tiles find_tiles(const args *a, const struct task *task) {
     const int last = min_i32(task->first + BM, task->seqlen_q) - 1, wave_first = task->first + 32 * wave_id();
-    const int all = a->features & TESSERA_CDNA_RANDVAL; // bytes of dropout are stored for hidden keys too
+    const int all = a->features & TESSERA_GPU_RANDVAL; // bytes of dropout are stored for hidden keys too
     const int begin = all ? 0 : max_i32(0, task->first - task->mask_y + 1) / BN * BN;
     const int end = all ? task->seqlen_k : min_i32(task->seqlen_k, last + task->mask_x);
     const int sink_end = task->first < task->seqlen_k ? min_i32(task->sink, end) : 0;

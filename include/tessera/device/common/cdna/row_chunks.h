@@ -65,10 +65,6 @@ INLINE void load_chunks(chunk to[CHUNKS], columns from, const struct piece *p, i
     }
 }
 
-INLINE void load_chunks_once(chunk to[CHUNKS], columns from, const struct piece *p, int bits) { // of this row alone
-    load_chunks(to, from, p, bits);
-}
-
 // The bits of column i of a chunk, in the lower ones of a word.
 INLINE uint32_t bits_of(const chunk *x, int i, int bits) {
     return bits == 16 && VECTORS ? x->word[i / 2] >> i % 2 * 16 : x->word[i];

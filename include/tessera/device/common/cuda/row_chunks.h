@@ -26,7 +26,9 @@ struct piece {
 INLINE int column_of(const struct piece *p, int c, int i) {
     return ((c * CHUNK + i) / TOGETHER * LANES + p->lane) * TOGETHER + i % TOGETHER;
 }
-INLINE int is_inside(const struct piece *p, int c, int i) { return column_of(p, c, i) < p->columns; }
+INLINE int is_inside(const struct piece *p, int c, int i) {
+    return column_of(p, c, i - i % TOGETHER) < p->columns; // the same for all that are together
+}
 
 // The piece's part of a row that begins at element `begin` of `bits`.
 typedef char *columns;
@@ -34,37 +36,36 @@ INLINE columns columns_of(const void *base, int64_t begin, const struct piece *p
     return (char *)base + (begin + p->first) * (bits / 8);
 }
 
-// For what may be loaded or not.
-INLINE void load_none(chunk to[CHUNKS]) { (void)to; }
-
-INLINE void load_columns(chunk to[CHUNKS], columns from, const struct piece *p, int bits, int once) {
-    UNROLL
-    for (int c = 0; c < CHUNKS; c++) {
+INLINE void load_columns(chunk *to, columns from, const struct piece *p, int c, int bits, int once) {
 #if VECTORS
+    UNROLL
+    for (int byte = 0; byte < CHUNK * bits / 8; byte += 16) {
+        const int i = byte * 8 / bits, there = is_inside(p, c, i);
+        const columns at = from + column_of(p, c, i) * (bits / 8);
+        const u32x4 x = once ? load_16_once(at, there) : load_16(at, there);
         UNROLL
-        for (int byte = 0; byte < CHUNK * bits / 8; byte += 16) {
-            const int i = byte * 8 / bits, there = is_inside(p, c, i);
-            columns at = from + column_of(p, c, i) * (bits / 8);
-            const u32x4 x = once ? load_16_once(at, there) : load_16(at, there);
-            UNROLL
-            for (int k = 0; k < 4; k++) to[c].word[byte / 4 + k] = x[k];
-        }
-#else
-        (void)once;
-        UNROLL
-        for (int i = 0; i < CHUNK; i++) {
-            columns at = from + column_of(p, c, i) * (bits / 8);
-            to[c].word[i] = bits == 16 ? load_2(at, is_inside(p, c, i)) : load_4(at, is_inside(p, c, i));
-        }
-#endif
+        for (int k = 0; k < 4; k++) to->word[byte / 4 + k] = x[k];
     }
+#else
+    (void)once;
+    UNROLL
+    for (int i = 0; i < CHUNK; i++) {
+        const columns at = from + column_of(p, c, i) * (bits / 8);
+        to->word[i] = bits == 16 ? load_2(at, is_inside(p, c, i)) : load_4(at, is_inside(p, c, i));
+    }
+#endif
 }
 
-INLINE void load_chunks(chunk to[CHUNKS], columns from, const struct piece *p, int bits) {
-    load_columns(to, from, p, bits, 0);
+// Chunk c of what all rows have.
+INLINE const chunk *load_chunk(chunk *to, columns from, const struct piece *p, int c, int bits) {
+    load_columns(to, from, p, c, bits, 0);
+    return to;
 }
-INLINE void load_chunks_once(chunk to[CHUNKS], columns from, const struct piece *p, int bits) { // of this row alone
-    load_columns(to, from, p, bits, 1);
+
+// All chunks of the inputs' type, of what this row alone has.
+INLINE void load_chunks(chunk to[CHUNKS], columns from, const struct piece *p) {
+    UNROLL
+    for (int c = 0; c < CHUNKS; c++) load_columns(&to[c], from, p, c, IN_BITS, 1);
 }
 
 // The bits of column i of a chunk, in the lower ones of a word.

@@ -39,29 +39,6 @@ INLINE int find_row(struct row *r, const problem *p) {
     return 1;
 }
 
-// What a piece of the row is computed from: what is added up, and what the sum is multiplied with.
-struct terms {
-    chunk x[CHUNKS], residual[CHUNKS], bias[CHUNKS];
-};
-struct factors {
-    chunk gamma[CHUNKS], beta[CHUNKS], smooth[CHUNKS];
-};
-
-INLINE void load_terms(struct terms *t, const problem *p, const struct row *r, const struct piece *at) {
-    if (STATISTICS != NONE) load_none(t->residual);
-    if (STATISTICS == MEAN) load_none(t->bias);
-    load_chunks_once(t->x, columns_of(p->x, r->from * p->x_stride, at, IN_BITS), at, IN_BITS);
-    if (STATISTICS != NONE && p->residual)
-        load_chunks_once(t->residual, columns_of(p->residual, r->row * p->residual_stride, at, IN_BITS), at, IN_BITS);
-    if (STATISTICS == MEAN && p->bias) load_chunks(t->bias, columns_of(p->bias, 0, at, IN_BITS), at, IN_BITS);
-}
-
-INLINE void load_factors(struct factors *f, const problem *p, const struct row *r, const struct piece *at) {
-    if (STATISTICS != NONE) load_chunks(f->gamma, columns_of(p->gamma, 0, at, IN_BITS), at, IN_BITS);
-    if (STATISTICS == MEAN) load_chunks(f->beta, columns_of(p->beta, 0, at, IN_BITS), at, IN_BITS);
-    if (r->smooth) load_chunks(f->smooth, columns_of(r->smooth, 0, at, 32), at, 32);
-}
-
 // Numbers of the inputs' type.
 INLINE float number_of(const chunk *x, int i) { return UNPACK(bits_of(x, i, IN_BITS)); }
 

@@ -102,7 +102,8 @@ INLINE void add_piece(struct moments *m, values s, float about, const struct pie
     const float count = count_of(at), sum = sums_around(s, about, 0.0f, at).differences, total = m->count + count;
     const float mean = sum * reciprocal(max_f32(count, 1.0f)), share = count * reciprocal(max_f32(total, 1.0f));
     const float apart = mean - m->mean;
-    m->squares += sums_around(s, about, mean, at).squares + apart * apart * m->count * share;
+    m->squares +=
+        sums_around(s, about, mean, at).squares + apart * (m->count * share) * apart; // 0 of none, however far
     m->mean += apart * share;
     m->sum += sum;
     m->count = total;

@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
 // The argument of an emitted CDNA kernel of fmha_fwd. Not for callers.
-#ifndef TESSERA_KERNEL_FMHA_FWD_CDNA_H
-#define TESSERA_KERNEL_FMHA_FWD_CDNA_H
+#ifndef TESSERA_KERNEL_FMHA_FWD_GPU_H
+#define TESSERA_KERNEL_FMHA_FWD_GPU_H
 
 #include <stdint.h>
 
 // Features of a call, as bits of `features`.
 enum {
-    TESSERA_CDNA_SOFT_CAP = 1,
-    TESSERA_CDNA_BIAS = 2,            // elementwise
-    TESSERA_CDNA_ALIBI = 4,           // bias holds the slopes
-    TESSERA_CDNA_ALIBI_SHIFT = 8,     // query i's zero point is i + seqlen_k - seqlen_q, else i
-    TESSERA_CDNA_ALIBI_VERTICAL = 16, // the zero point is 0 for all queries, and the slope has the opposite sign
-    TESSERA_CDNA_DROPOUT = 32,
-    TESSERA_CDNA_RANDVAL = 64,     // stores the random bytes of dropout, of all keys
-    TESSERA_CDNA_SCALED = 128,     // scores are scaled before their maximum is taken, since the scale is not positive
-                                   // or something is added to scaled scores
-    TESSERA_CDNA_PER_TENSOR = 256, // fp8: descales, one fp32 each
-    TESSERA_CDNA_BLOCK = 512,      // fp8: descales, fp32, for blocks of rows; with TESSERA_CDNA_SCALED
+    TESSERA_GPU_SOFT_CAP = 1,
+    TESSERA_GPU_BIAS = 2,            // elementwise
+    TESSERA_GPU_ALIBI = 4,           // bias holds the slopes
+    TESSERA_GPU_ALIBI_SHIFT = 8,     // query i's zero point is i + seqlen_k - seqlen_q, else i
+    TESSERA_GPU_ALIBI_VERTICAL = 16, // the zero point is 0 for all queries, and the slope has the opposite sign
+    TESSERA_GPU_DROPOUT = 32,
+    TESSERA_GPU_RANDVAL = 64,     // stores the random bytes of dropout, of all keys
+    TESSERA_GPU_SCALED = 128,     // scores are scaled before their maximum is taken, since the scale is not positive
+                                  // or something is added to scaled scores
+    TESSERA_GPU_PER_TENSOR = 256, // fp8: descales, one fp32 each
+    TESSERA_GPU_BLOCK = 512,      // fp8: descales, fp32, for blocks of rows; with TESSERA_GPU_SCALED
 };
 
 // A workgroup computes bm0 rows of q of one query head and sequence. Its x in the grid is the query head, where the
@@ -25,7 +25,7 @@ enum {
 // to see the most keys, and counts those of the longest sequence; z is the sequence. A workgroup whose rows lie past
 // its sequence's end does nothing. Device code includes this header too: it has only fixed-size types, and pointers
 // that are 8 bytes on both sides.
-struct tessera_fmha_fwd_cdna_args {
+struct tessera_fmha_fwd_gpu_args {
     const void *q, *k, *v;
     void *o;
     float *lse; // NULL: not asked for
@@ -49,7 +49,7 @@ struct tessera_fmha_fwd_cdna_args {
     int32_t min_seqlen_q;   // sequences with seqlen_q <= this are left untouched; -1: none
     int32_t blocks_q;       // of the grid
     int32_t hdim_q, hdim_v; // multiples of 8, at most the instance's
-    uint32_t features;      // TESSERA_CDNA_*
+    uint32_t features;      // TESSERA_GPU_*
     int32_t sink_size;      // where mask_y < seqlen_q, query i < seqlen_k sees j < min(sink_size, i + mask_x) too
     const float *sink;      // a score of each head that is added to the sum of exponentials only; NULL: none
     const void *bias;       // elements of the inputs' type, or ALiBi slopes, fp32

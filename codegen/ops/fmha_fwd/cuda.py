@@ -1,0 +1,272 @@
+# SPDX-License-Identifier: MIT
+"""Tiles of fmha_fwd on NVIDIA's sm_90a.
+
+Compiled in are the data type, which products read as it lies in memory, and the head dims, which registers
+and shared memory are laid out by. All else is an argument at run time. A main loop has two forms of its step:
+one for tiles that every query sees whole, and one for all others, which also has soft cap, bias, alibi and
+dropout behind branches that a whole warp takes or does not. So none of them costs a call without them more
+than the test, and none takes registers from the products.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+from codegen.ops.fmha_fwd.cuda_products import Products, products
+from codegen.ops.fmha_fwd.traits import hdim_word
+from codegen.targets import NvidiaTarget
+
+ALIGNMENT = 16  # bytes that copies move at a time, and that rows begin at multiples of
+SLICE = 128  # bytes of a row that lie side by side in shared memory
+ROWS = 64  # of a product of a warpgroup
+WARPGROUP = 128  # threads
+TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
+# Registers of a thread that the warp that brings tiles needs, and those that compute may take: ptxas gives
+# all threads of a workgroup the same number at entry, and setmaxnreg moves what one kind leaves to the other.
+PRODUCER_REGISTERS = {1: 56, 2: 56, 3: 32}
+CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
+# Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
+OTHER_REGISTERS = 24
+
+
+@dataclass(frozen=True)
+class Compute:
+    """A type that products read, which q, k and v are stored in."""
+
+    bits: int
+    ptx: str  # its word in instructions
+    dtypes: dict[str, str]  # for each type of o, the usual one first, what CK calls the data type
+    p_shift: int  # p in [0, 1] is stored times this power of 2, for the type's range
+    numerics: str
+
+
+COMPUTES = {
+    "fp16": Compute(
+        16,
+        "f16",
+        {"fp16": "fp16"},
+        14,
+        "fp16 products and fp32 sums, p rounded to nearest even, exp2 within 2 ulp",
+    ),
+    "bf16": Compute(
+        16,
+        "bf16",
+        {"bf16": "bf16"},
+        0,
+        "bf16 products and fp32 sums, p rounded to nearest even, exp2 within 2 ulp",
+    ),
+}
+
+
+@dataclass(frozen=True)
+class CudaTile:
+    """A row of instances/fmha_fwd.toml for sm_90a, by CK's names."""
+
+    pipeline: str
+    epilogue: str
+    compute: str  # the type that products read
+    hdim_q: int  # the greatest head dims; smaller multiples of `hdim_multiple` are padded
+    hdim_v: int
+    bm0: int  # queries of a task
+    bn0: int  # keys of a tile
+    rm0: int  # warpgroups that compute, each of which has 64 of the queries
+    efficiency: float  # estimated share of the target's peak in the main loop
+    why: str  # the reason that the row is there
+    stages: int = 2  # tiles of k, and of v, in shared memory
+    general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
+    serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
+
+    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "stages": "s", "general": "g"}
+
+    @property
+    def bits(self) -> int:
+        """Bits of an element of q, k and v."""
+        return COMPUTES[self.compute].bits
+
+    @property
+    def mma_k(self) -> int:
+        """Elements that one instruction sums over: 32 bytes."""
+        return 256 // self.bits
+
+    @property
+    def columns(self) -> int:
+        """Elements of a slice of a row."""
+        return 8 * SLICE // self.bits
+
+    @property
+    def dq(self) -> int:
+        """The head dim of q and k in products."""
+        return -(-self.hdim_q // self.mma_k) * self.mma_k
+
+    @property
+    def dv(self) -> int:
+        """The head dim of v and o in products, whose operand is made of whole slices."""
+        return -(-self.hdim_v // self.columns) * self.columns
+
+    @property
+    def bk0(self) -> int:
+        """Columns of q and k that are in shared memory at once: all."""
+        return self.dq
+
+    @property
+    def block(self) -> str:
+        """Block and warps in the short name."""
+        return f"b{self.bm0}x{self.bn0}x{self.bk0}_w{4 * self.rm0}"
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """Data types served."""
+        return (COMPUTES[self.compute].dtypes[self.o_type],)
+
+    @property
+    def o_type(self) -> str:
+        """The type that o is stored in."""
+        return next(iter(COMPUTES[self.compute].dtypes))
+
+    @property
+    def o_bits(self) -> int:
+        """Bits of an element of o."""
+        return 16
+
+    @property
+    def bias_bits(self) -> int:
+        """Bits of an element of an elementwise bias."""
+        return 16
+
+    @property
+    def p_shift(self) -> int:
+        """The power of 2 that p in [0, 1] is stored times."""
+        return COMPUTES[self.compute].p_shift
+
+    @property
+    def hdim_multiple(self) -> int:
+        """The number that head dims of a call are multiples of."""
+        return 8 * ALIGNMENT // self.bits
+
+    @property
+    def alignment(self) -> int:
+        """Bytes that every row of q, k, v and o begins at a multiple of."""
+        return ALIGNMENT
+
+    @property
+    def held(self) -> str:
+        """Clauses on the traits that the kernel is compiled for."""
+        plain = "" if self.general else " logits=no bias=no dropout=no"
+        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout=r{plain}"
+
+    @property
+    def threads(self) -> int:
+        """Threads of a workgroup: one more warpgroup brings tiles."""
+        return WARPGROUP * (self.rm0 + 1)
+
+    def _slice_bytes(self, rows: int, hdim: int) -> int:
+        return rows * -(-hdim // self.columns) * SLICE
+
+    @property
+    def shared_bytes(self) -> int:
+        """Bytes of shared memory of a workgroup, as device/attention/cuda/sizes.h lays them out."""
+        keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(self.bn0, self.dv)
+        barriers = 8 * (2 + 2 * TASKS + 4 * self.stages)
+        return self._slice_bytes(self.bm0, self.dq) + self.stages * keys + TASKS * TASK_BYTES + barriers
+
+    @property
+    def producer_registers(self) -> int:
+        """Registers of a thread of the warpgroup that brings tiles."""
+        return PRODUCER_REGISTERS[self.rm0]
+
+    @property
+    def consumer_registers(self) -> int:
+        """Registers of a thread that computes."""
+        return CONSUMER_REGISTERS[self.rm0]
+
+    @property
+    def registers(self) -> int:
+        """Registers that a thread holds through the main loop."""
+        return (self.bn0 + self.dv) // 2 + self.bn0 * self.bits // 64 + OTHER_REGISTERS
+
+    @cached_property
+    def products(self) -> Products:
+        """The product's instructions."""
+        return products(self)
+
+    def wgmma(self, columns: int) -> str:
+        """The instruction for a product of so many columns."""
+        kind = COMPUTES[self.compute].ptx
+        return f"wgmma.mma_async.sync.aligned.m{ROWS}n{columns}k{self.mma_k}.f32.{kind}.{kind}"
+
+    def major(self, a: str, b: str) -> str:
+        """Operands that say how factors in shared memory are read, which only 16-bit types may choose."""
+        if self.bits != 16:
+            return ""
+        return "".join(f", {int(major == 'MN')}" for major in (a, b) if major)
+
+    def numerics(self, target: NvidiaTarget) -> str:
+        """How numbers are rounded and functions approximated."""
+        return COMPUTES[self.compute].numerics
+
+    def cycles(self, target: NvidiaTarget) -> float:
+        """Cycles of a tile of keys beside its multiply-adds: none, since its softmax runs beside them."""
+        return 0.0
+
+    def needs(self, target: NvidiaTarget) -> str:
+        """What the machine and a call must bring."""
+        return (
+            f"{self.shared_bytes} bytes of shared memory, {4 * self.rm0} warps that compute and one that "
+            f"brings tiles, head dims that are multiples of {self.hdim_multiple}, any lengths, rows aligned "
+            f"to {self.alignment} bytes"
+        )
+
+    def ck_tile(self, target: NvidiaTarget) -> dict[str, int]:
+        """The tile's fields by CK's names."""
+        block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0}
+        block |= {"bn1": self.hdim_v, "bk1": self.bn0, "bk0max": self.hdim_q}
+        warps = {f"r{side}{gemm}": 4 * self.rm0 if side == "m" else 1 for gemm in (0, 1) for side in "mnk"}
+        shapes = {"wm0": 16, "wn0": self.bn0, "wk0": self.mma_k, "wm1": 16, "wn1": self.dv, "wk1": self.mma_k}
+        return block | warps | shapes
+
+    def complaint(self, target: NvidiaTarget) -> str:
+        """Why the tile does not fit the target, if it does not."""
+        if self.compute not in COMPUTES:
+            return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
+        if self.pipeline != "qr_async":
+            return f"pipeline '{self.pipeline}' is not qr_async"
+        if self.epilogue != "store":
+            return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes 'store'"
+        if min(self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages) < 1 or not 0 < self.efficiency <= 1:
+            return "sizes and stages must be positive and 0 < efficiency <= 1"
+        return self._uneven() or self._too_large(target)
+
+    def _uneven(self) -> str:
+        """Sizes that do not divide evenly, or an empty text."""
+        if self.rm0 not in CONSUMER_REGISTERS:
+            return f"rm0 = {self.rm0} is none of {', '.join(map(str, CONSUMER_REGISTERS))} warpgroups"
+        if self.bm0 != ROWS * self.rm0:
+            return f"bm0 = {self.bm0} is not rm0 x {ROWS} = {ROWS * self.rm0}: a warpgroup has {ROWS} queries"
+        for size, value, part, of in (
+            ("bn0", self.bn0, "what an instruction sums over", self.mma_k),
+            ("bn0", self.bn0, "what a thread draws of dropout at once", 32 if self.general else 1),
+            ("hdim_q", self.hdim_q, "what a call's may be", self.hdim_multiple),
+            ("hdim_v", self.hdim_v, "what a call's may be", self.hdim_multiple),
+        ):
+            if value % of:
+                return f"{size} = {value} is no multiple of {part} = {of}"
+        for size, value in (("bn0", self.bn0), ("hdim_v", self.dv)):
+            if value > 256:
+                return f"{size} = {value}: a product has at most 256 columns"
+        return ""
+
+    def _too_large(self, target: NvidiaTarget) -> str:
+        """Features that the target lacks, or an empty text."""
+        if self.shared_bytes > target.workgroup_shared_bytes:
+            return (
+                f"q, k and v take {self.shared_bytes} bytes of shared memory, a workgroup of {target.name} "
+                f"has at most {target.workgroup_shared_bytes}"
+            )
+        if self.registers > self.consumer_registers:
+            return (
+                f"scores, o and p take {self.registers} registers of a thread; {self.rm0} warpgroups have "
+                f"{self.consumer_registers}"
+            )
+        return ""

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Changes that scores take before softmax, beside their scale: soft cap, bias and ALiBi. UNPACK widens an element of a
+// 16-bit bias. Without GENERAL there is only the scale.
+//
+// Takes args, GENERAL, BIAS_BITS.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
+
+#include "tessera/device/attention/cuda/task.h"
+
+// The factor of Q K^T.
+INLINE float score_scale(const args *a) { return a->call.scale_log2; }
+
+INLINE void scale_scores(float s[SCORES], float scale) {
+    UNROLL
+    for (int i = 0; i < SCORES; i++) s[i] *= scale;
+}
+
+#if GENERAL
+INLINE void soft_cap(float s[SCORES], float cap_log2, float cap_scale) { // cap tanh(s / cap)
+    UNROLL
+    for (int i = 0; i < SCORES; i++)
+        s[i] = fused(-2.0f * cap_log2, reciprocal(1.0f + exp2_fast(s[i] * cap_scale)), cap_log2);
+}
+
+#if BIAS_BITS == 32
+INLINE float bias_of(const void *element, int there) { return AS_F32(load_4(element, there)); }
+#else
+INLINE float bias_of(const void *element, int there) { return UNPACK(load_2(element, there)); }
+#endif
+
+INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, int query, int tile) {
+    const int first = tile + thread_column();
+    const int64_t element =
+        query_element(task, a->call.batch_stride_bias, a->call.nhead_stride_bias, a->call.stride_bias);
+    UNROLL
+    for (int r = 0; r < 2; r++) {
+        const int row = query + 8 * r;
+        const int64_t place = element + (row - task->first) * a->call.stride_bias + first;
+        const char *const from = (const char *)a->call.bias + place * (BIAS_BITS / 8);
+        UNROLL
+        for (int j = 0; j < BN / 8; j++) {
+            UNROLL
+            for (int e = 0; e < 2; e++) {
+                const int there = row < task->seqlen_q && first + COLUMN(j, e) < task->seqlen_k;
+                s[ELEMENT(j, r, e)] += LOG2E * bias_of(from + COLUMN(j, e) * (BIAS_BITS / 8), there);
+            }
+        }
+    }
+}
+
+INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, int query, int tile) {
+    const float *const slopes = (const float *)a->call.bias;
+    const float slope = LOG2E * slopes[task->batch * a->call.batch_stride_bias + task->head];
+    const int shift = a->call.features & TESSERA_GPU_ALIBI_SHIFT ? task->seqlen_k - task->seqlen_q : 0;
+    const int vertical = a->call.features & TESSERA_GPU_ALIBI_VERTICAL;
+    UNROLL
+    for (int r = 0; r < 2; r++) {
+        const float zero = (float)(vertical ? 0 : query + 8 * r + shift) - (float)(tile + thread_column());
+        UNROLL
+        for (int j = 0; j < BN / 8; j++) {
+            UNROLL
+            for (int e = 0; e < 2; e++)
+                s[ELEMENT(j, r, e)] += (vertical ? slope : -slope) * abs_f32(zero - (float)COLUMN(j, e));
+        }
+    }
+}
+
+// Turns products Q K^T into scores in units of log2.
+INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int tile) {
+    if (a->call.features & TESSERA_GPU_SOFT_CAP)
+        soft_cap(s, a->call.cap_log2, a->call.cap_scale * score_scale(a));
+    else
+        scale_scores(s, score_scale(a));
+    if (a->call.features & TESSERA_GPU_BIAS) add_bias(s, a, task, thread_query(task), tile);
+    if (a->call.features & TESSERA_GPU_ALIBI) add_alibi(s, a, task, thread_query(task), tile);
+}
+#else
+INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int tile) {
+    (void)task, (void)tile;
+    scale_scores(s, score_scale(a));
+}
+#endif
+
+#endif

@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: MIT
+// What the producing warp does: brings tiles of q, k and v into shared memory, with zeros for rows past the end of a
+// sequence and for columns past the head dim. A copy by tensor map is started by one lane, and hardware does the rest.
+// All lanes copy what has no map, and a sequence's last tile where the map does not end with the sequence: behind its
+// end may lie the next sequence, NaN, or no memory at all.
+//
+// Takes args, BITS.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
+
+#include "tessera/device/attention/cuda/pipe.h"
+#include "tessera/device/attention/cuda/task.h"
+
+enum { PIECE = 128 / BITS }; // elements that a lane copies at once
+
+// Rows of a tensor, as bytes.
+struct rows {
+    const char *first;
+    int64_t stride;
+    int count, columns; // that exist
+};
+
+// Copies `most` rows in slices. A slice's pieces are swizzled as operand() says.
+INLINE void copy_rows(uint32_t to, const struct rows *from, int most, int slices) {
+    const int pieces = slices * COLUMNS / PIECE; // of a row
+    for (int i = lane_id(); i < most * pieces; i += 32) {
+        const int row = i / pieces, piece = i - row * pieces, slice = piece / 8;
+        const int inside = row < from->count && piece * PIECE < from->columns;
+        const char *const source = from->first + (inside ? row * from->stride + piece * 16 : 0);
+        copy_16(to + (slice * most + row) * SLICE + ((piece % 8) ^ (row % 8)) * 16, source, inside ? 16 : 0);
+    }
+}
+INLINE void fill_by_lanes(struct place place, const struct rows *from, int most, int slices) {
+    copy_rows(place.at, from, most, slices);
+    finish_copies();
+    meet_lanes();
+    if (lane_id() == 0) arrive(place.full);
+}
+
+// The tile with this row, head and sequence of a map.
+INLINE void fill_by_map(struct place place, const void *map, int most, int slices, int row, int head, int batch) {
+    if (lane_id() != 0) return;
+    arrive_and_announce(place.full, slices * most * SLICE);
+    for (int slice = 0; slice < slices; slice++)
+        copy_box(place.at + slice * most * SLICE, map, place.full, slice * COLUMNS, row, head, batch);
+}
+
+// Whether the rows of a map end where this task's sequence does.
+INLINE int ends_with(const int32_t *seqstart, const int32_t *cumulative) { return !seqstart && !cumulative; }
+
+INLINE void load_q(struct place place, const args *a, const struct task *task, uint32_t task_at) {
+    struct task again;
+    const int left = task->seqlen_q - task->first;
+    if (a->maps & TESSERA_CUDA_MAP_Q && (left >= BM || ends_with(a->call.seqstart_q, a->call.cu_seqlen_q))) {
+        const int batch = a->call.seqstart_q ? 0 : task->batch;
+        fill_by_map(place, &a->map_q, BM, Q_SLICES, task->token_q + task->first, task->head, batch);
+        return;
+    }
+    get_task(task_at, &again);
+    const int64_t first = query_element(&again, a->call.batch_stride_q, a->call.nhead_stride_q, a->call.stride_q);
+    const struct rows rows = {(const char *)a->call.q + first * BITS / 8, a->call.stride_q * BITS / 8, left,
+                              a->call.hdim_q};
+    fill_by_lanes(place, &rows, BM, Q_SLICES);
+}
+
+INLINE void load_k(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
+    struct task again;
+    const int left = task->seqlen_k - key;
+    if (a->maps & TESSERA_CUDA_MAP_K && (left >= BN || ends_with(a->call.seqstart_k, a->call.cu_seqlen_k))) {
+        const int batch = a->call.seqstart_k ? 0 : task->batch;
+        fill_by_map(place, &a->map_k, BN, Q_SLICES, task->token_k + key, task->head_k, batch);
+        return;
+    }
+    get_task(task_at, &again);
+    const int64_t first =
+        key_element(&again, a->call.batch_stride_k, a->call.nhead_stride_k, a->call.stride_k) + key * a->call.stride_k;
+    const struct rows rows = {(const char *)a->call.k + first * BITS / 8, a->call.stride_k * BITS / 8, left,
+                              a->call.hdim_q};
+    fill_by_lanes(place, &rows, BN, Q_SLICES);
+}
+
+INLINE void load_v(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
+    struct task again;
+    const int left = task->seqlen_k - key;
+    if (a->maps & TESSERA_CUDA_MAP_V && (left >= BN || ends_with(a->call.seqstart_k, a->call.cu_seqlen_k))) {
+        const int batch = a->call.seqstart_k ? 0 : task->batch;
+        fill_by_map(place, &a->map_v, BN, V_SLICES, task->token_k + key, task->head_k, batch);
+        return;
+    }
+    get_task(task_at, &again);
+    const int64_t first =
+        key_element(&again, a->call.batch_stride_v, a->call.nhead_stride_v, a->call.stride_v) + key * a->call.stride_v;
+    const struct rows rows = {(const char *)a->call.v + first * BITS / 8, a->call.stride_v * BITS / 8, left,
+                              a->call.hdim_v};
+    fill_by_lanes(place, &rows, BN, V_SLICES);
+}
+
+#endif

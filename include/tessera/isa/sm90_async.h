@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: MIT
+// Words of sm_90a for work that goes on beside a warp's instructions: barriers in shared memory, copies of tiles, and
+// what products of warpgroups need. The products themselves are emitted, since each shape has its own list of registers
+// (codegen/ops/fmha_fwd/cuda_products.py).
+//
+// Shared memory is named by 32-bit addresses. Sources: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions",
+// "Parallel Synchronization: mbarrier", "Data Movement: Tensor copy", "Miscellaneous: setmaxnreg"; CUTLASS,
+// cute/arch/mma_sm90_desc.hpp, cute/arch/copy_sm90_tma.hpp, cutlass/arch/barrier.h.
+#ifndef TESSERA_ISA_SM90_ASYNC_H
+#define TESSERA_ISA_SM90_ASYNC_H
+
+#include "tessera/isa/sm90.h"
+
+// Bounds of a launch with one workgroup of a multiprocessor: ptxas needs both to honour leave_registers().
+#define WORKGROUP_ALONE(threads) __attribute__((launch_bounds(threads, 1)))
+
+enum { WARPGROUP = 128 }; // threads, which a matrix product takes together
+
+// The first lane's number in all lanes. The compiler then knows branches on it to be the same for the warp.
+INLINE int of_first_lane(int x) {
+    int y;
+    __asm__ volatile("shfl.sync.idx.b32 %0, %1, 0, 31, -1;" : "=r"(y) : "r"(x));
+    return y;
+}
+
+// The number of the lane whose number differs in the bits of `mask`.
+INLINE float other_lane(float x, int mask) {
+    float y;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=f"(y) : "f"(x), "r"(mask));
+    return y;
+}
+INLINE uint32_t other_lane_bits(uint32_t x, int mask) {
+    uint32_t y;
+    __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(y) : "r"(x), "r"(mask));
+    return y;
+}
+INLINE uint32_t lane_bits(uint32_t x, int lane) { // the number of a lane of the same four
+    uint32_t y;
+    __asm__ volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1c1f, -1;" : "=r"(y) : "r"(x), "r"(lane));
+    return y;
+}
+
+INLINE int any_lane(int condition) {
+    int any;
+    __asm__ volatile("{\n\t"
+                     ".reg .pred p, q;\n\t"
+                     "setp.ne.s32 p, %1, 0;\n\t"
+                     "vote.sync.any.pred q, p, -1;\n\t"
+                     "selp.s32 %0, 1, 0, q;\n\t"
+                     "}"
+                     : "=r"(any)
+                     : "r"(condition));
+    return any;
+}
+
+INLINE int workgroup_count(void) { return __nvvm_read_ptx_sreg_nctaid_x(); } // along x
+
+// ---- arithmetic
+
+INLINE float exp2_fast(float x) { // within 2^-22.5 relatively; results below 2^-126 are 0
+    float y;
+    __asm__("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+INLINE float log2_fast(float x) {
+    float y;
+    __asm__("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); } // a b + c, rounded once
+INLINE float product(float a, float b) {                                          // rounded, whatever is done with it
+    float y;
+    __asm__("mul.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
+    return y;
+}
+
+#define LOG2E 0x1.715476p0f // rounded to fp32
+#define LN2 0x1.62e43p-1f
+
+// ---- registers of a warpgroup: all its warps leave or take them together
+
+#define LEAVE_REGISTERS(count) __asm__ volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))
+#define TAKE_REGISTERS(count) __asm__ volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count))
+
+// ---- shared memory
+
+extern __attribute__((shared, aligned(1024))) unsigned char shared_memory[]; // as much as the launch asks for
+
+// The address of its first byte, which products and tensor copies need to be a multiple of 1024.
+INLINE uint32_t shared_base(void) {
+    uint32_t address;
+    __asm__("{\n\t"
+            ".reg .u64 a;\n\t"
+            "cvta.to.shared.u64 a, %1;\n\t"
+            "cvt.u32.u64 %0, a;\n\t"
+            "}"
+            : "=r"(address)
+            : "l"(shared_memory));
+    return address;
+}
+
+INLINE void shared_store_16(uint32_t to, u32x4 x) {
+    __asm__ volatile("st.shared.v4.u32 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x.x), "r"(x.y), "r"(x.z), "r"(x.w)
+                     : "memory");
+}
+INLINE u32x4 shared_load_16(uint32_t from) {
+    uint32_t x, y, z, w;
+    __asm__ volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x), "=r"(y), "=r"(z), "=r"(w)
+                     : "r"(from)
+                     : "memory");
+    return (u32x4){x, y, z, w};
+}
+
+// ---- barriers in shared memory (mbarrier): one is passed, phase after phase, when `arrivals` threads have arrived and
+// all bytes that were announced are there. `parity` is that of the phase to wait for: 0, 1, 0, ...
+
+INLINE void start_barrier(uint32_t at, int arrivals) {
+    __asm__ volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(arrivals) : "memory");
+}
+// After the last start_barrier(), before the workgroup's barrier(): copies see them too.
+INLINE void publish_barriers(void) { __asm__ volatile("fence.mbarrier_init.release.cluster;" ::: "memory"); }
+
+INLINE void arrive(uint32_t at) { __asm__ volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory"); }
+INLINE void arrive_and_announce(uint32_t at, int bytes) {
+    __asm__ volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+}
+INLINE void wait_for(uint32_t at, uint32_t parity) {
+    __asm__ volatile("{\n\t"
+                     ".reg .pred passed;\n"
+                     "again:\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 passed, [%0], %1;\n\t"
+                     "@passed bra done;\n\t"
+                     "bra again;\n"
+                     "done:\n\t"
+                     "}" ::"r"(at),
+                     "r"(parity)
+                     : "memory");
+}
+
+// ---- copies of tiles by a tensor map: boxes of it go to shared memory, and announce their bytes there. What lies
+// outside of the tensor arrives as zeros.
+
+INLINE void prefetch_map(const void *map) { __asm__ volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
+
+INLINE void copy_box(uint32_t to, const void *map, uint32_t barrier, int x, int y, int z, int w) {
+    __asm__ volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
+                     "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+                     : "memory");
+}
+
+// ---- copies by the lanes: 16 bytes each, of which the first `bytes` are read and the others are zeros
+
+INLINE void copy_16(uint32_t to, const void *from, int bytes) {
+    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+// Waits for the lane's copies, and lets products and tensor copies see them: to be followed by an arrival.
+INLINE void finish_copies(void) {
+    __asm__ volatile("cp.async.wait_all;\n\tfence.proxy.async.shared::cta;" ::: "memory");
+}
+INLINE void meet_lanes(void) { __asm__ volatile("bar.warp.sync -1;" ::: "memory"); }
+
+// ---- products of a warpgroup
+
+// An operand in shared memory: rows of 128 bytes, whose 16-byte pieces are swizzled by the row's number in groups of
+// eight rows, which are 1024 bytes apart. `leading` is the distance in bytes of what lies 64 elements on along the
+// other dimension, for an operand that is read across its rows. Addresses count 16 bytes, in 14 bits. (PTX ISA, "Matrix
+// Descriptor Format"; CUTLASS, GmmaDescriptor.)
+INLINE uint64_t operand(uint32_t address, uint32_t leading) {
+    return (uint64_t)((address & 0x3ffff) >> 4 | leading >> 4 << 16) | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
+}
+
+// ---- random bits
+
+// Philox4x32-10 (Salmon et al., 2011).
+INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
+    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
+    UNROLL
+    for (int round = 0; round < 10; round++) {
+        const uint64_t a = (uint64_t)counter.x * 0xd2511f53, b = (uint64_t)counter.z * 0xcd9e8d57;
+        counter = (u32x4){(uint32_t)(b >> 32) ^ counter.y ^ key0, (uint32_t)b, (uint32_t)(a >> 32) ^ counter.w ^ key1,
+                          (uint32_t)a};
+        key0 += 0x9e3779b9;
+        key1 += 0xbb67ae85;
+    }
+    return counter;
+}
+
+// ---- a counter in memory
+
+INLINE uint32_t take_number(uint32_t *counter) { // the next one, from 0
+    uint32_t number;
+    __asm__ volatile("atom.global.relaxed.gpu.add.u32 %0, [%1], 1;" : "=r"(number) : "l"(counter) : "memory");
+    return number;
+}
+
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// The argument of an emitted kernel of fmha_fwd for NVIDIA's GPUs. Not for callers.
+#ifndef TESSERA_KERNEL_FMHA_FWD_CUDA_H
+#define TESSERA_KERNEL_FMHA_FWD_CUDA_H
+
+#include "tessera/kernel/fmha_fwd_gpu.h"
+#include "tessera/kernel/tensor_map.h"
+
+// Tensors that a map describes; other ones are copied by the lanes of a warp.
+enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
+
+// Workgroups stay and take tasks in turns, each bm0 rows of q of one query head and sequence. Tasks are numbered in
+// groups of `heads_together` heads (of all sequences: number of the sequence * nhead_q + head); within a group the last
+// block of q of each head comes first. `call.blocks_q` counts the blocks of the longest sequence, and tasks past the
+// end of theirs do nothing.
+//
+// The maps have the dimensions column, row, head, sequence. In group mode there is one sequence with rows for all,
+// whose number the host does not know: what lies past the last one is never read by them.
+struct tessera_fmha_fwd_cuda_args {
+    struct tessera_tensor_map map_q, map_k, map_v;
+    struct tessera_fmha_fwd_gpu_args call;
+    uint32_t maps; // TESSERA_CUDA_MAP_*
+    int32_t tasks, heads_together;
+    uint32_t *counter; // of tasks taken beyond a first for each workgroup; NULL: they are dealt out in turns
+};
+
+#endif
