@@ -61,8 +61,7 @@ struct Problem : tessera_rows_problem {
             mean = static_cast<float *>(room(6, 4)), inv = static_cast<float *>(room(7, 4));
         }
         if (table.normalizes && quantized) unquantized = room(8, bytes);
-        if (quantized) smooth = static_cast<float *>(room(9, 4)), // enough for two experts
-            y_scale = static_cast<float *>(room(10, 4));
+        if (quantized) smooth = static_cast<float *>(room(9, 4)), y_scale = static_cast<float *>(room(10, 4));
         x_stride = residual_stride = y_stride = residual_out_stride = kStride;
         m = kRows, n = columns, slots = 1, epsilon = 1e-5f;
         expert = table.expert, experts = 2;
