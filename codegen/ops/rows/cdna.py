@@ -14,6 +14,7 @@ class CdnaTile(GpuTile):
     """A row of instances/rows.toml for CDNA."""
 
     lanes: ClassVar[int] = 64
+    keeps_differences: ClassVar[bool] = False
 
     @property
     def multiple(self) -> int:

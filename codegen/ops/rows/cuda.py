@@ -18,6 +18,7 @@ class CudaTile(GpuTile):
     occupancy: int = 0  # workgroups of a compute unit that registers must be enough for; 0: as it comes
 
     lanes: ClassVar[int] = 32
+    keeps_differences: ClassVar[bool] = True
     name_tokens: ClassVar[dict[str, str]] = {**GpuTile.name_tokens, "occupancy": "o"}
 
     @property

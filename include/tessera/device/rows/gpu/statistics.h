@@ -51,6 +51,19 @@ INLINE struct sums sums_around(values s, float mean, float rest, const struct pi
     return (struct sums){differences.x + differences.y, squares.x + squares.y};
 }
 
+// s becomes its differences from a mean, of which columns that there are not stay zeros.
+INLINE void subtract(values s, float mean, const struct piece *at) {
+    UNROLL
+    for (int c = 0; c < CHUNKS; c++) {
+        UNROLL
+        for (int i = 0; i < CHUNK; i += TOGETHER) {
+            const float less = is_inside(at, c, i) ? mean : 0.0f;
+            UNROLL
+            for (int k = i; k < i + TOGETHER; k++) s[c][k] -= less;
+        }
+    }
+}
+
 INLINE float finite_or_0(float x) { return abs_f32(x) < INFINITY_F32 ? x : 0.0f; }
 
 // The variance, of differences of 1 / over columns from a mean of which their sum tells what rounding left.
