@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -51,3 +53,9 @@ def compile_ptx(text: str, out: Path, *flags: str) -> Path:
     ]  # fmt: skip
     subprocess.run(compile_, check=True)
     return out
+
+
+def find_ptxas() -> str:
+    """A ptxas, or "" where there is none."""
+    places = os.pathsep.join((os.environ.get("PATH", ""), "/usr/local/cuda/bin"))
+    return os.environ.get("TESSERA_PTXAS") or shutil.which("ptxas", path=places) or ""

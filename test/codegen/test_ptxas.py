@@ -5,13 +5,11 @@ from __future__ import annotations
 
 import csv
 import io
-import os
-import shutil
 from pathlib import Path
 
 import pytest
 from conftest import refused, run
-from device import compile_ptx
+from device import compile_ptx, find_ptxas
 
 from codegen import Refused
 from codegen.nvptx import image, log_of, make
@@ -124,8 +122,7 @@ def test_the_report(tmp_path: Path) -> None:
 
 def test_what_ptxas_itself_says(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Of a kernel that spills, and of one that does not."""
-    places = os.pathsep.join(("/usr/local/cuda/bin", os.environ.get("PATH", "")))
-    ptxas = os.environ.get("TESSERA_PTXAS") or shutil.which("ptxas", path=places)
+    ptxas = find_ptxas()
     if not ptxas:
         pytest.skip("no ptxas: pip install nvidia-cuda-nvcc-cu12")
     for count, complaint in ((4, ""), (300, "spills")):

@@ -37,7 +37,7 @@ class GpuTile:
     held: ClassVar[str] = ""  # beside the type
     name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "vn": "v"}
     lanes: ClassVar[int]  # of a wave
-    keeps_differences: ClassVar[bool]  # those from the mean take the place of a row; else they are found twice
+    keeps_differences: ClassVar[bool]  # from the mean, in the place of the row; else they are found twice
 
     @property
     def dtypes(self) -> tuple[str, ...]:
