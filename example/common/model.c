@@ -26,6 +26,7 @@ void example_print_profile(const example_result *result) {
         printf("%s %s %.1f %%", i ? "," : "", causes[i], 100 * t->share[i]);
     puts("");
     if (t->matrix > 0) printf("cycles an MFMA: %.2f\n", t->cycles_a_matrix);
+    printf("VALU busy: %.1f %%\n", 100 * t->valu_busy);
     printf("waves a SIMD: %.2f\n", t->waves_a_simd);
     printf("LDS: %.0f cycles, of these %.1f %% for bank conflicts\n", t->lds_cycles,
            percent(t->lds_conflicts, t->lds_cycles));

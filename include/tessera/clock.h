@@ -43,9 +43,10 @@ typedef struct tessera_sim_timing {
     uint64_t launches;
     double cycles;                         // of the device, from the first workgroup to the last
     double ms, ms_band;                    // by clock_mhz, and by how much they may be wrong
-    double clock_mhz;                      // a clock that falls with the matrix pipe's share
+    double clock_mhz;                      // a clock that falls with matrix and VALU work
     double sampling_error;                 // relative, of cycles: standard error of the sample
     double share[TESSERA_SIM_CAUSE_COUNT]; // of the SIMDs' cycles while workgroups run; their sum is 1
+    double valu_busy;                      // part of these cycles with VALU work, beside matrix work or not
     double matrix;                         // matrix instructions
     double cycles_a_matrix;                // of a SIMD for each of its matrix instructions; 0 without any
     double waves_a_simd;                   // that are there on average

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "clock.h"
 
-#include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -152,6 +152,7 @@ static void add_replay(struct sim_replay *sum, const struct sim_replay *more) {
     for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) sum->cause[i] += more->cause[i];
     for (int i = 0; i < SIM_KINDS; i++) sum->issued[i] += more->issued[i];
     for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) sum->bytes[i] += more->bytes[i];
+    sum->valu_cycles += more->valu_cycles;
     sum->wave_cycles += more->wave_cycles;
     sum->lds_cycles += more->lds_cycles;
     sum->lds_conflicts += more->lds_conflicts;
@@ -190,10 +191,12 @@ static bool replay_all(struct sim_launch *launch) {
 
 // ---- results
 
-// Milliseconds: dense matrix work lowers the clock, so that its rate times the clock stays the same.
-static double clock_mhz(const struct sim_parameters *page, double matrix_share) {
-    const double dense = matrix_share > 0 ? page->dense_mhz / matrix_share : page->clock_mhz;
-    return dense < page->clock_mhz ? dense : page->clock_mhz;
+// Milliseconds. Where power is the limit, the work of a cycle times the clock times the square of the voltage is the
+// same for all kernels, and that square rises about as the clock does.
+static double clock_mhz(const struct sim_parameters *page, double matrix_share, double valu_share) {
+    const double power = matrix_share + valu_share * page->valu_power / 100, dense = page->dense_power / 100.0;
+    const double mhz = power > 0 ? page->dense_mhz * sqrt(dense / power) : page->clock_mhz;
+    return mhz < page->clock_mhz ? mhz : page->clock_mhz;
 }
 
 static tessera_sim_timing make_timing(const struct sim_launch *launch, const struct sim_estimate *estimate) {
@@ -205,7 +208,8 @@ static tessera_sim_timing make_timing(const struct sim_launch *launch, const str
     const double slots = SIM_SIMDS * (double)sum->cycles, scale = (double)launch->group_count / replayed;
     tessera_sim_timing timing = {.launches = 1, .cycles = estimate->cycles, .sampling_error = estimate->error};
     for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) timing.share[i] = slots > 0 ? (double)sum->cause[i] / slots : 0;
-    timing.clock_mhz = clock_mhz(page, timing.share[TESSERA_SIM_CAUSE_MATRIX]);
+    timing.valu_busy = slots > 0 ? (double)sum->valu_cycles / slots : 0;
+    timing.clock_mhz = clock_mhz(page, timing.share[TESSERA_SIM_CAUSE_MATRIX], timing.valu_busy);
     timing.ms = timing.cycles / timing.clock_mhz / 1e3;
     timing.ms_band = timing.ms * page->clock_band / 100;
     timing.matrix = (double)sum->issued[SIM_KIND_MATRIX] * scale;
@@ -224,6 +228,7 @@ static void add_timing(tessera_sim_timing *sum, const tessera_sim_timing *more) 
     for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) sum->bytes[i] += more->bytes[i];
     sum->sampling_error = old * sum->sampling_error + new * more->sampling_error;
     sum->cycles_a_matrix = old * sum->cycles_a_matrix + new * more->cycles_a_matrix;
+    sum->valu_busy = old * sum->valu_busy + new * more->valu_busy;
     sum->waves_a_simd = old * sum->waves_a_simd + new * more->waves_a_simd;
     sum->launches += more->launches;
     sum->cycles = all;

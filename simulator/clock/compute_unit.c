@@ -152,6 +152,7 @@ static void run_valu(struct unit *unit, struct place *place, uint64_t now) {
     const enum sim_kind kind = (enum sim_kind)place->step->code->kind;
     struct simd *simd = &unit->simds[place->simd];
     simd->port = now + port_cycles(unit->page, kind);
+    unit->replay->valu_cycles += simd->port - now;
     simd->port_cause = kind == SIM_KIND_TRANSCENDENTAL ? TESSERA_SIM_CAUSE_TRANSCENDENTAL : TESSERA_SIM_CAUSE_VALU;
     if (kind == SIM_KIND_PACKED && simd->pipe > now) simd->pipe += unit->page->packed_stall;
 }

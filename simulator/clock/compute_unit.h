@@ -16,7 +16,8 @@ struct sim_replay {
     uint64_t cycles;                         // until the last workgroup ended
     uint64_t cause[TESSERA_SIM_CAUSE_COUNT]; // of all SIMDs; their sum is SIM_SIMDS times `cycles`
     uint64_t issued[SIM_KINDS];              // instructions of all waves
-    uint64_t wave_cycles;                    // in which waves were there
+    uint64_t valu_cycles; // for which VALU instructions held a port, beside matrix instructions or not
+    uint64_t wave_cycles; // in which waves were there
     uint64_t lds_cycles, lds_conflicts;
     uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level of memory delivered
     uint64_t accessed;                       // bytes that lanes accessed

@@ -185,6 +185,7 @@ def test_profile_and_sample() -> None:
     assert [text.split(":")[0] for text in profile[1:]] == [
         "cycles of a SIMD",
         "cycles an MFMA",
+        "VALU busy",
         "waves a SIMD",
         "LDS",
         "MB from",

@@ -71,7 +71,7 @@ class Timing(c.Structure):
         ("share", c.c_double * len(CAUSES)),
         *(
             (name, c.c_double)
-            for name in ("matrix", "cycles_a_matrix", "waves_a_simd", "lds_cycles", "lds_conflicts")
+            for name in ("valu_busy", "matrix", "cycles_a_matrix", "waves_a_simd", "lds_cycles", "lds_conflicts")
         ),
         ("bytes", c.c_double * len(LEVELS)),
     ]

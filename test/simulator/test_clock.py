@@ -118,16 +118,19 @@ def test_shares(library: Path, tmp_path: Path) -> None:
     assert barrier.share_of("barrier") == pytest.approx(0.75, abs=0.05)  # three of four SIMDs wait
 
 
-def test_clock_falls_with_matrix_work(library: Path, tmp_path: Path) -> None:
+def test_clock_falls_with_work(library: Path, tmp_path: Path) -> None:
+    mfma = "v_mfma_f32_32x32x8_f16 v[16:31], v[4:5], v[6:7], v[16:31]\n"
     with Sim(library, "gfx942") as sim:
         sim.set_clock("on")
-        busy = run_text(
-            sim, tmp_path, "v_mfma_f32_32x32x8_f16 v[16:31], v[4:5], v[6:7], v[16:31]\n" * 100, waves=4
-        )
-        plain = run_text(sim, tmp_path, "v_add_f32 v3, v4, v5\n" * 100, waves=4)
+        busy = run_text(sim, tmp_path, mfma * 100, waves=4)
+        both = run_text(sim, tmp_path, (mfma + "v_add_f32 v3, v4, v5\n" * 6) * 100, waves=4)
+        plain = run_text(sim, tmp_path, "s_nop 7\n" * 100, waves=4)
+    assert both.cycles == pytest.approx(busy.cycles, rel=0.02)
+    assert both.valu_busy == pytest.approx(0.75, abs=0.02)
     assert plain.clock_mhz == 2100
-    assert busy.clock_mhz == pytest.approx(1135 / busy.share_of("mfma"))
-    for timing in (busy, plain):
+    assert busy.clock_mhz == pytest.approx(1207 * (1.02 / busy.share_of("mfma")) ** 0.5)
+    assert both.clock_mhz < 0.85 * busy.clock_mhz
+    for timing in (busy, both, plain):
         assert timing.ms == pytest.approx(timing.cycles / timing.clock_mhz / 1e3)
         assert timing.ms_band == pytest.approx(0.2 * timing.ms)
 
