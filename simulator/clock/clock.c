@@ -18,7 +18,8 @@ struct sim_clocked {
     size_t count;
     uint8_t *shared; // for each word of code: see struct sim_neighbours
     struct sim_replay sum;
-    double cycles[SIM_MOST_POINTS]; // of each point's workgroups
+    struct sim_timed timed[SIM_MOST_POINTS * SIM_MOST_RESIDENT];
+    size_t timed_count;
 };
 
 struct sim_clock *tessera_sim_clock_new(enum sim_arch arch) {
@@ -174,7 +175,8 @@ static bool replay_point(struct sim_launch *launch, const struct sim_neighbours 
         return false;
     add_replay(&clocked->sum, &replay);
     for (uint32_t i = 0; i < point->count; i++)
-        clocked->cycles[index] += (double)(stays[i].end - stays[i].begin) / point->count;
+        clocked->timed[clocked->timed_count++] =
+            (struct sim_timed){point->numbers[i], (double)(stays[i].end - stays[i].begin)};
     return true;
 }
 
@@ -260,8 +262,9 @@ static tessera_status write_line(const struct sim_launch *launch, const tessera_
 
 static tessera_status time_launch(struct sim_launch *launch) {
     if (!replay_all(launch)) return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for the clock");
-    const struct sim_estimate estimate =
-        tessera_sim_estimate(launch, &launch->sim->clock->page, &launch->clocked->sample, launch->clocked->cycles);
+    const struct sim_clocked *clocked = launch->clocked;
+    const struct sim_estimate estimate = tessera_sim_estimate(
+        launch, &launch->sim->clock->page, clocked->sample.resident, clocked->timed, clocked->timed_count);
     const tessera_sim_timing timing = make_timing(launch, &estimate);
     pthread_mutex_lock(&launch->sim->lock);
     add_timing(&launch->sim->clock->timing, &timing);

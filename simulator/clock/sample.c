@@ -89,18 +89,28 @@ struct line {
     double at_zero, slope, deviation;
 };
 
-static struct line fit_axis(const struct sim_launch *launch, const struct sim_sample *sample, const double *cycles,
-                            int axis) {
-    const double n = sample->count;
+struct timed_list {
+    const struct sim_launch *launch;
+    const struct sim_timed *timed;
+    size_t count;
+};
+
+static double place_on(const struct sim_launch *launch, uint64_t number, int axis) {
+    uint32_t id[AXES];
+    split(launch, number, id);
+    return id[axis];
+}
+
+static struct line fit_axis(const struct timed_list *list, int axis) {
+    const double n = (double)list->count;
     double x = 0, y = 0, xx = 0, xy = 0, yy = 0;
-    for (uint32_t i = 0; i < sample->count; i++) {
-        uint32_t id[AXES];
-        split(launch, sample->points[i].numbers[0], id);
-        x += id[axis];
-        y += cycles[i];
-        xx += (double)id[axis] * id[axis];
-        xy += id[axis] * cycles[i];
-        yy += cycles[i] * cycles[i];
+    for (size_t i = 0; i < list->count; i++) {
+        const double at = place_on(list->launch, list->timed[i].number, axis), cycles = list->timed[i].cycles;
+        x += at;
+        y += cycles;
+        xx += at * at;
+        xy += at * cycles;
+        yy += cycles * cycles;
     }
     const double spread = xx - x * x / n, slope = spread > 0 ? (xy - x * y / n) / spread : 0;
     const double rest = yy - y * y / n - slope * slope * spread;
@@ -108,59 +118,64 @@ static struct line fit_axis(const struct sim_launch *launch, const struct sim_sa
 }
 
 // A slope is believed where it leaves less than half of the deviation.
-static struct line fit(const struct sim_launch *launch, const struct sim_sample *sample, const double *cycles) {
+static struct line fit(const struct timed_list *list) {
+    const double n = (double)list->count;
     struct line flat = {0, 0, 0, 0};
-    for (uint32_t i = 0; i < sample->count; i++) flat.at_zero += cycles[i] / sample->count;
-    for (uint32_t i = 0; i < sample->count; i++)
-        flat.deviation += (cycles[i] - flat.at_zero) * (cycles[i] - flat.at_zero) / sample->count;
+    for (size_t i = 0; i < list->count; i++) flat.at_zero += list->timed[i].cycles / n;
+    for (size_t i = 0; i < list->count; i++)
+        flat.deviation += (list->timed[i].cycles - flat.at_zero) * (list->timed[i].cycles - flat.at_zero) / n;
     flat.deviation = sqrt(flat.deviation);
     struct line best = flat;
     for (int axis = 0; axis < AXES; axis++) {
-        const struct line line = fit_axis(launch, sample, cycles, axis);
+        const struct line line = fit_axis(list, axis);
         if (line.deviation < best.deviation && line.deviation < flat.deviation / 2) best = line;
     }
     return best;
 }
 
-static double cycles_of(const struct sim_launch *launch, const struct sim_sample *sample, const struct line *line,
-                        const double *cycles, uint64_t number) {
-    uint32_t id[AXES];
-    if (sample->count == launch->group_count) return cycles[number];
-    split(launch, number, id);
-    const double of_group = line->at_zero + line->slope * id[line->axis];
-    return of_group > 0 ? of_group : 0;
+static double on_line(const struct timed_list *list, const struct line *line, uint64_t number) {
+    return line->at_zero + line->slope * place_on(list->launch, number, line->axis);
 }
 
-// Gives the workgroups in order to the place that is free first. `free` is a heap; returns when the last one ends.
-static double sink(double *free, size_t count, double value) {
+// Workgroups deviate from the line as those that were timed do, in turn, so that the slowest of many is slower than the
+// mean.
+static double cycles_of(const struct timed_list *list, const struct line *line, uint64_t number) {
+    const struct sim_timed *like = &list->timed[number % list->count];
+    const double cycles = on_line(list, line, number) + like->cycles - on_line(list, line, like->number);
+    return cycles > 0 ? cycles : 0;
+}
+
+// Puts a value at the top of a heap, and brings that into order.
+static void sink(double *heap, size_t count, double value) {
     size_t at = 0;
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= count) break;
-        if (child + 1 < count && free[child + 1] < free[child]) child++;
-        if (free[child] >= value) break;
-        free[at] = free[child];
+        if (child + 1 < count && heap[child + 1] < heap[child]) child++;
+        if (heap[child] >= value) break;
+        heap[at] = heap[child];
         at = child;
     }
-    free[at] = value;
-    return value;
+    heap[at] = value;
 }
 
+// Workgroups go in order to the place that is free first.
 struct sim_estimate tessera_sim_estimate(const struct sim_launch *launch, const struct sim_parameters *page,
-                                         const struct sim_sample *sample, const double *cycles) {
-    const struct line line = fit(launch, sample, cycles);
-    const size_t places = (size_t)page->units * sample->resident;
+                                         uint32_t resident, const struct sim_timed *timed, size_t count) {
+    const struct timed_list list = {launch, timed, count};
+    const struct line line = fit(&list);
+    const size_t places = (size_t)page->units * resident;
     double *free_at = calloc(places, sizeof *free_at), last = 0, sum = 0;
     if (!free_at) return (struct sim_estimate){0, 0};
     for (uint64_t number = 0; number < launch->group_count; number++) {
-        const double more = cycles_of(launch, sample, &line, cycles, number);
-        const double end = sink(free_at, places, free_at[0] + more);
+        const double more = cycles_of(&list, &line, number), end = free_at[0] + more;
+        sink(free_at, places, end);
         if (end > last) last = end;
         sum += more;
     }
     free(free_at);
     const double mean = sum / (double)launch->group_count;
-    const bool whole = sample->count == launch->group_count;
-    return (struct sim_estimate){last + page->launch_cycles,
-                                 mean > 0 && !whole ? line.deviation / sqrt(sample->count) / mean : 0};
+    const bool whole = count >= launch->group_count;
+    const double error = mean > 0 && !whole ? line.deviation / sqrt((double)count) / mean : 0;
+    return (struct sim_estimate){last + page->launch_cycles, error};
 }

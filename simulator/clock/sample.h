@@ -26,11 +26,16 @@ extern const uint8_t tessera_sim_neighbours[SIM_NEIGHBOURS];
 struct sim_sample tessera_sim_sample(const struct sim_launch *launch, const struct sim_parameters *page);
 bool tessera_sim_is_sampled(const struct sim_sample *sample, uint64_t number);
 
-// The cycles of the whole launch, of those that the first workgroup of each point took, and the part by which these
-// differ from what is made of them.
+// The cycles that a workgroup took.
+struct sim_timed {
+    uint64_t number;
+    double cycles;
+};
+
+// The cycles of a whole launch, and their relative standard error.
 struct sim_estimate {
     double cycles, error;
 };
 
 struct sim_estimate tessera_sim_estimate(const struct sim_launch *launch, const struct sim_parameters *page,
-                                         const struct sim_sample *sample, const double *cycles);
+                                         uint32_t resident, const struct sim_timed *timed, size_t count);
