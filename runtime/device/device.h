@@ -40,7 +40,8 @@ tessera_status tessera_gpu_launch(const tessera_device *device, const struct tes
 
 // ---- tensor maps of a GPU (gpu.c)
 
-// A block of a tensor that the GPU copies to LDS, or from there, by one instruction.
+// A block of a tensor that the GPU copies to LDS, or from there, by one instruction. It may begin anywhere, also
+// outside of the tensor, but at a multiple of 16 bytes of the first dimension.
 struct tessera_tensor_map_shape {
     const void *base;
     uint32_t element_bytes; // 1, 2 or 4

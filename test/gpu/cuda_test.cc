@@ -366,8 +366,10 @@ class TensorMaps : public Cuda {
 
 TEST_F(TensorMaps, LoadBlocks) {
     void *const to = static_cast<char *>(memory) + (1 << 15);
+    // A block begins at a multiple of 16 bytes of a row, else the load is an illegal instruction: measured, and in
+    // Triton's tutorial python/tutorials/gluon/04-tma.py.
     for (const uint32_t swizzle : {0u, 128u})
-        for (const auto &[column, row] : {std::pair{0, 0}, {8, 5}, {64, 16}, {-3, -2}, {200, 0}}) {
+        for (const auto &[column, row] : {std::pair{0, 0}, {8, 5}, {64, 16}, {-8, -3}, {200, 0}}) {
             TmaArgument argument = {{}, to, column, row};
             uint16_t block[512];
             const tessera_launch how = {{1, 1, 1}, {256, 1, 1}, 0};
@@ -378,7 +380,7 @@ TEST_F(TensorMaps, LoadBlocks) {
                       TESSERA_SUCCESS)
                 << tessera_last_error();
             ASSERT_EQ(tessera_device_copy_from(device, block, to, sizeof block), TESSERA_SUCCESS)
-                << tessera_last_error();
+                << "column " << column << ", row " << row << ": " << tessera_last_error();
             int wrong = 0;
             for (int at = 0; at < 512; at++) wrong += block[at] != expected(column, row, swizzle, at);
             EXPECT_EQ(wrong, 0) << "swizzle " << swizzle << ", column " << column << ", row " << row;
