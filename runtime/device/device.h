@@ -14,6 +14,14 @@ struct tessera_device {
     struct tessera_gpu *gpu; // NULL: the CPU
 };
 
+// ---- several calls at once (gpu.c)
+
+// All functions below make the GPU current while they run. Between these two it stays so, which spares each its part of
+// that. tessera_device_leave() takes the status of what was done in between, and returns it unless it fails itself. On
+// the CPU they do nothing.
+tessera_status tessera_device_enter(const tessera_device *device, intptr_t *previous);
+tessera_status tessera_device_leave(const tessera_device *device, intptr_t previous, tessera_status status);
+
 // ---- kernels of a GPU (gpu_code.c)
 
 // A kernel of an operation's packs. Symbols are compared by address: each kernel has its own, which never moves.

@@ -13,6 +13,14 @@ tessera_status tessera_gpu_leave(const struct tessera_gpu *gpu, intptr_t previou
     return left == TESSERA_SUCCESS ? status : left;
 }
 
+tessera_status tessera_device_enter(const tessera_device *device, intptr_t *previous) {
+    return device->gpu ? tessera_gpu_enter(device->gpu, previous) : TESSERA_SUCCESS;
+}
+
+tessera_status tessera_device_leave(const tessera_device *device, intptr_t previous, tessera_status status) {
+    return device->gpu ? tessera_gpu_leave(device->gpu, previous, status) : status;
+}
+
 tessera_status tessera_gpu_malloc(const struct tessera_gpu *gpu, size_t bytes, void **out) {
     TESSERA_GPU_CALL(gpu, malloc(&gpu->chip, bytes, out));
 }

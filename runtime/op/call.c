@@ -88,10 +88,13 @@ static tessera_status check_on(const tessera_op *op, const void *call, const tes
 tessera_status tessera_run_call(const tessera_op *op, void *call, const tessera_device *device,
                                 struct tessera_plan *plan, void *stream) {
     size_t bytes;
+    intptr_t previous = 0;
     plan->device = device;
     tessera_place_regions(plan, workspace_of(op, call, &bytes));
-    TRY(op->add_steps(call, plan));
-    return tessera_run_plan(device, plan, stream);
+    TRY(tessera_device_enter(device, &previous));
+    tessera_status status = op->add_steps(call, plan);
+    if (status == TESSERA_SUCCESS) status = tessera_run_plan(device, plan, stream);
+    return tessera_device_leave(device, previous, status);
 }
 
 tessera_status tessera_run_call_told(const tessera_op *op, void *call, const tessera_device *device,

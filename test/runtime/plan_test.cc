@@ -387,6 +387,22 @@ TEST_F(GpuPlans, AnErrorInTheMiddle) {
     EXPECT_EQ(hip.calls["hipMemcpyAsync"], 1);
 }
 
+TEST_F(GpuPlans, TheGpuIsMadeCurrentOnce) {
+    hip.current = 7;
+    ASSERT_EQ(run(stream), TESSERA_SUCCESS) << tessera_last_error();
+    hip.calls.clear();
+    ASSERT_EQ(run(stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(hip.calls["hipSetDevice"], 2) << "there and back";
+    EXPECT_EQ(hip.current, 7);
+    hip.fails = {{"hipModuleLaunchKernel", 719}};
+    EXPECT_NE(failure(run(stream), TESSERA_ERROR_DEVICE).find("hipModuleLaunchKernel failed"), std::string::npos);
+    EXPECT_EQ(hip.current, 7);
+    hip.fails = {{"hipGetDevice", 719}};
+    EXPECT_NE(failure(run(stream), TESSERA_ERROR_DEVICE).find("hipGetDevice failed"), std::string::npos);
+    hip.fails.clear();
+    hip.current = 0;
+}
+
 TEST_F(GpuPlans, Capture) {
     hip.capturing = stream;
     EXPECT_NE(failure(run(stream), TESSERA_ERROR_NOT_PREPARED).find("kernel_sum is not loaded"), std::string::npos);
