@@ -149,7 +149,8 @@ def draw_all(page: Page, processor: str, everything: list[Record], path: Path) -
     if page.intensity(records[0]) is not None:
         save("roofline", f"GFLOP/s{where}", by_type(roofline, records))
     measured = {r["case"] for r in records}
-    if page.scaling and any(largest(page, prec) in measured for prec in page.precs):
+    sizes = measured & set(cases_of(page, [page.scaling])) if page.scaling else set()
+    if len(sizes) > 1 and any(largest(page, prec) in measured for prec in page.precs):
         save("scaling", f"GFLOP/s over the size{where}", by_type(scaling, records))
         if not page.on_gpu:
             save("threads", "GFLOP/s over threads", by_type(threads_scaling, everything))

@@ -42,8 +42,14 @@ def stage(line: str) -> dict[str, Any]:
     return {"name": name, **dict(zip(fields, map(int, numbers), strict=True))}
 
 
+def failures(results: Path) -> list[str]:
+    """The names of the tests that failed, as far as their programs said them."""
+    lines = [line for file in sorted(results.glob("*.counts")) for line in file.read_text().splitlines()]
+    return [line.removeprefix("failed: ") for line in lines if line.startswith("failed: ")]
+
+
 def record(device: dict[str, Any], stages: list[dict[str, Any]], part: int) -> dict[str, Any]:
-    """All of it."""
+    """All but the names of what failed."""
     version = said("git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*")
     return {
         "date": date.today().isoformat(),
@@ -62,6 +68,7 @@ def main() -> int:
     folder, results, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     lines = (results / "stages").read_text().splitlines()
     written = record(json.loads((results / "device.json").read_text()), list(map(stage, lines)), part)
+    written["failures"] = failures(results)
     slug = "_".join(re.findall(r"[a-z0-9]+", written["name"].lower()))
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{written['date']}_{slug}.json"
