@@ -16,14 +16,11 @@ struct band {
     int count;
     int64_t passed; // rows of the problem: those that are left as they are count too
     int most;       // rows
-    int32_t asks;   // bytes of a tensor, for a CHUNK of a pass
 };
 
 INLINE void begin_rows(const problem *p, struct band *band) {
     const int64_t bytes = bytes_of((tessera_type)p->in, p->n) * (p->residual ? 2 : 1), fit = BAND_BYTES / bytes;
-    const int passes = 1 + (p->y_scale != NULL); // that ask: those over the band while it is in a cache
     band->most = fit < ABREAST ? ABREAST : fit < BAND_ROWS ? (int)fit : BAND_ROWS;
-    band->asks = p->past ? (int32_t)bytes_of((tessera_type)p->in, CHUNK) / passes : 0;
     find_columns(p, &band->shared);
 }
 
@@ -39,7 +36,7 @@ INLINE void find_slots(const problem *p, int64_t i, struct band *band) {
         struct row *const row = &band->rows[band->count];
         if (expert < 0 || expert >= p->experts) continue;
         find_row(p, &band->shared, token, (slot + k) * tokens + token, p->smooth + (int64_t)expert * p->n, row);
-        row->coming = (struct coming){(uintptr_t)next, 0, band->count ? 0 : band->asks};
+        row->next_x = p->past && band->count == 0 ? (uintptr_t)next : 0;
         band->count++;
     }
 }
@@ -55,9 +52,8 @@ INLINE void find_band(const problem *p, int64_t i, int64_t end, struct band *ban
     for (int r = 0; r < band->count; r++) {
         const int64_t later = i + r + band->count;
         find_row(p, &band->shared, i + r, i + r, NULL, &band->rows[r]);
-        band->rows[r].coming =
-            (struct coming){(uintptr_t)of_row(in, p->x, later, p->x_stride),
-                            (uintptr_t)of_row(in, p->residual, later, p->residual_stride), band->asks};
+        band->rows[r].next_x = p->past ? (uintptr_t)of_row(in, p->x, later, p->x_stride) : 0;
+        band->rows[r].next_residual = p->past ? (uintptr_t)of_row(in, p->residual, later, p->residual_stride) : 0;
     }
 }
 

@@ -9,8 +9,7 @@
 
 #include "tessera/isa/cpu_common.h"
 
-// After each CHUNK of columns later ones are asked for.
-enum { UNIT = 2 * LANES, CHUNK = 16 * UNIT, LINE_BYTES = 64, NORMALIZES = MEAN || SQUARE };
+enum { UNIT = 2 * LANES, LINE_BYTES = 64, NORMALIZES = MEAN || SQUARE };
 
 typedef struct two {
     vf v[2];

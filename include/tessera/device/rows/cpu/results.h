@@ -71,10 +71,6 @@ INLINE two value_beside(const struct columns *c, const struct place *at, tessera
     return BY_EXPERT ? u->x : value(c, &at->from, in, j);
 }
 
-INLINE void ask_for_rows(const struct place *at, int rows) {
-    for (int r = 0; r < rows; r++) ask(&at[r].row->coming);
-}
-
 // Passes go over `rows` rows. They are compiled for each type, of one row and of several.
 typedef void pass(const struct columns *c, const struct place *places);
 
@@ -91,7 +87,6 @@ INLINE void raise_greatest(const struct columns *columns, const struct place *pl
     }
     for (int32_t j = 0; j < c.count; j += UNIT) {
         const struct unit u = load_unit(&c, at, in, j);
-        if (j % CHUNK == 0) ask_for_rows(at, rows);
         UNROLL
         for (int r = 0; r < rows; r++) {
             two z = normalized(&c, &at[r], in, &u, value_beside(&c, &at[r], in, &u, j));
@@ -146,6 +141,17 @@ INLINE void put_unit(const struct columns *c, const struct place *at, tessera_ty
     put_two(c, in, out, at->to.y, j, z);
 }
 
+INLINE void ask_for_lines(uintptr_t base, tessera_type in, int32_t j) {
+    if (!base) return;
+    for (int64_t i = 0; i < bytes_of(in, UNIT); i += LINE_BYTES) prefetch(base + (uintptr_t)(bytes_of(in, j) + i));
+}
+
+// The same columns of a later row.
+INLINE void ask_for_unit(const struct row *row, tessera_type in, int32_t j) {
+    ask_for_lines(row->next_x, in, j);
+    if (NORMALIZES) ask_for_lines(row->next_residual, in, j);
+}
+
 INLINE void write_units(const struct columns *columns, const struct place *places, int rows, tessera_type in,
                         tessera_type out) {
     const struct columns c = *columns;
@@ -153,8 +159,9 @@ INLINE void write_units(const struct columns *columns, const struct place *place
     for (int r = 0; r < rows; r++) at[r] = places[r];
     for (int32_t j = 0; j < c.count; j += UNIT) {
         const struct unit u = load_unit(&c, at, in, j);
-        if (j % CHUNK == 0) ask_for_rows(at, rows);
         two s[ABREAST], z[ABREAST]; // all is read before anything is written, lest a load wait for a store
+        UNROLL
+        for (int r = 0; r < rows; r++) ask_for_unit(at[r].row, in, j);
         UNROLL
         for (int r = 0; r < rows; r++) s[r] = value_beside(&c, &at[r], in, &u, j);
         UNROLL

@@ -16,13 +16,6 @@ struct outputs {
     void *y, *residual, *unquantized;
 };
 
-// What a later row reads is asked for little by little, `bytes` of each tensor for each CHUNK of a pass over this one.
-// 0: it is in a cache anyway.
-struct coming {
-    uintptr_t x, residual;
-    int32_t bytes;
-};
-
 struct row {
     int64_t number;         // among outputs
     struct sources from[2]; // of whole units, and of the rest
@@ -30,20 +23,9 @@ struct row {
     struct statistics of;
     float down; // the inverse of y_scale
     vi greatest[2];
-    struct coming coming;
+    uintptr_t next_x, next_residual; // what is asked for while results are written; 0: nothing
     float x_rest[UNIT], residual_rest[UNIT], smooth_rest[UNIT];
 };
-
-INLINE void ask_for(uintptr_t *at, int32_t bytes) {
-    for (int32_t i = 0; i < bytes; i += 64) prefetch(*at + (uintptr_t)i);
-    *at += (uintptr_t)bytes;
-}
-
-INLINE void ask(struct coming *coming) {
-    if (coming->bytes == 0) return;
-    ask_for(&coming->x, coming->bytes);
-    if (NORMALIZES && coming->residual) ask_for(&coming->residual, coming->bytes);
-}
 
 INLINE const void *of_row(tessera_type type, const void *base, int64_t row, int64_t stride) {
     return base ? (const char *)base + bytes_of(type, row * stride) : NULL;
