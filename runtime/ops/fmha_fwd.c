@@ -37,7 +37,8 @@ static bool is_cuda(const tessera_instance *row) { return row->target == TESSERA
 
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
     const instance_t *const instance = (const instance_t *)row;
-    return (row->symbol ? tessera_fmha_fwd_cdna_cost : tessera_fmha_fwd_cpu_cost)(instance, r->call, r->units);
+    if (!row->symbol) return tessera_fmha_fwd_cpu_cost(instance, r->call, r->units);
+    return (is_cuda(row) ? tessera_fmha_fwd_cuda_cost : tessera_fmha_fwd_cdna_cost)(instance, r->call, r->units);
 }
 
 // ---- CK's names

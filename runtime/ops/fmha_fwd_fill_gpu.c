@@ -165,7 +165,8 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
 }
 
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
-    return tessera_ceil_div(call->queries, instance->tile.bm0);
+    const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
+    return tessera_ceil_div(queries, instance->tile.bm0);
 }
 
 // Kernels compute tanh as 1 - 2 / (1 + exp), which is off by 2^-24 as every number near 1 is; scores are off by the cap

@@ -38,6 +38,8 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
                                  int64_t units);
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                   int64_t units);
+double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+                                  int64_t units);
 
 // ---- sequences (fmha_fwd_sequence.c)
 

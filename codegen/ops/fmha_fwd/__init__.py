@@ -85,7 +85,7 @@ class FmhaFwd(Operation):
         return self._shadows_on_cpu(one, other)
 
     def _shadows_on_gpu(self, one: Instance, other: Instance) -> bool:
-        """The formulas are in runtime/ops/fmha_fwd_cost_cdna.c.
+        """The formulas are in runtime/ops/fmha_fwd_cost_cdna.c, and fmha_fwd_cost_cuda.c.
 
         Where one of one's tiles takes fewer queries or keys than the other's, as many more of them as go into
         one of the other's are the worst case; where it takes more queries, as many more keys may be seen.
@@ -95,6 +95,8 @@ class FmhaFwd(Operation):
         if a.alignment > b.alignment or a.hdim_multiple > b.hdim_multiple:
             return False  # there are calls that only the other takes
         first, second = self.block_cost(one), self.block_cost(other)
+        if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
+            return False  # the best one depends on sizes and masks
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         return all(
             blocks * first.rounds(tasks * count) <= second.rounds(count)
@@ -107,7 +109,7 @@ class FmhaFwd(Operation):
             return block_cost(instance.tile, instance.target)
         tile = instance.tile
         cycles = tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
-        return BlockCost(1, cycles, cycles)
+        return BlockCost(1, tile.lead * cycles, cycles)
 
     def rounded(self, tile: Any, target: Any, rounding: str) -> Any:
         """The tile with --rounding, if it is a bf16 tile of a GPU whose row does not say how to round."""
@@ -125,6 +127,8 @@ class FmhaFwd(Operation):
         if instance.target.kind == "cpu":
             return super().block_words(instance)
         cost = self.block_cost(instance)
+        if instance.target.kind == "cuda":
+            return f"a block takes {cost.busy_cycles:.0f} cycles, a task {cost.alone_cycles:.0f} more"
         return (
             f"a block takes {cost.alone_cycles:.0f} cycles alone and {cost.busy_cycles:.0f} of a unit, "
             f"where there is room for {cost.workgroups}"

@@ -57,6 +57,13 @@ COMPUTES = {
         0,
         "bf16 products and fp32 sums, p rounded to nearest even, exp2 within 2 ulp",
     ),
+    "fp8": Compute(
+        8,
+        "e4m3",
+        {"fp8": "fp8", "bf16": "fp8bf16"},
+        8,
+        "fp8 products, sums as tensor cores make them, p rounded to nearest even in fp8, exp2 within 2 ulp",
+    ),
 }
 
 
@@ -75,6 +82,8 @@ class CudaTile:
     efficiency: float  # estimated share of the target's peak in the main loop
     why: str  # the reason that the row is there
     stages: int = 2  # tiles of k, and of v, in shared memory
+    o: str = ""  # the type that o is stored in; "": that of q, k and v
+    lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
@@ -102,8 +111,9 @@ class CudaTile:
 
     @property
     def dv(self) -> int:
-        """The head dim of v and o in products, whose operand is made of whole slices."""
-        return -(-self.hdim_v // self.columns) * self.columns
+        """The head dim of v and o in products, whose operand is made of whole slices of 16-bit v."""
+        multiple = self.columns if self.bits == 16 else 32
+        return -(-self.hdim_v // multiple) * multiple
 
     @property
     def bk0(self) -> int:
@@ -123,17 +133,17 @@ class CudaTile:
     @property
     def o_type(self) -> str:
         """The type that o is stored in."""
-        return next(iter(COMPUTES[self.compute].dtypes))
+        return self.o or next(iter(COMPUTES[self.compute].dtypes))
 
     @property
     def o_bits(self) -> int:
         """Bits of an element of o."""
-        return 16
+        return 8 if self.o_type == "fp8" else 16
 
     @property
     def bias_bits(self) -> int:
         """Bits of an element of an elementwise bias."""
-        return 16
+        return 16 if self.bits == 16 else 32
 
     @property
     def p_shift(self) -> int:
@@ -151,10 +161,15 @@ class CudaTile:
         return ALIGNMENT
 
     @property
+    def qscales(self) -> str:
+        """Descales that the kernel takes."""
+        return "no|pt" if self.bits == 8 else "no"
+
+    @property
     def held(self) -> str:
         """Clauses on the traits that the kernel is compiled for."""
         plain = "" if self.general else " logits=no bias=no dropout=no"
-        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout=r{plain}"
+        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout=r qscale={self.qscales}{plain}"
 
     @property
     def threads(self) -> int:
@@ -169,6 +184,9 @@ class CudaTile:
         """Bytes of shared memory of a workgroup, as device/attention/cuda/sizes.h lays them out."""
         keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(self.bn0, self.dv)
         barriers = 8 * (2 + 2 * TASKS + 4 * self.stages)
+        if self.bits == 8:  # v is transposed into another place
+            keys += self.bn0 * self.dv
+            barriers += 16 * self.stages
         return self._slice_bytes(self.bm0, self.dq) + self.stages * keys + TASKS * TASK_BYTES + barriers
 
     @property
@@ -232,8 +250,12 @@ class CudaTile:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
         if self.pipeline != "qr_async":
             return f"pipeline '{self.pipeline}' is not qr_async"
-        if self.epilogue != "store":
-            return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes 'store'"
+        types = COMPUTES[self.compute].dtypes
+        if self.o_type not in types:
+            return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
+        epilogue = "quant" if self.o_type == "fp8" else "store"
+        if self.epilogue != epilogue:
+            return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
         if min(self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
         return self._uneven() or self._too_large(target)
@@ -252,6 +274,8 @@ class CudaTile:
         ):
             if value % of:
                 return f"{size} = {value} is no multiple of {part} = {of}"
+        if self.bits == 8 and self.bn0 % SLICE:
+            return f"bn0 = {self.bn0} is no multiple of {SLICE}: rows of transposed v are whole slices"
         for size, value in (("bn0", self.bn0), ("hdim_v", self.dv)):
             if value > 256:
                 return f"{size} = {value}: a product has at most 256 columns"

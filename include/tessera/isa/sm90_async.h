@@ -112,6 +112,34 @@ INLINE u32x4 shared_load_16(uint32_t from) {
     return (u32x4){x, y, z, w};
 }
 
+// Four matrices of 8 rows of 16 bytes, whose addresses lanes 8 m + row give. Read transposed, as pairs of bytes: x[m] is
+// pair lane / 4 of rows 2 (lane % 4) and the next one. Stored: x[m] is bytes 4 (lane % 4) and on of row lane / 4.
+INLINE void read_transposed(uint32_t x[4], uint32_t from) {
+    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                     : "r"(from)
+                     : "memory");
+}
+INLINE void store_matrices(uint32_t to, const uint32_t x[4]) {
+    __asm__ volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x[0]), "r"(x[1]),
+                     "r"(x[2]), "r"(x[3])
+                     : "memory");
+}
+// Lets products and tensor copies see the lane's stores: to be followed by an arrival.
+INLINE void finish_stores(void) { __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// Bytes 0, 2 (1, 3) of a, then those of b.
+INLINE uint32_t even_bytes(uint32_t a, uint32_t b) {
+    uint32_t x;
+    __asm__("prmt.b32 %0, %1, %2, 0x6420;" : "=r"(x) : "r"(a), "r"(b));
+    return x;
+}
+INLINE uint32_t odd_bytes(uint32_t a, uint32_t b) {
+    uint32_t x;
+    __asm__("prmt.b32 %0, %1, %2, 0x7531;" : "=r"(x) : "r"(a), "r"(b));
+    return x;
+}
+
 // ---- barriers in shared memory (mbarrier): one is passed, phase after phase, when `arrivals` threads have arrived and
 // all bytes that were announced are there. `parity` is that of the phase to wait for: 0, 1, 0, ...
 

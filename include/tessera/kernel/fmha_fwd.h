@@ -23,9 +23,9 @@ struct tessera_fmha_fwd_instance {
     tessera_fmha_fwd_cpu_run *run; // CPU instances
     tessera_fmha_fwd_cpu_combine *combine;
     tessera_fmha_fwd_cpu_scratch *scratch_bytes;
-    uint32_t workgroups;             // GPU instances: the most that a compute unit has room for
-    float alone_cycles, busy_cycles; // GPU instances: of a block, see runtime/ops/fmha_fwd_cost_cdna.c
-    uint32_t shared_bytes;           // sm_90a: of LDS, which the launch asks for
+    uint32_t workgroups;             // AMD GPU instances: the most that a compute unit has room for
+    float alone_cycles, busy_cycles; // GPU instances: of a block, see runtime/ops/fmha_fwd_cost_*.c
+    uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)

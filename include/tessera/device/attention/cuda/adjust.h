@@ -6,10 +6,8 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
 
+#include "tessera/device/attention/cuda/descales.h"
 #include "tessera/device/attention/cuda/task.h"
-
-// The factor of Q K^T.
-INLINE float score_scale(const args *a) { return a->call.scale_log2; }
 
 INLINE void scale_scores(float s[SCORES], float scale) {
     UNROLL

@@ -2,7 +2,7 @@
 // The barriers between the warp that brings things and the warpgroups that compute with them: of each place in shared
 // memory there is one that says that it is full and one that says that it is empty.
 //
-// Takes STAGES, WARPGROUPS.
+// Takes STAGES, WARPGROUPS, BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 
@@ -31,21 +31,37 @@ INLINE struct place values_place(uint32_t base, uint32_t n) {
     const uint32_t stage = n % STAGES, barriers = base + AT_BARRIERS + 16 + 16 * TASKS + (STAGES + stage) * 16;
     return (struct place){barriers, barriers + 8, base + AT_V + stage * V_BYTES, n / STAGES % 2};
 }
+#if BITS == 8
+INLINE struct place transposed_place(uint32_t base, uint32_t n) {
+    const uint32_t stage = n % STAGES, barriers = base + AT_BARRIERS + 16 + 16 * TASKS + (2 * STAGES + stage) * 16;
+    return (struct place){barriers, barriers + 8, base + AT_TRANSPOSED + stage * TRANSPOSED_BYTES, n / STAGES % 2};
+}
+#else
+INLINE struct place transposed_place(uint32_t base, uint32_t n) { return values_place(base, n); }
+#endif
 
 INLINE void wait_until_full(struct place p) { wait_for(p.full, p.parity); }
 INLINE void wait_until_empty(struct place p) { wait_for(p.empty, p.parity ^ 1); }
 
-// A warp that computes is done with a place, whose products it has waited for.
+// A warp is done with a place, whose products it has waited for.
 INLINE void release(struct place p) {
     if (lane_id() == 0) arrive(p.empty);
 }
 
-// One warp fills places, and each warp that computes empties them.
+// The numbers of warps that fill a place, and that empty it.
+INLINE void start_place(struct place p, int filling, int emptying) {
+    start_barrier(p.full, filling);
+    start_barrier(p.empty, emptying);
+}
+
 INLINE void start_barriers(uint32_t base) {
     if (thread_id() == 0) {
-        for (int i = 0; i < BARRIERS; i += 2) {
-            start_barrier(base + AT_BARRIERS + 8 * i, 1);
-            start_barrier(base + AT_BARRIERS + 8 * (i + 1), CONSUMER_WARPS);
+        start_place(queries_place(base, 0), 1, CONSUMER_WARPS);
+        for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + TRANSPOSING_WARPS);
+        for (uint32_t n = 0; n < STAGES; n++) {
+            start_place(keys_place(base, n), 1, CONSUMER_WARPS);
+            start_place(values_place(base, n), 1, TRANSPOSES ? TRANSPOSING_WARPS : CONSUMER_WARPS);
+            if (TRANSPOSES) start_place(transposed_place(base, n), TRANSPOSING_WARPS, CONSUMER_WARPS);
         }
         publish_barriers();
     }

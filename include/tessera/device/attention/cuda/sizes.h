@@ -12,16 +12,20 @@
 #include "tessera/isa/sm90_async.h"
 
 enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS };
+// Products of 8-bit numbers read all factors along their rows, so V is transposed on its way, by warps of the warpgroup
+// that brings tiles.
+enum { TRANSPOSES = BITS == 8, TRANSPOSING_WARPS = TRANSPOSES ? 3 : 0 };
 // A tile lies in shared memory as slices of 128 bytes of each row, COLUMNS elements, one slice after the other.
 enum { SLICE = 128, COLUMNS = 8 * SLICE / BITS };
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (DV + COLUMNS - 1) / COLUMNS };
 enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * BN * SLICE };
+enum { TRANSPOSED_BYTES = TRANSPOSES ? BN / SLICE * DV * SLICE : 0 }; // of a tile of V: its rows are columns of O
 enum { WARPGROUP_Q = 64 * SLICE }; // from a warpgroup's queries to those of the next one
 
 // A thread's share of a product's 64 rows x n columns (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts",
 // D of wgmma.m64nNk16; CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp, CLayout_64xN): elements 4 j + 2 r + e of its n / 2
 // are in row 16 (warp % 4) + lane / 4 + 8 r and column 8 j + 2 (lane % 4) + e.
-enum { SCORES = BN / 2, RESULTS = DV / 2, PAIRS = BN / 4 };
+enum { SCORES = BN / 2, RESULTS = DV / 2, P_WORDS = BN * BITS / 64 };
 #define ELEMENT(j, r, e) (4 * (j) + 2 * (r) + (e))
 #define COLUMN(j, e) (8 * (j) + (e)) // beside 2 (lane % 4)
 INLINE int thread_row(void) { return thread_id() % WARPGROUP / 32 * 16 + lane_id() / 4; }
@@ -32,11 +36,12 @@ enum {
     AT_Q = 0,
     AT_K = AT_Q + Q_BYTES,
     AT_V = AT_K + STAGES * K_BYTES,
-    AT_TASKS = AT_V + STAGES * V_BYTES,
+    AT_TRANSPOSED = AT_V + STAGES * V_BYTES,
+    AT_TASKS = AT_TRANSPOSED + STAGES * TRANSPOSED_BYTES,
     TASK_BYTES = 64,
     TASKS = 4, // the current one, the next, and those whose results are being stored
     AT_BARRIERS = AT_TASKS + TASKS * TASK_BYTES,
-    BARRIERS = 2 + 2 * TASKS + 4 * STAGES,
+    BARRIERS = 2 + 2 * TASKS + (TRANSPOSES ? 6 : 4) * STAGES,
     SHARED_BYTES = AT_BARRIERS + 8 * BARRIERS
 };
 

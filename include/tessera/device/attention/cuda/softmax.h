@@ -52,9 +52,10 @@ INLINE void subtract_max(float s[SCORES], const float max[2]) {
 INLINE void exponentials(float s[SCORES], float scale, const float shift[2], float sum[2]) {
     UNROLL
     for (int i = 0; i < SCORES; i++) s[i] = exp2_fast(fused(s[i], scale, -shift[i / 2 % 2]));
-    sum[0] = sum[1] = 0.0f;
+    sum[0] = s[0] + s[1];
+    sum[1] = s[2] + s[3];
     UNROLL
-    for (int i = 0; i < SCORES; i++) sum[i / 2 % 2] += s[i];
+    for (int i = 4; i < SCORES; i++) sum[i / 2 % 2] += s[i];
 }
 
 // Scores become probabilities, and maxima and sums those of all tiles so far. `alpha` is what sums and O of the tiles

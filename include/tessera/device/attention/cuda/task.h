@@ -113,6 +113,12 @@ INLINE int walk_key(const struct walk *walk) {
 }
 INLINE int is_whole(const struct walk *walk, int key) { return key >= walk->begin && key + BN <= walk->end; }
 
+// How many tiles, from the current one on, all queries see whole.
+INLINE int count_whole(const struct walk *walk) {
+    const int first = max_i32(walk->sink_tiles, (walk->begin - walk->gap + BN - 1) / BN);
+    return is_whole(walk, walk_key(walk)) && walk->tile >= walk->sink_tiles ? walk->tile - first + 1 : 0;
+}
+
 // Element (query task->first, 0) of a tensor of queries, and element (key 0, 0) of a tensor of keys.
 INLINE int64_t query_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride) {
     return task->batch * batch_stride + task->head * nhead_stride + (int64_t)(task->token_q + task->first) * stride;

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Transposes tiles of V, of 8-bit numbers, from rows of keys to rows of columns of O, for products that read V along the
+// keys. Keys change places so that P needs none of that: what a thread has of a row of scores, it has of the operand P.
+//
+// In 32 keys a thread has the scores of keys 8 j + 2 q + e, where q is its lane % 4, and the operand's elements 4 q + i and
+// 16 + 4 q + i (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts", A of wgmma.m64nNk32; CUTLASS,
+// cute/atom/mma_traits_sm90_gmma.hpp, ALayout_64x32). Element 16 (j / 2) + 4 q + 2 (j % 2) + e is that key.
+//
+// Takes BITS.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_H
+
+#include "tessera/device/attention/cuda/tasks.h"
+
+// Where 16 bytes of a tile lie: `piece` of a row of a slice.
+INLINE uint32_t piece_at(uint32_t slice, int row, int piece) { return slice + row * SLICE + (piece ^ row % 8) * 16; }
+
+// 32 keys and 16 columns. Reads of 8 x 8 pairs of bytes give a lane the pair of columns lane / 4 of keys 8 m + 2 q and the
+// next one, for m = 0..3; rows of the pair's first and second columns are stored, 16 bytes of four lanes each.
+INLINE void transpose_block(uint32_t from, uint32_t to, int keys, int columns) {
+    const int lane = lane_id(), matrix = lane / 8, row = lane % 8;
+    uint32_t x[4], y[4];
+    read_transposed(x, piece_at(from, keys + 8 * matrix + row, columns / 16 % 8));
+    y[0] = even_bytes(x[0], x[1]);
+    y[1] = odd_bytes(x[0], x[1]);
+    y[2] = even_bytes(x[2], x[3]);
+    y[3] = odd_bytes(x[2], x[3]);
+    store_matrices(piece_at(to, columns + 2 * row + matrix % 2, keys / 16 % 8 + matrix / 2), y);
+}
+
+// The blocks of a tile are dealt out to the warps.
+INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
+    enum { ACROSS = DV / 16, BLOCKS = BN / 32 * ACROSS };
+    for (int block = warp; block < BLOCKS; block += TRANSPOSING_WARPS) {
+        const int keys = block / ACROSS * 32, columns = block % ACROSS * 16;
+        transpose_block(from + columns / SLICE * BN * SLICE, to + keys / SLICE * DV * SLICE, keys, columns);
+    }
+    finish_stores();
+    meet_lanes();
+}
+
+INLINE void transpose_all(uint32_t base) {
+    const int warp = of_first_lane(thread_id() / 32) - 1;
+    struct task task;
+    uint32_t values = 0;
+    for (uint32_t n = 0; await_task(&task, base, n); n++) {
+        meet_lanes();
+        release(task_place(base, n));
+        for (int i = 0; i < task.tiles; i++, values++) {
+            const struct place from = values_place(base, values), to = transposed_place(base, values);
+            wait_until_full(from);
+            wait_until_empty(to);
+            transpose_tile(from.at, to.at, warp);
+            release(from);
+            if (lane_id() == 0) arrive(to.full);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// The estimated time of a call on an NVIDIA GPU with an instance, by which instances are ranked.
+//
+// A workgroup, of which each multiprocessor has one, takes tasks of bm0 queries one after the other, and walks the keys
+// of each in blocks of bn0. A task takes
+//
+//   alone + blocks * busy
+//
+// cycles, where codegen/ops/fmha_fwd/ derives `busy` from an instance's measured efficiency, and `alone` from its lead:
+// what is not beside products, at the beginning and at the end of a task. Without a mask tasks are dealt out in whole
+// rounds; under one they differ, and workgroups take a new one when they are done, so that the average counts. Under a
+// mask with one edge a query sees all keys less half of the shorter side on average, and a task half of its queries
+// more.
+#include "ops/fmha_fwd_internal.h"
+
+typedef tessera_fmha_fwd_instance instance_t;
+
+double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
+    const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
+    const int64_t tasks = tessera_max(tessera_ceil_div(call->queries, row->tile.bm0), 1) * a->nhead_q * a->batch;
+    const double queries = row->tile.bm0, all = (double)call->keys, bn0 = row->tile.bn0;
+    const double alone = (double)row->alone_cycles, busy = (double)row->busy_cycles;
+    double keys = all;
+    if (left && right) keys = queries + a->window_size_left + (double)a->window_size_right;
+    if (left != right) keys = all - (double)tessera_min(call->queries, call->keys) / 2 + queries / 2;
+    keys = keys < all ? keys : all;
+    if (!masked)
+        return (double)tessera_ceil_div(tasks, units) *
+               (alone + (double)tessera_ceil_div(call->keys, row->tile.bn0) * busy);
+    const double average = (double)tasks / (double)units * (alone + (keys / bn0 + 0.5) * busy);
+    const double longest = alone + (left && right ? keys : all) / bn0 * busy;
+    return average > longest ? average : longest;
+}

@@ -1,0 +1,106 @@
+# SPDX-License-Identifier: MIT
+"""Instances of fmha_fwd for sm_90a: what rows are refused, registers, and the products that are emitted."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from codegen.ops import operations
+from codegen.ops.fmha_fwd.cuda import CudaTile
+from codegen.render import instance_source
+from codegen.rows import read_instances
+from codegen.spec import ROOT, Instance
+from codegen.targets import TARGETS
+
+SM90 = TARGETS["sm_90a"]
+TILE = CudaTile(
+    pipeline="qr_async",
+    epilogue="store",
+    compute="bf16",
+    hdim_q=128,
+    hdim_v=128,
+    bm0=128,
+    bn0=128,
+    rm0=2,
+    efficiency=0.7,
+    why="a test",
+)
+INSTANCES = read_instances(
+    next(op for op in operations().values() if op.name == "fmha_fwd"), ROOT / "instances", ("sm_90a",)
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({}, ""),
+        ({"compute": "fp32"}, "compute 'fp32' is none of fp16, bf16, fp8"),
+        ({"pipeline": "qr"}, "pipeline 'qr' is not qr_async"),
+        ({"o": "fp32"}, "o = 'fp32' of bf16 is none of bf16"),
+        ({"epilogue": "quant"}, "epilogue 'quant' with o of bf16, which takes 'store'"),
+        ({"compute": "fp8"}, "epilogue 'store' with o of fp8, which takes 'quant'"),
+        ({"stages": 0}, "sizes and stages must be positive and 0 < efficiency <= 1"),
+        ({"rm0": 4}, "rm0 = 4 is none of 1, 2, 3 warpgroups"),
+        ({"bm0": 192}, "bm0 = 192 is not rm0 x 64 = 128: a warpgroup has 64 queries"),
+        ({"bn0": 72}, "bn0 = 72 is no multiple of what an instruction sums over = 16"),
+        ({"bn0": 80}, "bn0 = 80 is no multiple of what a thread draws of dropout at once = 32"),
+        ({"bn0": 80, "general": 0}, ""),
+        ({"hdim_v": 100}, "hdim_v = 100 is no multiple of what a call's may be = 8"),
+        ({"bn0": 288, "stages": 1}, "bn0 = 288: a product has at most 256 columns"),
+        (
+            {"compute": "fp8", "o": "bf16", "bn0": 64},
+            "bn0 = 64 is no multiple of 128: rows of transposed v are whole slices",
+        ),
+        (
+            {"stages": 4},
+            "q, k and v take 295376 bytes of shared memory, a workgroup of sm_90a has at most 232448",
+        ),
+        (
+            {"hdim_v": 256, "stages": 1},
+            "scores, o and p take 248 registers of a thread; 2 warpgroups have 224",
+        ),
+    ],
+)
+def test_complaints(changes: dict[str, object], complaint: str) -> None:
+    assert replace(TILE, **changes).complaint(SM90) == complaint  # type: ignore[arg-type]
+
+
+def chain(instance: Instance, name: str) -> str:
+    found = re.search(rf"INLINE void {name}\(.*?\n}}\n", instance_source(instance), re.S)
+    assert found
+    return found[0]
+
+
+def test_products_walk_operands() -> None:
+    """16 bytes a unit: 32 bytes a step within a slice of 128, rows x 128 from slice to slice."""
+    (instance,) = (i for i in INSTANCES if i.tile.dq == 192 and i.compute == "bf16")
+    scores = chain(instance, "start_scores")
+    starts = [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", scores)]
+    assert starts == [128 * 8 * slice_ + 2 * step for slice_ in range(3) for step in range(4)]
+    assert [int(n) for n in re.findall(r", x, y, (\d), 1, 1, 0, 0;", scores)] == [0] + 11 * [1]
+    values = chain(instance, "add_values")
+    assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)] == list(range(0, 1024, 128))
+    assert values.count("y, 1, 1, 1, 1;") == 8  # V is read across its rows
+
+
+def test_eight_bits_are_read_along_rows() -> None:
+    (instance,) = (i for i in INSTANCES if i.compute == "fp8" and i.tile.o == "bf16")
+    for name in ("start_scores", "add_values"):
+        text = chain(instance, name)
+        assert text.count("m64n128k32.f32.e4m3.e4m3") == 4
+        assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", text)] == [0, 2, 4, 6]
+        assert not re.search(r"(, \d){4};", text)  # no operands that choose
+
+
+@pytest.mark.parametrize("instance", INSTANCES, ids=lambda i: i.name)
+def test_registers_are_shared_out(instance: Instance) -> None:
+    """setmaxnreg takes multiples of 8, and no more than ptxas gives the workgroup at entry."""
+    tile = instance.tile
+    at_entry = min(65536 // tile.threads // 8 * 8, 255)
+    kept = (tile.producer_registers, tile.consumer_registers)
+    assert all(count % 8 == 0 and 24 <= count <= 256 for count in kept)
+    assert kept[0] <= at_entry <= kept[1] or tile.rm0 == 1
+    assert kept[0] + tile.rm0 * kept[1] <= (tile.rm0 + 1) * at_entry
