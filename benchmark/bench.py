@@ -52,8 +52,13 @@ def probe(build: Path, threads: int) -> Probe:
     return result
 
 
-def version() -> str:
-    """The commit that is measured, with a + where files differ from it; "" where git does not know."""
+def version(build: Path) -> str:
+    """The commit that is measured, with a + where files differ from it; "" where git does not know.
+
+    A build that came from elsewhere (test_gpu.sh --pack) says it.
+    """
+    if (build / "version").exists():
+        return (build / "version").read_text().strip()
     words = ["git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*"]
     return subprocess.run(words, check=False, capture_output=True, text=True).stdout.strip()
 
@@ -70,7 +75,7 @@ class Bench:
         for name, python in find_rivals(page, options).items():
             made = Library(name, python, page.rival_module, page.rival_environment)
             self.libraries.append(libraries.setdefault((page.rival_module, name), made))
-        self.common = common_of(page, processor(Path("/proc/cpuinfo").read_text()))
+        self.common = common_of(page, self.build, processor(Path("/proc/cpuinfo").read_text()))
 
     def measure(self, case: Case, threads: int) -> list[Record]:
         """A record for every rival, or one."""
@@ -102,7 +107,7 @@ class BenchOnGpu:
     def __init__(self, page: Page, options: argparse.Namespace) -> None:
         self.rivals = list(find_rivals(page, options))
         self.bench = GpuBench(page, options.build, options.device, options.rounds)
-        self.common = common_of(page, self.bench.gpu.name)
+        self.common = common_of(page, options.build, self.bench.gpu.name)
 
     def measure(self, case: Case, threads: int) -> list[Record]:
         """None where Tessera cannot do it."""
@@ -111,12 +116,12 @@ class BenchOnGpu:
         return [{**head, **record} for record in self.bench.measure(case, self.rivals)]
 
 
-def common_of(page: Page, processor_name: str) -> Record:
+def common_of(page: Page, build: Path, processor_name: str) -> Record:
     """What every record of a run says."""
     return {
         "operation": page.name,
         "processor": processor_name,
-        "version": version(),
+        "version": version(build),
         "date": date.today().isoformat(),
         "load": LOAD,
         "command": shlex.join(["python", "benchmark/bench.py", *sys.argv[1:]]),

@@ -48,14 +48,20 @@ def failures(results: Path) -> list[str]:
     return [line.removeprefix("failed: ") for line in lines if line.startswith("failed: ")]
 
 
+def version(build: Path) -> str:
+    """The commit that a build says it is of, or else that of this checkout, with a + where files differ."""
+    file = build / "version"
+    if file.exists():
+        return file.read_text().strip()
+    return said("git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*")
+
+
 def record(device: dict[str, Any], stages: list[dict[str, Any]], part: int) -> dict[str, Any]:
-    """All but the names of what failed."""
-    version = said("git", "-C", str(ROOT), "describe", "--always", "--dirty=+", "--exclude=*")
+    """All but the commit and the names of what failed."""
     return {
         "date": date.today().isoformat(),
         **gpu(device),
         **device,
-        "version": version,
         "one_in": part,
         "passed": sum(one["passed"] for one in stages),
         "failed": sum(one["failed"] for one in stages),
@@ -68,7 +74,7 @@ def main() -> int:
     folder, results, part = Path(sys.argv[1]), Path(sys.argv[2]), int(sys.argv[3])
     lines = (results / "stages").read_text().splitlines()
     written = record(json.loads((results / "device.json").read_text()), list(map(stage, lines)), part)
-    written["failures"] = failures(results)
+    written |= {"version": version(results.parents[1]), "failures": failures(results)}
     slug = "_".join(re.findall(r"[a-z0-9]+", written["name"].lower()))
     folder.mkdir(parents=True, exist_ok=True)
     file = folder / f"{written['date']}_{slug}.json"

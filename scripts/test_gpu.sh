@@ -5,12 +5,13 @@
 # compute-sanitizer where that is installed. Needs no network where a build is given. Writes a record to
 # test/gpu/results and ends in "N passed, N failed".
 #
-# usage: scripts/test_gpu.sh [--build DIR] [--part N] [--only WORD] [--results DIR] [--no-apt] [--wheels DIR] [DEVICE]
+# usage: scripts/test_gpu.sh [--build DIR] [--part N] [--only WORD] [--results DIR] [--pack DIR] [--no-apt] [--wheels DIR] [DEVICE]
 #   DEVICE         cuda:N or hip:N; left out: the first of cuda:0 and hip:0 that there is
 #   --build DIR    a finished build with tests, perhaps of another machine; left out: it is built
 #   --part N       one in N of the problems
 #   --only WORD    only the stages whose name contains WORD; no record is written
 #   --results DIR  where the record goes
+#   --pack DIR     runs nothing, but puts what a build has for --build on another machine into DIR
 #   --no-apt       never call apt
 #   --wheels DIR   take the Python wheels from DIR instead of an index
 # environment: TESSERA_BUILD_DIR (default: build/ in the checkout), CC, PIP_INDEX_URL, https_proxy; TESSERA_CUDA_LIBRARY and
@@ -26,7 +27,7 @@ done
 . "$(dirname "${BASH_SOURCE[0]}")/common.sh"
 
 usage() { sed -n '/^# usage/,/^# environment/s/^# //p' "${BASH_SOURCE[0]}"; }
-device= part=1 only= records=$root/test/gpu/results
+device= part=1 only= pack= records=$root/test/gpu/results
 while [ $# -gt 0 ]; do
     common_option "$@"
     if [ $shifted -gt 0 ]; then
@@ -38,6 +39,7 @@ while [ $# -gt 0 ]; do
         --part) part=${2-} && shift 2 ;;
         --only) only=${2-} && shift 2 ;;
         --results) records=${2-} && shift 2 ;;
+        --pack) pack=${2:?--pack: a folder is missing} && shift 2 ;;
         cuda:* | hip:*) device=$1 && shift ;;
         -h | --help) usage && exit ;;
         *) echo "$1: no such option" >&2 && usage >&2 && exit 1 ;;
@@ -48,7 +50,7 @@ case $part in '' | *[!0-9]* | 0) echo "--part $part: a number from 1 on" >&2 && 
 
 began=$(date +%s)
 longest=450 # seconds of all stages, so that the whole takes less than 8 minutes
-programs=(gpu_device gpu_streams_test gpu_cuda_test {fmha_fwd,rows}_{gpu,numerics}_test tile_example_{fmha_fwd,layernorm2d_fwd}_smoke
+programs=(benchmark_launch gpu_device gpu_streams_test gpu_cuda_test {fmha_fwd,rows}_{gpu,numerics}_test tile_example_{fmha_fwd,layernorm2d_fwd}_smoke
     tile_{rmsnorm2d_fwd,add_rmsnorm2d_rdquant_fwd,smoothquant,example_moe_smoothquant}_smoke)
 
 # ---- the build
@@ -62,13 +64,24 @@ else
     case $(uname -m) in x86_64) targets=x86-64-v3 ;; aarch64) targets=armv8-a ;; *) targets=portable ;; esac
     case $device in hip:*) targets+=,cdna ;; *) targets+=,sm_90a ;; esac
     step "configure" "$build_remedy" configure "$build" -DTESSERA_TARGETS=$targets -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=OFF \
-        "-DTESSERA_GOOGLETEST_DIR=$build/tools/googletest/usr/src/googletest"
+        -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON "-DTESSERA_GOOGLETEST_DIR=$build/tools/googletest/usr/src/googletest"
     if grep -q "No GoogleTest" "$build/log/configure.log"; then
         echo "no GoogleTest or no C++ compiler; Debian: apt-get install libgtest-dev g++" >&2
         exit 1
     fi
     step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)" "${programs[@]}"
     began=$(date +%s)
+fi
+
+# The library and the programs, without symbols, and the commit that they are of, which records say.
+if [ -n "$pack" ]; then
+    mkdir -p "$pack/bin"
+    cp -P "$build"/libtessera.so* "$pack"
+    for program in "${programs[@]}"; do cp "$build/bin/$program" "$pack/bin"; done
+    strip "$pack"/libtessera.so.*.* "$pack"/bin/*
+    git -C "$root" describe --always --dirty=+ '--exclude=*' >"$pack/version" 2>/dev/null || rm -f "$pack/version"
+    du -sh "$pack"
+    exit
 fi
 
 # ---- the device

@@ -92,6 +92,25 @@ def test_what_cannot_be(build: Path, words: list[str], status: int, said: str) -
     assert ended.returncode == status and said in ended.stderr
 
 
+def test_a_build_for_another_machine(build: Path, tmp_path: Path) -> None:
+    """It has the library and every program, and records are of its commit."""
+    there = tmp_path / "there"
+    program(tmp_path, "benchmark_launch", "exit 0\n")
+    for name in ("libtessera.so", "libtessera.so.0", "libtessera.so.0.1"):
+        (build / name).write_bytes(Path("/bin/true").read_bytes())
+    for file in (build / "bin").iterdir():  # which strip knows
+        file.write_bytes(Path("/bin/true").read_bytes())
+    ended = run(build, "--pack", str(there))
+    assert ended.returncode == 0, ended.stderr
+    assert {file.name for file in (there / "bin").iterdir()} == {f.name for f in (build / "bin").iterdir()}
+    assert (there / "libtessera.so.0.1").exists()
+    (build / "version").write_text("1234567\n")
+    program(build, "gpu_device", f"echo '{DEVICE}'\n")
+    assert run(build, "hip:0").returncode == 0
+    (file,) = (build / "records").iterdir()
+    assert json.loads(file.read_text())["version"] == "1234567"
+
+
 def test_a_build_without_tests(tmp_path: Path) -> None:
     ended = run(tmp_path)
     assert ended.returncode == 1 and "it has no bin/gpu_device" in ended.stderr
