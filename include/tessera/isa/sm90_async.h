@@ -11,9 +11,6 @@
 
 #include "tessera/isa/sm90.h"
 
-// Bounds of a launch with one workgroup of a multiprocessor: ptxas needs both to honour leave_registers().
-#define WORKGROUP_ALONE(threads) __attribute__((launch_bounds(threads, 1)))
-
 enum { WARPGROUP = 128 }; // threads, which a matrix product takes together
 
 // The first lane's number in all lanes. The compiler then knows branches on it to be the same for the warp.
@@ -34,12 +31,6 @@ INLINE uint32_t other_lane_bits(uint32_t x, int mask) {
     __asm__ volatile("shfl.sync.bfly.b32 %0, %1, %2, 31, -1;" : "=r"(y) : "r"(x), "r"(mask));
     return y;
 }
-INLINE uint32_t lane_bits(uint32_t x, int lane) { // the number of a lane of the same four
-    uint32_t y;
-    __asm__ volatile("shfl.sync.idx.b32 %0, %1, %2, 0x1c1f, -1;" : "=r"(y) : "r"(x), "r"(lane));
-    return y;
-}
-
 INLINE int any_lane(int condition) {
     int any;
     __asm__ volatile("{\n\t"
@@ -112,8 +103,8 @@ INLINE u32x4 shared_load_16(uint32_t from) {
     return (u32x4){x, y, z, w};
 }
 
-// Four matrices of 8 rows of 16 bytes, whose addresses lanes 8 m + row give. Read transposed, as pairs of bytes: x[m] is
-// pair lane / 4 of rows 2 (lane % 4) and the next one. Stored: x[m] is bytes 4 (lane % 4) and on of row lane / 4.
+// Four matrices of 8 rows of 16 bytes, whose addresses lanes 8 m + row give. Read transposed, as pairs of bytes: x[m]
+// is pair lane / 4 of rows 2 (lane % 4) and the next one. Stored: x[m] is bytes 4 (lane % 4) and on of row lane / 4.
 INLINE void read_transposed(uint32_t x[4], uint32_t from) {
     __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
@@ -168,8 +159,6 @@ INLINE void wait_for(uint32_t at, uint32_t parity) {
 
 // ---- copies of tiles by a tensor map: boxes of it go to shared memory, and announce their bytes there. What lies
 // outside of the tensor arrives as zeros.
-
-INLINE void prefetch_map(const void *map) { __asm__ volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory"); }
 
 INLINE void copy_box(uint32_t to, const void *map, uint32_t barrier, int x, int y, int z, int w) {
     __asm__ volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"

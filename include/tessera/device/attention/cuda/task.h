@@ -77,10 +77,12 @@ INLINE int find_task(struct task *task, const args *a, int number) {
 
 // Hands a task over, by one lane.
 INLINE void put_task(uint32_t at, const struct task *task) {
-    const int *const x = &task->head;
+    typedef struct {
+        u32x4 of[4];
+    } words;
+    const words x = __builtin_bit_cast(words, *task);
     UNROLL
-    for (int i = 0; i < 14; i += 2)
-        __asm__ volatile("st.shared.v2.s32 [%0], {%1, %2};" ::"r"(at + 4 * i), "r"(x[i]), "r"(x[i + 1]) : "memory");
+    for (int i = 0; i < 4; i++) shared_store_16(at + 16 * i, x.of[i]);
 }
 INLINE void get_task(uint32_t at, struct task *task) {
     u32x4 x[4];
