@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 SLICE = 128  # bytes of a row of an operand in shared memory that lie side by side
 UNIT = 16  # bytes that addresses in descriptors count
-INDENT = 23  # of an asm statement's operands
+INDENT = 15  # of an asm statement's operands
 
 
 @dataclass(frozen=True)

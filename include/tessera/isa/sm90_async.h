@@ -11,6 +11,9 @@
 
 #include "tessera/isa/sm90.h"
 
+#define ASSEMBLY __asm__ volatile                      // of emitted products
+#define SAME_BITS(type, x) __builtin_bit_cast(type, x) // of types of one size
+
 enum { WARPGROUP = 128 }; // threads, which a matrix product takes together
 
 // The first lane's number in all lanes. The compiler then knows branches on it to be the same for the warp.

@@ -80,7 +80,7 @@ INLINE void put_task(uint32_t at, const struct task *task) {
     typedef struct {
         u32x4 of[4];
     } words;
-    const words x = __builtin_bit_cast(words, *task);
+    const words x = SAME_BITS(words, *task);
     UNROLL
     for (int i = 0; i < 4; i++) shared_store_16(at + 16 * i, x.of[i]);
 }
@@ -88,7 +88,7 @@ INLINE void get_task(uint32_t at, struct task *task) {
     u32x4 x[4];
     UNROLL
     for (int i = 0; i < 4; i++) x[i] = shared_load_16(at + 16 * i);
-    *task = __builtin_bit_cast(struct task, x);
+    *task = SAME_BITS(struct task, x);
 }
 
 // The query of the thread's first row.
