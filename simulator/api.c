@@ -118,6 +118,11 @@ static bool read_timing(tessera_sim *sim, const char *text) {
     return sim->clock->path != NULL;
 }
 
+static bool read_annotation(tessera_sim *sim, const char *text) {
+    sim->clock->annotation = strdup(text);
+    return sim->clock->annotation != NULL;
+}
+
 static const struct {
     const char *name;
     bool (*read)(tessera_sim *sim, const char *text);
@@ -132,6 +137,7 @@ static const struct {
     {"TESSERA_SIM_CLOCK", read_clock, "off, on and sample"},
     {"TESSERA_SIM_PARAMETERS", read_parameters, "NAME=NUMBER,NAME=NUMBER with names of docs/simulator.md"},
     {"TESSERA_SIM_TIMING", read_timing, "a path"},
+    {"TESSERA_SIM_ANNOTATE", read_annotation, "a path"},
 };
 
 static tessera_status read_environment(tessera_sim *sim) {

@@ -18,6 +18,7 @@ struct sim_clocked {
     size_t count;
     uint8_t *shared; // for each word of code: see struct sim_neighbours
     struct sim_replay sum;
+    struct sim_profile profile;
     struct sim_timed timed[SIM_MOST_POINTS * SIM_MOST_RESIDENT];
     size_t timed_count;
 };
@@ -29,7 +30,9 @@ struct sim_clock *tessera_sim_clock_new(enum sim_arch arch) {
 }
 
 void tessera_sim_clock_free(struct sim_clock *clock) {
-    if (clock) free(clock->path);
+    if (!clock) return;
+    free(clock->path);
+    free(clock->annotation);
     free(clock);
 }
 
@@ -51,6 +54,8 @@ static tessera_status begin(struct sim_launch *launch) {
     }
     clocked->sample = tessera_sim_sample(launch, &launch->sim->clock->page);
     launch->clocked = clocked;
+    if (launch->sim->clock->annotation && !tessera_sim_profile_open(&clocked->profile, launch))
+        return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for the clock");
     if (launch->sim->clock->mode == TESSERA_SIM_CLOCK_SAMPLE) launch->is_executed = is_executed;
     return TESSERA_SUCCESS;
 }
@@ -166,7 +171,7 @@ static bool replay_point(struct sim_launch *launch, const struct sim_neighbours 
     const struct sim_point *point = &clocked->sample.points[index];
     const struct sim_recording *groups[SIM_MOST_RESIDENT];
     struct sim_stay stays[SIM_MOST_RESIDENT];
-    struct sim_replay replay;
+    struct sim_replay replay = {.profile = clocked->profile.issues ? &clocked->profile : NULL};
     for (uint32_t i = 0; i < point->count; i++) {
         groups[i] = find_recording(clocked, point->numbers[i]);
         if (!groups[i] || groups[i]->failed) return false;
@@ -242,6 +247,12 @@ static void add_timing(tessera_sim_timing *sum, const tessera_sim_timing *more) 
     sum->lds_conflicts += more->lds_conflicts;
 }
 
+static tessera_status annotate(const struct sim_launch *launch) {
+    const char *path = launch->sim->clock->annotation;
+    if (!path || tessera_sim_annotate(path, launch, &launch->clocked->profile)) return TESSERA_SUCCESS;
+    return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "annotation=%s: cannot be written", path);
+}
+
 static tessera_status write_line(const struct sim_launch *launch, const tessera_sim_timing *timing) {
     const struct sim_clock *clock = launch->sim->clock;
     FILE *file = clock->path ? fopen(clock->path, "a") : NULL;
@@ -268,7 +279,8 @@ static tessera_status time_launch(struct sim_launch *launch) {
     const tessera_sim_timing timing = make_timing(launch, &estimate);
     pthread_mutex_lock(&launch->sim->lock);
     add_timing(&launch->sim->clock->timing, &timing);
-    const tessera_status status = write_line(launch, &timing);
+    tessera_status status = write_line(launch, &timing);
+    if (status == TESSERA_SUCCESS) status = annotate(launch);
     pthread_mutex_unlock(&launch->sim->lock);
     return status;
 }
@@ -281,6 +293,7 @@ static tessera_status end(struct sim_launch *launch, const tessera_sim_launch_st
     for (size_t i = 0; i < clocked->count; i++) tessera_sim_recording_free(clocked->recordings[i]);
     free(clocked->recordings);
     free(clocked->shared);
+    tessera_sim_profile_close(&clocked->profile);
     free(clocked);
     return status;
 }

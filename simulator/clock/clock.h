@@ -11,6 +11,7 @@ struct sim_clock {
     struct sim_parameters page;
     tessera_sim_timing timing; // of all launches since it was taken
     char *path;                // to which each launch adds a line of JSON; NULL: none
+    char *annotation;          // likewise, its annotated disassembly
 };
 
 struct sim_clock *tessera_sim_clock_new(enum sim_arch arch);

@@ -330,6 +330,7 @@ static void begin_group(struct unit *unit, uint64_t now) {
                                 .group_index = index,
                                 .simd = least_loaded(unit),
                                 .began = now,
+                                .issued = now,
                                 .next = now,
                                 .block = wave->steps->at / unit->page->fetch_bytes,
                                 .fetched = now + unit->page->fetch,
@@ -383,12 +384,19 @@ static struct place *pick(const struct unit *unit, struct bound *out) {
     return best;
 }
 
+static void count(struct sim_profile *profile, const struct place *place, uint64_t now) {
+    if (!profile) return;
+    profile->issues[place->step->at / 4]++;
+    profile->cycles[place->step->at / 4] += now - place->issued;
+}
+
 static void issue(struct unit *unit, struct place *place, struct bound bound) {
     const struct sim_code *code = place->step->code;
     struct simd *simd = &unit->simds[place->simd];
     const uint64_t now = bound.cycle;
     account(unit, simd, now, (tessera_sim_cause)bound.cause);
     unit->replay->issued[code->kind]++;
+    count(unit->replay->profile, place, now);
     run_step(unit, place, now);
     fetch(unit, place, now);
     const uint64_t next = now + cycles_to_next(unit, place);
@@ -417,7 +425,6 @@ bool tessera_sim_replay(const struct sim_parameters *page, const struct sim_neig
     struct unit unit = {.page = page, .groups = groups, .group_count = count, .stays = stays, .replay = replay};
     struct bound bound = {0, TESSERA_SIM_CAUSE_IDLE};
     struct place *place;
-    memset(replay, 0, sizeof *replay);
     const bool opened = open_unit(&unit, page, neighbours);
     for (uint32_t i = 0; opened && i < resident && unit.next_group < count; i++) begin_group(&unit, 0);
     while (opened && (place = pick(&unit, &bound))) issue(&unit, place, bound);

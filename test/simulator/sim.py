@@ -69,10 +69,8 @@ class Timing(c.Structure):
         ("launches", c.c_uint64),
         *((name, c.c_double) for name in ("cycles", "ms", "ms_band", "clock_mhz", "sampling_error")),
         ("share", c.c_double * len(CAUSES)),
-        *(
-            (name, c.c_double)
-            for name in ("valu_busy", "matrix", "cycles_a_matrix", "waves_a_simd", "lds_cycles", "lds_conflicts")
-        ),
+        *((name, c.c_double) for name in ("valu_busy", "matrix", "cycles_a_matrix", "waves_a_simd")),
+        *((name, c.c_double) for name in ("lds_cycles", "lds_conflicts")),
         ("bytes", c.c_double * len(LEVELS)),
     ]
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -195,6 +196,39 @@ def test_environment(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert [line[cause] for cause in CAUSES] == pytest.approx(list(timing.share), abs=1e-4)
 
 
+def test_annotation(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each instruction with its cycles, and what stands between the matrix instructions of a loop."""
+    path = tmp_path / "annotated.txt"
+    monkeypatch.setenv("TESSERA_SIM_ANNOTATE", str(path))
+    mfma = "v_mfma_f32_32x32x8_f16 v[16:31], v[4:5], v[6:7], v[16:31]\n"
+    loop = f"""
+        s_mov_b32 s6, 10
+    1:  {mfma}
+        v_exp_f32 v7, v2
+        v_add_f32 v3, v4, v5
+        {mfma}
+        v_pk_mul_f32 v[8:9], v[10:11], v[12:13]
+        ds_read_b32 v40, v1
+        s_waitcnt lgkmcnt(0)
+        s_sub_u32 s6, s6, 1
+        s_cmp_lg_u32 s6, 0
+        s_cbranch_scc1 1b
+    """
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("on")
+        run_text(sim, tmp_path, "v_mov_b32 v1, 0\n" + loop)
+    text = path.read_text()
+    found = re.search(r"# loop .*: 10 rounds, (\d+\.\d) cycles of a wave each, 2\.0 MFMA\n#   (.*)\n", text)
+    assert found and found[2] == "|Tv|Pdwssb"
+    rows = re.findall(r"^ *(\d+\.\d+)% +(\d+\.\d) +(\d+) +\+0x\w+ (\w+)", text, re.MULTILINE)
+    assert sum(float(share) for share, *_ in rows) == pytest.approx(100, abs=0.2)
+    cycles = {name: float(mean) for _, mean, issues, name in rows if issues == "10"}
+    assert cycles["v_pk_mul_f32"] == 40  # behind an MFMA of 32
+    assert sum(float(mean) for _, mean, issues, _ in rows if issues == "10") == pytest.approx(
+        float(found[1]), abs=1
+    )
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -211,8 +245,9 @@ def test_bad_environment(library: Path, monkeypatch: pytest.MonkeyPatch, name: s
         pass
 
 
-def test_no_such_place(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TESSERA_SIM_TIMING", str(tmp_path / "none" / "timing.jsonl"))
+@pytest.mark.parametrize("name", ["TESSERA_SIM_TIMING", "TESSERA_SIM_ANNOTATE"])
+def test_no_such_place(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    monkeypatch.setenv(name, str(tmp_path / "none" / "file"))
     with Sim(library, "gfx942") as sim, pytest.raises(SimError, match="cannot be written"):
         sim.set_clock("on")
         run_text(sim, tmp_path, "s_nop 0")
