@@ -19,6 +19,7 @@ from conftest import ROOT
 
 from codegen.ops.fmha_fwd.cdna import CdnaTile
 from codegen.ops.fmha_fwd.cpu import CpuTile
+from codegen.ops.fmha_fwd.cuda import CudaTile
 
 PAGE = (ROOT / "docs" / "extending.md").read_text()
 SECTIONS = dict(re.findall(r"^## (.*?)\n(.*?)(?=^## |\Z)", PAGE, re.M | re.S))
@@ -32,7 +33,7 @@ def test_the_page_has_its_sections() -> None:
 
 def test_every_field_of_a_row_has_its_line() -> None:
     listed = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \|", SECTIONS["An instance"], re.M)
-    records = [CpuTile, CdnaTile]
+    records = [CpuTile, CdnaTile, CudaTile]
     fields = {"targets"} | {field.name for record in records for field in dataclasses.fields(record)}
     assert {name for cell in listed for name in re.findall(r"\w+", cell)} == fields
 
