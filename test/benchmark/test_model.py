@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+"""benchmark/model.py, with a program that writes what a simulated device's would."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = """#!/bin/sh
+[ "$TESSERA_SIM_PARAMETERS" = valu=5 ] || exit 3
+for word; do
+    case $word in
+    -jsonfile=*) file=${word#*=} ;;
+    -h=*) heads=${word#*=} ;;
+    esac
+done
+echo "{\\"simulation\\": {\\"modelled\\": {\\"cycles\\": $heads, \\"cycles_a_mfma\\": 32, \\"mhz\\": 1000,
+    \\"time\\": 2, \\"tflops\\": 3, \\"shares\\": {\\"mfma\\": 0.25}}}}" > "$file"
+"""
+
+
+def test_each_instance_and_mask(tmp_path: Path) -> None:
+    program = tmp_path / "bin" / "tile_example_fmha_fwd"
+    program.parent.mkdir()
+    program.write_text(PROGRAM)
+    program.chmod(0o755)
+    results = tmp_path / "model.jsonl"
+    choice = ["--targets=gfx942", "--lengths=1024", "--match=_w8_qr_async", f"--results={results}"]
+    command = [sys.executable, ROOT / "benchmark" / "model.py", f"--build={tmp_path}", *choice]
+    done = subprocess.run(
+        [*command, "--set=valu=5"], check=False, capture_output=True, text=True, env=os.environ
+    )
+    assert done.returncode == 0, done.stderr
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(row["target"], row["mask"], row["cycles"], row["set"]) for row in rows] == [
+        ("gfx942", "no", 256, "valu=5"),
+        ("gfx942", "causal", 256, "valu=5"),
+    ]
+    header, *table = done.stdout.splitlines()
+    assert (
+        header.split()[-1] == "mfma" and all(line.split()[-1] == "25" for line in table) and len(table) == 2
+    )
+    failed = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ)
+    assert failed.returncode == 1 and "-device=sim:gfx942" in failed.stderr
