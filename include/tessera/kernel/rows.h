@@ -30,8 +30,8 @@ struct tessera_rows_problem {
     int64_t x_stride, residual_stride, y_stride, residual_out_stride;
     int32_t m, n, slots, experts;
     float epsilon;
-    int32_t in, out;      // tessera_type: of x, residual, bias, gamma, beta, residual_out, unquantized; and of y
-    int32_t past;         // CPU: tensors are more than caches hold: inputs are asked for early, outputs written past them
+    int32_t in, out; // tessera_type: of x, residual, bias, gamma, beta, residual_out, unquantized; and of y
+    int32_t past;    // CPU: tensors are more than caches hold: inputs are asked for early, outputs written past them
     int32_t rounds_twice; // z of `square`: s * inv is rounded to `in` before gamma, and after it
 };
 

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Transposes tiles of V, of 8-bit numbers, from rows of keys to rows of columns of O, for products that read V along the
-// keys. Keys change places so that P needs none of that: what a thread has of a row of scores, it has of the operand P.
+// Transposes tiles of V, of 8-bit numbers, from rows of keys to rows of columns of O, for products that read V along
+// the keys. Keys change places so that P needs none of that: what a thread has of a row of scores, it has of the
+// operand P.
 //
-// In 32 keys a thread has the scores of keys 8 j + 2 q + e, where q is its lane % 4, and the operand's elements 4 q + i and
-// 16 + 4 q + i (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts", A of wgmma.m64nNk32; CUTLASS,
+// In 32 keys a thread has the scores of keys 8 j + 2 q + e, where q is its lane % 4, and the operand's elements 4 q + i
+// and 16 + 4 q + i (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts", A of wgmma.m64nNk32; CUTLASS,
 // cute/atom/mma_traits_sm90_gmma.hpp, ALayout_64x32). Element 16 (j / 2) + 4 q + 2 (j % 2) + e is that key.
 //
 // Takes BITS.
@@ -15,8 +16,8 @@
 // Where 16 bytes of a tile lie: `piece` of a row of a slice.
 INLINE uint32_t piece_at(uint32_t slice, int row, int piece) { return slice + row * SLICE + (piece ^ row % 8) * 16; }
 
-// 32 keys and 16 columns. Reads of 8 x 8 pairs of bytes give a lane the pair of columns lane / 4 of keys 8 m + 2 q and the
-// next one, for m = 0..3; rows of the pair's first and second columns are stored, 16 bytes of four lanes each.
+// 32 keys and 16 columns. Reads of 8 x 8 pairs of bytes give a lane the pair of columns lane / 4 of keys 8 m + 2 q and
+// the next one, for m = 0..3; rows of the pair's first and second columns are stored, 16 bytes of four lanes each.
 INLINE void transpose_block(uint32_t from, uint32_t to, int keys, int columns) {
     const int lane = lane_id(), matrix = lane / 8, row = lane % 8;
     uint32_t x[4], y[4];
