@@ -68,14 +68,6 @@ void tessera_driver_close(struct tessera_driver *driver) {
     if (driver && atomic_fetch_sub(&driver->users, 1) == 1) free(driver);
 }
 
-tessera_status tessera_driver_check_number(const char *word, const char *rest) {
-    char *end;
-    const long ordinal = strtol(rest, &end, 10);
-    GUARD(*rest >= '0' && !*end && ordinal <= INT16_MAX,
-          "device \"%s:%s\": %s:N with the number of a GPU, such as %s:0", word, rest, word, word);
-    return TESSERA_SUCCESS;
-}
-
 // ---- a host's table
 
 static void free_table(struct table *table) {

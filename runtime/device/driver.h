@@ -96,7 +96,7 @@ struct tessera_driver_kind {
     const char *targets; // the kind of its devices' targets
     bool is_simulated;   // devices are named by architecture instead of number, and "auto" skips them
     const char *form;    // of devices' names: "hip:N"
-    // Refuses a malformed rest of a device's name, which follows the colon.
+    // Refuses a malformed rest of a device's name, which follows the colon. NULL: it is a number.
     tessera_status (*check)(const char *rest);
     // Finds the driver's library, and fails where there is none. Error lines name `device`.
     tessera_status (*find)(const char *device, struct tessera_driver_source *out);
@@ -111,9 +111,6 @@ extern const struct tessera_driver_kind *const tessera_driver_kinds[];
 tessera_status tessera_driver_open(const struct tessera_driver_kind *kind, const char *name,
                                    struct tessera_driver **out);
 void tessera_driver_close(struct tessera_driver *driver);
-
-// Refuses a rest of a device's name that is no number; "word:" precedes it.
-tessera_status tessera_driver_check_number(const char *word, const char *rest);
 
 // ---- finding functions (driver_library.c)
 

@@ -71,13 +71,10 @@ static tessera_status find(const char *device, struct tessera_driver_source *out
         device);
 }
 
-static tessera_status check_number(const char *rest) { return tessera_driver_check_number("cuda", rest); }
-
 const struct tessera_driver_kind tessera_driver_cuda = {
     .word = "cuda",
     .targets = "cuda",
     .form = "cuda:N",
-    .check = check_number,
     .find = find,
     .make = make,
 };

@@ -81,13 +81,10 @@ static tessera_status find_hip(const char *device, struct tessera_driver_source 
         device, names[0], names[1], names[2]);
 }
 
-static tessera_status check_number(const char *rest) { return tessera_driver_check_number("hip", rest); }
-
 const struct tessera_driver_kind tessera_driver_hip = {
     .word = "hip",
     .targets = "cdna",
     .form = "hip:N",
-    .check = check_number,
     .find = find_hip,
     .make = make,
 };

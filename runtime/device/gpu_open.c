@@ -125,9 +125,17 @@ static tessera_status open_simulated(const struct tessera_driver_kind *kind, con
     return status;
 }
 
+static tessera_status check_number(const char *word, const char *rest) {
+    char *end;
+    const long ordinal = strtol(rest, &end, 10);
+    GUARD(*rest >= '0' && !*end && ordinal <= INT16_MAX,
+          "device \"%s:%s\": %s:N with the number of a GPU, such as %s:0", word, rest, word, word);
+    return TESSERA_SUCCESS;
+}
+
 tessera_status tessera_gpu_open(const struct tessera_driver_kind *kind, const char *rest, struct tessera_gpu **out,
                                 tessera_device_facts *facts) {
-    TRY(kind->check(rest));
+    TRY(kind->check ? kind->check(rest) : check_number(kind->word, rest));
     return kind->is_simulated ? open_simulated(kind, rest, out, facts) : open_numbered(kind, atoi(rest), out, facts);
 }
 
