@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The kind of drivers with NVIDIA's functions: finding libcuda, making the driver, error lines.
+// The kind of drivers with NVIDIA's functions: finding libcuda and making the driver.
 #include "device/driver_cuda.h"
 
 #include <dlfcn.h>
@@ -7,15 +7,6 @@
 #include <stdlib.h>
 
 #include "guard.h"
-
-tessera_status tessera_cuda_fail(const struct tessera_cuda *cuda, const char *name, const char *call, int error,
-                                 const char *more) {
-    const char *word = NULL, *text = NULL;
-    cuda->cuGetErrorName(error, &word);
-    cuda->cuGetErrorString(error, &text);
-    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: %s failed with %s (%d): %s%s%s", name, call, word ? word : "no name",
-                        error, text ? text : "no text", *more ? "; " : "", more);
-}
 
 // ---- making
 
