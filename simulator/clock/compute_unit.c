@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "in_flight.h"
+#include "reasons.h"
 
 enum { QUEUE = 64 }; // at least the longest queue
 
@@ -17,7 +18,7 @@ struct place {
     unsigned priority;
     uint64_t began, issued; // when it began, and issued its last instruction
     uint64_t next;          // before which it issues nothing
-    uint8_t next_cause;     // tessera_sim_cause: why
+    uint8_t next_reason;    // enum sim_reason
     bool at_barrier;
     uint32_t block;       // of code, in which its last instruction began
     uint64_t fetched;     // when the block behind that one has arrived
@@ -29,7 +30,7 @@ struct place {
 // What keeps an instruction from issuing.
 struct bound {
     uint64_t cycle;
-    uint8_t cause;
+    uint8_t reason; // enum sim_reason
 };
 
 struct simd {
@@ -58,16 +59,16 @@ struct unit {
 
 // ---- what an instruction waits for
 
-static void bind(struct bound *bound, uint64_t cycle, tessera_sim_cause cause) {
+static void bind(struct bound *bound, uint64_t cycle, enum sim_reason reason) {
     if (cycle <= bound->cycle) return;
     bound->cycle = cycle;
-    bound->cause = (uint8_t)cause;
+    bound->reason = (uint8_t)reason;
 }
 
 static void bind_wait(struct bound *bound, const struct place *place, uint32_t imm) {
     const unsigned vmcnt = (imm & 15) | (imm >> 14 & 3) << 4, lgkmcnt = imm >> 8 & 15;
-    bind(bound, sim_in_flight_until(&place->memory, vmcnt), TESSERA_SIM_CAUSE_MEMORY);
-    bind(bound, sim_in_flight_until(&place->lgkm, lgkmcnt), TESSERA_SIM_CAUSE_LDS);
+    bind(bound, sim_in_flight_until(&place->memory, vmcnt), SIM_REASON_VMCNT);
+    bind(bound, sim_in_flight_until(&place->lgkm, lgkmcnt), SIM_REASON_LGKMCNT);
 }
 
 // The queue before L1 takes a request when the one that many places before has begun.
@@ -77,17 +78,17 @@ static uint64_t queue_free(const uint64_t *begun, unsigned count, unsigned size)
 
 static void bind_memory(struct bound *bound, const struct unit *unit, const struct place *place, bool store) {
     const struct sim_parameters *page = unit->page;
-    bind(bound, sim_in_flight_until(&place->memory, page->vm_most - 1), TESSERA_SIM_CAUSE_MEMORY);
-    bind(bound, queue_free(unit->begun, unit->memory_count, page->memory_queue), TESSERA_SIM_CAUSE_MEMORY);
-    if (store) bind(bound, queue_free(unit->stored, unit->store_count, page->store_queue), TESSERA_SIM_CAUSE_MEMORY);
+    bind(bound, sim_in_flight_until(&place->memory, page->vm_most - 1), SIM_REASON_MEMORY_QUEUE);
+    bind(bound, queue_free(unit->begun, unit->memory_count, page->memory_queue), SIM_REASON_MEMORY_QUEUE);
+    if (store) bind(bound, queue_free(unit->stored, unit->store_count, page->store_queue), SIM_REASON_MEMORY_QUEUE);
 }
 
 static void bind_lds(struct bound *bound, const struct unit *unit, const struct place *place) {
     const struct sim_parameters *page = unit->page;
-    bind(bound, sim_in_flight_until(&place->lgkm, page->lgkm_most - 1), TESSERA_SIM_CAUSE_LDS);
-    if (unit->lds_free > page->lds_queue) bind(bound, unit->lds_free - page->lds_queue, TESSERA_SIM_CAUSE_LDS);
+    bind(bound, sim_in_flight_until(&place->lgkm, page->lgkm_most - 1), SIM_REASON_LDS_QUEUE);
+    if (unit->lds_free > page->lds_queue) bind(bound, unit->lds_free - page->lds_queue, SIM_REASON_LDS_QUEUE);
     const uint64_t way = unit->pair_free[place->simd / 2];
-    if (way > page->lds_queue) bind(bound, way - page->lds_queue, TESSERA_SIM_CAUSE_LDS);
+    if (way > page->lds_queue) bind(bound, way - page->lds_queue, SIM_REASON_LDS_QUEUE);
 }
 
 static uint32_t first_block(const struct sim_parameters *page, const struct sim_step *step) {
@@ -105,27 +106,27 @@ static bool is_internal(const struct sim_code *code) { return code->kind >= SIM_
 static struct bound find_bound(const struct unit *unit, const struct place *place) {
     const struct sim_code *code = place->step->code;
     const struct simd *simd = &unit->simds[place->simd];
-    struct bound bound = {place->next, place->next_cause};
-    if (last_block(unit->page, place->step) > place->block) bind(&bound, place->fetched, TESSERA_SIM_CAUSE_ISSUE);
-    if (!is_internal(code)) bind(&bound, simd->unit[code->effects.unit], TESSERA_SIM_CAUSE_ISSUE);
+    struct bound bound = {place->next, place->next_reason};
+    if (last_block(unit->page, place->step) > place->block) bind(&bound, place->fetched, SIM_REASON_FETCH);
+    if (!is_internal(code)) bind(&bound, simd->unit[code->effects.unit], SIM_REASON_OTHER);
     switch (code->kind) {
     case SIM_KIND_PACKED:
-        if (place->matrix_done) bind(&bound, place->matrix_done + unit->page->packed_drain, TESSERA_SIM_CAUSE_VALU);
+        if (place->matrix_done) bind(&bound, place->matrix_done + unit->page->packed_drain, SIM_REASON_DRAIN);
         // fall through
     case SIM_KIND_VALU:
     case SIM_KIND_MULTIPLY:
     case SIM_KIND_TRANSCENDENTAL:
-        bind(&bound, simd->port, TESSERA_SIM_CAUSE_ISSUE);
+        bind(&bound, simd->port, SIM_REASON_PORT);
         break;
     case SIM_KIND_MATRIX:
-        bind(&bound, simd->port, TESSERA_SIM_CAUSE_ISSUE);
-        bind(&bound, simd->pipe, TESSERA_SIM_CAUSE_ISSUE);
+        bind(&bound, simd->port, SIM_REASON_PORT);
+        bind(&bound, simd->pipe, SIM_REASON_PIPE);
         break;
     case SIM_KIND_LDS:
         bind_lds(&bound, unit, place);
         break;
     case SIM_KIND_SCALAR_MEMORY:
-        bind(&bound, sim_in_flight_until(&place->lgkm, unit->page->lgkm_most - 1), TESSERA_SIM_CAUSE_LDS);
+        bind(&bound, sim_in_flight_until(&place->lgkm, unit->page->lgkm_most - 1), SIM_REASON_LDS_QUEUE);
         break;
     case SIM_KIND_LOAD:
     case SIM_KIND_STORE:
@@ -223,7 +224,7 @@ static void pass_barrier(struct unit *unit, const struct sim_recording *group, s
         if (place->group != group || place->group_index != index) continue;
         place->at_barrier = false;
         place->next = now + unit->page->barrier;
-        place->next_cause = TESSERA_SIM_CAUSE_BARRIER;
+        place->next_reason = SIM_REASON_BARRIER;
     }
 }
 
@@ -232,15 +233,15 @@ static bool is_taken(const struct place *place) {
     return next < place->end && next->at != place->step->at + place->step->code->size;
 }
 
-// The cycles from this instruction of the wave to its next one.
-static uint64_t cycles_to_next(const struct unit *unit, const struct place *place) {
+// The cycles from this instruction of the wave to its next one, and why these.
+static struct bound cycles_to_next(const struct unit *unit, const struct place *place) {
     const struct sim_parameters *page = unit->page;
     const struct sim_inst *inst = &place->step->code->inst;
-    if (is_taken(place)) return page->branch;
-    if (place->step->code->kind != SIM_KIND_SLEEP) return page->issue;
+    if (is_taken(place)) return (struct bound){page->branch, SIM_REASON_BRANCH};
+    if (place->step->code->kind != SIM_KIND_SLEEP) return (struct bound){page->issue, SIM_REASON_ISSUE};
     const unsigned states =
         inst->row->op == SIM_OP_s_sleep ? ((unsigned)inst->imm & 127) * 16 : (unsigned)inst->imm & 15;
-    return (uint64_t)page->wait_state * (states + 1);
+    return (struct bound){(uint64_t)page->wait_state * (states + 1), SIM_REASON_STATES};
 }
 
 // The first instruction of a block of code makes room for the next block. A taken branch comes with the target's block,
@@ -334,7 +335,7 @@ static void begin_group(struct unit *unit, uint64_t now) {
                                 .next = now,
                                 .block = wave->steps->at / unit->page->fetch_bytes,
                                 .fetched = now + unit->page->fetch,
-                                .next_cause = TESSERA_SIM_CAUSE_IDLE};
+                                .next_reason = SIM_REASON_START};
         unit->simds[place->simd].waves++;
     }
 }
@@ -394,19 +395,19 @@ static void issue(struct unit *unit, struct place *place, struct bound bound) {
     const struct sim_code *code = place->step->code;
     struct simd *simd = &unit->simds[place->simd];
     const uint64_t now = bound.cycle;
-    account(unit, simd, now, (tessera_sim_cause)bound.cause);
+    account(unit, simd, now, tessera_sim_reasons[bound.reason].cause);
     unit->replay->issued[code->kind]++;
     count(unit->replay->profile, place, now);
     run_step(unit, place, now);
     fetch(unit, place, now);
-    const uint64_t next = now + cycles_to_next(unit, place);
+    const struct bound next = cycles_to_next(unit, place);
     simd->unit[code->effects.unit] = now + unit->page->issue;
     place->issued = now;
-    place->next = next;
-    place->next_cause = TESSERA_SIM_CAUSE_ISSUE;
+    place->next = now + next.cycle;
+    place->next_reason = next.reason;
     place->step++;
     if (place->step == place->end) {
-        end_wave(unit, place, next);
+        end_wave(unit, place, place->next);
     } else if (code->kind == SIM_KIND_BARRIER) {
         place->at_barrier = true;
         pass_barrier(unit, place->group, place->group_index, now);
@@ -423,7 +424,7 @@ bool tessera_sim_replay(const struct sim_parameters *page, const struct sim_neig
                         const struct sim_recording *const *groups, size_t count, uint32_t resident,
                         struct sim_replay *replay, struct sim_stay *stays) {
     struct unit unit = {.page = page, .groups = groups, .group_count = count, .stays = stays, .replay = replay};
-    struct bound bound = {0, TESSERA_SIM_CAUSE_IDLE};
+    struct bound bound = {0, SIM_REASON_START};
     struct place *place;
     const bool opened = open_unit(&unit, page, neighbours);
     for (uint32_t i = 0; opened && i < resident && unit.next_group < count; i++) begin_group(&unit, 0);

@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: MIT
+#include "reasons.h"
+
+const struct sim_reason_row tessera_sim_reasons[SIM_REASONS] = {
+    [SIM_REASON_START] = {"start", TESSERA_SIM_CAUSE_IDLE},
+    [SIM_REASON_ISSUE] = {"issue", TESSERA_SIM_CAUSE_ISSUE},
+    [SIM_REASON_OTHER] = {"other wave", TESSERA_SIM_CAUSE_ISSUE},
+    [SIM_REASON_FETCH] = {"fetch", TESSERA_SIM_CAUSE_ISSUE},
+    [SIM_REASON_BRANCH] = {"branch", TESSERA_SIM_CAUSE_ISSUE},
+    [SIM_REASON_STATES] = {"s_nop", TESSERA_SIM_CAUSE_ISSUE},
+    [SIM_REASON_PORT] = {"VALU port", TESSERA_SIM_CAUSE_ISSUE},
+    [SIM_REASON_PIPE] = {"matrix pipe", TESSERA_SIM_CAUSE_ISSUE},
+    [SIM_REASON_DRAIN] = {"packed fp32", TESSERA_SIM_CAUSE_VALU},
+    [SIM_REASON_VMCNT] = {"vmcnt", TESSERA_SIM_CAUSE_MEMORY},
+    [SIM_REASON_LGKMCNT] = {"lgkmcnt", TESSERA_SIM_CAUSE_LDS},
+    [SIM_REASON_MEMORY_QUEUE] = {"memory queue", TESSERA_SIM_CAUSE_MEMORY},
+    [SIM_REASON_LDS_QUEUE] = {"LDS queue", TESSERA_SIM_CAUSE_LDS},
+    [SIM_REASON_BARRIER] = {"barrier", TESSERA_SIM_CAUSE_BARRIER},
+};
