@@ -16,9 +16,9 @@ struct tessera_device {
 
 // ---- several calls at once (gpu.c)
 
-// All functions below make the GPU current while they run. Between these two it stays so, which spares each its part of
-// that. tessera_device_leave() takes the status of what was done in between, and returns it unless it fails itself. On
-// the CPU they do nothing.
+// Between these two the GPU is the calling thread's current one, which all functions below require that do not say
+// otherwise. tessera_device_leave() takes the status of what was done in between, and returns it unless it fails
+// itself. On the CPU they do nothing.
 tessera_status tessera_device_enter(const tessera_device *device, intptr_t *previous);
 tessera_status tessera_device_leave(const tessera_device *device, intptr_t previous, tessera_status status);
 
@@ -35,7 +35,7 @@ struct tessera_launch {
     uint32_t lds_bytes; // of a workgroup, beside those that the kernel declares
 };
 
-// Loads the kernel unless that was done before.
+// Loads the kernel unless that was done before. Makes the GPU current by itself.
 tessera_status tessera_gpu_load(const tessera_device *device, const struct tessera_gpu_kernel *kernel);
 // Loads the kernel for a launch into the stream; fails where it is not loaded yet and the stream captures.
 tessera_status tessera_gpu_make_ready(const tessera_device *device, const struct tessera_gpu_kernel *kernel,
@@ -79,7 +79,7 @@ tessera_status tessera_gpu_copy_small(const tessera_device *device, void *to, co
                                       void *stream);
 
 // Waits until the stream is empty. Leaves *waited false, without error, where the stream captures or the driver lacks
-// the function.
+// the function. Makes the GPU current by itself.
 tessera_status tessera_gpu_wait(const tessera_device *device, void *stream, bool *waited);
 
 #endif

@@ -64,5 +64,5 @@ tessera_status tessera_gpu_make_tensor_map(const tessera_device *device, const s
     const struct tessera_gpu *const gpu = device->gpu;
     if (!tessera_gpu_calls(gpu)->make_tensor_map)
         return tessera_fail(TESSERA_ERROR_DEVICE, "%s: devices of its kind have no tensor maps", device->name);
-    TESSERA_GPU_CALL(gpu, make_tensor_map(&gpu->chip, shape, out));
+    return tessera_gpu_calls(gpu)->make_tensor_map(&gpu->chip, shape, out);
 }

@@ -103,5 +103,5 @@ tessera_status tessera_gpu_launch(const tessera_device *device, const struct tes
     struct tessera_gpu *const gpu = device->gpu;
     TRY(tessera_gpu_make_ready(device, kernel, stream));
     const function_t *const function = find(gpu, kernel->symbol);
-    TESSERA_GPU_CALL(gpu, launch(&gpu->chip, &function->module, launch, argument, bytes, stream));
+    return tessera_gpu_calls(gpu)->launch(&gpu->chip, &function->module, launch, argument, bytes, stream);
 }

@@ -11,9 +11,9 @@
 #include <vector>
 
 #include "fake_driver.h" // make_pack()
+#include "inside.h"
 
 extern "C" {
-#include "device/device.h"
 #include "device/pack.h"
 #include "library.h"
 #include "tessera/operation.h"
@@ -141,7 +141,7 @@ class Cuda : public testing::Test {
     static tessera_status launch_lds(const tessera_device *on, void *to, uint32_t lds_bytes, void *stream = nullptr) {
         const tessera_launch how = {{1, 1, 1}, {128, 1, 1}, lds_bytes};
         const LdsArgument argument = {to, lds_bytes};
-        return tessera_gpu_launch(on, &kLdsKernel, &how, &argument, sizeof argument, stream);
+        return inside(tessera_gpu_launch, on, &kLdsKernel, &how, &argument, sizeof argument, stream);
     }
     // The words that launch_lds() left.
     static bool are_right(const tessera_device *on, const void *at) {
@@ -316,8 +316,8 @@ TEST_F(Cuda, SmallCopiesAndZerosInAGraph) {
     ASSERT_EQ(driver("cuStreamCreate", &stream, 1u), 0);
     ASSERT_EQ(driver("cuStreamBeginCapture_v2", stream, 0), 0);
     uint32_t *const at = static_cast<uint32_t *>(memory);
-    EXPECT_EQ(tessera_gpu_zero(device, at + 1, 36, stream), TESSERA_SUCCESS) << tessera_last_error();
-    EXPECT_EQ(tessera_gpu_copy_small(device, at + 1, words, sizeof words, stream), TESSERA_SUCCESS)
+    EXPECT_EQ(inside(tessera_gpu_zero, device, at + 1, 36, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(inside(tessera_gpu_copy_small, device, at + 1, words, sizeof words, stream), TESSERA_SUCCESS)
         << tessera_last_error();
     ASSERT_EQ(driver("cuStreamEndCapture", stream, &graph), 0);
     memset(words, 0, sizeof words);
@@ -374,9 +374,9 @@ TEST_F(TensorMaps, LoadBlocks) {
             uint16_t block[512];
             const tessera_launch how = {{1, 1, 1}, {256, 1, 1}, 0};
             shape.swizzle = swizzle;
-            ASSERT_EQ(tessera_gpu_make_tensor_map(device, &shape, &argument.map), TESSERA_SUCCESS)
+            ASSERT_EQ(inside(tessera_gpu_make_tensor_map, device, &shape, &argument.map), TESSERA_SUCCESS)
                 << tessera_last_error();
-            ASSERT_EQ(tessera_gpu_launch(device, &kTmaKernel, &how, &argument, sizeof argument, nullptr),
+            ASSERT_EQ(inside(tessera_gpu_launch, device, &kTmaKernel, &how, &argument, sizeof argument, nullptr),
                       TESSERA_SUCCESS)
                 << tessera_last_error();
             ASSERT_EQ(tessera_device_copy_from(device, block, to, sizeof block), TESSERA_SUCCESS)
@@ -408,10 +408,10 @@ TEST_F(TensorMaps, Limits) {
     for (const auto &c : cases) {
         Shape other = shape;
         c.change(other);
-        EXPECT_EQ(tessera_gpu_make_tensor_map(device, &other, &map), TESSERA_ERROR_DEVICE) << c.says;
+        EXPECT_EQ(inside(tessera_gpu_make_tensor_map, device, &other, &map), TESSERA_ERROR_DEVICE) << c.says;
         EXPECT_NE(std::string(tessera_last_error()).find(c.says), std::string::npos) << tessera_last_error();
     }
-    EXPECT_EQ(tessera_gpu_make_tensor_map(device, &shape, &map), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(inside(tessera_gpu_make_tensor_map, device, &shape, &map), TESSERA_SUCCESS) << tessera_last_error();
 }
 
 // Heads whose stride is less than that of rows, as in [batch, rows, heads, columns].
@@ -419,7 +419,7 @@ TEST_F(TensorMaps, StridesInAnyOrder) {
     tessera_tensor_map map;
     const tessera_tensor_map_shape other = {memory,           2,   5,  {64, 4, 2, 2, 1}, {1024, 128, 256, 4096},
                                             {64, 4, 1, 1, 1}, 128, 256};
-    EXPECT_EQ(tessera_gpu_make_tensor_map(device, &other, &map), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(inside(tessera_gpu_make_tensor_map, device, &other, &map), TESSERA_SUCCESS) << tessera_last_error();
 }
 
 } // namespace

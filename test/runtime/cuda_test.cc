@@ -8,10 +8,7 @@
 #include <thread>
 
 #include "fake_cuda.h"
-
-extern "C" {
-#include "device/device.h"
-}
+#include "inside.h"
 
 namespace {
 
@@ -60,7 +57,7 @@ class Cuda : public ::testing::Test {
         return launch_on(device, kernel, stream);
     }
     static tessera_status launch_on(tessera_device *on, const tessera_gpu_kernel &kernel, void *stream = nullptr) {
-        return tessera_gpu_launch(on, &kernel, &kLaunch, kArgument, sizeof kArgument, stream);
+        return inside(tessera_gpu_launch, on, &kernel, &kLaunch, kArgument, sizeof kArgument, stream);
     }
 
     FakeCuda cuda;
@@ -313,8 +310,9 @@ TEST_F(Cuda, LaunchesWithTheArgument) {
 
 TEST_F(Cuda, MoreLdsThanThereIs) {
     const tessera_launch most = {{1, 1, 1}, {128, 1, 1}, 226 << 10}, more = {{1, 1, 1}, {128, 1, 1}, (226 << 10) + 1};
-    EXPECT_EQ(tessera_gpu_launch(device, &first, &most, kArgument, sizeof kArgument, nullptr), TESSERA_SUCCESS);
-    EXPECT_EQ(tessera_gpu_launch(device, &first, &more, kArgument, sizeof kArgument, nullptr), TESSERA_ERROR_DEVICE);
+    EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &most, kArgument, sizeof kArgument, nullptr), TESSERA_SUCCESS);
+    EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &more, kArgument, sizeof kArgument, nullptr),
+              TESSERA_ERROR_DEVICE);
     EXPECT_STREQ(tessera_last_error(),
                  "cuda:1: cuLaunchKernel failed with CUDA_ERROR_INVALID_VALUE (1): the fake was told to");
 }
@@ -360,9 +358,9 @@ TEST_F(Cuda, EveryCallThatFails) {
         {"cuFuncSetAttribute", [&] { return launch(first); }},
         {"cuStreamIsCapturing", [&] { return launch(first); }},
         {"cuLaunchKernel", [&] { return launch(first); }},
-        {"cuMemsetD8Async", [&] { return tessera_gpu_zero(device, bytes, 4, kStream); }},
-        {"cuMemcpyHtoDAsync_v2", [&] { return tessera_gpu_copy_small(device, bytes, &word, 4, kStream); }},
-        {"cuStreamIsCapturing", [&] { return tessera_gpu_copy_small(device, bytes, &word, 4, kStream); }},
+        {"cuMemsetD8Async", [&] { return inside(tessera_gpu_zero, device, bytes, 4, kStream); }},
+        {"cuMemcpyHtoDAsync_v2", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
+        {"cuStreamIsCapturing", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
         {"cuStreamSynchronize", [&] { return tessera_gpu_wait(device, kStream, &waited); }},
         {"cuCtxGetCurrent", [&] { return launch(first); }},
         {"cuCtxPushCurrent_v2", [&] { return launch(first); }},
@@ -401,7 +399,7 @@ TEST_F(Cuda, RefusesToLoadInCapture) {
 TEST_F(Cuda, ZeroesAndCopiesInAStream) {
     uint32_t memory[4] = {9, 9, 9, 9};
     const uint32_t words[2] = {0x01020304, 0xfffefdfc};
-    EXPECT_EQ(tessera_gpu_zero(device, memory, 12, kStream), TESSERA_SUCCESS);
+    EXPECT_EQ(inside(tessera_gpu_zero, device, memory, 12, kStream), TESSERA_SUCCESS);
     EXPECT_EQ(std::vector<uint32_t>(memory, memory + 4), (std::vector<uint32_t>{0, 0, 0, 9}));
     EXPECT_EQ(cuda.filled, kStream);
     for (const bool capturing : {false, true}) {
@@ -409,7 +407,7 @@ TEST_F(Cuda, ZeroesAndCopiesInAStream) {
         cuda.filled = nullptr;
         cuda.calls.clear();
         memory[1] = memory[2] = 0;
-        EXPECT_EQ(tessera_gpu_copy_small(device, &memory[1], words, sizeof words, kStream), TESSERA_SUCCESS);
+        EXPECT_EQ(inside(tessera_gpu_copy_small, device, &memory[1], words, sizeof words, kStream), TESSERA_SUCCESS);
         EXPECT_EQ(std::vector<uint32_t>(memory, memory + 4), (std::vector<uint32_t>{0, words[0], words[1], 9}));
         EXPECT_EQ(cuda.filled, kStream);
         EXPECT_EQ(cuda.calls["cuMemcpyHtoDAsync_v2"], !capturing) << "a graph would read host memory that is gone";
@@ -440,9 +438,10 @@ TEST_F(Cuda, TableWithoutWhatACallNeeds) {
         bool capturing;
         std::function<tessera_status(const tessera_device *)> call;
     } cases[] = {
-        {"cuMemcpyHtoDAsync_v2", false, [&](auto d) { return tessera_gpu_copy_small(d, words, words, 8, kStream); }},
-        {"cuMemsetD32Async", true, [&](auto d) { return tessera_gpu_copy_small(d, words, words, 8, kStream); }},
-        {"cuTensorMapEncodeTiled", false, [&](auto d) { return tessera_gpu_make_tensor_map(d, &shape, &map); }},
+        {"cuMemcpyHtoDAsync_v2", false,
+         [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
+        {"cuMemsetD32Async", true, [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
+        {"cuTensorMapEncodeTiled", false, [&](auto d) { return inside(tessera_gpu_make_tensor_map, d, &shape, &map); }},
     };
     for (const auto &c : cases) {
         std::vector<tessera_driver_entry> some;
@@ -480,7 +479,7 @@ TEST_F(Cuda, TensorMaps) {
     tessera_tensor_map map = {};
     const tessera_tensor_map_shape shape = {tensor,          2,   4,  {64, 1000, 2, 8}, {256, 128, 256000},
                                             {64, 128, 2, 1}, 128, 256};
-    ASSERT_EQ(tessera_gpu_make_tensor_map(device, &shape, &map), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(inside(tessera_gpu_make_tensor_map, device, &shape, &map), TESSERA_SUCCESS) << tessera_last_error();
     EXPECT_EQ(map.words[15], UINT64_C(0x5a5a5a5a5a5a5a5a));
     const FakeTensorMap &m = cuda.maps.at(0);
     EXPECT_EQ(m.out, &map);
@@ -510,7 +509,7 @@ TEST_F(Cuda, TensorMaps) {
     for (const auto &c : cases) {
         tessera_tensor_map_shape other = shape;
         other.*c.field = c.bytes;
-        ASSERT_EQ(tessera_gpu_make_tensor_map(device, &other, &map), TESSERA_SUCCESS);
+        ASSERT_EQ(inside(tessera_gpu_make_tensor_map, device, &other, &map), TESSERA_SUCCESS);
         EXPECT_EQ(cuda.maps.back().*c.as, c.value) << c.bytes;
     }
 }
@@ -547,14 +546,14 @@ TEST_F(Cuda, TensorMapsThatThereAreNot) {
     for (const auto &c : own) {
         Shape shape = good;
         c.change(shape);
-        EXPECT_EQ(tessera_gpu_make_tensor_map(device, &shape, &map), TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_EQ(inside(tessera_gpu_make_tensor_map, device, &shape, &map), TESSERA_ERROR_INVALID_ARGUMENT);
         EXPECT_STREQ(tessera_last_error(), c.says);
     }
     cuda.fails = {{"cuTensorMapEncodeTiled", 1}};
     for (const auto &c : drivers) {
         Shape shape = good;
         c.change(shape);
-        EXPECT_EQ(tessera_gpu_make_tensor_map(device, &shape, &map), TESSERA_ERROR_DEVICE);
+        EXPECT_EQ(inside(tessera_gpu_make_tensor_map, device, &shape, &map), TESSERA_ERROR_DEVICE);
         const std::string error = tessera_last_error();
         EXPECT_EQ(error.find("cuda:1: cuTensorMapEncodeTiled failed with CUDA_ERROR_INVALID_VALUE (1): "), 0u) << error;
         EXPECT_NE(error.find(c.says), std::string::npos) << error;

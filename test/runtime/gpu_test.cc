@@ -6,10 +6,7 @@
 #include <thread>
 
 #include "fake_hip.h"
-
-extern "C" {
-#include "device/device.h"
-}
+#include "inside.h"
 
 namespace {
 
@@ -32,7 +29,7 @@ class Gpu : public ::testing::Test {
     }
 
     tessera_status launch(const tessera_gpu_kernel &kernel, void *stream = nullptr) {
-        return tessera_gpu_launch(device, &kernel, &kLaunch, kArgument, sizeof kArgument, stream);
+        return inside(tessera_gpu_launch, device, &kernel, &kLaunch, kArgument, sizeof kArgument, stream);
     }
 
     FakeHip hip;
@@ -112,9 +109,9 @@ TEST_F(Gpu, EveryCallThatFails) {
         {"hipModuleGetFunction", [&] { return launch(first); }},
         {"hipStreamIsCapturing", [&] { return launch(first); }},
         {"hipModuleLaunchKernel", [&] { return launch(first); }},
-        {"hipMemsetAsync", [&] { return tessera_gpu_zero(device, bytes, 4, kStream); }},
-        {"hipMemcpyAsync", [&] { return tessera_gpu_copy_small(device, bytes, &word, 4, kStream); }},
-        {"hipStreamIsCapturing", [&] { return tessera_gpu_copy_small(device, bytes, &word, 4, kStream); }},
+        {"hipMemsetAsync", [&] { return inside(tessera_gpu_zero, device, bytes, 4, kStream); }},
+        {"hipMemcpyAsync", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
+        {"hipStreamIsCapturing", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
         {"hipGetDevice", [&] { return launch(first); }},
         {"hipSetDevice", [&] { return launch(first); }},
     };
@@ -168,7 +165,8 @@ TEST_F(Gpu, EachDeviceLoadsForItself) {
     tessera_device *other = nullptr;
     ASSERT_EQ(tessera_device_open("hip:1", &other), TESSERA_SUCCESS);
     ASSERT_EQ(launch(first), TESSERA_SUCCESS);
-    EXPECT_EQ(tessera_gpu_launch(other, &first, &kLaunch, kArgument, sizeof kArgument, nullptr), TESSERA_SUCCESS);
+    EXPECT_EQ(inside(tessera_gpu_launch, other, &first, &kLaunch, kArgument, sizeof kArgument, nullptr),
+              TESSERA_SUCCESS);
     EXPECT_EQ(hip.images.size(), 2u);
     tessera_device_close(other);
     EXPECT_EQ(hip.images.size(), 1u);
@@ -199,7 +197,7 @@ TEST_F(Gpu, WhatWasPreparedIsCaptured) {
 TEST_F(Gpu, ZeroesAndCopiesInAStream) {
     uint32_t memory[4] = {9, 9, 9, 9};
     const uint32_t words[2] = {0x01020304, 0xfffefdfc};
-    EXPECT_EQ(tessera_gpu_zero(device, memory, 12, kStream), TESSERA_SUCCESS);
+    EXPECT_EQ(inside(tessera_gpu_zero, device, memory, 12, kStream), TESSERA_SUCCESS);
     EXPECT_EQ(std::vector<uint32_t>(memory, memory + 4), (std::vector<uint32_t>{0, 0, 0, 9}));
     EXPECT_EQ(hip.filled, kStream);
     for (const bool capturing : {false, true}) {
@@ -207,7 +205,7 @@ TEST_F(Gpu, ZeroesAndCopiesInAStream) {
         hip.filled = nullptr;
         hip.calls.clear();
         memory[1] = memory[2] = 0;
-        EXPECT_EQ(tessera_gpu_copy_small(device, &memory[1], words, sizeof words, kStream), TESSERA_SUCCESS);
+        EXPECT_EQ(inside(tessera_gpu_copy_small, device, &memory[1], words, sizeof words, kStream), TESSERA_SUCCESS);
         EXPECT_EQ(std::vector<uint32_t>(memory, memory + 4), (std::vector<uint32_t>{0, words[0], words[1], 9}));
         EXPECT_EQ(hip.filled, kStream);
         EXPECT_EQ(hip.calls["hipMemcpyAsync"], !capturing) << "a graph would read host memory that is gone";
@@ -222,9 +220,10 @@ TEST_F(Gpu, TableWithoutWhatACallNeeds) {
         bool capturing;
         std::function<tessera_status(const tessera_device *)> call;
     } cases[] = {
-        {"hipMemsetAsync", false, [&](auto d) { return tessera_gpu_zero(d, words, 8, kStream); }},
-        {"hipMemcpyAsync", false, [&](auto d) { return tessera_gpu_copy_small(d, words, words, 8, kStream); }},
-        {"hipMemsetD32Async", true, [&](auto d) { return tessera_gpu_copy_small(d, words, words, 8, kStream); }},
+        {"hipMemsetAsync", false, [&](auto d) { return inside(tessera_gpu_zero, d, words, 8, kStream); }},
+        {"hipMemcpyAsync", false, [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
+        {"hipMemsetD32Async", true,
+         [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
     };
     for (const auto &c : cases) {
         std::vector<tessera_driver_entry> some;
@@ -244,7 +243,7 @@ TEST_F(Gpu, TableWithoutWhatACallNeeds) {
 TEST_F(Gpu, TensorMapsAreOfOtherKinds) {
     tessera_tensor_map map;
     const tessera_tensor_map_shape shape = {&map, 2, 1, {64}, {}, {64}, 0, 0};
-    EXPECT_EQ(tessera_gpu_make_tensor_map(device, &shape, &map), TESSERA_ERROR_DEVICE);
+    EXPECT_EQ(inside(tessera_gpu_make_tensor_map, device, &shape, &map), TESSERA_ERROR_DEVICE);
     EXPECT_STREQ(tessera_last_error(), "hip:1: devices of its kind have no tensor maps");
 }
 

@@ -14,11 +14,8 @@
 #include <thread>
 #include <vector>
 
+#include "inside.h"
 #include "tessera/fmha_fwd.h"
-
-extern "C" {
-#include "device/device.h"
-}
 
 namespace {
 
@@ -260,8 +257,9 @@ TEST_F(Captured, ZeroesAndCopies) {
     std::vector<uint32_t> words = {0x01020304, 0xfffefdfc}, back(4);
     char *const to = static_cast<char *>(memory[0]);
     ASSERT_EQ(hip("hipStreamBeginCapture", stream, 0), 0);
-    EXPECT_EQ(tessera_gpu_zero(device, to, 8, stream), TESSERA_SUCCESS) << tessera_last_error();
-    EXPECT_EQ(tessera_gpu_copy_small(device, to + 4, words.data(), 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(inside(tessera_gpu_zero, device, to, 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(inside(tessera_gpu_copy_small, device, to + 4, words.data(), 8, stream), TESSERA_SUCCESS)
+        << tessera_last_error();
     ASSERT_EQ(hip("hipStreamEndCapture", stream, &graph), 0);
     words = {1, 2}; // the host may change them now
     ASSERT_EQ(hip("hipGraphInstantiate", &executable, graph, nullptr, nullptr, size_t{0}), 0);
@@ -273,8 +271,9 @@ TEST_F(Captured, ZeroesAndCopies) {
 
     words = {expected[1], expected[2]};
     ASSERT_EQ(tessera_device_set(device, to, 0x11, 16), TESSERA_SUCCESS);
-    EXPECT_EQ(tessera_gpu_zero(device, to, 8, stream), TESSERA_SUCCESS) << tessera_last_error();
-    EXPECT_EQ(tessera_gpu_copy_small(device, to + 4, words.data(), 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(inside(tessera_gpu_zero, device, to, 8, stream), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(inside(tessera_gpu_copy_small, device, to + 4, words.data(), 8, stream), TESSERA_SUCCESS)
+        << tessera_last_error();
     EXPECT_EQ(tessera_device_copy_from(device, back.data(), to, 16), TESSERA_SUCCESS);
     EXPECT_EQ(back, expected);
 }
