@@ -34,6 +34,20 @@ static int number_of(const struct tessera_driver_kind *kind) {
     return i;
 }
 
+static tessera_status make_of(const struct tessera_driver_kind *kind, const struct tessera_driver_source *source,
+                              const char *name, struct tessera_driver **out) {
+    struct tessera_driver *const driver = calloc(1, kind->bytes);
+    if (!driver) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a driver of %zu bytes", kind->bytes);
+    driver->calls = kind->calls;
+    memcpy(driver->origin, source->origin, sizeof driver->origin);
+    const tessera_status status = kind->start ? kind->start(name, source, driver) : TESSERA_SUCCESS;
+    if (status == TESSERA_SUCCESS)
+        *out = driver;
+    else
+        free(driver);
+    return status;
+}
+
 static tessera_status make(const struct tessera_driver_kind *kind, const struct table *table, const char *name,
                            struct tessera_driver **out) {
     struct tessera_driver_source source = {.entries = table->entries, .count = table->count};
@@ -41,7 +55,7 @@ static tessera_status make(const struct tessera_driver_kind *kind, const struct 
         snprintf(source.origin, sizeof source.origin, "the table of tessera_set_driver()");
     else
         TRY(kind->find(name, &source));
-    return kind->make(name, &source, out);
+    return make_of(kind, &source, name, out);
 }
 
 static tessera_status open_locked(const struct tessera_driver_kind *kind, const char *name,
@@ -66,6 +80,10 @@ tessera_status tessera_driver_open(const struct tessera_driver_kind *kind, const
 
 void tessera_driver_close(struct tessera_driver *driver) {
     if (driver && atomic_fetch_sub(&driver->users, 1) == 1) free(driver);
+}
+
+tessera_status tessera_driver_no_clock(const struct tessera_chip *chip) {
+    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: only simulated devices have a clock", chip->name);
 }
 
 // ---- a host's table

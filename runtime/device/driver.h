@@ -50,7 +50,8 @@ struct tessera_driver_calls {
     tessera_status (*copy_from)(const struct tessera_chip *chip, void *host_to, const void *from, size_t bytes);
     tessera_status (*set)(const struct tessera_chip *chip, void *to, int byte, size_t bytes); // done when it returns
     tessera_status (*synchronize)(const struct tessera_chip *chip);
-    // Of simulated devices: see device.h.
+    // Of simulated devices: see tessera/device.h. NULL where a kind has none; where one device of a kind has and
+    // another has not, they fail by tessera_driver_no_clock().
     tessera_status (*set_clock)(const struct tessera_chip *chip, tessera_sim_clock clock);
     tessera_status (*take_timing)(const struct tessera_chip *chip, tessera_sim_timing *out);
 
@@ -81,6 +82,8 @@ struct tessera_driver {
     atomic_int users;
 };
 
+tessera_status tessera_driver_no_clock(const struct tessera_chip *chip);
+
 // ---- kinds of drivers
 
 // Where a driver's functions come from: a library, or a host's table where `library` is NULL.
@@ -100,8 +103,12 @@ struct tessera_driver_kind {
     tessera_status (*check)(const char *rest);
     // Finds the driver's library, and fails where there is none. Error lines name `device`.
     tessera_status (*find)(const char *device, struct tessera_driver_source *out);
-    // Makes an initialized driver. Error lines name `device`.
-    tessera_status (*make)(const char *device, const struct tessera_driver_source *source, struct tessera_driver **out);
+    // The kind's own struct and its functions.
+    size_t bytes;
+    const struct tessera_driver_calls *calls;
+    // Finds the driver's functions and initializes it; NULL where there is nothing to do. Error lines name `device`.
+    tessera_status (*start)(const char *device, const struct tessera_driver_source *source,
+                            struct tessera_driver *driver);
 };
 
 // All kinds, in the order in which "auto" tries them, ended by NULL.

@@ -3,8 +3,6 @@
 #include "device/driver_cuda.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "guard.h"
 
@@ -33,18 +31,11 @@ static tessera_status initialize(const struct tessera_cuda *cuda, const char *na
     return TESSERA_SUCCESS;
 }
 
-static tessera_status make(const char *name, const struct tessera_driver_source *source, struct tessera_driver **out) {
-    struct tessera_cuda *const cuda = calloc(1, sizeof *cuda);
-    if (!cuda) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a driver of %zu bytes", sizeof *cuda);
-    cuda->base.calls = &tessera_cuda_calls;
-    snprintf(cuda->base.origin, sizeof cuda->base.origin, "%s", source->origin);
-    tessera_status status = fill(cuda, name, source);
-    if (status == TESSERA_SUCCESS) status = initialize(cuda, name);
-    if (status == TESSERA_SUCCESS)
-        *out = &cuda->base;
-    else
-        free(cuda);
-    return status;
+static tessera_status start(const char *name, const struct tessera_driver_source *source,
+                            struct tessera_driver *driver) {
+    struct tessera_cuda *const cuda = (struct tessera_cuda *)driver;
+    TRY(fill(cuda, name, source));
+    return initialize(cuda, name);
 }
 
 // ---- libcuda
@@ -67,5 +58,7 @@ const struct tessera_driver_kind tessera_driver_cuda = {
     .targets = "cuda",
     .form = "cuda:N",
     .find = find,
-    .make = make,
+    .bytes = sizeof(struct tessera_cuda),
+    .calls = &tessera_cuda_calls,
+    .start = start,
 };

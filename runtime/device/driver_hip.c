@@ -47,18 +47,11 @@ static tessera_status initialize(const struct tessera_hip *hip, const char *name
     return TESSERA_SUCCESS;
 }
 
-static tessera_status make(const char *name, const struct tessera_driver_source *source, struct tessera_driver **out) {
-    struct tessera_hip *const hip = calloc(1, sizeof *hip);
-    if (!hip) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a driver of %zu bytes", sizeof *hip);
-    hip->base.calls = &tessera_hip_calls;
-    snprintf(hip->base.origin, sizeof hip->base.origin, "%s", source->origin);
-    tessera_status status = fill(hip, name, source);
-    if (status == TESSERA_SUCCESS) status = initialize(hip, name);
-    if (status == TESSERA_SUCCESS)
-        *out = &hip->base;
-    else
-        free(hip);
-    return status;
+static tessera_status start(const char *name, const struct tessera_driver_source *source,
+                            struct tessera_driver *driver) {
+    struct tessera_hip *const hip = (struct tessera_hip *)driver;
+    TRY(fill(hip, name, source));
+    return initialize(hip, name);
 }
 
 // ---- libamdhip64
@@ -86,7 +79,9 @@ const struct tessera_driver_kind tessera_driver_hip = {
     .targets = "cdna",
     .form = "hip:N",
     .find = find_hip,
-    .make = make,
+    .bytes = sizeof(struct tessera_hip),
+    .calls = &tessera_hip_calls,
+    .start = start,
 };
 
 // ---- libtessera_sim
@@ -131,5 +126,7 @@ const struct tessera_driver_kind tessera_driver_sim = {
     .form = "sim:ARCH",
     .check = check_arch,
     .find = find_sim,
-    .make = make,
+    .bytes = sizeof(struct tessera_hip),
+    .calls = &tessera_hip_calls,
+    .start = start,
 };

@@ -158,17 +158,13 @@ static tessera_status wait_for(const struct tessera_chip *chip, void *stream, bo
     return TESSERA_SUCCESS;
 }
 
-static tessera_status no_clock(const struct tessera_chip *chip) {
-    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: only simulated devices have a clock", chip->name);
-}
-
 static tessera_status set_clock(const struct tessera_chip *chip, tessera_sim_clock clock) {
-    if (!hip_of(chip)->tessera_hip_set_clock) return no_clock(chip);
+    if (!hip_of(chip)->tessera_hip_set_clock) return tessera_driver_no_clock(chip);
     return CALL(chip, tessera_hip_set_clock, chip->ordinal, (int)clock);
 }
 
 static tessera_status take_timing(const struct tessera_chip *chip, tessera_sim_timing *out) {
-    if (!hip_of(chip)->tessera_hip_take_timing) return no_clock(chip);
+    if (!hip_of(chip)->tessera_hip_take_timing) return tessera_driver_no_clock(chip);
     TRY(synchronize(chip));
     return CALL(chip, tessera_hip_take_timing, chip->ordinal, out);
 }

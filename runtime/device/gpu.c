@@ -45,17 +45,13 @@ tessera_status tessera_gpu_synchronize(const struct tessera_gpu *gpu) {
     TESSERA_GPU_CALL(gpu, synchronize(&gpu->chip));
 }
 
-static tessera_status no_clock(const struct tessera_gpu *gpu) {
-    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: only simulated devices have a clock", gpu->chip.name);
-}
-
 tessera_status tessera_gpu_set_clock(const struct tessera_gpu *gpu, tessera_sim_clock clock) {
-    if (!tessera_gpu_calls(gpu)->set_clock) return no_clock(gpu);
+    if (!tessera_gpu_calls(gpu)->set_clock) return tessera_driver_no_clock(&gpu->chip);
     TESSERA_GPU_CALL(gpu, set_clock(&gpu->chip, clock));
 }
 
 tessera_status tessera_gpu_take_timing(const struct tessera_gpu *gpu, tessera_sim_timing *out) {
-    if (!tessera_gpu_calls(gpu)->take_timing) return no_clock(gpu);
+    if (!tessera_gpu_calls(gpu)->take_timing) return tessera_driver_no_clock(&gpu->chip);
     TESSERA_GPU_CALL(gpu, take_timing(&gpu->chip, out));
 }
 
