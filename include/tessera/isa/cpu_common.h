@@ -66,7 +66,6 @@ INLINE vi v_to_bf16_split(const vf x[2]) {
     const vi odd = v_and_i(v_rounded_up_bf16(x[1]), v_set1_i((int32_t)0xffff0000));
     return v_or_i(v_shr_i(v_rounded_up_bf16(x[0]), 16), odd);
 }
-INLINE void v_store_bf16_split(uint16_t *p, const vf x[2]) { v_store_i(p, v_to_bf16_split(x)); }
 
 // The magnitude of a small format's number from its exponent and mantissa. Its denormals are computed as integers times
 // a power of 2, so that no operand is a denormal of fp32: the host may have them flushed, and they are slow on many

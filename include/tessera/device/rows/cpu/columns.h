@@ -42,51 +42,36 @@ INLINE two load_two(tessera_type in, tessera_type type, const void *p) {
 // One byte of each lane, two in a word's low half.
 INLINE vi zip_bytes(vi even, vi odd) { return v_or_i(v_and_i(even, v_set1_i(255)), v_shl_i(odd, 8)); }
 
-// int8: of numbers within +-127 and NaN, which is 0.
-INLINE void store_two(tessera_type in, tessera_type type, void *p, two x) {
-    char *const rest = (char *)p + bytes_of(type, LANES);
-    if (type == TESSERA_TYPE_BF16 && is_split(in)) {
-        v_store_bf16_split((uint16_t *)p, x.v);
-    } else if (type == TESSERA_TYPE_INT8 && is_split(in)) {
-        v_store_u16((uint16_t *)p, zip_bytes(v_to_i(x.v[0]), v_to_i(x.v[1])));
-    } else if (type == TESSERA_TYPE_E4M3 && is_split(in)) {
-        v_store_u16((uint16_t *)p, zip_bytes(v_code_e4m3(x.v[0]), v_code_e4m3(x.v[1])));
-    } else if (type == TESSERA_TYPE_INT8) {
-        v_store_u8((uint8_t *)p, v_to_i(x.v[0]));
-        v_store_u8((uint8_t *)rest, v_to_i(x.v[1]));
-    } else if (type == TESSERA_TYPE_E4M3) {
-        v_store_e4m3((uint8_t *)p, x.v[0]);
-        v_store_e4m3((uint8_t *)rest, x.v[1]);
-    } else if (type == TESSERA_TYPE_FP16) {
-        v_store_f16((uint16_t *)p, x.v[0]);
-        v_store_f16((uint16_t *)rest, x.v[1]);
-    } else {
-        v_store((float *)p, x.v[0]);
-        v_store((float *)rest, x.v[1]);
-    }
+INLINE void store_words(void *p, vi x, int past) { past ? v_stream_i(p, x) : v_store_i(p, x); }
+INLINE void store_u16(void *p, vi x, int past) {
+    past ? v_stream_u16((uint16_t *)p, x) : v_store_u16((uint16_t *)p, x);
+}
+INLINE void store_u8(void *p, vi x, int past) { past ? v_stream_u8((uint8_t *)p, x) : v_store_u8((uint8_t *)p, x); }
+INLINE void store_f16(void *p, vf x, int past) {
+    past ? v_stream_f16((uint16_t *)p, x) : v_store_f16((uint16_t *)p, x);
 }
 
-// The same past the caches, to whole lines.
-INLINE void stream_two(tessera_type in, tessera_type type, void *p, two x) {
+// int8: of numbers within +-127 and NaN, which is 0. `past` the caches only to whole lines.
+INLINE void store_two(tessera_type in, tessera_type type, void *p, two x, int past) {
     char *const rest = (char *)p + bytes_of(type, LANES);
     if (type == TESSERA_TYPE_BF16 && is_split(in)) {
-        v_stream_i(p, v_to_bf16_split(x.v));
+        store_words(p, v_to_bf16_split(x.v), past);
     } else if (type == TESSERA_TYPE_INT8 && is_split(in)) {
-        v_stream_u16((uint16_t *)p, zip_bytes(v_to_i(x.v[0]), v_to_i(x.v[1])));
+        store_u16(p, zip_bytes(v_to_i(x.v[0]), v_to_i(x.v[1])), past);
     } else if (type == TESSERA_TYPE_E4M3 && is_split(in)) {
-        v_stream_u16((uint16_t *)p, zip_bytes(v_code_e4m3(x.v[0]), v_code_e4m3(x.v[1])));
+        store_u16(p, zip_bytes(v_code_e4m3(x.v[0]), v_code_e4m3(x.v[1])), past);
     } else if (type == TESSERA_TYPE_INT8) {
-        v_stream_u8((uint8_t *)p, v_to_i(x.v[0]));
-        v_stream_u8((uint8_t *)rest, v_to_i(x.v[1]));
+        store_u8(p, v_to_i(x.v[0]), past);
+        store_u8(rest, v_to_i(x.v[1]), past);
     } else if (type == TESSERA_TYPE_E4M3) {
-        v_stream_u8((uint8_t *)p, v_code_e4m3(x.v[0]));
-        v_stream_u8((uint8_t *)rest, v_code_e4m3(x.v[1]));
+        store_u8(p, v_code_e4m3(x.v[0]), past);
+        store_u8(rest, v_code_e4m3(x.v[1]), past);
     } else if (type == TESSERA_TYPE_FP16) {
-        v_stream_f16((uint16_t *)p, x.v[0]);
-        v_stream_f16((uint16_t *)rest, x.v[1]);
+        store_f16(p, x.v[0], past);
+        store_f16(rest, x.v[1], past);
     } else {
-        v_stream_i(p, v_as_i(x.v[0]));
-        v_stream_i(rest, v_as_i(x.v[1]));
+        store_words(p, v_as_i(x.v[0]), past);
+        store_words(rest, v_as_i(x.v[1]), past);
     }
 }
 

@@ -32,7 +32,7 @@ INLINE struct place place_of(struct row *row, int is_rest) {
 // As a tensor of that type would give it back.
 INLINE two two_rounded(tessera_type type, two x) {
     float memory[UNIT];
-    store_two(type, type, memory, x);
+    store_two(type, type, memory, x, 0);
     return load_two(type, type, memory);
 }
 
@@ -127,10 +127,10 @@ INLINE float greatest_of(const struct row *row) {
 
 INLINE void put_two(const struct columns *c, tessera_type in, tessera_type type, void *to, int32_t j, two x) {
     void *const p = (char *)to + bytes_of(type, j);
-    if (c->past)
-        stream_two(in, type, p, x);
+    if (c->past) // one branch, however many stores
+        store_two(in, type, p, x, 1);
     else
-        store_two(in, type, p, x);
+        store_two(in, type, p, x, 0);
 }
 
 INLINE void put_unit(const struct columns *c, const struct place *at, tessera_type in, tessera_type out,
