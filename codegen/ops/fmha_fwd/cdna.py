@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cdna_cost import softmax_cycles
 from codegen.ops.fmha_fwd.cdna_pipelines import PIPELINES, Needs
+from codegen.ops.fmha_fwd.gpu_tile import GpuTile
 from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import CdnaTarget
 
@@ -77,7 +78,7 @@ ROUNDINGS = {"rtne": "to nearest even", "rtna": "to nearest with halves up", "rt
 
 
 @dataclass(frozen=True)
-class CdnaTile:
+class CdnaTile(GpuTile):
     """A row of instances/fmha_fwd.toml for CDNA, by CK's names."""
 
     pipeline: str
@@ -100,15 +101,11 @@ class CdnaTile:
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
+    computes: ClassVar = COMPUTES
     name_tokens: ClassVar[dict[str, str]] = {
         "epilogue": "e", "wm0": "wm", "wn0": "wn", "wk0": "wk", "occupancy": "o",
         "rounding": "", "access": "a",
     }  # fmt: skip
-
-    @property
-    def bk0(self) -> int:
-        """Columns of q and k that are in LDS at once: all."""
-        return self.dq
 
     @property
     def dq(self) -> int:
@@ -167,21 +164,6 @@ class CdnaTile:
         return self.bn0
 
     @property
-    def block(self) -> str:
-        """Block and waves in the short name."""
-        return f"b{self.bm0}x{self.bn0}x{self.bk0}_w{self.rm0}"
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """Data types served."""
-        return (COMPUTES[self.compute].dtypes[self.o_type],)
-
-    @property
-    def o_type(self) -> str:
-        """The type that o is stored in."""
-        return self.o or next(iter(COMPUTES[self.compute].dtypes))
-
-    @property
     def held(self) -> str:
         """Clauses on the traits that the kernel is compiled for.
 
@@ -190,6 +172,11 @@ class CdnaTile:
         """
         mode = " mode=batch" if self.v_layout == "c" else ""
         return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout}{mode}"
+
+    @property
+    def waves(self) -> int:
+        """Waves of a workgroup."""
+        return self.rm0
 
     @property
     def threads(self) -> int:

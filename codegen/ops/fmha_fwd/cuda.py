@@ -15,6 +15,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cuda_products import Products, products
+from codegen.ops.fmha_fwd.gpu_tile import GpuTile
 from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import NvidiaTarget
 
@@ -68,7 +69,7 @@ COMPUTES = {
 
 
 @dataclass(frozen=True)
-class CudaTile:
+class CudaTile(GpuTile):
     """A row of instances/fmha_fwd.toml for sm_90a, by CK's names."""
 
     pipeline: str
@@ -87,6 +88,7 @@ class CudaTile:
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
+    computes: ClassVar = COMPUTES
     name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "stages": "s", "general": "g"}
 
     @property
@@ -114,26 +116,6 @@ class CudaTile:
         """The head dim of v and o in products, whose operand is made of whole slices of 16-bit v."""
         multiple = self.columns if self.bits == 16 else 32
         return -(-self.hdim_v // multiple) * multiple
-
-    @property
-    def bk0(self) -> int:
-        """Columns of q and k that are in shared memory at once: all."""
-        return self.dq
-
-    @property
-    def block(self) -> str:
-        """Block and warps in the short name."""
-        return f"b{self.bm0}x{self.bn0}x{self.bk0}_w{4 * self.rm0}"
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """Data types served."""
-        return (COMPUTES[self.compute].dtypes[self.o_type],)
-
-    @property
-    def o_type(self) -> str:
-        """The type that o is stored in."""
-        return self.o or next(iter(COMPUTES[self.compute].dtypes))
 
     @property
     def o_bits(self) -> int:
@@ -170,6 +152,11 @@ class CudaTile:
         """Clauses on the traits that the kernel is compiled for."""
         plain = "" if self.general else " logits=no bias=no dropout=no"
         return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout=r qscale={self.qscales}{plain}"
+
+    @property
+    def waves(self) -> int:
+        """Warps that compute."""
+        return 4 * self.rm0
 
     @property
     def threads(self) -> int:
