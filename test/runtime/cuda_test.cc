@@ -337,43 +337,35 @@ TEST_F(Cuda, EveryCallThatFails) {
     const uint32_t word = 0;
     void *memory = nullptr;
     bool waited = true;
-    const struct {
-        const char *name;
-        std::function<tessera_status()> call;
-    } cases[] = {
-        {"cuMemAlloc_v2", [&] { return tessera_device_malloc(device, 4, &memory); }},
-        {"cuMemFree_v2", [&] { return tessera_device_free(device, bytes); }},
-        {"cuMemcpyHtoD_v2", [&] { return tessera_device_copy_to(device, bytes, "abc", 4); }},
-        {"cuStreamSynchronize", [&] { return tessera_device_copy_to(device, bytes, "abc", 4); }},
-        {"cuMemcpyDtoH_v2", [&] { return tessera_device_copy_from(device, bytes, "abc", 4); }},
-        {"cuMemsetD8Async", [&] { return tessera_device_set(device, bytes, 1, 4); }},
-        {"cuStreamSynchronize", [&] { return tessera_device_set(device, bytes, 1, 4); }},
-        {"cuCtxSynchronize", [&] { return tessera_device_synchronize(device); }},
-        {"cuThreadExchangeStreamCaptureMode", [&] { return launch(first); }},
-        {"cuModuleGetFunction", [&] { return launch(first); }},
-        {"cuFuncLoad", [&] { return launch(first); }},
-        {"cuDeviceGet", [&] { return launch(first); }},
-        {"cuDeviceGetAttribute", [&] { return launch(first); }},
-        {"cuFuncGetAttribute", [&] { return launch(first); }},
-        {"cuFuncSetAttribute", [&] { return launch(first); }},
-        {"cuStreamIsCapturing", [&] { return launch(first); }},
-        {"cuLaunchKernel", [&] { return launch(first); }},
-        {"cuMemsetD8Async", [&] { return inside(tessera_gpu_zero, device, bytes, 4, kStream); }},
-        {"cuMemcpyHtoDAsync_v2", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
-        {"cuStreamIsCapturing", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
-        {"cuStreamSynchronize", [&] { return tessera_gpu_wait(device, kStream, &waited); }},
-        {"cuCtxGetCurrent", [&] { return launch(first); }},
-        {"cuCtxPushCurrent_v2", [&] { return launch(first); }},
+    const std::vector<CallOf> calls = {
+        {"cuMemAlloc_v2", [&](auto d) { return tessera_device_malloc(d, 4, &memory); }},
+        {"cuMemFree_v2", [&](auto d) { return tessera_device_free(d, bytes); }},
+        {"cuMemcpyHtoD_v2", [&](auto d) { return tessera_device_copy_to(d, bytes, "abc", 4); }},
+        {"cuStreamSynchronize", [&](auto d) { return tessera_device_copy_to(d, bytes, "abc", 4); }},
+        {"cuMemcpyDtoH_v2", [&](auto d) { return tessera_device_copy_from(d, bytes, "abc", 4); }},
+        {"cuMemsetD8Async", [&](auto d) { return tessera_device_set(d, bytes, 1, 4); }},
+        {"cuStreamSynchronize", [&](auto d) { return tessera_device_set(d, bytes, 1, 4); }},
+        {"cuCtxSynchronize", [&](auto d) { return tessera_device_synchronize(d); }},
+        {"cuThreadExchangeStreamCaptureMode", [&](auto) { return launch(first); }},
+        {"cuModuleGetFunction", [&](auto) { return launch(first); }},
+        {"cuFuncLoad", [&](auto) { return launch(first); }},
+        {"cuDeviceGet", [&](auto) { return launch(first); }},
+        {"cuDeviceGetAttribute", [&](auto) { return launch(first); }},
+        {"cuFuncGetAttribute", [&](auto) { return launch(first); }},
+        {"cuFuncSetAttribute", [&](auto) { return launch(first); }},
+        {"cuStreamIsCapturing", [&](auto) { return launch(first); }},
+        {"cuLaunchKernel", [&](auto) { return launch(first); }},
+        {"cuMemsetD8Async", [&](auto d) { return inside(tessera_gpu_zero, d, bytes, 4, kStream); }},
+        {"cuMemcpyHtoDAsync_v2", [&](auto d) { return inside(tessera_gpu_copy_small, d, bytes, &word, 4, kStream); }},
+        {"cuStreamIsCapturing", [&](auto d) { return inside(tessera_gpu_copy_small, d, bytes, &word, 4, kStream); }},
+        {"cuStreamSynchronize", [&](auto d) { return tessera_gpu_wait(d, kStream, &waited); }},
+        {"cuCtxGetCurrent", [&](auto) { return launch(first); }},
+        {"cuCtxPushCurrent_v2", [&](auto) { return launch(first); }},
     };
-    for (const auto &c : cases) {
-        cuda.fails = {{c.name, 700}};
-        EXPECT_EQ(c.call(), TESSERA_ERROR_DEVICE) << c.name;
-        EXPECT_EQ(tessera_last_error(),
-                  std::string("cuda:1: ") + c.name + " failed with CUDA_ERROR_OF_THE_FAKE (700): the fake was told to");
-        EXPECT_TRUE(FakeCuda::stack().empty()) << c.name;
-        EXPECT_EQ(FakeCuda::capture_mode(), 0) << c.name;
-        cuda.fails.clear();
-    }
+    cuda.expect_errors(device, calls, "CUDA_ERROR_OF_THE_FAKE", [&](const char *function) {
+        EXPECT_TRUE(FakeCuda::stack().empty()) << function;
+        EXPECT_EQ(FakeCuda::capture_mode(), 0) << function;
+    });
     EXPECT_EQ(memory, nullptr);
     cuda.fails = {{"cuCtxPopCurrent_v2", 700}};
     EXPECT_EQ(tessera_device_synchronize(device), TESSERA_ERROR_DEVICE);
@@ -433,29 +425,12 @@ TEST_F(Cuda, TableWithoutWhatACallNeeds) {
     uint32_t words[2] = {};
     tessera_tensor_map map;
     const tessera_tensor_map_shape shape = {words, 2, 1, {64}, {}, {64}, 0, 0};
-    const struct {
-        const char *name;
-        bool capturing;
-        std::function<tessera_status(const tessera_device *)> call;
-    } cases[] = {
-        {"cuMemcpyHtoDAsync_v2", false,
-         [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
-        {"cuMemsetD32Async", true, [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
-        {"cuTensorMapEncodeTiled", false, [&](auto d) { return inside(tessera_gpu_make_tensor_map, d, &shape, &map); }},
+    const std::vector<CallOf> calls = {
+        {"cuMemcpyHtoDAsync_v2", [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
+        {"cuMemsetD32Async", [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }, true},
+        {"cuTensorMapEncodeTiled", [&](auto d) { return inside(tessera_gpu_make_tensor_map, d, &shape, &map); }},
     };
-    for (const auto &c : cases) {
-        std::vector<tessera_driver_entry> some;
-        for (const auto &entry : cuda.entries())
-            if (strcmp(entry.name, c.name) != 0) some.push_back(entry);
-        ASSERT_EQ(tessera_set_driver("cuda", some.data(), some.size()), TESSERA_SUCCESS);
-        tessera_device *old = nullptr;
-        ASSERT_EQ(tessera_device_open("cuda:1", &old), TESSERA_SUCCESS) << tessera_last_error();
-        cuda.capturing = c.capturing ? kStream : nullptr;
-        EXPECT_EQ(c.call(old), TESSERA_ERROR_DEVICE);
-        EXPECT_EQ(tessera_last_error(),
-                  std::string("cuda:1: the table of tessera_set_driver() lacks the function ") + c.name);
-        tessera_device_close(old);
-    }
+    cuda.expect_needs("cuda:1", calls, kStream);
 }
 
 TEST_F(Cuda, ManyThreadsLoadOnce) {

@@ -34,6 +34,13 @@ struct FakeFunction {
     unsigned most_lds; // that a launch may ask for
 };
 
+// A call of the library, which needs a function of the driver.
+struct CallOf {
+    const char *function;
+    std::function<tessera_status(const tessera_device *device)> call;
+    bool capturing = false; // in a capture of the fake's stream
+};
+
 // While this object exists, the library's devices of its kind are its own. There may be one of a kind at a time.
 class FakeDriver {
   public:
@@ -55,6 +62,15 @@ class FakeDriver {
 
     std::mutex mutex;
     int calls_of_all() const;
+
+    // ---- for tests
+
+    // Each call fails with the driver's text of the error 700, whose name is `error`, when its function does.
+    // `as_before` then expects that nothing else is left of it.
+    void expect_errors(const tessera_device *device, const std::vector<CallOf> &calls, const std::string &error,
+                       const std::function<void(const char *function)> &as_before);
+    // Each call fails on a device of a table without its function, and names that.
+    void expect_needs(const char *device, const std::vector<CallOf> &calls, void *stream);
 
     // ---- for the functions of a driver
 

@@ -2,7 +2,6 @@
 // GPUs with a driver that counts calls: facts, memory, the current device, loading, launching, capture.
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <thread>
 
 #include "fake_hip.h"
@@ -94,36 +93,28 @@ TEST_F(Gpu, EveryCallThatFails) {
     alignas(4) char bytes[4] = {};
     const uint32_t word = 0;
     void *memory = nullptr;
-    const struct {
-        const char *name;
-        std::function<tessera_status()> call;
-    } cases[] = {
-        {"hipMalloc", [&] { return tessera_device_malloc(device, 4, &memory); }},
-        {"hipFree", [&] { return tessera_device_free(device, bytes); }},
-        {"hipMemcpy", [&] { return tessera_device_copy_to(device, bytes, "abc", 4); }},
-        {"hipMemcpy", [&] { return tessera_device_copy_from(device, bytes, "abc", 4); }},
-        {"hipMemset", [&] { return tessera_device_set(device, bytes, 1, 4); }},
-        {"hipDeviceSynchronize", [&] { return tessera_device_set(device, bytes, 1, 4); }},
-        {"hipDeviceSynchronize", [&] { return tessera_device_synchronize(device); }},
-        {"hipModuleLoadData", [&] { return launch(first); }},
-        {"hipModuleGetFunction", [&] { return launch(first); }},
-        {"hipStreamIsCapturing", [&] { return launch(first); }},
-        {"hipModuleLaunchKernel", [&] { return launch(first); }},
-        {"hipMemsetAsync", [&] { return inside(tessera_gpu_zero, device, bytes, 4, kStream); }},
-        {"hipMemcpyAsync", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
-        {"hipStreamIsCapturing", [&] { return inside(tessera_gpu_copy_small, device, bytes, &word, 4, kStream); }},
-        {"hipGetDevice", [&] { return launch(first); }},
-        {"hipSetDevice", [&] { return launch(first); }},
+    const std::vector<CallOf> calls = {
+        {"hipMalloc", [&](auto d) { return tessera_device_malloc(d, 4, &memory); }},
+        {"hipFree", [&](auto d) { return tessera_device_free(d, bytes); }},
+        {"hipMemcpy", [&](auto d) { return tessera_device_copy_to(d, bytes, "abc", 4); }},
+        {"hipMemcpy", [&](auto d) { return tessera_device_copy_from(d, bytes, "abc", 4); }},
+        {"hipMemset", [&](auto d) { return tessera_device_set(d, bytes, 1, 4); }},
+        {"hipDeviceSynchronize", [&](auto d) { return tessera_device_set(d, bytes, 1, 4); }},
+        {"hipDeviceSynchronize", [&](auto d) { return tessera_device_synchronize(d); }},
+        {"hipModuleLoadData", [&](auto) { return launch(first); }},
+        {"hipModuleGetFunction", [&](auto) { return launch(first); }},
+        {"hipStreamIsCapturing", [&](auto) { return launch(first); }},
+        {"hipModuleLaunchKernel", [&](auto) { return launch(first); }},
+        {"hipMemsetAsync", [&](auto d) { return inside(tessera_gpu_zero, d, bytes, 4, kStream); }},
+        {"hipMemcpyAsync", [&](auto d) { return inside(tessera_gpu_copy_small, d, bytes, &word, 4, kStream); }},
+        {"hipStreamIsCapturing", [&](auto d) { return inside(tessera_gpu_copy_small, d, bytes, &word, 4, kStream); }},
+        {"hipGetDevice", [&](auto) { return launch(first); }},
+        {"hipSetDevice", [&](auto) { return launch(first); }},
     };
-    for (const auto &c : cases) {
-        hip.fails = {{c.name, 700}};
-        EXPECT_EQ(c.call(), TESSERA_ERROR_DEVICE) << c.name;
-        EXPECT_EQ(tessera_last_error(),
-                  std::string("hip:1: ") + c.name + " failed with hipErrorOfTheFake (700): the fake was told to");
-        EXPECT_EQ(hip.current, 0) << c.name;
-        EXPECT_EQ(hip.last_error, 0) << c.name;
-        hip.fails.clear();
-    }
+    hip.expect_errors(device, calls, "hipErrorOfTheFake", [&](const char *function) {
+        EXPECT_EQ(hip.current, 0) << function;
+        EXPECT_EQ(hip.last_error, 0) << function;
+    });
     EXPECT_EQ(memory, nullptr);
 }
 
@@ -215,29 +206,13 @@ TEST_F(Gpu, ZeroesAndCopiesInAStream) {
 
 TEST_F(Gpu, TableWithoutWhatACallNeeds) {
     uint32_t words[2] = {};
-    const struct {
-        const char *name;
-        bool capturing;
-        std::function<tessera_status(const tessera_device *)> call;
-    } cases[] = {
-        {"hipMemsetAsync", false, [&](auto d) { return inside(tessera_gpu_zero, d, words, 8, kStream); }},
-        {"hipMemcpyAsync", false, [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
-        {"hipMemsetD32Async", true,
-         [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
+    const std::vector<CallOf> calls = {
+        {"hipMemsetAsync", [&](auto d) { return inside(tessera_gpu_zero, d, words, 8, kStream); }},
+        {"hipMemcpyAsync", [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); }},
+        {"hipMemsetD32Async", [&](auto d) { return inside(tessera_gpu_copy_small, d, words, words, 8, kStream); },
+         true},
     };
-    for (const auto &c : cases) {
-        std::vector<tessera_driver_entry> some;
-        for (const auto &entry : hip.entries())
-            if (strcmp(entry.name, c.name) != 0) some.push_back(entry);
-        ASSERT_EQ(tessera_set_driver("hip", some.data(), some.size()), TESSERA_SUCCESS);
-        tessera_device *old = nullptr;
-        ASSERT_EQ(tessera_device_open("hip:1", &old), TESSERA_SUCCESS) << tessera_last_error();
-        hip.capturing = c.capturing ? kStream : nullptr;
-        EXPECT_EQ(c.call(old), TESSERA_ERROR_DEVICE);
-        EXPECT_EQ(tessera_last_error(),
-                  std::string("hip:1: the table of tessera_set_driver() lacks the function ") + c.name);
-        tessera_device_close(old);
-    }
+    hip.expect_needs("hip:1", calls, kStream);
 }
 
 TEST_F(Gpu, TensorMapsAreOfOtherKinds) {
