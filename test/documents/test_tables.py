@@ -13,7 +13,7 @@ from codegen.receipts import read_receipts
 from codegen.rows import read_instances
 from codegen.space import Box, region_meet, region_minus
 from codegen.spec import Instance, Operation
-from codegen.targets import TARGETS, CdnaTarget
+from codegen.targets import TARGETS, CdnaTarget, NvidiaTarget, Target
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text()
@@ -23,7 +23,8 @@ def table(heading: str, number: int = 0) -> list[list[str]]:
     """The cells of a table under a heading, without its head."""
     section = README.split(f"## {heading}\n", 1)[1].split("\n## ", 1)[0]
     rows = re.findall(r"(?:^\|.*\n)+", section + "\n", re.M)[number].splitlines()
-    return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows[2:]]
+    cells = [re.split(r"(?<!\\)\|", row[1:-1]) for row in rows[2:]]
+    return [[cell.strip().replace("\\|", "|") for cell in row] for row in cells]
 
 
 def words(cell: str) -> list[str]:
@@ -50,46 +51,59 @@ def test_targets() -> None:
     assert listed == {name: [dtype for dtype in DTYPES if dtype in served[name]] for name in TARGETS}
 
 
-def gpu_instances(op: Operation) -> list[Instance]:
+def gpu_instances(op: Operation, kind: type[Target] | tuple[type[Target], ...]) -> list[Instance]:
     instances = read_instances(op, ROOT / "instances", tuple(TARGETS))
-    return [instance for instance in instances if isinstance(instance.target, CdnaTarget)]
+    return [instance for instance in instances if isinstance(instance.target, kind)]
+
+
+LAYOUTS = {
+    "`r`": ["vlayout=r"],
+    "in batch mode `c`": ["vlayout=c mode=batch"],
+    "`r`, in batch mode `c`": ["vlayout=r", "vlayout=c mode=batch"],
+}
+
+
+def held_hdims(most: tuple[int, int], multiple: int) -> str:
+    """The pairs of head dims that a kernel for the greatest pair takes, of which it pads smaller ones."""
+    pairs = [(q, v) for q, v in HDIMS if q <= most[0] and v <= most[1] and q % multiple == v % multiple == 0]
+    return "hdim=" + "|".join(hdim_word(*pair) for pair in pairs)
+
+
+def padded_region(op: Operation, instance: Instance) -> list[Box]:
+    """What an instance serves, with the smaller head dims that it pads."""
+    tile, hdim = instance.tile, [axis.name for axis in op.space.axes].index("hdim")
+    (taken,) = op.space.where(held_hdims((tile.hdim_q, tile.hdim_v), tile.hdim_multiple))
+    return [(*box[:hdim], taken[hdim], *box[hdim + 1 :]) for box in instance.region]
 
 
 def test_gpus() -> None:
     """Some instance serves each entry of the table of GPUs, and none serves more."""
     (op,) = parse_apis("fwd", "generic")
-    instances = gpu_instances(op)
-    layouts_of = {
-        "`r`": ["vlayout=r"],
-        "in batch mode `c`": ["vlayout=c mode=batch"],
-        "`r`, in batch mode `c`": ["vlayout=r", "vlayout=c mode=batch"],
-    }
     said: dict[tuple[str, str], list[Box]] = {}
-    multiples: dict[tuple[str, str], int] = {}
-    for dtypes, targets, multiple, layouts in table("What is supported", 1):
-        pairs = [pair for pair in HDIMS if all(hdim <= 256 and hdim % int(multiple) == 0 for hdim in pair)]
-        hdims = "|".join(hdim_word(*pair) for pair in pairs)
-        for dtype, limit in itertools.product(words(dtypes), layouts_of[layouts]):
-            multiples[dtype, limit[len("vlayout=")]] = int(multiple)
-            for target in words(targets):
-                boxes = op.space.where(f"dtype={dtype} hdim={hdims} {limit}")
-                said.setdefault((target, dtype), []).extend(region_meet(op.everything, boxes))
+    multiples: dict[tuple[str, str, str], int] = {}
+    for dtypes, targets, multiple, most, layouts, only in table("What is supported", 1):
+        hdims = held_hdims((int(most), int(most)), int(multiple))
+        for dtype, target, limit in itertools.product(words(dtypes), words(targets), LAYOUTS[layouts]):
+            multiples[target, dtype, limit[len("vlayout=")]] = int(multiple)
+            boxes = op.space.where(f"dtype={dtype} {hdims} {limit} {' '.join(words(only))}")
+            said.setdefault((target, dtype), []).extend(region_meet(op.everything, boxes))
     served: dict[tuple[str, str], list[Box]] = {}
-    least: dict[tuple[str, str], int] = {}
-    for instance in instances:
+    least: dict[tuple[str, str, str], int] = {}
+    for instance in gpu_instances(op, (CdnaTarget, NvidiaTarget)):
         (dtype,) = instance.tile.dtypes
-        served.setdefault((instance.target.name, dtype), []).extend(instance.region)
-        layout = (dtype, instance.tile.v_layout)
-        least[layout] = min(least.get(layout, 256), instance.tile.hdim_multiple)
+        served.setdefault((instance.target.name, dtype), []).extend(padded_region(op, instance))
+        for layout in {value for box in instance.region for value in op.space.values(box, "vlayout")}:
+            key = (instance.target.name, dtype, layout)
+            least[key] = min(least.get(key, 256), instance.tile.hdim_multiple)
     assert said.keys() == served.keys() and multiples == least
-    for key, boxes in served.items():
-        assert not region_minus(said[key], boxes) and not region_minus(boxes, said[key]), key
+    for pair, boxes in served.items():
+        assert not region_minus(said[pair], boxes) and not region_minus(boxes, said[pair]), pair
 
 
 def test_row_strides() -> None:
-    """Any GPU instance takes a stride of less than 8 MB: rows of its blocks are 31-bit offsets."""
+    """Any instance for AMD's GPUs takes a stride of less than 8 MB: rows of its blocks are 31-bit offsets."""
     (op,) = parse_apis("fwd", "generic")
-    tiles = [instance.tile for instance in gpu_instances(op)]
+    tiles = [instance.tile for instance in gpu_instances(op, CdnaTarget)]
     rows = max(max(tile.bm0, tile.bn0) for tile in tiles)
     assert rows == 256  # and that is the greatest hdim_v
     assert (2**31 - 1) // rows - 4 > 8_000_000
