@@ -51,7 +51,7 @@ static bool find_loop(const struct sim_launch *launch, const struct sim_profile 
 // One letter for an instruction: P packed fp32, T transcendental, c conversion, d LDS, m memory, w wait, n s_nop, b
 // branch, B barrier, v other VALU, s other scalar.
 static char letter(const struct sim_code *code) {
-    static const char letters[SIM_KINDS + 1] = "ssvPvT|dmmwnsBs";
+    static const char letters[SIM_KINDS + 1] = "ssvPvcT|dmmwnsBs";
     if (code->kind == SIM_KIND_VALU && strncmp(code->inst.row->mnemonic, "v_cvt", 5) == 0) return 'c';
     if (code->kind == SIM_KIND_SCALAR && strstr(code->inst.row->mnemonic, "branch")) return 'b';
     return letters[code->kind];

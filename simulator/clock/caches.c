@@ -53,13 +53,20 @@ bool tessera_sim_caches_open(struct sim_caches *caches, const struct sim_paramet
         caches->cycles_a_byte[TESSERA_SIM_LEVEL_L2] = 1.0 / page->l1_bytes;
     caches->cycles_a_byte[TESSERA_SIM_LEVEL_MALL] = cycles_a_byte(page, units, page->mall_gbs);
     caches->cycles_a_byte[TESSERA_SIM_LEVEL_HBM] = cycles_a_byte(page, units, page->hbm_gbs);
-    return open_cache(&caches->l1, page->l1_kilobytes, page->l1_ways, page->line) &&
+    return open_cache(&caches->scalar, page->scalar_kilobytes, page->scalar_ways, 1u << SIM_SCALAR_SHIFT) &&
+           open_cache(&caches->l1, page->l1_kilobytes, page->l1_ways, page->line) &&
            open_cache(&caches->l2, page->l2_kilobytes, page->l2_ways, page->line);
 }
 
 void tessera_sim_caches_close(struct sim_caches *caches) {
     close_cache(&caches->l1);
     close_cache(&caches->l2);
+    close_cache(&caches->scalar);
+}
+
+uint32_t tessera_sim_caches_scalar(struct sim_caches *caches, uint64_t line, bool next) {
+    const bool first_hits = look_up(&caches->scalar, line), hits = !next || look_up(&caches->scalar, line + 1);
+    return first_hits && hits ? caches->page->scalar_memory : caches->page->scalar_miss;
 }
 
 // Of the lines that several units read, each unit is the first to read its part; the others find them in L2.

@@ -23,7 +23,7 @@ struct sim_neighbours {
 struct sim_caches {
     const struct sim_parameters *page;
     struct sim_neighbours neighbours;
-    struct sim_cache l1, l2;
+    struct sim_cache l1, l2, scalar;
     double free[TESSERA_SIM_LEVEL_COUNT]; // when each level can begin another access
     double cycles_a_byte[TESSERA_SIM_LEVEL_COUNT];
     uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level delivered
@@ -32,6 +32,9 @@ struct sim_caches {
 bool tessera_sim_caches_open(struct sim_caches *caches, const struct sim_parameters *page,
                              const struct sim_neighbours *neighbours);
 void tessera_sim_caches_close(struct sim_caches *caches);
+
+// A scalar access of a line, and of the next one if so: returns its latency.
+uint32_t tessera_sim_caches_scalar(struct sim_caches *caches, uint64_t line, bool next);
 
 struct sim_access_kind {
     bool store;

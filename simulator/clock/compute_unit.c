@@ -16,6 +16,7 @@ struct place {
     size_t group_index;
     unsigned simd;
     unsigned priority;
+    uint64_t age;           // how many waves began before
     uint64_t began, issued; // when it began, and issued its last instruction
     uint64_t next;          // before which it issues nothing
     uint8_t next_reason;    // enum sim_reason
@@ -53,6 +54,7 @@ struct unit {
     uint64_t lds_free, pair_free[SIM_SIMDS / 2];   // when LDS is free, and its way to each pair of SIMDs
     uint64_t l1_free, begun[QUEUE], stored[QUEUE]; // when L1 began the latest accesses, and the latest stores
     unsigned memory_count, store_count;
+    uint64_t begun_waves;
     struct sim_caches caches;
     struct sim_replay *replay;
 };
@@ -115,6 +117,7 @@ static struct bound find_bound(const struct unit *unit, const struct place *plac
         // fall through
     case SIM_KIND_VALU:
     case SIM_KIND_MULTIPLY:
+    case SIM_KIND_CONVERT:
     case SIM_KIND_TRANSCENDENTAL:
         bind(&bound, simd->port, SIM_REASON_PORT);
         break;
@@ -146,6 +149,7 @@ static struct bound find_bound(const struct unit *unit, const struct place *plac
 static uint32_t port_cycles(const struct sim_parameters *page, enum sim_kind kind) {
     return kind == SIM_KIND_TRANSCENDENTAL ? page->transcendental
            : kind == SIM_KIND_MULTIPLY     ? page->multiply
+           : kind == SIM_KIND_CONVERT      ? page->convert
                                            : page->valu;
 }
 
@@ -214,6 +218,14 @@ static void run_memory(struct unit *unit, struct place *place, uint64_t now) {
     sim_in_flight_add(&place->memory, now, done);
 }
 
+static void run_scalar_memory(struct unit *unit, struct place *place, uint64_t now) {
+    const uint32_t at = place->step->extra;
+    const uint64_t lines = at == SIM_NO_LINES ? 0 : place->group->words[at];
+    const uint32_t latency = at == SIM_NO_LINES ? unit->page->scalar_memory
+                                                : tessera_sim_caches_scalar(&unit->caches, lines >> 1, lines & 1);
+    sim_in_flight_add(&place->lgkm, now, now + latency);
+}
+
 // Lets the waves of a workgroup go on when all that have not ended stand at the barrier.
 static void pass_barrier(struct unit *unit, const struct sim_recording *group, size_t index, uint64_t now) {
     for (unsigned i = 0; i < unit->place_count; i++)
@@ -258,6 +270,7 @@ static void run_step(struct unit *unit, struct place *place, uint64_t now) {
     case SIM_KIND_VALU:
     case SIM_KIND_PACKED:
     case SIM_KIND_MULTIPLY:
+    case SIM_KIND_CONVERT:
     case SIM_KIND_TRANSCENDENTAL:
         run_valu(unit, place, now);
         break;
@@ -268,7 +281,7 @@ static void run_step(struct unit *unit, struct place *place, uint64_t now) {
         run_lds(unit, place, now);
         break;
     case SIM_KIND_SCALAR_MEMORY:
-        sim_in_flight_add(&place->lgkm, now, now + unit->page->scalar_memory);
+        run_scalar_memory(unit, place, now);
         break;
     case SIM_KIND_LOAD:
     case SIM_KIND_STORE:
@@ -330,6 +343,7 @@ static void begin_group(struct unit *unit, uint64_t now) {
                                 .end = wave->steps + wave->count,
                                 .group_index = index,
                                 .simd = least_loaded(unit),
+                                .age = unit->begun_waves++,
                                 .began = now,
                                 .issued = now,
                                 .next = now,
@@ -363,11 +377,17 @@ static void end_wave(struct unit *unit, struct place *place, uint64_t now) {
 
 // ---- the order of issue
 
-// Whether the wave goes before another one that can issue in the same cycle: by its priority, or else because its last
-// instruction is longer ago.
+static bool is_matrix(const struct place *place) { return place->step->code->kind == SIM_KIND_MATRIX; }
+
+// Whether the wave goes before another one that can issue in the same cycle. On a SIMD that is decided by priority,
+// then a matrix instruction goes before others, then the older wave; between SIMDs, which take turns, the one goes
+// first whose last instruction is longer ago.
 static bool goes_before(const struct place *place, const struct place *other) {
+    if (place->simd != other->simd) return place->issued < other->issued;
     if (place->priority != other->priority) return place->priority > other->priority;
-    return place->issued < other->issued;
+    const bool matrix = is_matrix(place), other_matrix = is_matrix(other);
+    if (matrix != other_matrix) return matrix;
+    return place->age < other->age;
 }
 
 // The wave whose instruction issues next: the earliest.

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // One compute unit in time: when each instruction of the recorded workgroups issues.
 //
-// Four SIMDs; waves issue in order, and of those that can issue in the same cycle
-// that of the highest priority goes first, or else the one whose last instruction is longest ago. A wave issues one
-// instruction in four cycles, a SIMD one of each unit in four cycles. VALU and matrix instructions share a port; a
-// matrix instruction holds it for less time than the matrix pipe, so that VALU instructions run beside it.
+// Four SIMDs; waves issue in order, and of those of a SIMD that can issue in the same cycle that of the highest
+// priority goes first, then a matrix instruction, then the oldest wave. A wave issues one instruction in four cycles, a
+// SIMD one of each unit in four cycles. VALU and matrix instructions share a port; a matrix instruction holds it for
+// less time than the matrix pipe, so that VALU instructions run beside it.
 #pragma once
 
 #include "annotate.h"

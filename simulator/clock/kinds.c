@@ -30,11 +30,31 @@ static enum sim_kind scalar_kind(const struct sim_inst *inst) {
 static enum sim_kind valu_kind(const struct sim_inst *inst) {
     static const char *const transcendental[] = {"v_exp_",  "v_log_", "v_rcp_", "v_rsq_",
                                                  "v_sqrt_", "v_sin_", "v_cos_", NULL};
-    static const char *const packed[] = {"v_pk_fma_f32", "v_pk_mul_f32", "v_pk_add_f32", NULL};
+    // As in LLVM's isNeverCoissue; pyhip measured v_pk_mul_f32 and v_pk_add_f32.
+    static const char *const packed[] = {"v_pk_", "v_dot", "v_mqsad_", "v_qsad_pk_", NULL};
     static const char *const multiplies[] = {"v_mul_lo_u32",  "v_mul_hi_u32",  "v_mul_hi_i32",
                                              "v_mad_u64_u32", "v_mad_i64_i32", NULL};
+    // Those that LLVM calls WriteFloatCvt.
+    static const char *const converts[] = {"v_cvt_f32_i32",
+                                           "v_cvt_f32_u32",
+                                           "v_cvt_u32_f32",
+                                           "v_cvt_i32_f32",
+                                           "v_cvt_f16_f32",
+                                           "v_cvt_f32_f16",
+                                           "v_cvt_rpi_",
+                                           "v_cvt_flr_",
+                                           "v_cvt_off_f32_",
+                                           "v_cvt_f32_fp8",
+                                           "v_cvt_f32_bf8",
+                                           "v_cvt_pk_f32_",
+                                           "v_cvt_pk_fp8_f32",
+                                           "v_cvt_pk_bf8_f32",
+                                           "v_cvt_sr_fp8_f32",
+                                           "v_cvt_sr_bf8_f32",
+                                           NULL};
     if (begins_any(inst, transcendental)) return SIM_KIND_TRANSCENDENTAL;
     if (begins_any(inst, multiplies)) return SIM_KIND_MULTIPLY;
+    if (begins_any(inst, converts)) return SIM_KIND_CONVERT;
     return begins_any(inst, packed) ? SIM_KIND_PACKED : SIM_KIND_VALU;
 }
 

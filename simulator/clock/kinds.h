@@ -8,8 +8,9 @@ enum sim_kind {
     SIM_KIND_SCALAR,
     SIM_KIND_SCALAR_MEMORY,
     SIM_KIND_VALU,
-    SIM_KIND_PACKED, // packed fp32, which does not run beside a matrix instruction
+    SIM_KIND_PACKED, // what does not run beside a matrix instruction
     SIM_KIND_MULTIPLY,
+    SIM_KIND_CONVERT,
     SIM_KIND_TRANSCENDENTAL,
     SIM_KIND_MATRIX,
     SIM_KIND_LDS,

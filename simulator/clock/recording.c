@@ -8,6 +8,7 @@
 
 #include "code_object/module.h"
 #include "execute/narrow.h"
+#include "execute/scalar_memory.h"
 #include "execute/vector_memory.h"
 #include "kinds.h"
 #include "lds_phases.h"
@@ -122,12 +123,23 @@ static uint32_t record_lines(struct sim_recording *recording, struct sim_wave *w
     return index;
 }
 
+static uint32_t record_scalar(struct sim_recording *recording, struct sim_wave *wave, const struct sim_code *code) {
+    unsigned bytes;
+    const uint64_t address = tessera_sim_scalar_address(wave, code, &bytes), first = address >> SIM_SCALAR_SHIFT;
+    if (bytes == 0) return SIM_NO_LINES;
+    const uint32_t index = (uint32_t)recording->word_count;
+    add_word(recording, first << 1 | ((address + bytes - 1) >> SIM_SCALAR_SHIFT != first));
+    return index;
+}
+
 // ---- steps
 
 static uint32_t find_extra(struct sim_recording *recording, struct sim_wave *wave, const struct sim_code *code) {
     switch (code->kind) {
     case SIM_KIND_LDS:
         return lds_cost(wave, code);
+    case SIM_KIND_SCALAR_MEMORY:
+        return record_scalar(recording, wave, code);
     case SIM_KIND_LOAD:
     case SIM_KIND_STORE:
         return record_lines(recording, wave, code);

@@ -8,7 +8,8 @@
 struct sim_step {
     const struct sim_code *code;
     uint32_t at;    // its place: bytes from the start of the module's code
-    uint32_t extra; // LDS: phases, and from bit 16 conflicts; memory: the index of its struct sim_lines in `words`
+    uint32_t extra; // LDS: phases, and from bit 16 conflicts; memory: the index of its struct sim_lines in `words`;
+                    // scalar memory: the index of twice its first line, plus 1 if it reaches into the next one
 };
 
 // The head of a memory access in `words`; the numbers of its cache lines follow it.
@@ -18,7 +19,9 @@ struct sim_lines {
     uint16_t blocks; // of 64 bytes, that L1 handles one after another
 };
 
-enum { SIM_LINE_SHIFT = 7, SIM_BLOCK_SHIFT = 6 };
+enum { SIM_LINE_SHIFT = 7, SIM_BLOCK_SHIFT = 6, SIM_SCALAR_SHIFT = 6 };
+
+#define SIM_NO_LINES UINT32_MAX // `extra` of scalar instructions that access no memory
 
 struct sim_wave_recording {
     struct sim_step *steps;

@@ -6,6 +6,7 @@
 #include "atomics.h"
 #include "machine/access.h"
 #include "operands.h"
+#include "scalar_memory.h"
 #include "semantics.h"
 
 // Bits of a row's detail.
@@ -56,6 +57,16 @@ static bool find_access(struct sim_wave *wave, const struct sim_code *code, cons
     *out = (struct access){address + offset, words, &wave->sgpr[data->index]};
     if (code->detail & BUFFER) out->inside = words_in_buffer(&wave->sgpr[base], offset, words);
     return true;
+}
+
+uint64_t tessera_sim_scalar_address(struct sim_wave *wave, const struct sim_code *code, unsigned *bytes) {
+    struct access access;
+    const unsigned words = code->detail & WORDS;
+    *bytes = 0;
+    if (code->inst.op[SIM_BASE].kind == SIM_ABSENT) return 0;
+    if (!find_access(wave, code, &code->inst.op[SIM_BASE], 1, words, &access)) return 0;
+    *bytes = 4 * access.inside;
+    return access.address;
 }
 
 // Every scalar access to memory goes through here; false after a fault.
