@@ -114,13 +114,15 @@ static bool read_parameters(tessera_sim *sim, const char *text) {
 }
 
 static bool read_timing(tessera_sim *sim, const char *text) {
-    sim->clock->path = strdup(text);
-    return sim->clock->path != NULL;
+    return tessera_sim_clock_write(sim->clock, TESSERA_SIM_OUTPUT_TIMING, text);
 }
 
 static bool read_annotation(tessera_sim *sim, const char *text) {
-    sim->clock->annotation = strdup(text);
-    return sim->clock->annotation != NULL;
+    return tessera_sim_clock_write(sim->clock, TESSERA_SIM_OUTPUT_ANNOTATION, text);
+}
+
+static bool read_timeline(tessera_sim *sim, const char *text) {
+    return tessera_sim_clock_write(sim->clock, TESSERA_SIM_OUTPUT_TIMELINE, text);
 }
 
 static const struct {
@@ -138,6 +140,7 @@ static const struct {
     {"TESSERA_SIM_PARAMETERS", read_parameters, "NAME=NUMBER,NAME=NUMBER with names of docs/simulator.md"},
     {"TESSERA_SIM_TIMING", read_timing, "a path"},
     {"TESSERA_SIM_ANNOTATE", read_annotation, "a path"},
+    {"TESSERA_SIM_TIMELINE", read_timeline, "a path"},
 };
 
 static tessera_status read_environment(tessera_sim *sim) {

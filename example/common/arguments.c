@@ -143,6 +143,11 @@ static int settle_common(const reader *r) {
     o->time_limit_s = o->warmup_given || o->repeat_given ? 0 : 3;
     const int simulated = strncmp(o->device, "sim:", 4) == 0;
     if (o->profile && !simulated) return FAIL("-profile=1: only simulated devices have a profile, not %s", o->device);
+    if (o->annotate && !strcmp(o->annotate, "0")) o->annotate = NULL;
+    if (o->annotate && !simulated)
+        return FAIL("-annotate=%s: only simulated devices have cycles, not %s", o->annotate, o->device);
+    if (o->trace && !simulated)
+        return FAIL("-trace=%s: only simulated devices have cycles, not %s", o->trace, o->device);
     if (o->sample && !simulated) return FAIL("-sample=1: only simulated devices take samples, not %s", o->device);
     if (o->sample && o->v) return FAIL("-sample=1: results are missing, so that it needs -v=0");
     if (simulated) {

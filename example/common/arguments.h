@@ -26,6 +26,8 @@ typedef struct example_options {
     const char *jsonfile, *device;
     const char *instance; // short name; NULL: that of least estimated cost
     const char *pack;     // NULL: none
+    const char *annotate; // where the disassembly with modelled cycles goes, "1": to stdout; NULL: nowhere
+    const char *trace;    // where what waves do in each modelled cycle goes; NULL: nowhere
 } example_options;
 
 typedef enum example_kind {
@@ -89,6 +91,11 @@ typedef struct example_arguments {
          "CPU threads; 0: affinity, quota and TESSERA_NUM_THREADS decide"},                                            \
         {"profile", EXAMPLE_FLAG, EXAMPLE_COMMON(profile), "0",                                                        \
          "1: of simulated devices, also print what the modelled cycles go to"},                                        \
+        {"annotate", EXAMPLE_TEXT, EXAMPLE_COMMON(annotate), "",                                                       \
+         "1: of simulated devices, also print the disassembly with the modelled cycles of each instruction, and of\n"  \
+         "each loop what stands between its MFMAs; FILE: write that to a file"},                                       \
+        {"trace", EXAMPLE_TEXT, EXAMPLE_COMMON(trace), "",                                                             \
+         "of simulated devices, a file for what waves do in each modelled cycle: JSON that Perfetto opens"},           \
         {"sample", EXAMPLE_FLAG, EXAMPLE_COMMON(sample), "0",                                                          \
          "1: a simulated device executes only the workgroups that its clock looks at; needs -v=0"},                    \
     {                                                                                                                  \

@@ -42,6 +42,7 @@ static example_outcome build(example_problem *p, const void *arguments, example_
     if (program->put) program->put(p);
     status = program->calls->check(p->traits, p->args);
     if (status != TESSERA_SUCCESS) return fail_call(p, result, status, "_check");
+    if (example_begin_outputs(p, result)) return result->outcome;
     program->fill(p);
     if (p->options->v) p->input_sum = example_input_sum(p);
     example_guard(p);
@@ -68,6 +69,7 @@ void example_destroy(example_problem *p) {
     if (!p) return;
     example_unguard(p);
     example_free_device_memory(p);
+    example_end_outputs(p);
     if (p->program->destroy) p->program->destroy(p);
     free(p->arena);
     tessera_device_close(p->device);
@@ -137,7 +139,9 @@ static tessera_status take_timing(const example_problem *p, example_result *resu
 
 static tessera_status set_clock(const example_problem *p) {
     if (!example_is_simulated(p)) return TESSERA_SUCCESS;
-    return tessera_device_set_clock(p->device, p->options->sample ? TESSERA_SIM_CLOCK_SAMPLE : TESSERA_SIM_CLOCK_ON);
+    const tessera_sim_clock clock = p->options->sample ? TESSERA_SIM_CLOCK_SAMPLE : TESSERA_SIM_CLOCK_ON;
+    const tessera_status status = tessera_device_set_clock(p->device, clock);
+    return status == TESSERA_SUCCESS ? example_set_outputs(p) : status;
 }
 
 // The same on a GPU, whose runs follow one another without the host between them.

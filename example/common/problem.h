@@ -87,6 +87,7 @@ struct example_problem {
 
     tessera_device *device;
     const tessera_instance *instance; // that ran
+    char *annotation;                 // the file of one that is to be printed; NULL: none
 };
 
 // Each returns result->outcome. `build` leaves *problem NULL when it fails; a test may change args between build and
@@ -117,7 +118,15 @@ int example_on_cpu(const example_problem *problem);
 int example_is_simulated(const example_problem *problem);
 int example_threads(const example_problem *problem); // for the reference
 
+// Prints the annotation of a launch by -annotate=1.
+void example_print_annotation(example_problem *problem);
+
 // ---- between the files of the harness
+
+// The files of -annotate and -trace. They are made before launches; those that are timed write to them.
+example_outcome example_begin_outputs(example_problem *problem, example_result *result);
+tessera_status example_set_outputs(const example_problem *problem);
+void example_end_outputs(example_problem *problem);
 
 // Places the buffers, makes the arena and sets the pointers of args. Guard zones hold their pattern, buffers their
 // unwritten byte.

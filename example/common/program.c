@@ -111,6 +111,7 @@ static example_outcome run_problem(example_problem *p, example_result *result) {
     print_verdict(p, result);
     puts("");
     if (p->options->profile) example_print_profile(result);
+    example_print_annotation(p);
     return result->outcome;
 }
 

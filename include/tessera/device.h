@@ -81,6 +81,9 @@ TESSERA_API tessera_status tessera_device_synchronize(const tessera_device *devi
 
 // Launches from now on are modelled as `clock` says.
 TESSERA_API tessera_status tessera_device_set_clock(const tessera_device *device, tessera_sim_clock clock);
+// Launches that are modelled from now on add `output` to a file; NULL: to none. simulator.h describes the outputs.
+TESSERA_API tessera_status tessera_device_set_output(const tessera_device *device, tessera_sim_output output,
+                                                     const char *path);
 // Waits for the device, and gets the sum over the launches that were modelled since the last call.
 TESSERA_API tessera_status tessera_device_take_timing(const tessera_device *device, tessera_sim_timing *out);
 

@@ -29,8 +29,8 @@ TESSERA_API const char *tessera_sim_last_error(void);
 // The environment is read here. It sets defaults that later calls and launches may change: TESSERA_SIM_SANITIZE (0 or
 // 1), TESSERA_SIM_ORDER (forward, backward, alternate, random or random:SEED), TESSERA_SIM_LANDING (late, at-once,
 // random), TESSERA_SIM_THREADS (a number) and TESSERA_SIM_TRACE (a path). TESSERA_SIM_STATS names a file to which each
-// launch adds a line of JSON with its stats; TESSERA_SIM_CLOCK, TESSERA_SIM_TIMING, TESSERA_SIM_ANNOTATE and
-// TESSERA_SIM_PARAMETERS are those of the clock, at the end of this file.
+// launch adds a line of JSON with its stats; TESSERA_SIM_CLOCK, TESSERA_SIM_TIMING, TESSERA_SIM_ANNOTATE,
+// TESSERA_SIM_TIMELINE and TESSERA_SIM_PARAMETERS are those of the clock, at the end of this file.
 TESSERA_API tessera_status tessera_sim_open(const char *arch, tessera_sim **out);
 TESSERA_API void tessera_sim_close(tessera_sim *sim);
 TESSERA_API const char *tessera_sim_arch(const tessera_sim *sim);
@@ -222,9 +222,17 @@ TESSERA_API tessera_status tessera_sim_launch(const tessera_sim_kernel *kernel, 
 // ---- The clock, a model of the time that launches take: clock.h
 
 // Sets the mode of launches from now on; the default is that of the environment's TESSERA_SIM_CLOCK (off, on or
-// sample), else off. Each modelled launch adds a line of JSON to the file of TESSERA_SIM_TIMING, and its disassembly
-// with cycles to that of TESSERA_SIM_ANNOTATE.
+// sample), else off.
 TESSERA_API tessera_status tessera_sim_set_clock(tessera_sim *sim, tessera_sim_clock clock);
+
+// Sets the path of an output of modelled launches from now on; NULL: none. The defaults are those of the environment:
+// TESSERA_SIM_TIMING, TESSERA_SIM_ANNOTATE and TESSERA_SIM_TIMELINE. Launches add to what is in the file, but the first
+// one begins a timeline anew.
+//
+// A timeline shows the workgroups that share a unit with the first sampled one. Each is a process; each of its waves has
+// threads MFMA, VALU, scalar, LDS, memory, wait and barrier, in which nothing overlaps. A microsecond is a cycle. Behind
+// 131072 events the timeline ends; the label of its processes names the cycle.
+TESSERA_API tessera_status tessera_sim_set_output(tessera_sim *sim, tessera_sim_output output, const char *path);
 
 // "mfma", "valu", ...
 TESSERA_API const char *tessera_sim_cause_name(tessera_sim_cause cause);

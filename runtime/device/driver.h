@@ -53,6 +53,7 @@ struct tessera_driver_calls {
     // Of simulated devices: see tessera/device.h. NULL where a kind has none; where one device of a kind has and
     // another has not, they fail by tessera_driver_no_clock().
     tessera_status (*set_clock)(const struct tessera_chip *chip, tessera_sim_clock clock);
+    tessera_status (*set_output)(const struct tessera_chip *chip, tessera_sim_output output, const char *path);
     tessera_status (*take_timing)(const struct tessera_chip *chip, tessera_sim_timing *out);
 
     tessera_status (*load)(const struct tessera_chip *chip, const void *image, size_t bytes, const char *symbol,

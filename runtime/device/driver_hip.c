@@ -26,6 +26,7 @@ static tessera_status fill(struct tessera_hip *hip, const char *name, const stru
 #undef F
         TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_listen, false),
         TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_set_clock, false),
+        TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_set_output, false),
         TESSERA_DRIVER_MEMBER(struct tessera_hip, tessera_hip_take_timing, false),
     };
     // clang-format on

@@ -63,6 +63,7 @@ struct tessera_hip {
     // Only the simulator has these. The first passes `listener` lines that say more than error names do.
     void (*tessera_hip_listen)(void (*listener)(const char *line));
     int (*tessera_hip_set_clock)(int device, int clock);
+    int (*tessera_hip_set_output)(int device, int output, const char *path);
     int (*tessera_hip_take_timing)(int device, tessera_sim_timing *out);
 };
 

@@ -163,6 +163,11 @@ static tessera_status set_clock(const struct tessera_chip *chip, tessera_sim_clo
     return CALL(chip, tessera_hip_set_clock, chip->ordinal, (int)clock);
 }
 
+static tessera_status set_output(const struct tessera_chip *chip, tessera_sim_output output, const char *path) {
+    if (!hip_of(chip)->tessera_hip_set_output) return tessera_driver_no_clock(chip);
+    return CALL(chip, tessera_hip_set_output, chip->ordinal, (int)output, path);
+}
+
 static tessera_status take_timing(const struct tessera_chip *chip, tessera_sim_timing *out) {
     if (!hip_of(chip)->tessera_hip_take_timing) return tessera_driver_no_clock(chip);
     TRY(synchronize(chip));
@@ -182,6 +187,7 @@ const struct tessera_driver_calls tessera_hip_calls = {
     .set = set,
     .synchronize = synchronize,
     .set_clock = set_clock,
+    .set_output = set_output,
     .take_timing = take_timing,
     .load = load,
     .unload = unload,

@@ -50,6 +50,11 @@ tessera_status tessera_gpu_set_clock(const struct tessera_gpu *gpu, tessera_sim_
     TESSERA_GPU_CALL(gpu, set_clock(&gpu->chip, clock));
 }
 
+tessera_status tessera_gpu_set_output(const struct tessera_gpu *gpu, tessera_sim_output output, const char *path) {
+    if (!tessera_gpu_calls(gpu)->set_output) return tessera_driver_no_clock(&gpu->chip);
+    TESSERA_GPU_CALL(gpu, set_output(&gpu->chip, output, path));
+}
+
 tessera_status tessera_gpu_take_timing(const struct tessera_gpu *gpu, tessera_sim_timing *out) {
     if (!tessera_gpu_calls(gpu)->take_timing) return tessera_driver_no_clock(&gpu->chip);
     TESSERA_GPU_CALL(gpu, take_timing(&gpu->chip, out));

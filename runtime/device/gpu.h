@@ -61,6 +61,7 @@ tessera_status tessera_gpu_synchronize(const struct tessera_gpu *gpu);
 // ---- the clock of simulated devices (gpu.c)
 
 tessera_status tessera_gpu_set_clock(const struct tessera_gpu *gpu, tessera_sim_clock clock);
+tessera_status tessera_gpu_set_output(const struct tessera_gpu *gpu, tessera_sim_output output, const char *path);
 tessera_status tessera_gpu_take_timing(const struct tessera_gpu *gpu, tessera_sim_timing *out);
 
 // ---- code (gpu_code.c); device.h declares the functions that load and launch

@@ -84,6 +84,13 @@ tessera_status tessera_device_set_clock(const tessera_device *device, tessera_si
     return tessera_gpu_set_clock(device->gpu, clock);
 }
 
+tessera_status tessera_device_set_output(const tessera_device *device, tessera_sim_output output, const char *path) {
+    TRY(check_clock(device));
+    GUARD((unsigned)output < TESSERA_SIM_OUTPUT_COUNT, "output=%d: accepted are 0 to %d", (int)output,
+          TESSERA_SIM_OUTPUT_COUNT - 1);
+    return tessera_gpu_set_output(device->gpu, output, path);
+}
+
 tessera_status tessera_device_take_timing(const tessera_device *device, tessera_sim_timing *out) {
     TRY(check_clock(device));
     GUARD(out, "out is NULL: where the timing goes");

@@ -19,6 +19,7 @@ struct sim_clocked {
     uint8_t *shared; // for each word of code: see struct sim_neighbours
     struct sim_replay sum;
     struct sim_profile profile;
+    struct sim_timeline timeline; // of the first point
     struct sim_timed timed[SIM_MOST_POINTS * SIM_MOST_RESIDENT];
     size_t timed_count;
 };
@@ -31,9 +32,17 @@ struct sim_clock *tessera_sim_clock_new(enum sim_arch arch) {
 
 void tessera_sim_clock_free(struct sim_clock *clock) {
     if (!clock) return;
-    free(clock->path);
-    free(clock->annotation);
+    for (int i = 0; i < TESSERA_SIM_OUTPUT_COUNT; i++) free(clock->outputs[i]);
     free(clock);
+}
+
+bool tessera_sim_clock_write(struct sim_clock *clock, tessera_sim_output output, const char *path) {
+    char *copy = path && *path ? strdup(path) : NULL;
+    if (path && *path && !copy) return false;
+    free(clock->outputs[output]);
+    clock->outputs[output] = copy;
+    if (output == TESSERA_SIM_OUTPUT_TIMELINE) clock->timelines = 0;
+    return true;
 }
 
 // ---- recording
@@ -54,7 +63,8 @@ static tessera_status begin(struct sim_launch *launch) {
     }
     clocked->sample = tessera_sim_sample(launch, &launch->sim->clock->page);
     launch->clocked = clocked;
-    if (launch->sim->clock->annotation && !tessera_sim_profile_open(&clocked->profile, launch))
+    if (launch->sim->clock->outputs[TESSERA_SIM_OUTPUT_ANNOTATION] &&
+        !tessera_sim_profile_open(&clocked->profile, launch))
         return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for the clock");
     if (launch->sim->clock->mode == TESSERA_SIM_CLOCK_SAMPLE) launch->is_executed = is_executed;
     return TESSERA_SUCCESS;
@@ -172,6 +182,7 @@ static bool replay_point(struct sim_launch *launch, const struct sim_neighbours 
     const struct sim_recording *groups[SIM_MOST_RESIDENT];
     struct sim_stay stays[SIM_MOST_RESIDENT];
     struct sim_replay replay = {.profile = clocked->profile.issues ? &clocked->profile : NULL};
+    if (index == 0 && launch->sim->clock->outputs[TESSERA_SIM_OUTPUT_TIMELINE]) replay.timeline = &clocked->timeline;
     for (uint32_t i = 0; i < point->count; i++) {
         groups[i] = find_recording(clocked, point->numbers[i]);
         if (!groups[i] || groups[i]->failed) return false;
@@ -179,6 +190,7 @@ static bool replay_point(struct sim_launch *launch, const struct sim_neighbours 
     if (!tessera_sim_replay(&launch->sim->clock->page, neighbours, groups, point->count, point->count, &replay, stays))
         return false;
     add_replay(&clocked->sum, &replay);
+    if (index == 0) clocked->timeline.cycles = replay.cycles;
     for (uint32_t i = 0; i < point->count; i++)
         clocked->timed[clocked->timed_count++] =
             (struct sim_timed){point->numbers[i], (double)(stays[i].end - stays[i].begin)};
@@ -247,16 +259,31 @@ static void add_timing(tessera_sim_timing *sum, const tessera_sim_timing *more) 
     sum->lds_conflicts += more->lds_conflicts;
 }
 
+static tessera_status cannot_write(const char *what, const char *path) {
+    return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "%s=%s: cannot be written", what, path);
+}
+
 static tessera_status annotate(const struct sim_launch *launch) {
-    const char *path = launch->sim->clock->annotation;
+    const char *path = launch->sim->clock->outputs[TESSERA_SIM_OUTPUT_ANNOTATION];
     if (!path || tessera_sim_annotate(path, launch, &launch->clocked->profile)) return TESSERA_SUCCESS;
-    return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "annotation=%s: cannot be written", path);
+    return cannot_write("annotation", path);
+}
+
+static tessera_status write_timeline(const struct sim_launch *launch) {
+    struct sim_clock *clock = launch->sim->clock;
+    const char *path = clock->outputs[TESSERA_SIM_OUTPUT_TIMELINE];
+    const struct sim_clocked *clocked = launch->clocked;
+    if (!path) return TESSERA_SUCCESS;
+    if (clocked->timeline.failed) return tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for the timeline");
+    if (tessera_sim_timeline_write(path, clock->timelines++, launch, &clocked->sample.points[0], &clocked->timeline))
+        return TESSERA_SUCCESS;
+    return cannot_write("timeline", path);
 }
 
 static tessera_status write_line(const struct sim_launch *launch, const tessera_sim_timing *timing) {
-    const struct sim_clock *clock = launch->sim->clock;
-    FILE *file = clock->path ? fopen(clock->path, "a") : NULL;
-    if (!clock->path) return TESSERA_SUCCESS;
+    const char *path = launch->sim->clock->outputs[TESSERA_SIM_OUTPUT_TIMING];
+    FILE *file = path ? fopen(path, "a") : NULL;
+    if (!path) return TESSERA_SUCCESS;
     if (file) {
         fprintf(file, "{\"kernel\": \"%s\", \"arch\": \"%s\", \"modelled_cycles\": %.0f, \"sampling_error\": %.4f",
                 launch->kernel->info.name, tessera_sim_arch_names[launch->sim->arch], timing->cycles,
@@ -268,7 +295,7 @@ static tessera_status write_line(const struct sim_launch *launch, const tessera_
         fputs("}\n", file);
     }
     if (file && fclose(file) == 0) return TESSERA_SUCCESS;
-    return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "timing=%s: cannot be written", clock->path);
+    return cannot_write("timing", path);
 }
 
 static tessera_status time_launch(struct sim_launch *launch) {
@@ -281,6 +308,7 @@ static tessera_status time_launch(struct sim_launch *launch) {
     add_timing(&launch->sim->clock->timing, &timing);
     tessera_status status = write_line(launch, &timing);
     if (status == TESSERA_SUCCESS) status = annotate(launch);
+    if (status == TESSERA_SUCCESS) status = write_timeline(launch);
     pthread_mutex_unlock(&launch->sim->lock);
     return status;
 }
@@ -294,6 +322,7 @@ static tessera_status end(struct sim_launch *launch, const tessera_sim_launch_st
     free(clocked->recordings);
     free(clocked->shared);
     tessera_sim_profile_close(&clocked->profile);
+    free(clocked->timeline.spans);
     free(clocked);
     return status;
 }
@@ -316,6 +345,16 @@ tessera_status tessera_sim_set_clock(tessera_sim *sim, tessera_sim_clock clock) 
                                 TESSERA_SIM_CLOCK_COUNT - 1);
     sim->clock->mode = clock;
     return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_sim_set_output(tessera_sim *sim, tessera_sim_output output, const char *path) {
+    if ((unsigned)output >= TESSERA_SIM_OUTPUT_COUNT)
+        return tessera_sim_fail(TESSERA_ERROR_INVALID_ARGUMENT, "output=%d: accepted are 0 to %d", (int)output,
+                                TESSERA_SIM_OUTPUT_COUNT - 1);
+    pthread_mutex_lock(&sim->lock);
+    const bool done = tessera_sim_clock_write(sim->clock, output, path);
+    pthread_mutex_unlock(&sim->lock);
+    return done ? TESSERA_SUCCESS : tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for a path");
 }
 
 void tessera_sim_take_timing(tessera_sim *sim, tessera_sim_timing *out) {

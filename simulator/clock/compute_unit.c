@@ -14,6 +14,7 @@ struct place {
     const struct sim_recording *group; // NULL: empty
     const struct sim_step *step, *end;
     size_t group_index;
+    uint32_t wave; // of the group
     unsigned simd;
     unsigned priority;
     uint64_t age;           // how many waves began before
@@ -51,7 +52,8 @@ struct unit {
     struct place *places;
     unsigned place_count;
     struct simd simds[SIM_SIMDS];
-    uint64_t lds_free, pair_free[SIM_SIMDS / 2];   // when LDS is free, and its way to each pair of SIMDs
+    uint64_t lds_begun, lds_free;                  // when LDS began its last request, and is free
+    uint64_t pair_free[SIM_SIMDS / 2];             // when its way to each pair of SIMDs is
     uint64_t l1_free, begun[QUEUE], stored[QUEUE]; // when L1 began the latest accesses, and the latest stores
     unsigned memory_count, store_count;
     uint64_t begun_waves;
@@ -185,6 +187,7 @@ static void run_lds(struct unit *unit, struct place *place, uint64_t now) {
     uint64_t *way = &unit->pair_free[place->simd / 2];
     uint64_t start = unit->lds_free > now ? unit->lds_free : now;
     if (*way > start) start = *way;
+    unit->lds_begun = start;
     unit->lds_free = start + cycles;
     *way = start + bits / 8 * SIM_LANES / page->lds_pair;
     unit->replay->lds_cycles += cycles;
@@ -342,6 +345,7 @@ static void begin_group(struct unit *unit, uint64_t now) {
                                 .step = wave->steps,
                                 .end = wave->steps + wave->count,
                                 .group_index = index,
+                                .wave = i,
                                 .simd = least_loaded(unit),
                                 .age = unit->begun_waves++,
                                 .began = now,
@@ -411,6 +415,61 @@ static void count(struct sim_profile *profile, const struct place *place, uint64
     profile->cycles[place->step->at / 4] += now - place->issued;
 }
 
+// ---- the timeline
+
+static void add_span(struct unit *unit, const struct place *place, uint64_t now, struct sim_span span) {
+    const struct sim_step *step = span.track == SIM_TRACK_BARRIER ? place->step - 1 : place->step;
+    span.code = step->code;
+    span.at = step->at;
+    span.issued = span.track == SIM_TRACK_BARRIER ? place->issued : now;
+    span.group = (uint8_t)place->group_index;
+    span.wave = (uint8_t)place->wave;
+    span.simd = (uint8_t)place->simd;
+    if (span.end > span.begin) tessera_sim_timeline_add(unit->replay->timeline, now, &span);
+}
+
+// Why the wave issued nothing since its last instruction.
+static void note_wait(struct unit *unit, const struct place *place, struct bound bound) {
+    const bool began = place->next_reason == SIM_REASON_START, barrier = place->next_reason == SIM_REASON_BARRIER;
+    const uint64_t from = began || barrier ? place->issued : place->issued + unit->page->issue;
+    add_span(unit, place, bound.cycle,
+             (struct sim_span){.track = barrier ? SIM_TRACK_BARRIER : SIM_TRACK_WAIT,
+                               .reason = place->next_reason,
+                               .begin = from,
+                               .end = place->next});
+    add_span(
+        unit, place, bound.cycle,
+        (struct sim_span){.track = SIM_TRACK_WAIT, .reason = bound.reason, .begin = place->next, .end = bound.cycle});
+}
+
+// What an instruction that has issued keeps busy.
+static void note_step(struct unit *unit, const struct place *place, uint64_t now) {
+    const struct simd *simd = &unit->simds[place->simd];
+    struct sim_span span = {.track = SIM_TRACK_SCALAR, .begin = now, .end = now + unit->page->issue};
+    switch (place->step->code->effects.unit) {
+    case SIM_UNIT_VALU:
+        tessera_sim_timeline_stretch(unit->replay->timeline, place->simd, simd->pipe); // packed fp32 holds the pipe up
+        span.track = SIM_TRACK_VALU, span.end = simd->port;
+        break;
+    case SIM_UNIT_MATRIX:
+        span.track = SIM_TRACK_MATRIX, span.end = simd->pipe;
+        break;
+    case SIM_UNIT_LDS:
+        span.track = SIM_TRACK_LDS, span.begin = unit->lds_begun, span.end = unit->lds_free;
+        break;
+    case SIM_UNIT_MEMORY:
+    case SIM_UNIT_FLAT:
+        span.track = SIM_TRACK_MEMORY, span.end = unit->l1_free;
+        span.begin = unit->begun[(unit->memory_count - 1) % QUEUE];
+        break;
+    default:
+        if (place->step->code->kind == SIM_KIND_BARRIER) return; // its span is known when it ends
+    }
+    add_span(unit, place, now, span);
+}
+
+// ---- one instruction
+
 static void issue(struct unit *unit, struct place *place, struct bound bound) {
     const struct sim_code *code = place->step->code;
     struct simd *simd = &unit->simds[place->simd];
@@ -418,7 +477,9 @@ static void issue(struct unit *unit, struct place *place, struct bound bound) {
     account(unit, simd, now, tessera_sim_reasons[bound.reason].cause);
     unit->replay->issued[code->kind]++;
     count(unit->replay->profile, place, now);
+    if (unit->replay->timeline) note_wait(unit, place, bound);
     run_step(unit, place, now);
+    if (unit->replay->timeline) note_step(unit, place, now);
     fetch(unit, place, now);
     const struct bound next = cycles_to_next(unit, place);
     simd->unit[code->effects.unit] = now + unit->page->issue;

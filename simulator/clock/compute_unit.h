@@ -10,11 +10,13 @@
 #include "annotate.h"
 #include "caches.h"
 #include "kinds.h"
+#include "timeline.h"
 
 enum { SIM_SIMDS = 4 };
 
 struct sim_replay {
     struct sim_profile *profile;             // NULL: instructions are not counted one by one
+    struct sim_timeline *timeline;           // NULL: nothing is noted of them
     uint64_t cycles;                         // until the last workgroup ended
     uint64_t cause[TESSERA_SIM_CAUSE_COUNT]; // of all SIMDs; their sum is SIM_SIMDS times `cycles`
     uint64_t issued[SIM_KINDS];              // instructions of all waves
@@ -32,7 +34,7 @@ struct sim_stay {
 
 // Runs workgroups on one unit, `resident` at a time, which must hold; the next one begins when one has ended. False
 // where there is no memory.
-// `replay` must be zeros but for its profile.
+// `replay` must be zeros but for its profile and timeline.
 bool tessera_sim_replay(const struct sim_parameters *page, const struct sim_neighbours *neighbours,
                         const struct sim_recording *const *groups, size_t count, uint32_t resident,
                         struct sim_replay *replay, struct sim_stay *stays);

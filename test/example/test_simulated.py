@@ -199,15 +199,42 @@ def test_profile_and_sample() -> None:
     assert int(cycles[1][1]) == pytest.approx(int(cycles[0][1]), rel=0.02)  # caches depend on addresses
 
 
+def test_annotation_and_trace(tmp_path: Path) -> None:
+    """An annotation is printed behind the line, or written; files begin anew."""
+    note, trace, temporary = tmp_path / "note.txt", tmp_path / "trace.json", tmp_path / "temporary"
+    temporary.mkdir()
+    done = run(*SMALL, SIM, "-annotate=1", TMPDIR=str(temporary))
+    assert done.returncode == 0, done.stderr
+    line, *annotation = done.stdout.splitlines()
+    assert LINE.match(line + "\n")
+    assert re.fullmatch(r"# tessera_k_fmha_fwd_d64_fp16_gfx942_\S+ on gfx942, modelled: .*", annotation[0])
+    assert any(text.startswith("# loop") for text in annotation)
+    assert not list(temporary.iterdir())
+    for _ in range(2):
+        done = run(*SMALL, SIM, f"-annotate={note}", f"-trace={trace}")
+        assert done.returncode == 0 and LINE.match(done.stdout), done
+    assert len(note.read_text().splitlines()) == len(annotation)
+    events = json.loads(trace.read_text())
+    assert any(event["name"].startswith("v_mfma_") for event in events)
+    assert sum(event["name"] == "s_endpgm" for event in events) == len(
+        {(event["pid"], event["args"]["wave"]) for event in events if event["name"] == "thread_name"}
+    )
+    assert "# loop" not in run(*SMALL, SIM, "-annotate=0").stdout
+
+
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (["-device=cpu", "-profile=1"], "-profile=1: only simulated devices have a profile, not cpu"),
         (["-device=cpu", "-sample=1", "-v=0"], "-sample=1: only simulated devices take samples, not cpu"),
         ([SIM, "-sample=1"], "-sample=1: results are missing, so that it needs -v=0"),
+        (["-device=cpu", "-annotate=1"], "-annotate=1: only simulated devices have cycles, not cpu"),
+        (["-device=cpu", "-trace=file"], "-trace=file: only simulated devices have cycles, not cpu"),
+        ([SIM, "-annotate=/none/file"], "-annotate=/none/file: cannot be written: No such file"),
+        ([SIM, "-trace=/none/file"], "-trace=/none/file: cannot be written: No such file"),
     ],
 )
-def test_profile_and_sample_are_refused(arguments: list[str], line: str) -> None:
+def test_model_is_refused(arguments: list[str], line: str) -> None:
     done = run(*SMALL, *arguments)
     assert done.returncode == 1 and line in done.stderr
 

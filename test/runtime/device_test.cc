@@ -46,7 +46,9 @@ TEST(Device, OnlySimulatedDevicesHaveAClock) {
     EXPECT_EQ(tessera_device_set_clock(device, TESSERA_SIM_CLOCK_ON), TESSERA_ERROR_DEVICE);
     EXPECT_STREQ(tessera_last_error(), "the CPU has no clock: only simulated devices do");
     EXPECT_EQ(tessera_device_take_timing(device, &timing), TESSERA_ERROR_DEVICE);
+    EXPECT_EQ(tessera_device_set_output(device, TESSERA_SIM_OUTPUT_TIMING, "x"), TESSERA_ERROR_DEVICE);
     EXPECT_EQ(tessera_device_set_clock(nullptr, TESSERA_SIM_CLOCK_ON), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(tessera_device_set_output(nullptr, TESSERA_SIM_OUTPUT_TIMING, "x"), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(tessera_device_take_timing(nullptr, &timing), TESSERA_ERROR_INVALID_ARGUMENT);
     tessera_device_close(device);
 }

@@ -248,6 +248,8 @@ TEST_F(Captured, Clock) {
     EXPECT_EQ(timing.launches, 0u);
     EXPECT_EQ(tessera_device_set_clock(device, TESSERA_SIM_CLOCK_COUNT), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_STREQ(tessera_last_error(), "clock=3: accepted are 0 to 2");
+    EXPECT_EQ(tessera_device_set_output(device, TESSERA_SIM_OUTPUT_COUNT, "x"), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "output=3: accepted are 0 to 2");
     EXPECT_EQ(tessera_device_take_timing(device, nullptr), TESSERA_ERROR_INVALID_ARGUMENT);
 }
 

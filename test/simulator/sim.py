@@ -58,6 +58,7 @@ class _Stats(c.Structure):
 
 
 CLOCKS = {"off": 0, "on": 1, "sample": 2}  # tessera_sim_clock
+OUTPUTS = ("timing", "annotation", "timeline")  # tessera_sim_output
 CAUSES = ("mfma", "valu", "transcendental", "lds", "memory", "barrier", "issue", "idle")  # tessera_sim_cause
 LEVELS = ("l1", "l2", "mall", "hbm")  # tessera_sim_level
 
@@ -184,6 +185,10 @@ class Sim:
 
     def set_clock(self, mode: str) -> None:
         self._check(self._lib.tessera_sim_set_clock(self._sim, CLOCKS[mode]))
+
+    def set_output(self, output: str, path: Path | None) -> None:
+        text = str(path).encode() if path else None
+        self._check(self._lib.tessera_sim_set_output(self._sim, OUTPUTS.index(output), text))
 
     def take_timing(self) -> Timing:
         timing = Timing()

@@ -245,7 +245,7 @@ def test_bad_environment(library: Path, monkeypatch: pytest.MonkeyPatch, name: s
         pass
 
 
-@pytest.mark.parametrize("name", ["TESSERA_SIM_TIMING", "TESSERA_SIM_ANNOTATE"])
+@pytest.mark.parametrize("name", ["TESSERA_SIM_TIMING", "TESSERA_SIM_ANNOTATE", "TESSERA_SIM_TIMELINE"])
 def test_no_such_place(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, str(tmp_path / "none" / "file"))
     with Sim(library, "gfx942") as sim, pytest.raises(SimError, match="cannot be written"):
