@@ -38,7 +38,7 @@ HEAD = """
 
 @dataclass(frozen=True)
 class Micro:
-    """Text that is repeated, and the cycles that one repetition takes."""
+    """Text that is repeated, and the cycles that one repetition takes, or one of the groups in it."""
 
     name: str
     text: str | Callable[[int], str]  # the latter gets the number of the repetition
@@ -46,8 +46,10 @@ class Micro:
     source: str
     setup: str = ""
     lead: str = ""  # between the boundary of 64 bytes and the first repetition
+    finish: str = ""  # behind the last one
     waves: int = 1
     repeat: int = 32
+    groups: int = 1
     archs: tuple[str, ...] = ("gfx942",)
 
     def times(self, count: int) -> str:
@@ -61,7 +63,11 @@ class MicroKernels:
     def __init__(self, arch: str, library: Path, folder: Path, kernels: Sequence[Micro]) -> None:
         self.arch, self.library = arch, library
         self.numbers = {kernel.name: 2 * i for i, kernel in enumerate(kernels)}
-        parts = [(k.setup, f"{k.lead}\n{k.times(count * k.repeat)}") for k in kernels for count in (1, 2)]
+        parts = [
+            (k.setup, f"{k.lead}\n{k.times(count * k.repeat)}\n{k.finish}")
+            for k in kernels
+            for count in (1, 2)
+        ]
         text = [HEAD]
         for i, (setup, body) in enumerate(parts):
             text.append(f".Lpart{i}:\n{setup}\ns_branch .Lbody{i}\n.p2align 6\n.Lbody{i}:\n{body}\ns_endpgm")
@@ -82,5 +88,6 @@ class MicroKernels:
             return sim.take_timing()
 
     def cycles(self, kernel: Micro) -> float:
-        """Of one repetition."""
-        return (self.time(kernel, 1).cycles - self.time(kernel, 0).cycles) / kernel.repeat
+        """Of one group."""
+        more = self.time(kernel, 1).cycles - self.time(kernel, 0).cycles
+        return more / (kernel.repeat * kernel.groups)

@@ -118,6 +118,7 @@ amdhsa.kernels:
     .sgpr_count: 96
     .vgpr_count: {vgprs}
     .max_flat_workgroup_size: 1024
+    {metadata}
 .end_amdgpu_metadata
 """
 
@@ -133,15 +134,17 @@ def assemble(
     kernarg: int = 8,
     private: int = 0,
     directives: str = "",
+    metadata: str = "",
 ) -> bytes:
     """A linked code object with one kernel, `kernel`: its arguments are at s[0:1], its work-item id in v0.
 
-    `directives` are further lines of its descriptor.
+    `directives` are further lines of its descriptor, `metadata` of its metadata.
     """
     assert ZIGLANG is not None
     source, made = output.with_suffix(".s"), output.with_suffix(".o")
     names = {"arch": arch, "vgprs": vgprs, "accum_offset": accum_offset, "lds": lds, "kernarg": kernarg}
-    source.write_text(ASSEMBLY.format(text=text, private=private, directives=directives, **names))
+    more = {"private": private, "directives": directives, "metadata": metadata}
+    source.write_text(ASSEMBLY.format(text=text, **more, **names))
     target = ["--target=amdgcn-amd-amdhsa", f"-mcpu={arch}", "-mcode-object-version=5"]
     _run([str(ZIGLANG / "zig"), "clang", "-x", "assembler", *target, "-c", str(source), "-o", str(made)])
     _run([str(ZIGLANG / "zig"), "ld.lld", "-shared", str(made), "-o", str(output)])
