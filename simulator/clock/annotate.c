@@ -48,15 +48,6 @@ static bool find_loop(const struct sim_launch *launch, const struct sim_profile 
     return true;
 }
 
-// One letter for an instruction: P packed fp32, T transcendental, c conversion, d LDS, m memory, w wait, n s_nop, b
-// branch, B barrier, v other VALU, s other scalar.
-static char letter(const struct sim_code *code) {
-    static const char letters[SIM_KINDS + 1] = "ssvPvcT|dmmwnsBs";
-    if (code->kind == SIM_KIND_VALU && strncmp(code->inst.row->mnemonic, "v_cvt", 5) == 0) return 'c';
-    if (code->kind == SIM_KIND_SCALAR && strstr(code->inst.row->mnemonic, "branch")) return 'b';
-    return letters[code->kind];
-}
-
 static void write_loop(FILE *file, const struct sim_launch *launch, const struct sim_profile *profile,
                        const struct loop *loop) {
     fprintf(file, "# loop +0x%zx to +0x%zx: %" PRIu64 " rounds, %.1f cycles of a wave each", loop->first * 4,
@@ -64,7 +55,7 @@ static void write_loop(FILE *file, const struct sim_launch *launch, const struct
     if (loop->matrix) fprintf(file, ", %.1f MFMA", (double)loop->matrix / (double)loop->rounds);
     fputs("\n#   ", file);
     for (size_t i = loop->first; i <= loop->last; i++)
-        if (profile->issues[i]) fputc(letter(code_at(launch, i)), file);
+        if (profile->issues[i]) fputc(tessera_sim_letter(code_at(launch, i)), file);
     fputs("\n", file);
 }
 

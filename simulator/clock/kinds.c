@@ -78,3 +78,10 @@ static enum sim_kind find_kind(const struct sim_code *code) {
 }
 
 void tessera_sim_find_kind(struct sim_code *code) { code->kind = (uint8_t)find_kind(code); }
+
+char tessera_sim_letter(const struct sim_code *code) {
+    static const char letters[SIM_KINDS + 1] = "ssvPvcT|dmmwnsBs";
+    if (code->kind == SIM_KIND_VALU && strncmp(code->inst.row->mnemonic, "v_cvt", 5) == 0) return 'c';
+    if (code->kind == SIM_KIND_SCALAR && strstr(code->inst.row->mnemonic, "branch")) return 'b';
+    return letters[code->kind];
+}

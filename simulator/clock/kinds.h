@@ -26,3 +26,7 @@ enum sim_kind {
 
 // Sets code->kind; its effects must be known.
 void tessera_sim_find_kind(struct sim_code *code);
+
+// One letter for an instruction: | matrix, T transcendental, P packed fp32, c conversion, v other VALU, d LDS, m
+// memory, w wait, n s_nop, b branch, B barrier, s other scalar.
+char tessera_sim_letter(const struct sim_code *code);

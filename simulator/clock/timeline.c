@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "code_object/module.h"
+#include "kinds.h"
 #include "sample.h"
 
 enum {
@@ -109,9 +110,10 @@ static void write_span(const struct writer *to, const struct sim_span *span) {
     tessera_sim_print(&span->code->inst, text, sizeof text);
     fprintf(to->file, "{\"ph\":\"X\",\"pid\":%" PRIu32 ",\"tid\":%" PRIu32 ",\"ts\":%" PRIu64 ",\"dur\":%" PRIu64,
             process_of(to, span->group), thread_of(to, span, span->track), span->begin, end - span->begin);
-    fprintf(
-        to->file, ",\"name\":\"%s\",\"args\":{\"at\":\"+0x%" PRIx32 "\",\"issued\":%" PRIu64 ",\"text\":\"%s\"}},\n",
-        waits ? tessera_sim_reasons[span->reason].name : span->code->inst.row->mnemonic, span->at, span->issued, text);
+    fprintf(to->file, ",\"cat\":\"%c\",\"name\":\"%s\"", tessera_sim_letter(span->code),
+            waits ? tessera_sim_reasons[span->reason].name : span->code->inst.row->mnemonic);
+    fprintf(to->file, ",\"args\":{\"at\":\"+0x%" PRIx32 "\",\"issued\":%" PRIu64 ",\"text\":\"%s\"}},\n", span->at,
+            span->issued, text);
 }
 
 // Behind the last event, since JSON allows no comma there.

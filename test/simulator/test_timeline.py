@@ -79,6 +79,7 @@ class Span:
     end: int
     issued: int
     text: str
+    letter: str = ""
 
 
 @dataclass
@@ -99,7 +100,9 @@ def read(path: Path) -> Timeline:
     for e in (e for e in events if e["ph"] == "X"):
         thread = threads[e["tid"]]
         place = (e["pid"], thread["wave"], thread["simd"], thread["track"], e["name"])
-        spans.append(Span(*place, e["ts"], e["ts"] + e["dur"], e["args"]["issued"], e["args"]["text"]))
+        spans.append(
+            Span(*place, e["ts"], e["ts"] + e["dur"], e["args"]["issued"], e["args"]["text"], e["cat"])
+        )
     return Timeline(spans, {e["pid"]: e["args"] for e in events if e["name"] == "process_labels"})
 
 
@@ -158,6 +161,9 @@ def test_nothing_overlaps(library: Path, tmp_path: Path, waves: int) -> None:
     (label,) = timeline.labels.values()
     assert label["until"] == label["cycles"] == timing.cycles
     assert len(timeline.of("MFMA")) == timing.matrix
+    letters = {span.name: span.letter for span in timeline.spans if span.track != "wait"}
+    assert (letters["v_exp_f32"], letters["v_pk_mul_f32"], letters["s_waitcnt"]) == ("T", "P", "w")
+    assert {span.letter for span in timeline.of("MFMA")} == {"|"}
 
 
 def issues(spans: list[Span]) -> list[int]:
