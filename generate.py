@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn, TextIO
 
-from codegen import Refused, emit, resources, show, unknown
+from codegen import Refused, emit, rank, resources, show, tune, unknown
 from codegen.check import check, check_renders
 from codegen.ops import parse_apis
 from codegen.ops.fmha_fwd.cdna import ROUNDINGS
@@ -27,7 +27,10 @@ from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
 BESIDE = Path()  # -l without a file
 CLEAR = "\r\033[K"  # a terminal's line
 EXPLANATIONS = ("reasons", "all")
-ACTIONS = ("table", "count", "expand", "explain", "render", "diff", "report", "list_blobs", "output_dir")
+ACTIONS = (
+    "table", "count", "expand", "explain", "render", "diff", "report", "tune", "rank", "list_blobs",
+    "output_dir",
+)  # fmt: skip
 
 
 class Parser(argparse.ArgumentParser):
@@ -149,8 +152,35 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         metavar="DIR",
         help="print what the GPU kernels take that a build made in DIR, and a round of their main loops",
     )
+    how.add_argument(
+        "--tune",
+        action="store_true",
+        help="model tiles that no row has, for what is selected, and print rows of those that are faster",
+    )
+    how.add_argument(
+        "--rank",
+        action="store_true",
+        help="print what instances take for problems: modelled, and by the formula that the library ranks by",
+    )
+    model = parser.add_argument_group("what --tune and --rank model, for gfx90a, gfx942 and gfx950")
+    model.add_argument(
+        "--build",
+        type=path,
+        metavar="DIR",
+        help="a build with the simulator and programs; results are kept there",
+    )
+    model.add_argument(
+        "--shapes",
+        metavar="LIST",
+        help="problems, as the operation's program takes them: 'b=1 h=16 s=4096; b=1 h=16 s=1024 mask=b'",
+    )
+    model.add_argument(
+        "--ray", metavar="ADDRESS", help="spread the work over a Ray cluster; local: one that is started here"
+    )
     parser.add_argument(
-        "--format", default="text", help="of --table, --count and --report: text (default), json or csv"
+        "--format",
+        default="text",
+        help="of --table, --count, --report and --rank: text (default), json or csv",
     )
     return parser.parse_args(arguments)
 
@@ -278,6 +308,8 @@ def run(options: argparse.Namespace) -> int:
     if action == "report":
         return print_report(options.report, options.format)
     selections = choose_instances(options)
+    if action in ("tune", "rank"):
+        return model(selections, action, options)
     if action == "output_dir":
         emit_all(selections, options.output_dir)
     elif action == "list_blobs":
@@ -300,6 +332,24 @@ def run(options: argparse.Namespace) -> int:
                 show.instance_row(instance) for selection in selections for instance in selection.instances
             ]
             put(show.print_rows(rows, options.format))
+    return 0
+
+
+def model(selections: list[Selection], action: str, options: argparse.Namespace) -> int:
+    """Models candidates, or what there is."""
+    if options.build is None or options.shapes is None:
+        raise Refused(f"--{action} needs --build, a folder that CMake builds in, and --shapes")
+    how = tune.How(
+        options.build, tune.parse_shapes(options.shapes), options.ray, partial(progress, step=1), say
+    )
+    for selection in selections:
+        if action == "tune":
+            print_all(tune.tune(selection, how))
+            continue
+        targets = dict.fromkeys(instance.target.name for instance in selection.instances)
+        ranked = rank.rank(selection.op, list(targets), how)
+        put(show.print_rows(list(rank.report(ranked)), options.format))
+        say(rank.summary(ranked))
     return 0
 
 
@@ -347,9 +397,9 @@ def on_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
-def progress(done: int, total: int) -> None:
+def progress(done: int, total: int, step: int = 16) -> None:
     """A bar on a terminal until all is done, nothing in a log."""
-    if on_terminal() and (done == total or done % 16 == 0):
+    if on_terminal() and (done == total or done % step == 0):
         width = 40 * done // total
         print(
             CLEAR if done == total else f"\r[{'#' * width}{'.' * (40 - width)}] {done}/{total}",

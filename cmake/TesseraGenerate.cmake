@@ -15,8 +15,11 @@ file(GLOB_RECURSE tessera_generator_inputs CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/include/tessera/device/*.h")
 list(APPEND tessera_generator_inputs # enumerations
     "${PROJECT_SOURCE_DIR}/include/tessera/device.h" "${PROJECT_SOURCE_DIR}/include/tessera/types.h")
+if(TESSERA_ROWS)
+    file(GLOB tessera_rows CONFIGURE_DEPENDS "${TESSERA_ROWS}/*.toml")
+endif()
 set_property(DIRECTORY "${PROJECT_SOURCE_DIR}" APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS
-    "${PROJECT_SOURCE_DIR}/generate.py" ${tessera_generator_inputs} ${TESSERA_INSTANCES})
+    "${PROJECT_SOURCE_DIR}/generate.py" ${tessera_generator_inputs} ${TESSERA_INSTANCES} ${tessera_rows})
 
 # The architecture of the processor that is compiled for, by its name in generate.py --targets.
 if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64|amd64)$")
@@ -45,7 +48,7 @@ function(tessera_generate sources)
     endif()
 
     set(arguments)
-    foreach(option api targets receipt filter where optdim rounding instances)
+    foreach(option api targets receipt filter where optdim rounding instances rows)
         string(TOUPPER "TESSERA_${option}" variable)
         if(NOT DEFINED ${option})
             set(${option} "${${variable}}")
@@ -53,6 +56,7 @@ function(tessera_generate sources)
         string(REPLACE ";" "," value "${${option}}")
         if(NOT value STREQUAL "")
             string(REPLACE "instances" "from" option "${option}")
+            string(REPLACE "rows" "instances" option "${option}")
             list(APPEND arguments "--${option}" "${value}")
         endif()
     endforeach()

@@ -12,6 +12,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Protocol
 
+from codegen import Refused
 from codegen.schema import Range, Size, Trait
 from codegen.space import Box, Region, Space, bits, held_values, region_meet, region_minus, region_size
 from codegen.targets import Target
@@ -176,6 +177,8 @@ class Operation(ABC):
     tiles: ClassVar[dict[str, type[Any]]]  # for each kind of target a dataclass that is a Tile
     optdim_field: str | None  # what CK's --optdim restricts
     suffix: str = SUFFIXES[0]  # of emitted sources
+    program: ClassVar[str] = ""  # of example/ that runs its problems; "": none whose times are modelled
+    checks: ClassVar[tuple[tuple[str, ...], ...]] = ()  # its arguments for problems that check results
 
     @cached_property
     def everything(self) -> Region:
@@ -197,6 +200,14 @@ class Operation(ABC):
     def rounded(self, tile: Any, target: Any, rounding: str) -> Any:
         """The tile with what --rounding says, if that changes it."""
         return tile
+
+    def problem(self, instance: Instance) -> tuple[str, ...]:
+        """The arguments of its program that an instance is compiled for."""
+        raise Refused(f"problems of {self.name} are not modelled yet")
+
+    def variants(self, instance: Instance) -> Iterator[Any]:
+        """Tiles that serve what an instance does, in all shapes, whether or not they fit."""
+        raise Refused(f"{self.name} has no variants to try on {instance.target.name}")
 
     def cost_words(self, instance: Instance) -> str:
         """What is known of an instance's speed."""

@@ -76,7 +76,8 @@ def test_names(folder: Path) -> None:
         ("bn0 = 64", "bn0 = 48", "bn0 = 48 is no multiple of wn0 = 32"),
         ("hdim_q = 128", "hdim_q = 100", "hdim_q = 100 is no multiple of what a call's may be = 8"),
         ("hdim_v = 128", "hdim_v = 100", "hdim_v = 100 is no multiple of what a call's may be = 8"),
-        ("bn0 = 64", "bn0 = 192\noccupancy = 1", "k and v take 98304 bytes of LDS, gfx942 has 65536"),
+        ("bn0 = 64", "bn0 = 256\noccupancy = 1", "k and v take 131072 bytes of LDS, gfx942 has 65536"),
+        ("bn0 = 64", "bn0 = 96", "bn0 = 96 is 12 chunks, no power of 2, by which LDS permutes those of v"),
         (
             "bm0 = 128",
             "bm0 = 256\nrm0 = 8\noccupancy = 4",

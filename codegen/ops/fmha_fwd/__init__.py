@@ -8,12 +8,13 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from codegen.ops.fmha_fwd.cdna import CdnaTile
+from codegen.ops.fmha_fwd.cdna_choices import variants
 from codegen.ops.fmha_fwd.cdna_cost import BlockCost, block_cost
 from codegen.ops.fmha_fwd.cpu import CpuTile
 from codegen.ops.fmha_fwd.cuda import CudaTile
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, SIZES, TRAITS, make_rules, make_space
 from codegen.schema import Range
-from codegen.space import Box, Region, bits, region_meet
+from codegen.space import Box, Region, bits, held_values, region_meet
 from codegen.spec import Instance, Operation
 from codegen.targets import CdnaTarget
 
@@ -53,6 +54,11 @@ class FmhaFwd(Operation):
     buckets = tuple(sorted({max(hdim) for hdim in HDIMS}))
     tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile, "cuda": CudaTile}
     optdim_field = "hdim_q"
+    program = "tile_example_fmha_fwd"
+    checks = (
+        ("-b=2", "-h=4", "-h_k=2", "-s=300", "-s_k=333", "-mask=b", "-lse=1"),
+        ("-b=1", "-h=2", "-s=257", "-s_k=515", "-p_drop=0.2"),
+    )
 
     def __init__(self, mask: str) -> None:
         self.space = make_space(mask)
@@ -94,6 +100,8 @@ class FmhaFwd(Operation):
         a, b = one.tile, other.tile
         if a.alignment > b.alignment or a.hdim_multiple > b.hdim_multiple:
             return False  # there are calls that only the other takes
+        if not (a.efficiency and b.efficiency):
+            return False  # nobody knows yet
         first, second = self.block_cost(one), self.block_cost(other)
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # the best one depends on sizes and masks
@@ -110,6 +118,22 @@ class FmhaFwd(Operation):
         tile = instance.tile
         cycles = tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
         return BlockCost(1, tile.lead * cycles, cycles)
+
+    def problem(self, instance: Instance) -> tuple[str, ...]:
+        """Data type, head dims, layout, and scales where they must be."""
+        tile = instance.tile
+        sizes = (f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}")
+        words = (f"-prec={tile.dtypes[0]}", *sizes, f"-vlayout={tile.v_layout}")
+        axis = self.space.index["qscale"]
+        scales = next(bits(held_values(instance.region, axis)))
+        name = self.space.axes[axis].values[scales]
+        return words if name == "no" else (*words, f"-qscale={name}")
+
+    def variants(self, instance: Instance) -> Iterator[Any]:
+        """On CDNA."""
+        if isinstance(instance.target, CdnaTarget):
+            return variants(instance.tile, instance.target)
+        return super().variants(instance)
 
     def rounded(self, tile: Any, target: Any, rounding: str) -> Any:
         """The tile with --rounding, if it is a bf16 tile of a GPU whose row does not say how to round."""

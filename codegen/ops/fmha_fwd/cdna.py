@@ -92,8 +92,8 @@ class CdnaTile(GpuTile):
     wm0: int  # the product that the template is written in: queries, keys
     wn0: int
     occupancy: int  # waves of a SIMD that registers leave room for
-    efficiency: float  # estimated share of the target's peak in the main loop
     why: str  # the reason that the row is there
+    efficiency: float = 0.0  # estimated share of the target's peak in the main loop; 0: nobody knows yet
     wk0: int = 0  # and what it sums over; 0: an access of each half of a wave
     rounding: str = ""  # of p to bf16; "": the best that takes few instructions on the target
     o: str = ""  # the type that o is stored in; "": that of q, k and v
@@ -288,8 +288,8 @@ class CdnaTile(GpuTile):
             self.mma_k,
             self.occupancy,
         )
-        if min(sizes) < 1 or not 0 < self.efficiency <= 1:
-            return "sizes, rm0 and occupancy must be positive and 0 < efficiency <= 1"
+        if min(sizes) < 1 or not 0 <= self.efficiency <= 1:
+            return "sizes, rm0 and occupancy must be positive and 0 <= efficiency <= 1"
         shapes = target.mfma[self.compute]
         if not any((self.wm0, self.wn0) == (m, n) and self.mma_k % k == 0 for m, n, k in shapes):
             there = ", ".join("x".join(map(str, shape)) for shape in shapes)
@@ -320,6 +320,9 @@ class CdnaTile(GpuTile):
         ):
             if value % of:
                 return f"{size} = {value} is no multiple of {part} = {of}"
+        chunks = self.bn0 // self.chunk
+        if chunks.bit_count() != 1:
+            return f"bn0 = {self.bn0} is {chunks} chunks, no power of 2, by which LDS permutes those of v"
         return ""
 
     def _too_large(self, target: CdnaTarget) -> str:

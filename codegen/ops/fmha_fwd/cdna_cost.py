@@ -21,6 +21,7 @@ LDS_BYTES = 128
 # Cycles of a block in which a wave waits: for exchange between lanes and the first reads of LDS behind a
 # barrier, and at barriers for each wave of its workgroup. Estimated.
 WAIT_CYCLES, BARRIER_CYCLES = 200, 100
+UNKNOWN = 0.3  # what a row's efficiency is taken for that says none
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,9 @@ def softmax_cycles(tile: CdnaTile, target: CdnaTarget) -> float:
 def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
     """The costs of a tile's blocks."""
     products = tile.bm0 * tile.bn0 * (tile.dq + tile.dv)
-    simds = products / (target.macs[tile.compute] * tile.efficiency) + softmax_cycles(tile, target)
+    simds = products / (target.macs[tile.compute] * (tile.efficiency or UNKNOWN)) + softmax_cycles(
+        tile, target
+    )
     read = tile.bn0 * (tile.dq + tile.dv) * tile.bits / 8  # k and v: written once, read by each wave
     lds = (1 + tile.rm0) * read / LDS_BYTES
     waits = WAIT_CYCLES + BARRIER_CYCLES * tile.rm0
