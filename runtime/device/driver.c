@@ -82,10 +82,6 @@ void tessera_driver_close(struct tessera_driver *driver) {
     if (driver && atomic_fetch_sub(&driver->users, 1) == 1) free(driver);
 }
 
-tessera_status tessera_driver_no_clock(const struct tessera_chip *chip) {
-    return tessera_fail(TESSERA_ERROR_DEVICE, "%s: only simulated devices have a clock", chip->name);
-}
-
 // ---- a host's table
 
 static void free_table(struct table *table) {
