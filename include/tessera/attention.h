@@ -57,6 +57,14 @@ typedef enum tessera_qscale {
     TESSERA_QSCALE_COUNT
 } tessera_qscale;
 
+// Rotary position embedding: which two of the first rotary_dim elements of a row are rotated together.
+typedef enum tessera_rope {
+    TESSERA_ROPE_NONE = 0,
+    TESSERA_ROPE_INTERLEAVED = 1, // 2 i and 2 i + 1 (GPT-J)
+    TESSERA_ROPE_HALF = 2,        // i and i + rotary_dim / 2 (GPT-NeoX)
+    TESSERA_ROPE_COUNT
+} tessera_rope;
+
 // Words are "fp32" ... "mxfp4"; "no", "top_left", ... For any other text the ..._from_string functions return
 // TESSERA_ERROR_INVALID_ARGUMENT and leave *out alone (tessera_last_error() lists the words). For any other value the
 // ..._string functions return NULL.
@@ -69,6 +77,8 @@ TESSERA_API tessera_status tessera_bias_from_string(const char *text, tessera_bi
 TESSERA_API const char *tessera_bias_string(tessera_bias value);
 TESSERA_API tessera_status tessera_qscale_from_string(const char *text, tessera_qscale *out); // no|pt|bs|kvbs|mx
 TESSERA_API const char *tessera_qscale_string(tessera_qscale value);
+TESSERA_API tessera_status tessera_rope_from_string(const char *text, tessera_rope *out); // no|inter|half
+TESSERA_API const char *tessera_rope_string(tessera_rope value);
 
 #ifdef __cplusplus
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The words of the enumerations that all attention operations share.
-#include "tessera/attention.h"
+// What all attention operations share: the words of their enumerations, and how tensors are stored.
+#include "ops/attention.h"
 
 #include "words.h"
 
@@ -24,7 +24,24 @@ static const char *const qscales[TESSERA_QSCALE_COUNT] = {
     [TESSERA_QSCALE_NONE] = "no",       [TESSERA_QSCALE_PER_TENSOR] = "pt", [TESSERA_QSCALE_BLOCK] = "bs",
     [TESSERA_QSCALE_KV_BLOCK] = "kvbs", [TESSERA_QSCALE_MX] = "mx",
 };
+static const char *const ropes[TESSERA_ROPE_COUNT] = {
+    [TESSERA_ROPE_NONE] = "no",
+    [TESSERA_ROPE_INTERLEAVED] = "inter",
+    [TESSERA_ROPE_HALF] = "half",
+};
 WORDS(fmha_dtype, "dtype", dtypes, TESSERA_FMHA_DTYPE_COUNT)
 WORDS(mask, "mask", masks, TESSERA_MASK_COUNT)
 WORDS(bias, "bias", biases, TESSERA_BIAS_COUNT)
 WORDS(qscale, "qscale", qscales, TESSERA_QSCALE_COUNT)
+WORDS(rope, "rope", ropes, TESSERA_ROPE_COUNT)
+
+const struct tessera_attention_storages tessera_attention_storages[TESSERA_FMHA_DTYPE_COUNT] = {
+    [TESSERA_FMHA_FP32] = {TESSERA_TYPE_FP32, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_FP16] = {TESSERA_TYPE_FP16, TESSERA_TYPE_FP16, TESSERA_TYPE_FP16},
+    [TESSERA_FMHA_BF16] = {TESSERA_TYPE_BF16, TESSERA_TYPE_BF16, TESSERA_TYPE_BF16},
+    [TESSERA_FMHA_FP8] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_FP8BF16] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_BF16, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_FP8FP32] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_MXFP8] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
+    [TESSERA_FMHA_MXFP4] = {TESSERA_TYPE_E2M1, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
+};

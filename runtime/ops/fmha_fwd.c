@@ -15,8 +15,8 @@ static int list_starts(const struct tessera_request *r, struct tessera_start sta
     const bool batches = !call->traits.is_group_mode && a->batch > 1, batch_mode = !call->traits.is_group_mode;
     const bool rows_q = !batch_mode || a->seqlen_q > 1, rows_k = !batch_mode || a->seqlen_k > 1;
     const bool rows_v = call->traits.is_v_rowmajor ? rows_k : a->hdim_v > 1;
-    const int in = tessera_type_bits(tessera_fmha_fwd_storages[call->traits.data_type].qkv);
-    const int out = tessera_type_bits(tessera_fmha_fwd_storages[call->traits.data_type].o);
+    const int in = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
+    const int out = tessera_type_bits(tessera_attention_storages[call->traits.data_type].o);
     int n = 0;
 #define STRIDE(name, bits, matters) starts[n++] = (struct tessera_start){#name, (uint64_t)a->name, bits, false, matters}
 #define ADD(x, bits, rows, heads)                                                                                      \

@@ -228,17 +228,6 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bo
 
 // ---- the tensors of a call
 
-const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_FMHA_DTYPE_COUNT] = {
-    [TESSERA_FMHA_FP32] = {TESSERA_TYPE_FP32, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
-    [TESSERA_FMHA_FP16] = {TESSERA_TYPE_FP16, TESSERA_TYPE_FP16, TESSERA_TYPE_FP16},
-    [TESSERA_FMHA_BF16] = {TESSERA_TYPE_BF16, TESSERA_TYPE_BF16, TESSERA_TYPE_BF16},
-    [TESSERA_FMHA_FP8] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32},
-    [TESSERA_FMHA_FP8BF16] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_BF16, TESSERA_TYPE_FP32},
-    [TESSERA_FMHA_FP8FP32] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
-    [TESSERA_FMHA_MXFP8] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
-    [TESSERA_FMHA_MXFP4] = {TESSERA_TYPE_E2M1, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
-};
-
 static const struct tessera_axis no_axis = {NULL, 1, 0};
 
 // The axes of tensor x, from the fields of args. Batch strides do not exist in group mode.
@@ -283,7 +272,7 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
                         struct tessera_tensors *all) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
-    const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
+    const struct tessera_attention_storages *const storages = &tessera_attention_storages[t->data_type];
     const int bits = tessera_type_bits(storages->qkv);
     const struct tessera_axis heads_v = HEADS(v, a->nhead_k);
 

@@ -5,6 +5,7 @@
 
 #include "integers.h"
 #include "op/operation.h"
+#include "ops/attention.h"
 #include "tessera/kernel/fmha_fwd.h"
 #include "tessera/kernel/fmha_fwd_gpu.h"
 
@@ -25,11 +26,6 @@ tessera_status tessera_fmha_fwd_check_sizes(void *call); // traits, sizes, numbe
 tessera_status tessera_fmha_fwd_check_memory(const void *call, bool on_gpu, struct tessera_tensors *all);
 
 enum { TESSERA_FMHA_FWD_MAX_SEQLEN = INT32_MAX / 2 }; // mask arithmetic of kernels stays within int32
-
-struct tessera_fmha_fwd_storages {
-    tessera_type qkv, o, bias;
-};
-extern const struct tessera_fmha_fwd_storages tessera_fmha_fwd_storages[TESSERA_FMHA_DTYPE_COUNT];
 
 // ---- selection
 

@@ -10,7 +10,7 @@ static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
                                     const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
-    const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
+    const struct tessera_attention_storages *const storages = &tessera_attention_storages[t->data_type];
     const int in = tessera_type_bits(storages->qkv), out = tessera_type_bits(storages->o);
     const bool bias = t->bias_type == TESSERA_BIAS_ELEMENTWISE, randval = t->has_dropout && a->s_randval;
     const bool mx = t->qscale_type == TESSERA_QSCALE_MX;

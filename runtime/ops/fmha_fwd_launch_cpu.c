@@ -226,7 +226,7 @@ static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a
 static void set_problem(struct launch *l) {
     const tessera_fmha_fwd_traits *const t = &l->traits;
     const tessera_fmha_fwd_args *const a = &l->args;
-    const struct tessera_fmha_fwd_storages *const storages = &tessera_fmha_fwd_storages[t->data_type];
+    const struct tessera_attention_storages *const storages = &tessera_attention_storages[t->data_type];
     const bool per_tensor = t->qscale_type == TESSERA_QSCALE_PER_TENSOR;
     const float keep = t->has_dropout ? 1.0f - a->p_drop : 1.0f;
     l->problem = (struct tessera_fmha_fwd_cpu_problem){

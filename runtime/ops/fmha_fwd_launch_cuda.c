@@ -56,7 +56,7 @@ static tessera_status add_maps(const struct tessera_fmha_fwd_call *call, const s
     const tessera_fmha_fwd_args *const a = &call->args;
     const tessera_fmha_fwd_tile *const tile = &((const tessera_fmha_fwd_instance *)plan->row)->tile;
     const bool group = call->traits.is_group_mode;
-    const int bits = tessera_type_bits(tessera_fmha_fwd_storages[call->traits.data_type].qkv);
+    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const int64_t rows_q = group ? INT32_MAX : a->seqlen_q, rows_k = group ? INT32_MAX : a->seqlen_k;
     const int64_t sequences = group ? 1 : a->batch;
     const struct tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
@@ -82,7 +82,7 @@ enum { L2_SHARE = 32 << 20 };
 // many heads take part as L2 has room for; without one each head's tasks follow each other.
 static int32_t heads_together(const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const int bits = tessera_type_bits(tessera_fmha_fwd_storages[call->traits.data_type].qkv);
+    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const double bytes = (double)call->keys * call->hdims * bits / 8;
     const int64_t group = a->nhead_q / a->nhead_k, heads = (int64_t)a->nhead_q * a->batch;
     if (call->traits.mask_type == TESSERA_MASK_NONE) return 1;
