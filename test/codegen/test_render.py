@@ -102,6 +102,9 @@ typedef struct tessera_rows_problem problem;
 """
 
 
+APPEND_SAID = "enum { ROW_LANES = 16 };\n#define VECTORS 1\n"
+
+
 @pytest.mark.parametrize(
     "header", [part for part in PARTS if part.parent.name == "cpu"], ids=lambda path: path.stem
 )
@@ -152,11 +155,11 @@ KINDS = {"cdna": "cdna.h", "cuda": "sm90.h"}  # kinds of GPUs that share headers
 )
 def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Path) -> None:
     """It compiles for each kind behind that kind's operands."""
-    text = (
-        f'#include "tessera/isa/{KINDS[kind]}"\n{ROWS_SAID}'
-        f'#include "tessera/device/rows/{kind}/operands.h"\n'
-        f'#include "{header.relative_to(HEADERS.parent)}"\n'
-    )
+    said = APPEND_SAID
+    if header.parts[-3] != "attention":
+        said = f'{ROWS_SAID}#include "tessera/device/rows/{kind}/operands.h"\n'
+    own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
+    text = f'#include "tessera/isa/{KINDS[kind]}"\n{said}{own}'
     warnings = ("-Wall", "-Wextra", "-Werror")
     if kind == "cdna":
         compile_object(text, tmp_path / "alone.so", "gfx950", *warnings)

@@ -77,18 +77,23 @@ TRAITS = (
 SIZES = (Size("hdim_q", fills=True), Size("hdim_v", fills=True))
 
 
+def hdim_axis() -> Axis:
+    """Pairs of head dims."""
+    return Axis(
+        "hdim",
+        tuple(hdim_word(*hdim) for hdim in HDIMS),
+        tuple(f"d{q}" for q, _ in HDIMS),
+        short=tuple(f"d{hdim_word(*hdim)}" for hdim in HDIMS),
+        views={"hdim_q": _hdim_view(0), "hdim_v": _hdim_view(1)},
+        limits=HDIMS,
+    )
+
+
 def make_space(mask: str) -> Space:
     """The axes in the order of CK's names."""
     return Space(
         (
-            Axis(
-                "hdim",
-                tuple(hdim_word(*hdim) for hdim in HDIMS),
-                tuple(f"d{q}" for q, _ in HDIMS),
-                short=tuple(f"d{hdim_word(*hdim)}" for hdim in HDIMS),
-                views={"hdim_q": _hdim_view(0), "hdim_v": _hdim_view(1)},
-                limits=HDIMS,
-            ),
+            hdim_axis(),
             Axis("dtype", DTYPES, DTYPES),
             Axis("mode", ("batch", "group"), ("batch", "group")),
             Axis("vlayout", ("r", "c"), ("vr", "vc")),

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: MIT
+"""tile_example_kv_cache from the outside: its line, JSON, exit codes, and CK's matrix on simulated GPUs."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(
+    os.environ.get("TESSERA_BIN_DIR") or Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build")) / "bin"
+)
+PROGRAM = BIN / "tile_example_kv_cache"
+SEED = int(os.environ.get("TESSERA_TEST_SEED") or 0)
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"it is not built in {BIN}")
+
+
+def run(*arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **variables},
+    )
+
+
+def test_line_and_json(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    done = run(
+        "-b=3", "-h=4", "-h_k=2", "-s=5", "-s_k=40", "-s_knew=7", "-d=48", "-d_v=64", "-page_block_size=8",
+        "-rotary_dim=32", "-warmup=0", "-repeat=1", "-json=1", f"-jsonfile={path}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    want = "[fp16|bhsd] b:3, h:4/2, s:5, s_k:40, s_knew:7, d:48/64, page_block_size:8, rotary_dim:32(inter), "
+    assert done.stdout.startswith(want)
+    assert re.search(
+        r", fmha_fwd_appendkv__\w+, \d+\.\d{3} us, \d+\.\d{2} GB/s, valid:y\n$",
+        done.stdout.replace(want, ", "),
+    )
+    result = json.loads(path.read_text())
+    assert result["s_knew"] == 7 and result["elements_wrong"] == 0
+    assert result["elements_verified"] == 3 * (7 * 2 * (48 + 64) + 5 * 4 * 48)
+
+
+def test_readme_has_the_help() -> None:
+    done = run("-?")
+    assert done.returncode == 0
+    assert f"```\n{done.stdout}```\n" in (ROOT / "example/kv_cache/README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["-b=0"], 1, "-b=0: at least 1"),
+        (["-prec=mxfp4"], 1, "-prec=mxfp4: fp32, fp16"),
+        (["-page_block_size=16", "-cache_batch_idx=1"], 1, "-cache_batch_idx=1: without -page_block_size"),
+        (["-s_k=3", "-s_knew=4"], 1, "-s_knew=4: at most -s_k, 3"),
+        (["-rotary_dim=24"], 1, "rotary_dim is 24: a multiple of 16 up to hdim_q, 128"),
+        (["-prec=fp8", "-rotary_dim=16"], 1, "rope_type is inter: fp8 is not rotated"),
+        (["-h=3", "-h_k=2"], 1, "nhead_q is 3: a multiple of nhead_k, 2"),
+        (["-instance=nobody"], 2, "nobody"),
+    ],
+)
+def test_refusals(arguments: list[str], code: int, says: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == code and says in done.stdout + done.stderr
+    assert done.stderr.count("\n") <= 1
+
+
+@pytest.mark.parametrize("order", ["forward", "random:1"])
+@pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
+def test_matrix_on_simulated_gpus(arch: str, order: str) -> None:
+    """Under the simulator's sanitizer; in some weeks all cases have been run."""
+    if run("-s_k=2", f"-device=sim:{arch}").returncode:
+        pytest.skip("this build has no simulator, or no instance")
+    done = subprocess.run(
+        [f"{PROGRAM}_smoke", f"-extra=-device=sim:{arch}", "-every=149", f"-from={SEED % 149}"],
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "TESSERA_SIM_SANITIZE": "1", "TESSERA_SIM_ORDER": order},
+    )
+    assert done.returncode == 0 and ", 0 failed" in done.stdout, done.stdout
