@@ -50,7 +50,7 @@ case $part in '' | *[!0-9]* | 0) echo "--part $part: a number from 1 on" >&2 && 
 
 began=$(date +%s)
 longest=450 # seconds of all stages, so that the whole takes less than 8 minutes
-programs=(benchmark_launch gpu_device gpu_streams_test gpu_cuda_test {fmha_fwd,rows}_{gpu,numerics}_test tile_example_{fmha_fwd,layernorm2d_fwd}_smoke
+programs=(benchmark_launch gpu_device gpu_streams_test gpu_cuda_test {fmha_fwd,rows}_{gpu,numerics}_test tile_example_{fmha_fwd,kv_cache,layernorm2d_fwd}_smoke
     tile_{rmsnorm2d_fwd,add_rmsnorm2d_rdquant_fwd,smoothquant,example_moe_smoothquant}_smoke)
 
 # ---- the build
@@ -213,6 +213,7 @@ stage "numerics of rows" 60 suites "$bin/rows_numerics_test"
 stage "streams, graphs, threads" 60 whole "$bin/gpu_streams_test"
 stage "NVIDIA's driver" 60 whole "$bin/gpu_cuda_test"
 stage "CK's smoke matrix of fmha_fwd" 120 smoke "$bin/tile_example_fmha_fwd_smoke"
+stage "CK's smoke matrix of appendkv" 60 smoke "$bin/tile_example_kv_cache_smoke"
 stage "CK's smoke matrices of rows" 60 smoke "$bin"/tile_{example_layernorm2d_fwd,rmsnorm2d_fwd,add_rmsnorm2d_rdquant_fwd,smoothquant,example_moe_smoothquant}_smoke
 stage "compute-sanitizer memcheck" 90 watched memcheck 40 "$bin"/{fmha_fwd,rows}_gpu_test
 stage "compute-sanitizer racecheck" 60 watched racecheck 200 "$bin"/{fmha_fwd,rows}_gpu_test

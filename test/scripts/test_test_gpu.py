@@ -35,7 +35,13 @@ def build(tmp_path: Path) -> Path:
         program(tmp_path, name, SUITE)
     for name in ("fmha_fwd_numerics_test", "rows_numerics_test", "gpu_cuda_test"):
         program(tmp_path, name, "exit 77\n")
-    for name in ("example_fmha_fwd", "example_layernorm2d_fwd", "rmsnorm2d_fwd", "add_rmsnorm2d_rdquant_fwd"):
+    for name in (
+        "example_fmha_fwd",
+        "example_kv_cache",
+        "example_layernorm2d_fwd",
+        "rmsnorm2d_fwd",
+        "add_rmsnorm2d_rdquant_fwd",
+    ):
         program(tmp_path, f"tile_{name}_smoke", "echo '5 passed, 0 failed, 2 not served'\n")
     for name in ("smoothquant", "example_moe_smoothquant"):
         program(tmp_path, f"tile_{name}_smoke", "echo '0 passed, 0 failed, 2 not served'; exit 2\n")
