@@ -4,10 +4,11 @@
 
     python benchmark/model.py --build build
 
-runs fmha_fwd in bf16, head dim 128, batch 1, by each instance of the build that serves it, at several
+runs fmha_fwd in bf16, batch 1, by each instance for row-major v with the head dims that it is for, at several
 lengths, with and without a causal mask, with so many heads that there are 256 Ki queries. A build without
--DTESSERA_TARGETS=cdna has none of them. Appends a line of JSON for each to benchmark/results/model.jsonl and
-prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER changes a parameter of the clock.
+-DTESSERA_TARGETS=cdna has none of them. Appends a line of JSON for each, with the version of the model, to
+benchmark/results/model.jsonl and prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER
+changes a parameter of the clock.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -25,6 +27,7 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
+from codegen.model import version  # noqa: E402
 from codegen.ops.fmha_fwd import operation  # noqa: E402
 from codegen.rows import read_instances  # noqa: E402
 from codegen.show import print_rows  # noqa: E402
@@ -36,15 +39,14 @@ MASKS = {"no": "0", "causal": "b"}
 COLUMNS = ("cycles", "cycles_a_mfma", "mhz", "time", "tflops")
 
 
-def instances(target: str) -> list[str]:
-    """Names of those that serve the problem with no column to spare."""
+def instances(target: str) -> dict[str, list[int]]:
+    """Names, and the head dims that leave no column to spare."""
     op = operation("simplified")
-    return [
-        instance.name
+    return {
+        instance.name: [instance.tile.hdim_q, instance.tile.hdim_v]
         for instance in read_instances(op, ROOT / "instances", (target,))
-        if (instance.tile.compute, instance.tile.hdim_q, instance.tile.hdim_v) == ("bf16", 128, 128)
-        and instance.tile.v_layout == "r"
-    ]
+        if instance.tile.compute == "bf16" and instance.tile.v_layout == "r"
+    }
 
 
 def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
@@ -52,7 +54,8 @@ def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
     length = key["length"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
-        sizes = ["-b=1", f"-h={QUERIES // length}", f"-s={length}", "-d=128"]
+        hdim_q, hdim_v = key["hdim"]
+        sizes = ["-b=1", f"-h={QUERIES // length}", f"-s={length}", f"-d={hdim_q}", f"-d_v={hdim_v}"]
         problem = ["-prec=bf16", *sizes, f"-mask={MASKS[key['mask']]}"]
         command = [str(build / "bin" / "tile_example_fmha_fwd"), f"-device=sim:{key['target']}", *problem]
         done = subprocess.run(
@@ -65,7 +68,8 @@ def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
         result = json.loads(path.read_text())
-    return key | ({"set": change} if change else {}) | result["simulation"]["modelled"]
+    changes = {"set": change} if change else {}
+    return key | {"model": version()} | changes | result["simulation"]["modelled"]
 
 
 def row(result: dict[str, Any]) -> dict[str, str]:
@@ -84,14 +88,16 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=ROOT / "benchmark" / "results" / "model.jsonl")
     parser.add_argument("--targets", default=",".join(TARGETS), help="a comma list")
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="a comma list")
-    parser.add_argument("--match", default="", help="only instances with this in their names")
+    parser.add_argument("--match", default="", help="only instances whose names match this")
     parser.add_argument("--set", default="", help="changes of the clock's parameters, as NAME=NUMBER,...")
     arguments = parser.parse_args()
     rows = []
     problems = itertools.product(arguments.targets.split(","), map(int, arguments.lengths.split(",")), MASKS)
     for target, length, mask in problems:
-        for instance in (name for name in instances(target) if arguments.match in name):
-            key = {"target": target, "length": length, "mask": mask, "instance": instance}
+        for instance, hdim in instances(target).items():
+            if not re.search(arguments.match, instance):
+                continue
+            key = {"target": target, "hdim": hdim, "length": length, "mask": mask, "instance": instance}
             result = model(arguments.build, key, arguments.set)
             rows.append(row(result))
             with arguments.results.open("a") as results:
