@@ -13,6 +13,9 @@ wheels=
 apt_allowed=1
 
 # Nothing is written outside the build directory, except to a user's own pip cache where there is one.
+# Python's caches are written even where the environment, as that of containers, says otherwise: that is meant for caches
+# beside the sources, and without any each of a thousand processes compiles the standard library for itself.
+unset PYTHONDONTWRITEBYTECODE
 export PYTHONPYCACHEPREFIX=$build/cache/pycache MYPY_CACHE_DIR=$build/cache/mypy RUFF_CACHE_DIR=$build/cache/ruff
 export PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_INPUT=1
 if ! mkdir -p "${XDG_CACHE_HOME:-${HOME:-/nonexistent}/.cache}" 2>/dev/null || [ ! -w "${XDG_CACHE_HOME:-$HOME/.cache}" ]; then

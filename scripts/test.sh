@@ -199,6 +199,16 @@ smoke_simulated() {
     rows_smoke "$build" -extra="-device=sim:$1"
 }
 
+# build_tests DIRECTORY TESTS: the programs of the tests whose names match, and those of CK's smoke matrix.
+build_tests() {
+    local programs
+    mapfile -t programs < <(
+        ctest --test-dir "$1" -R "$2" --show-only=json-v1 | sed -n "s#^ *\"$1/\(bin/[^\"]*\)\",\?\$#\1#p" | sort -u
+        ninja -C "$1" -t targets all | sed -n 's#^\(bin/.*_smoke\): .*#\1#p'
+    )
+    ninja -C "$1" -j "$(jobs)" "${programs[@]}"
+}
+
 # The same bytes from two directories.
 same_bytes() {
     local directory
@@ -269,7 +279,7 @@ lines_alone=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-
 sanitized() {
     local directory=$build/test/${1%%,*}
     configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF "${lines_alone[@]}"
-    ninja -C "$directory" -j "$(jobs)"
+    build_tests "$directory" "$2"
     export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # these count threads, and the sanitizer has one of its own
         export GTEST_FILTER=-Library.PrepareStartsTheThreads:Library.RunsAndUnloads
@@ -282,7 +292,7 @@ sanitized() {
 # Of the simulator's own sanitizer a quarter, which is all of its code, on one head dim: "programs" has the rest.
 simulator_sanitized() {
     local directory=$build/test/simulator
-    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined "${lines_alone[@]}"
+    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined "${lines_alone[@]}"
     ninja -C "$directory" -j "$(jobs)" fmha_fwd_gpu_test tessera_sim
     export UBSAN_OPTIONS=print_stacktrace=1 GTEST_FILTER=-GpuInstances.*:GpuLanded.*
     ctest_in "$directory" -R 'fmha_fwd\.gpu_test(\.sanitized_forward)?$'

@@ -12,6 +12,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import pytest
@@ -67,10 +68,11 @@ class Function:
         ]
         return [[line for line in self.lines if first <= line.address <= last] for first, last in inner]
 
-    def is_stack(self, line: Line) -> bool:
-        """Whether the line reads or writes the stack. rbp is its pointer only where it was made so."""
-        framed = any(re.match(r"mov +%rsp,%rbp", other.text) for other in self.lines)
-        return bool(re.search(r"\(%r[sb]p" if framed else r"\(%rsp", line.text))
+    @cached_property
+    def stack(self) -> re.Pattern[str]:
+        """What a line has that reads or writes the stack. rbp is its pointer only where it was made so."""
+        framed = any(re.match(r"mov +%rsp,%rbp", line.text) for line in self.lines)
+        return re.compile(r"\(%r[sb]p" if framed else r"\(%rsp")
 
 
 def disassemble(path: Path) -> dict[str, Function]:
@@ -132,7 +134,7 @@ def test_register_tiles_stay_in_registers(objects: list[Object]) -> None:
                 if sum(bool(PRODUCT.match(line.text)) for line in loop) >= count
             ]
             assert loops, f"{one.path.name}: {function.name} has no loop of {count} products"
-            stack = [line.text for loop in loops for line in loop if function.is_stack(line)]
+            stack = [line.text for loop in loops for line in loop if function.stack.search(line.text)]
             assert not stack, f"{one.path.name}: {function.name} spills: {stack}"
             seen += 1
     assert seen >= 2 * 6
