@@ -44,37 +44,85 @@ results=$build/test/stages
 mkdir -p "$results"
 not_run=()
 
-# stage NAME COMMAND...: runs tests with their output in a log. Status 77: could not run here, and the last line says why.
+at_once=1  # stages
+pending=() # names of stages that were started and not reported, in their order
+declare -A fingerprints
+announced= # the one of them that the line begins with
+trap 'for group in $(builtin jobs -p); do kill -- "-$group"; done 2>/dev/null' EXIT
+
+# stage NAME COMMAND...: runs tests with their output in a log, perhaps beside other stages; reports keep the order.
+# Status 77: could not run here, and the last line says why.
 stage() {
-    local name=$1 id=${1//[^a-zA-Z0-9]/-} log start status counts fingerprint
+    local name=$1 id=${1//[^a-zA-Z0-9]/-} log xml
     shift
     case $name in *"$only"*) ;; *) return ;; esac
+    report_stages $((at_once - 1))
     log=$build/log/test-$id.log
     xml=$results/$id
-    printf '%-34s' "$name"
-    fingerprint=$(grep -E "$reach" "$results/files" | grep -vE "$but" | cat - "$results/machine" | sha256sum)
-    if [ -z "$again" ] && [ "$(sed -n 1p "$xml.done" 2>/dev/null)" = "$fingerprint" ]; then
+    fingerprints[$name]=$(grep -E "$reach" "$results/files" | grep -vE "$but" | cat - "$results/machine" | sha256sum)
+    pending+=("$name")
+    [ $at_once -gt 1 ] || { announced=$name && printf '%-34s' "$name"; }
+    if [ -n "$again" ] || [ "$(sed -n 1p "$xml.done" 2>/dev/null)" != "${fingerprints[$name]}" ]; then
+        rm -rf "$xml" "$xml.done" "$xml.ended"
+        mkdir -p "$xml"
+        set -m # a process group for each, which can be ended as a whole
+        run_stage "$@" &
+        set +m
+    fi
+    [ $at_once -gt 1 ] || report_stages 0
+}
+
+# run_stage COMMAND...: leaves its status and the seconds that it took.
+run_stage() {
+    local start
+    start=$(date +%s)
+    set +e
+    (set -e && "$@") >"$log" 2>&1
+    echo "$? $(seconds_since "$start")" >"$xml.ending"
+    mv "$xml.ending" "$xml.ended"
+}
+
+# report_stages N: waits until at most N stages run, and reports those that have ended, up to the first that has not.
+report_stages() {
+    local running xml
+    while [ ${#pending[@]} -gt 0 ]; do
+        xml=$results/${pending[0]//[^a-zA-Z0-9]/-}
+        if [ -e "$xml.ended" ] || [ -e "$xml.done" ]; then
+            [ "$announced" = "${pending[0]}" ] || printf '%-34s' "${pending[0]}"
+            report_stage "${pending[0]}" "$xml"
+            pending=("${pending[@]:1}")
+            continue
+        fi
+        running=($(builtin jobs -rp))
+        if [ ${#running[@]} -gt "$1" ]; then
+            sleep 0.2
+        elif [ ${#running[@]} -gt 0 ] || [ -e "$xml.ended" ]; then
+            return
+        else
+            echo "1 0 s" >"$xml.ended" # it was killed
+        fi
+    done
+}
+
+# report_stage NAME XML
+report_stage() {
+    local name=$1 xml=$2 log=$build/log/test-${2##*/}.log status seconds counts
+    if [ -e "$xml.done" ]; then
         counts=$(sed -n 2p "$xml.done")
         report $counts "passed before, nothing that it depends on has changed"
         return
     fi
-    rm -rf "$xml" "$xml.done"
-    mkdir -p "$xml"
-    start=$(date +%s)
-    set +e
-    (set -e && "$@") >"$log" 2>&1
-    status=$?
-    set -e
-    if [ $status -eq 77 ]; then
+    read -r status seconds <"$xml.ended"
+    if [ "$status" -eq 77 ]; then
         printf 'not run: %s\n' "$(tail -n 1 "$log")"
         not_run+=("$name: $(tail -n 1 "$log")")
         return
     fi
     count_tests "$status" "$xml" "$log"
     grep '^skipped' "$xml.counts" 2>/dev/null | sed "s/^/$name: /" >>"$results/skipped" || true
-    report $counts "$(seconds_since "$start")"
+    report $counts "$seconds"
     if [ "$(echo "$counts" | cut -d' ' -f2)" = 0 ]; then
-        printf '%s\n%s\n' "$fingerprint" "$counts" >"$xml.done"
+        printf '%s\n%s\n' "${fingerprints[$name]}" "$counts" >"$xml.done"
     else
         show_failures "$xml" "$log"
     fi
@@ -199,14 +247,11 @@ smoke_simulated() {
     rows_smoke "$build" -extra="-device=sim:$1"
 }
 
-# build_tests DIRECTORY TESTS: the programs of the tests whose names match, and those of CK's smoke matrix.
+# build_tests DIRECTORY WORDS: the library, the programs with names that match, and those of CK's smoke matrix.
 build_tests() {
     local programs
-    mapfile -t programs < <(
-        ctest --test-dir "$1" -R "$2" --show-only=json-v1 | sed -n "s#^ *\"$1/\(bin/[^\"]*\)\",\?\$#\1#p" | sort -u
-        ninja -C "$1" -t targets all | sed -n 's#^\(bin/.*_smoke\): .*#\1#p'
-    )
-    ninja -C "$1" -j "$(jobs)" "${programs[@]}"
+    mapfile -t programs < <(ninja -C "$1" -t targets all | sed -n 's#^\(bin/[^:]*\): .*#\1#p' | grep -E "$2|_smoke\$")
+    ninja -C "$1" -j "$(jobs)" tessera "${programs[@]}"
 }
 
 # The same bytes from two directories.
@@ -278,7 +323,7 @@ lines_alone=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-
 # the same for all targets but AMX, which "AMX in vectors" watches.
 sanitized() {
     local directory=$build/test/${1%%,*}
-    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF "${lines_alone[@]}"
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DTESSERA_BUILD_BENCHMARKS=OFF "${lines_alone[@]}"
     build_tests "$directory" "$2"
     export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # these count threads, and the sanitizer has one of its own
@@ -299,27 +344,34 @@ simulator_sanitized() {
 }
 
 echo
+at_once=2
 reach='\.(py|toml)$' but='^$'
 stage "ruff, mypy" python_lint
 reach='\.(c|h|cc|j2|py|toml|clang-format)$'
 stage "clang-format" c_format
+# These keep all processors at work, and one of the programs measures speed.
+at_once=1
 reach=.
 stage "python tests" python_tests
 prose='\.md$|\./docs/|\./benchmark/results/' pytests='\./test/.*/(test_\w+|conftest)\.py$'
 but="$prose|$pytests"
 stage "programs" ctest_in "$build"
+
+# Each of these configures, links and ends with one processor at work. The longest come first.
+at_once=2
 stage "CK's smoke matrix" smoke
 for arch in gfx90a gfx942 gfx950; do stage "CK's smoke matrix on $arch" smoke_simulated $arch; done
-stage "same bytes elsewhere" same_bytes
-stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
 stage "simulator, sanitizers" simulator_sanitized
+stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
 stage "thread sanitizer" sanitized thread 'runtime|determinism' '*-s=100 *-prec=bf16 -mode=1*'
 stage "AMX in vectors" emulated_tiles
+stage "same bytes elsewhere" same_bytes
 but="$but|\./simulator/|\./test/(simulator|runtime|mutation|fmha_fwd|rows|fuzz|common)/"
+stage "qemu: NEON" neon
 stage "clang, warnings are errors" other_compiler
 stage "qemu: Nehalem" emulated Nehalem x86_64_v2
 stage "qemu: Haswell" emulated Haswell x86_64_v3
-stage "qemu: NEON" neon
+report_stages 0
 
 echo
 sort -u "$results/skipped" 2>/dev/null || true
