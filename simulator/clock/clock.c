@@ -173,6 +173,7 @@ static void add_replay(struct sim_replay *sum, const struct sim_replay *more) {
     sum->lds_cycles += more->lds_cycles;
     sum->lds_conflicts += more->lds_conflicts;
     sum->accessed += more->accessed;
+    sum->groups += more->groups;
 }
 
 // Replays a point; false where a recording or memory is lacking.
@@ -180,20 +181,20 @@ static bool replay_point(struct sim_launch *launch, const struct sim_neighbours 
     struct sim_clocked *clocked = launch->clocked;
     const struct sim_point *point = &clocked->sample.points[index];
     const struct sim_recording *groups[SIM_MOST_RESIDENT];
-    struct sim_stay stays[SIM_MOST_RESIDENT];
+    const bool refilled = (uint64_t)neighbours->units * clocked->sample.resident < launch->group_count;
+    double stays[SIM_MOST_RESIDENT];
     struct sim_replay replay = {.profile = clocked->profile.issues ? &clocked->profile : NULL};
     if (index == 0 && launch->sim->clock->outputs[TESSERA_SIM_OUTPUT_TIMELINE]) replay.timeline = &clocked->timeline;
     for (uint32_t i = 0; i < point->count; i++) {
         groups[i] = find_recording(clocked, point->numbers[i]);
         if (!groups[i] || groups[i]->failed) return false;
     }
-    if (!tessera_sim_replay(&launch->sim->clock->page, neighbours, groups, point->count, point->count, &replay, stays))
+    if (!tessera_sim_replay(&launch->sim->clock->page, neighbours, groups, point->count, refilled, &replay, stays))
         return false;
     add_replay(&clocked->sum, &replay);
     if (index == 0) clocked->timeline.cycles = replay.cycles;
     for (uint32_t i = 0; i < point->count; i++)
-        clocked->timed[clocked->timed_count++] =
-            (struct sim_timed){point->numbers[i], (double)(stays[i].end - stays[i].begin)};
+        clocked->timed[clocked->timed_count++] = (struct sim_timed){point->numbers[i], stays[i]};
     return true;
 }
 
@@ -218,21 +219,36 @@ static double clock_mhz(const struct sim_parameters *page, double matrix_share, 
     return mhz < page->clock_mhz ? mhz : page->clock_mhz;
 }
 
+static size_t count_matrix(const struct sim_recording *recording) {
+    size_t sum = 0;
+    for (uint32_t i = 0; i < recording->wave_count; i++)
+        for (size_t k = 0; k < recording->waves[i].count; k++)
+            sum += recording->waves[i].steps[k].code->kind == SIM_KIND_MATRIX;
+    return sum;
+}
+
+// Matrix instructions of the whole launch.
+static double all_matrix(const struct sim_launch *launch) {
+    const struct sim_clocked *clocked = launch->clocked;
+    double sum = 0;
+    for (size_t i = 0; i < clocked->timed_count; i++)
+        sum += (double)count_matrix(find_recording(clocked, clocked->timed[i].number));
+    return sum * (double)launch->group_count / (double)clocked->timed_count;
+}
+
 static tessera_sim_timing make_timing(const struct sim_launch *launch, const struct sim_estimate *estimate) {
     const struct sim_parameters *page = &launch->sim->clock->page;
     const struct sim_clocked *clocked = launch->clocked;
     const struct sim_replay *sum = &clocked->sum;
-    uint32_t replayed = 0;
-    for (uint32_t i = 0; i < clocked->sample.count; i++) replayed += clocked->sample.points[i].count;
-    const double slots = SIM_SIMDS * (double)sum->cycles, scale = (double)launch->group_count / replayed;
+    const double slots = SIM_SIMDS * (double)sum->cycles, scale = (double)launch->group_count / sum->groups;
     tessera_sim_timing timing = {.launches = 1, .cycles = estimate->cycles, .sampling_error = estimate->error};
     for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) timing.share[i] = slots > 0 ? (double)sum->cause[i] / slots : 0;
     timing.valu_busy = slots > 0 ? (double)sum->valu_cycles / slots : 0;
     timing.clock_mhz = clock_mhz(page, timing.share[TESSERA_SIM_CAUSE_MATRIX], timing.valu_busy);
     timing.ms = timing.cycles / timing.clock_mhz / 1e3;
     timing.ms_band = timing.ms * page->clock_band / 100;
-    timing.matrix = (double)sum->issued[SIM_KIND_MATRIX] * scale;
-    if (timing.matrix > 0) timing.cycles_a_matrix = slots / (double)sum->issued[SIM_KIND_MATRIX];
+    timing.matrix = all_matrix(launch);
+    if (sum->issued[SIM_KIND_MATRIX]) timing.cycles_a_matrix = slots / (double)sum->issued[SIM_KIND_MATRIX];
     timing.waves_a_simd = slots > 0 ? (double)sum->wave_cycles / slots : 0;
     timing.lds_cycles = (double)sum->lds_cycles * scale;
     timing.lds_conflicts = (double)sum->lds_conflicts * scale;

@@ -47,8 +47,9 @@ struct simd {
 struct unit {
     const struct sim_parameters *page;
     const struct sim_recording *const *groups;
-    size_t group_count, next_group;
-    struct sim_stay *stays;
+    size_t group_count;
+    bool refilled, stopped;
+    double *stays;
     struct place *places;
     unsigned place_count;
     struct simd simds[SIM_SIMDS];
@@ -333,10 +334,8 @@ static struct place *empty_place(const struct unit *unit) {
     return NULL;
 }
 
-static void begin_group(struct unit *unit, uint64_t now) {
-    const size_t index = unit->next_group++;
+static void begin_group(struct unit *unit, size_t index) {
     const struct sim_recording *group = unit->groups[index];
-    unit->stays[index].begin = now;
     for (uint32_t i = 0; i < group->wave_count; i++) {
         struct place *place = empty_place(unit);
         const struct sim_wave_recording *wave = &group->waves[i];
@@ -348,11 +347,8 @@ static void begin_group(struct unit *unit, uint64_t now) {
                                 .wave = i,
                                 .simd = least_loaded(unit),
                                 .age = unit->begun_waves++,
-                                .began = now,
-                                .issued = now,
-                                .next = now,
                                 .block = wave->steps->at / unit->page->fetch_bytes,
-                                .fetched = now + unit->page->fetch,
+                                .fetched = unit->page->fetch,
                                 .next_reason = SIM_REASON_START};
         unit->simds[place->simd].waves++;
     }
@@ -362,6 +358,37 @@ static bool is_present(const struct unit *unit, const struct sim_recording *grou
     for (unsigned i = 0; i < unit->place_count; i++)
         if (unit->places[i].group == group && unit->places[i].group_index == index) return true;
     return false;
+}
+
+static size_t all_steps(const struct sim_recording *group) {
+    size_t sum = 0;
+    for (uint32_t i = 0; i < group->wave_count; i++) sum += group->waves[i].count;
+    return sum;
+}
+
+static size_t steps_left(const struct unit *unit, size_t index) {
+    size_t sum = 0;
+    for (unsigned i = 0; i < unit->place_count; i++) {
+        const struct place *place = &unit->places[i];
+        if (place->group && place->group_index == index) sum += (size_t)(place->end - place->step);
+    }
+    return sum;
+}
+
+// Ends the replay: of the steps until now each workgroup's share of the time was that of its steps.
+static void stop(struct unit *unit, uint64_t now) {
+    double executed = 0;
+    unit->stopped = true;
+    unit->replay->groups = 0;
+    for (size_t i = 0; i < unit->group_count; i++) {
+        const double all = (double)all_steps(unit->groups[i]), done = all - (double)steps_left(unit, i);
+        executed += done;
+        unit->replay->groups += done / all;
+    }
+    for (size_t i = 0; i < unit->group_count; i++)
+        unit->stays[i] = (double)all_steps(unit->groups[i]) * (double)(unit->group_count * now) / executed;
+    for (unsigned i = 0; i < unit->place_count; i++)
+        if (unit->places[i].group) unit->replay->wave_cycles += now;
 }
 
 static void end_wave(struct unit *unit, struct place *place, uint64_t now) {
@@ -374,37 +401,52 @@ static void end_wave(struct unit *unit, struct place *place, uint64_t now) {
         pass_barrier(unit, group, index, now);
         return;
     }
-    unit->stays[index].end = now;
     if (now > unit->replay->cycles) unit->replay->cycles = now;
-    if (unit->next_group < unit->group_count) begin_group(unit, now);
+    if (unit->refilled)
+        stop(unit, now);
+    else
+        unit->stays[index] = (double)now;
 }
 
 // ---- the order of issue
 
 static bool is_matrix(const struct place *place) { return place->step->code->kind == SIM_KIND_MATRIX; }
 
-// Whether the wave goes before another one that can issue in the same cycle. On a SIMD that is decided by priority,
-// then a matrix instruction goes before others, then the older wave; between SIMDs, which take turns, the one goes
-// first whose last instruction is longer ago.
+// Whether a wave goes before another one of its SIMD that can issue in the same cycle: by priority, then a matrix
+// instruction before others, then the older wave.
 static bool goes_before(const struct place *place, const struct place *other) {
-    if (place->simd != other->simd) return place->issued < other->issued;
     if (place->priority != other->priority) return place->priority > other->priority;
     const bool matrix = is_matrix(place), other_matrix = is_matrix(other);
     if (matrix != other_matrix) return matrix;
     return place->age < other->age;
 }
 
-// The wave whose instruction issues next: the earliest.
-static struct place *pick(const struct unit *unit, struct bound *out) {
-    struct place *best = NULL;
+// Each SIMD's wave whose instruction issues next: the earliest; NULL: none.
+static void pick_waves(const struct unit *unit, struct place *best[SIM_SIMDS], struct bound bounds[SIM_SIMDS]) {
     for (unsigned i = 0; i < unit->place_count; i++) {
         struct place *place = &unit->places[i];
         if (!place->group || place->at_barrier) continue;
+        struct place **on = &best[place->simd];
+        struct bound *earliest = &bounds[place->simd];
         const struct bound bound = find_bound(unit, place);
-        if (best && bound.cycle > out->cycle) continue;
-        if (best && bound.cycle == out->cycle && !goes_before(place, best)) continue;
-        best = place;
-        *out = bound;
+        if (*on && bound.cycle > earliest->cycle) continue;
+        if (*on && bound.cycle == earliest->cycle && !goes_before(place, *on)) continue;
+        *on = place;
+        *earliest = bound;
+    }
+}
+
+// The wave whose instruction issues next. SIMDs take turns: of those that could in the same cycle it is that whose wave
+// has issued its last instruction longest ago.
+static struct place *pick(const struct unit *unit, struct bound *out) {
+    struct place *waves[SIM_SIMDS] = {NULL}, *best = NULL;
+    struct bound bounds[SIM_SIMDS];
+    pick_waves(unit, waves, bounds);
+    for (unsigned i = 0; i < SIM_SIMDS; i++) {
+        if (!waves[i] || (best && bounds[i].cycle > out->cycle)) continue;
+        if (best && bounds[i].cycle == out->cycle && waves[i]->issued >= best->issued) continue;
+        best = waves[i];
+        *out = bounds[i];
     }
     return best;
 }
@@ -502,14 +544,16 @@ static bool open_unit(struct unit *unit, const struct sim_parameters *page, cons
 }
 
 bool tessera_sim_replay(const struct sim_parameters *page, const struct sim_neighbours *neighbours,
-                        const struct sim_recording *const *groups, size_t count, uint32_t resident,
-                        struct sim_replay *replay, struct sim_stay *stays) {
-    struct unit unit = {.page = page, .groups = groups, .group_count = count, .stays = stays, .replay = replay};
+                        const struct sim_recording *const *groups, size_t count, bool refilled,
+                        struct sim_replay *replay, double *stays) {
+    struct unit unit = {.page = page, .groups = groups, .group_count = count, .refilled = refilled, .stays = stays};
     struct bound bound = {0, SIM_REASON_START};
     struct place *place;
     const bool opened = open_unit(&unit, page, neighbours);
-    for (uint32_t i = 0; opened && i < resident && unit.next_group < count; i++) begin_group(&unit, 0);
-    while (opened && (place = pick(&unit, &bound))) issue(&unit, place, bound);
+    unit.replay = replay;
+    replay->groups = (double)count;
+    for (size_t i = 0; opened && i < count; i++) begin_group(&unit, i);
+    while (opened && !unit.stopped && (place = pick(&unit, &bound))) issue(&unit, place, bound);
     for (unsigned i = 0; i < SIM_SIMDS; i++) account(&unit, &unit.simds[i], replay->cycles, TESSERA_SIM_CAUSE_IDLE);
     memcpy(replay->bytes, unit.caches.bytes, sizeof replay->bytes);
     tessera_sim_caches_close(&unit.caches);

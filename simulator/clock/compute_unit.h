@@ -25,16 +25,13 @@ struct sim_replay {
     uint64_t lds_cycles, lds_conflicts;
     uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level of memory delivered
     uint64_t accessed;                       // bytes that lanes accessed
+    double groups;                           // workgroups, parts of them counted
 };
 
-// When a workgroup of a replay began and ended.
-struct sim_stay {
-    uint64_t begin, end;
-};
-
-// Runs workgroups on one unit, `resident` at a time, which must hold; the next one begins when one has ended. False
-// where there is no memory.
-// `replay` must be zeros but for its profile and timeline.
+// Runs workgroups that share a unit from their common begin. Where the unit gets others for those that end
+// (`refilled`), all stops when the first has ended, since the last would be alone. `stays` gets the cycles that each
+// takes, or would take if all went on as until then. False where there is no memory. `replay` must be zeros but for
+// where it records.
 bool tessera_sim_replay(const struct sim_parameters *page, const struct sim_neighbours *neighbours,
-                        const struct sim_recording *const *groups, size_t count, uint32_t resident,
-                        struct sim_replay *replay, struct sim_stay *stays);
+                        const struct sim_recording *const *groups, size_t count, bool refilled,
+                        struct sim_replay *replay, double *stays);

@@ -177,5 +177,5 @@ struct sim_estimate tessera_sim_estimate(const struct sim_launch *launch, const 
     const double mean = sum / (double)launch->group_count;
     const bool whole = count >= launch->group_count;
     const double error = mean > 0 && !whole ? line.deviation / sqrt((double)count) / mean : 0;
-    return (struct sim_estimate){last + page->launch_cycles, error};
+    return (struct sim_estimate){floor(last) + page->launch_cycles, error};
 }

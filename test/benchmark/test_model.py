@@ -29,7 +29,7 @@ def test_each_instance_and_mask(tmp_path: Path) -> None:
     program.write_text(PROGRAM)
     program.chmod(0o755)
     results = tmp_path / "model.jsonl"
-    choice = ["--targets=gfx942", "--lengths=1024", "--match=_w8_qr_async", f"--results={results}"]
+    choice = ["--targets=gfx942", "--lengths=1024", "--match=_d128_.*_w8_qr_async", f"--results={results}"]
     command = [sys.executable, ROOT / "benchmark" / "model.py", f"--build={tmp_path}", *choice]
     done = subprocess.run(
         [*command, "--set=valu=5"], check=False, capture_output=True, text=True, env=os.environ

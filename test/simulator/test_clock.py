@@ -53,9 +53,11 @@ def run_count(
         ]
 
 
-def run_text(sim: Sim, folder: Path, text: str, *args: int, waves: int = 1, groups: int = 1) -> Timing:
+def run_text(
+    sim: Sim, folder: Path, text: str, *args: int, waves: int = 1, groups: int = 1, lds: int = 65536
+) -> Timing:
     image = toolchain.assemble(
-        text + "\ns_endpgm", "gfx942", folder / "text.co", lds=65536, kernarg=16, directives=GROUP_ID
+        text + "\ns_endpgm", "gfx942", folder / "text.co", lds=lds, kernarg=16, directives=GROUP_ID
     )
     sim.launch(
         sim.load(image),
@@ -97,6 +99,22 @@ def test_sampling_error(library: Path, tmp_path: Path, monkeypatch: pytest.Monke
     expected = groups * (alone.cycles + a_round * rounds * (groups - 1) / 2) / four_places
     assert timing.cycles == pytest.approx(expected, rel=0.05)
     assert 0 <= timing.sampling_error < 0.05
+
+
+def test_units_get_more_workgroups(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of two waves of a SIMD the older goes first; a launch of many takes as long as they hold the port."""
+    monkeypatch.setenv("TESSERA_SIM_PARAMETERS", "units=1,dies=1,launch_cycles=0,waves=2")
+    each, groups = 2000, 400
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("sample")
+        mfma = "v_mfma_f32_16x16x16_f16 v[8:11], v[4:5], v[6:7], v[8:11]\n"
+        text = (mfma + "v_exp_f32 v3, v4\n" * 3) * (each // 4)
+        timing = run_text(sim, tmp_path, text, waves=4, groups=groups, lds=0)
+    assert timing.waves_a_simd == pytest.approx(2, rel=0.01)
+    assert timing.matrix == 4 * each / 4 * groups
+    port = each / 4 * (4 + 3 * 16)
+    assert timing.cycles == pytest.approx(groups * port, rel=0.03)
+    assert timing.cycles_a_matrix == pytest.approx(4 + 3 * 16, rel=0.03)
 
 
 def test_shares(library: Path, tmp_path: Path) -> None:
