@@ -65,7 +65,7 @@ fi
 everything=(-DTESSERA_TARGETS=cpu -DTESSERA_BUILD_SIMULATOR=OFF)
 if [ -n "$gpu" ]; then
     prepare_tools zig
-    everything=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_SIMULATOR=ON)
+    everything=(-DTESSERA_TARGETS=cpu,cdna -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_GPU_LINES=ON)
 fi
 step "configure" "$build_remedy" configure "$build" "-DTESSERA_RECEIPT=$receipt" "${everything[@]}"
 step "build" "$build_remedy" ninja -C "$build" -j "$(jobs)"

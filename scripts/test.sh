@@ -175,7 +175,7 @@ if [ ${#packages[@]} -gt 0 ] && [ -n "$apt_allowed" ] && [ "$(id -u)" = 0 ] && c
 fi
 
 googletest=$build/tools/googletest
-test_options=(-DTESSERA_TARGETS=cpu,cdna,cuda -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
+test_options=(-DTESSERA_TARGETS=cpu,cdna,cuda -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_GPU_LINES=ON -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
 step "configure" "$build_remedy" configure "$build" "${test_options[@]}"
 if grep -q "No GoogleTest" "$build/log/configure.log" && [ -n "$apt_allowed" ] && command -v apt-get >/dev/null; then
     step "googletest sources" "apt-get install libgtest-dev, or --no-apt to go without" unpack_googletest

@@ -92,8 +92,8 @@ typedef struct example_arguments {
         {"profile", EXAMPLE_FLAG, EXAMPLE_COMMON(profile), "0",                                                        \
          "1: of simulated devices, also print what the modelled cycles go to"},                                        \
         {"annotate", EXAMPLE_TEXT, EXAMPLE_COMMON(annotate), "",                                                       \
-         "1: of simulated devices, also print the disassembly with the modelled cycles of each instruction, and of\n"  \
-         "each loop what stands between its MFMAs; FILE: write that to a file"},                                       \
+         "1: of simulated devices, also print the disassembly with the modelled cycles of each instruction, the\n"     \
+         "lines of C, and of each loop what stands between its MFMAs; FILE: write that to a file"},                    \
         {"trace", EXAMPLE_TEXT, EXAMPLE_COMMON(trace), "",                                                             \
          "of simulated devices, a file for what waves do in each modelled cycle: JSON that Perfetto opens"},           \
         {"sample", EXAMPLE_FLAG, EXAMPLE_COMMON(sample), "0",                                                          \

@@ -19,7 +19,7 @@ typedef enum tessera_sim_clock {
 // Files to which each modelled launch adds something.
 typedef enum tessera_sim_output {
     TESSERA_SIM_OUTPUT_TIMING = 0,     // a line of JSON
-    TESSERA_SIM_OUTPUT_ANNOTATION = 1, // its disassembly with the cycles of each instruction, and its loops
+    TESSERA_SIM_OUTPUT_ANNOTATION = 1, // its disassembly with the cycles of each instruction, lines of C, loops
     TESSERA_SIM_OUTPUT_TIMELINE = 2,   // a trace for Perfetto: what each wave of a unit does in each cycle
     TESSERA_SIM_OUTPUT_COUNT
 } tessera_sim_output;

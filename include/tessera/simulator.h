@@ -229,9 +229,9 @@ TESSERA_API tessera_status tessera_sim_set_clock(tessera_sim *sim, tessera_sim_c
 // TESSERA_SIM_TIMING, TESSERA_SIM_ANNOTATE and TESSERA_SIM_TIMELINE. Launches add to what is in the file, but the first
 // one begins a timeline anew.
 //
-// A timeline shows the workgroups that share a unit with the first sampled one. Each is a process; each of its waves has
-// threads MFMA, VALU, scalar, LDS, memory, wait and barrier, in which nothing overlaps. A microsecond is a cycle. Behind
-// 131072 events the timeline ends; the label of its processes names the cycle.
+// A timeline shows the workgroups that share a unit with the first sampled one. Each is a process; each of its waves
+// has threads MFMA, VALU, scalar, LDS, memory, wait and barrier, in which nothing overlaps. A microsecond is a cycle.
+// Behind 131072 events the timeline ends; the label of its processes names the cycle.
 TESSERA_API tessera_status tessera_sim_set_output(tessera_sim *sim, tessera_sim_output output, const char *path);
 
 // "mfma", "valu", ...

@@ -454,6 +454,7 @@ static struct place *pick(const struct unit *unit, struct bound *out) {
 static void count(struct sim_profile *profile, const struct place *place, uint64_t now) {
     if (!profile) return;
     profile->issues[place->step->at / 4]++;
+    profile->taken[place->step->at / 4] += is_taken(place);
     profile->cycles[place->step->at / 4] += now - place->issued;
 }
 

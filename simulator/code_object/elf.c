@@ -184,6 +184,52 @@ static tessera_status relocate(tessera_sim_module *module, const struct image *i
     return TESSERA_SUCCESS;
 }
 
+// ---- line tables
+
+static const char *section_name(const struct image *image, const Elf64_Shdr *section) {
+    Elf64_Shdr names;
+    if (image->header.e_shstrndx >= image->header.e_shnum) return "";
+    memcpy(&names, image->bytes + image->header.e_shoff + image->header.e_shstrndx * sizeof names, sizeof names);
+    if (!inside(image, names.sh_offset, names.sh_size) || section->sh_name >= names.sh_size ||
+        image->bytes[names.sh_offset + names.sh_size - 1] != 0)
+        return "";
+    return (const char *)image->bytes + names.sh_offset + section->sh_name;
+}
+
+// Copies a section if it is there and can be read: one that is compressed cannot.
+static bool keep_section(const struct image *image, const char *name, struct sim_section *out) {
+    *out = (struct sim_section){(const uint8_t *)"", 0};
+    for (unsigned i = 0; i < image->header.e_shnum; i++) {
+        Elf64_Shdr section;
+        memcpy(&section, image->bytes + image->header.e_shoff + i * sizeof section, sizeof section);
+        if (section.sh_type != SHT_PROGBITS || section.sh_flags & SHF_COMPRESSED || section.sh_size == 0 ||
+            !inside(image, section.sh_offset, section.sh_size) || strcmp(section_name(image, &section), name) != 0)
+            continue;
+        uint8_t *copy = malloc(section.sh_size);
+        if (!copy) return false;
+        memcpy(copy, image->bytes + section.sh_offset, section.sh_size);
+        *out = (struct sim_section){copy, section.sh_size};
+        return true;
+    }
+    return true;
+}
+
+static tessera_status keep_lines(tessera_sim_module *module, const struct image *image) {
+    struct sim_line_sections *lines = &module->lines;
+    const bool kept = keep_section(image, ".debug_line", &lines->line) &&
+                      (lines->line.size == 0 || (keep_section(image, ".debug_line_str", &lines->line_strings) &&
+                                                 keep_section(image, ".debug_str", &lines->strings)));
+    return kept ? TESSERA_SUCCESS : tessera_sim_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for the module");
+}
+
+static void free_lines(tessera_sim_module *module) {
+    struct sim_section *const sections[] = {&module->lines.line, &module->lines.line_strings, &module->lines.strings};
+    for (int i = 0; i < 3; i++)
+        if (sections[i]->size) free((void *)sections[i]->bytes);
+}
+
+// ---- symbols
+
 static int compare_symbols(const void *a, const void *b) {
     const struct sim_symbol *x = a, *y = b;
     return (x->address > y->address) - (x->address < y->address);
@@ -273,6 +319,7 @@ static tessera_status load(tessera_sim_module *module, struct image *image) {
     if (status == TESSERA_SUCCESS) status = read_symbols(image);
     if (status == TESSERA_SUCCESS) status = load_segments(module, image);
     if (status == TESSERA_SUCCESS) status = relocate(module, image);
+    if (status == TESSERA_SUCCESS) status = keep_lines(module, image);
     if (status == TESSERA_SUCCESS) status = keep_symbols(module, image);
     if (status == TESSERA_SUCCESS) status = keep_kernels(module);
     if (status == TESSERA_SUCCESS) status = read_notes(module, image);
@@ -312,6 +359,7 @@ void tessera_sim_unload(tessera_sim_module *module) {
     for (size_t i = 0; module->code && i < module->code_bytes / 4 + 1; i++) free(module->code[i]);
     for (size_t i = 0; i < module->kernel_count; i++) free(module->kernels[i].arguments);
     tessera_sim_free_strings(module);
+    free_lines(module);
     free(module->kernels);
     free(module->symbols);
     free(module->code);

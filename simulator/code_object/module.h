@@ -2,6 +2,7 @@
 // Loaded code objects, and their kernels.
 #pragma once
 
+#include "line_table.h"
 #include "machine/gpu.h"
 
 // The kernel descriptor, laid out as in the code object.
@@ -50,7 +51,8 @@ struct tessera_sim_module {
     size_t symbol_count;
     tessera_sim_kernel *kernels;
     size_t kernel_count;
-    struct sim_names *names; // strings of the metadata and of symbols
+    struct sim_names *names;        // strings of the metadata and of symbols
+    struct sim_line_sections lines; // copies; read when they are asked for
 };
 
 // Fills in the infos of the module's kernels from the metadata note.

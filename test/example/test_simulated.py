@@ -209,6 +209,11 @@ def test_annotation_and_trace(tmp_path: Path) -> None:
     assert LINE.match(line + "\n")
     assert re.fullmatch(r"# tessera_k_fmha_fwd_d64_fp16_gfx942_\S+ on gfx942, modelled: .*", annotation[0])
     assert any(text.startswith("# loop") for text in annotation)
+    lines = "TESSERA_GPU_LINES:BOOL=ON" in (BIN.parent / "CMakeCache.txt").read_text()
+    assert any(text.startswith("# no lines of C: ") for text in annotation) != lines
+    # Calls of the emitted file, with that file's text, and lines of headers below.
+    assert any(re.match(r"; fmha_fwd_\S+\.c:\d+: .*\(.*\)", text) for text in annotation) == lines
+    assert any(re.match(r"; cdna\.h:\d+: INLINE ", text) for text in annotation) == lines
     assert not list(temporary.iterdir())
     for _ in range(2):
         done = run(*SMALL, SIM, f"-annotate={note}", f"-trace={trace}")

@@ -231,6 +231,7 @@ def test_annotation(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         s_sub_u32 s6, s6, 1
         s_cmp_lg_u32 s6, 0
         s_cbranch_scc1 1b
+        s_cbranch_scc1 1b // which is never taken, and so ends no loop
     """
     with Sim(library, "gfx942") as sim:
         sim.set_clock("on")
@@ -238,6 +239,7 @@ def test_annotation(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
     text = path.read_text()
     found = re.search(r"# loop .*: 10 rounds, (\d+\.\d) cycles of a wave each, 2\.0 MFMA\n#   (.*)\n", text)
     assert found and found[2] == "|Tv|Pdwssb"
+    assert text.count("# loop") == 1
     rows = re.findall(r"^ *(\d+\.\d+)% +(\d+\.\d) +(\d+) +\+0x\w+ (\w+)", text, re.MULTILINE)
     assert sum(float(share) for share, *_ in rows) == pytest.approx(100, abs=0.2)
     cycles = {name: float(mean) for _, mean, issues, name in rows if issues == "10"}
