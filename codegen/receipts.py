@@ -9,7 +9,7 @@ from pathlib import Path
 
 from codegen import Refused, unknown
 from codegen.rows import read_toml
-from codegen.space import Region, bits, held_values, union
+from codegen.space import Region, bits, held_values, parse_clauses, union
 from codegen.spec import Instance, Operation
 
 DEFAULT = "all"
@@ -30,23 +30,26 @@ class Receipt:
 
     def of(self, op: Operation, ops: Iterable[Operation]) -> Receipt:
         """The receipt for one of several apis: it wants none of one that it does not name."""
-        if self.cover or op.api in self.alternatives or not any(o.api in self.alternatives for o in ops):
+        named = op.asked_as in self.alternatives
+        if self.cover or named or not any(other.asked_as in self.alternatives for other in ops):
             return self
-        return replace(self, alternatives={op.api: []})
+        return replace(self, alternatives={op.asked_as: []})
 
     def selects_none(self, op: Operation) -> bool:
         """Whether the receipt says that it wants nothing of an api."""
-        return self.alternatives.get(op.api) == []
+        return self.alternatives.get(op.asked_as) == []
 
     def region(self, op: Operation) -> Region:
         """The combinations that the receipt selects by."""
         if self.cover:
             return (op.space.full,)
-        if op.api not in self.alternatives:
-            raise Refused(
-                f"receipt {self} says nothing of api '{op.api}'; it knows: {', '.join(self.alternatives)}"
-            )
-        return union(box for text in self.alternatives[op.api] for box in op.space.where(text))
+        if op.asked_as not in self.alternatives:
+            known = ", ".join(self.alternatives)
+            raise Refused(f"receipt {self} says nothing of api '{op.asked_as}'; it knows: {known}")
+        texts = self.alternatives[op.asked_as]
+        if op.part_of:  # what it lacks is said of the operation that it is a part of
+            texts = [" ".join(c.text for c in parse_clauses(t) if c.field in op.space.fields) for t in texts]
+        return union(box for text in texts for box in op.space.where(text))
 
 
 def read_receipts(folder: Path) -> list[Receipt]:

@@ -94,29 +94,35 @@ Patterns = dict[str, str | None]  # by sub-kernel; None: nothing is wanted
 
 
 def split_filter(text: str, ops: list[Operation]) -> list[Patterns]:
-    """The patterns of each api: parted by commas, and within an api by @ for each sub-kernel.
+    """The patterns of each operation: parted by commas for the apis, and within an api by @ for sub-kernels.
 
-    What is missing or empty is *. A blank part wants nothing: " ", or " @ " as AITER spells it.
+    What is missing or empty is *. A blank part wants nothing: " ", or " @ " as AITER spells it. Of an api
+    whose sub-kernels are operations, a pattern that is empty wants nothing of any of them, as in CK, since a
+    call takes one of each.
     """
+    apis: dict[str, list[Operation]] = {}
+    for op in ops:
+        apis.setdefault(op.asked_as, []).append(op)
     parts = text.split(",")
-    if len(parts) > len(ops):
-        raise Refused(f"filter '{text}' has {len(parts)} parts for {len(ops)} apis; give one for each")
-    parts += [""] * (len(ops) - len(parts))
+    if len(parts) > len(apis):
+        raise Refused(f"filter '{text}' has {len(parts)} parts for {len(apis)} apis; give one for each")
+    parts += [""] * (len(apis) - len(parts))
     patterns: list[Patterns] = []
-    for op, part in zip(ops, parts):
+    for (api, group), part in zip(apis.items(), parts):
+        kernels = [kernel for op in group for kernel in op.kernels]
         words = part.split("@")
-        if len(words) > len(op.kernels) and part.strip(" @"):
+        if len(words) > len(kernels) and part.strip(" @"):
             raise Refused(
-                f"filter '{part}' has {len(words)} parts between @ for the {len(op.kernels)} "
-                f"of api '{op.api}': {'@'.join(op.kernels)}"
+                f"filter '{part}' has {len(words)} parts between @ for the {len(kernels)} "
+                f"of api '{api}': {'@'.join(kernels)}"
             )
-        words += [" " if part and not part.strip() else ""] * (len(op.kernels) - len(words))
-        patterns.append(
-            {
-                kernel: (word if word.strip() else None) if word else "*"
-                for kernel, word in zip(op.kernels, words)
-            }
-        )
+        if len(group) > 1 and part and not all(word.strip() for word in words):
+            words = [" "] * len(kernels)
+        words += [" " if part and not part.strip() else ""] * (len(kernels) - len(words))
+        wanted = {
+            kernel: (word if word.strip() else None) if word else "*" for kernel, word in zip(kernels, words)
+        }
+        patterns += [{kernel: wanted[kernel] for kernel in op.kernels} for op in group]
     return patterns
 
 

@@ -70,7 +70,7 @@ def _parse_table(path: Path) -> list[dict[str, str]]:
 
 def instance_row(instance: Instance) -> Row:
     """An instance in the table."""
-    row: Row = {"name": instance.name, "api": instance.op.api}
+    row: Row = {"name": instance.name, "api": instance.op.asked_as}
     row |= {field: value(instance) for field, value in instance.op.instance_fields.items()}
     row["macs_per_cycle"] = round(instance.macs_per_cycle, 3)
     row["tile_cycles"] = round(instance.tile_cycles, 1)
@@ -96,7 +96,8 @@ def listed_instances(
     known = {instance.name: instance for instance in instances}
     listed = []
     for number, row in enumerate(rows, 1):
-        if row["api"] != op.api:
+        siblings = op.parts or op.part_of
+        if row["api"] != op.asked_as or (siblings and not op.owns(row.get("name", ""))):
             continue
         instance = known.get(row.get("name", ""))
         if instance is None:

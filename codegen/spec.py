@@ -167,6 +167,8 @@ class Operation(ABC):
     name: str  # word in names of files and symbols
     family: str  # word for what alike operations share: templates, types of entries
     kernels: tuple[str, ...]  # sub-kernels, in the order of the parts of a filter
+    parts: tuple[Operation, ...] = ()  # operations that serve steps of its calls, with tables of their own
+    part_of: str = ""  # the api that it is a part of
     entries: ClassVar[dict[str, str]]  # field of the table's row -> entry of the kernel
     space: Space  # its first axis decides the tile's part of CK's names
     head_axes: int  # axes that stand before the tile in CK's names
@@ -179,6 +181,15 @@ class Operation(ABC):
     suffix: str = SUFFIXES[0]  # of emitted sources
     program: ClassVar[str] = ""  # of example/ that runs its problems; "": none whose times are modelled
     checks: ClassVar[tuple[tuple[str, ...], ...]] = ()  # its arguments for problems that check results
+
+    @property
+    def asked_as(self) -> str:
+        """The word for --api, and in receipts, by which it is asked for."""
+        return self.part_of or self.api
+
+    def owns(self, name: str) -> bool:
+        """Whether a short name is that of an instance of its own, not of a part."""
+        return name.startswith(f"{self.name}_") and not any(part.owns(name) for part in self.parts)
 
     @cached_property
     def everything(self) -> Region:

@@ -20,7 +20,7 @@ struct tessera_tensor {
     uintptr_t end;               // one past the last byte, once check_tensor() has passed
 };
 
-enum { TESSERA_TENSORS = 24 }; // fmha_fwd has at most 20
+enum { TESSERA_TENSORS = 28 }; // fmha_bwd has at most 24
 struct tessera_tensors {
     struct tessera_tensor list[TESSERA_TENSORS];
     int count;

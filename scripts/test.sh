@@ -228,6 +228,7 @@ days_part=(-every=7 "-from=$((10#$TESSERA_TEST_SEED % 7))")
 [ -z "$all" ] || days_part=()
 smoke() {
     "$build/bin/tile_example_fmha_fwd_smoke" "${days_part[@]}"
+    "$build/bin/tile_example_fmha_bwd_smoke" "${days_part[@]}"
     rows_smoke "$build" "${days_part[@]}"
 }
 

@@ -3,6 +3,7 @@
 #ifndef TESSERA_RUNTIME_OPS_ATTENTION_H
 #define TESSERA_RUNTIME_OPS_ATTENTION_H
 
+#include "internal.h"
 #include "tessera/attention.h"
 
 // How the tensors of a combination are stored. E4M3 stands for the device's own.
@@ -10,5 +11,34 @@ struct tessera_attention_storages {
     tessera_type qkv, o, bias;
 };
 extern const struct tessera_attention_storages tessera_attention_storages[TESSERA_FMHA_DTYPE_COUNT];
+
+enum { TESSERA_ATTENTION_MAX_SEQLEN = INT32_MAX / 2 }; // mask arithmetic of kernels stays within int32
+
+// Dropout numbers an element by 24 bits of its query, 24 bits of its key, and 20 bits of its batch and head.
+enum { TESSERA_DROPOUT_SEQLEN = 1 << 24, TESSERA_DROPOUT_HEADS = 1 << 20 };
+
+// Arrays of lengths, as a call gives them.
+struct tessera_attention_lengths {
+    bool is_group_mode;
+    int32_t seqlen_q, seqlen_k; // batch mode
+    const int32_t *seqstart_q, *seqstart_k, *seqlen_q_ptr, *seqlen_k_ptr, *cu_seqlen_q, *cu_seqlen_k;
+};
+
+struct tessera_attention_sequence {
+    int32_t batch;
+    int32_t seqlen_q, seqlen_k;     // logical lengths
+    int32_t physical_q, physical_k; // room that the tensors have for them
+    int64_t token_q, token_k;       // group mode: the first token; batch mode: 0
+};
+struct tessera_attention_sequence tessera_attention_get_sequence(const struct tessera_attention_lengths *lengths,
+                                                                 int32_t batch);
+
+// The mask's window and ALiBi's zero point for one sequence, as tessera/fmha_fwd.h defines them and kernels get them.
+struct tessera_attention_mask {
+    int32_t mask_y, mask_x, sink, alibi_shift, alibi_vertical;
+};
+struct tessera_attention_mask tessera_attention_get_mask(tessera_mask type, int32_t left, int32_t right,
+                                                         int32_t sink_size,
+                                                         const struct tessera_attention_sequence *sequence);
 
 #endif

@@ -54,9 +54,6 @@ static tessera_status check_traits(const tessera_fmha_fwd_traits *t) {
 
 // ---- sizes and numbers
 
-// Dropout numbers an element by 24 bits of its query, 24 bits of its key, and 20 bits of its batch and head.
-enum { DROPOUT_SEQLEN = 1 << 24, DROPOUT_HEADS = 1 << 20 };
-
 static tessera_status check_sizes(const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
@@ -72,16 +69,16 @@ static tessera_status check_sizes(const struct tessera_fmha_fwd_call *call) {
     GUARD(a->nhead_k >= 1, "nhead_k is %d: 1 or more", a->nhead_k);
     GUARD(a->nhead_q % a->nhead_k == 0, "nhead_q is %d: a multiple of nhead_k, which is %d", a->nhead_q, a->nhead_k);
     GUARD(heads <= INT32_MAX, "batch * nhead_q is %lld: at most %d", (long long)heads, INT32_MAX);
-    GUARD(within(seqlen_q, 0, TESSERA_FMHA_FWD_MAX_SEQLEN), "%s is %d: 0 to %d", q_name, seqlen_q,
-          TESSERA_FMHA_FWD_MAX_SEQLEN);
-    GUARD(t->is_group_mode || within(a->seqlen_k, 0, TESSERA_FMHA_FWD_MAX_SEQLEN), "seqlen_k is %d: 0 to %d",
-          a->seqlen_k, TESSERA_FMHA_FWD_MAX_SEQLEN);
-    GUARD(!t->has_dropout || seqlen_q <= DROPOUT_SEQLEN, "%s is %d: dropout takes at most %d", q_name, seqlen_q,
-          DROPOUT_SEQLEN);
-    GUARD(!t->has_dropout || t->is_group_mode || a->seqlen_k <= DROPOUT_SEQLEN,
-          "seqlen_k is %d: dropout takes at most %d", a->seqlen_k, DROPOUT_SEQLEN);
-    GUARD(!t->has_dropout || heads <= DROPOUT_HEADS, "batch * nhead_q is %lld: dropout takes at most %d",
-          (long long)heads, DROPOUT_HEADS);
+    GUARD(within(seqlen_q, 0, TESSERA_ATTENTION_MAX_SEQLEN), "%s is %d: 0 to %d", q_name, seqlen_q,
+          TESSERA_ATTENTION_MAX_SEQLEN);
+    GUARD(t->is_group_mode || within(a->seqlen_k, 0, TESSERA_ATTENTION_MAX_SEQLEN), "seqlen_k is %d: 0 to %d",
+          a->seqlen_k, TESSERA_ATTENTION_MAX_SEQLEN);
+    GUARD(!t->has_dropout || seqlen_q <= TESSERA_DROPOUT_SEQLEN, "%s is %d: dropout takes at most %d", q_name, seqlen_q,
+          TESSERA_DROPOUT_SEQLEN);
+    GUARD(!t->has_dropout || t->is_group_mode || a->seqlen_k <= TESSERA_DROPOUT_SEQLEN,
+          "seqlen_k is %d: dropout takes at most %d", a->seqlen_k, TESSERA_DROPOUT_SEQLEN);
+    GUARD(!t->has_dropout || heads <= TESSERA_DROPOUT_HEADS, "batch * nhead_q is %lld: dropout takes at most %d",
+          (long long)heads, TESSERA_DROPOUT_HEADS);
     return TESSERA_SUCCESS;
 }
 
@@ -161,7 +158,7 @@ static tessera_status check_sequence(const struct tessera_fmha_fwd_call *call, i
         GUARD(t->data_type != TESSERA_FMHA_MXFP4 || t->is_v_rowmajor || k[b] % 2 == 0,
               "seqstart_k_ptr[%d] is %d: even for column-major v of mxfp4", b, k[b]);
     }
-    const struct tessera_fmha_fwd_sequence s = tessera_fmha_fwd_get_sequence(call, b);
+    const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
     const bool dropout = t->has_dropout, group = t->is_group_mode;
     GUARD(within(s.seqlen_q, 0, s.physical_q), "sequence %d has %d queries: 0 to its room of %d", b, s.seqlen_q,
           s.physical_q);
@@ -169,10 +166,10 @@ static tessera_status check_sequence(const struct tessera_fmha_fwd_call *call, i
           s.physical_k);
     GUARD(!group || s.seqlen_q <= a->max_seqlen_q, "max_seqlen_q is %d: sequence %d has %d queries", a->max_seqlen_q, b,
           s.seqlen_q);
-    GUARD(s.seqlen_k <= TESSERA_FMHA_FWD_MAX_SEQLEN, "sequence %d has %d keys: at most %d", b, s.seqlen_k,
-          TESSERA_FMHA_FWD_MAX_SEQLEN);
-    GUARD(!dropout || s.seqlen_k <= DROPOUT_SEQLEN, "sequence %d has %d keys: dropout takes at most %d", b, s.seqlen_k,
-          DROPOUT_SEQLEN);
+    GUARD(s.seqlen_k <= TESSERA_ATTENTION_MAX_SEQLEN, "sequence %d has %d keys: at most %d", b, s.seqlen_k,
+          TESSERA_ATTENTION_MAX_SEQLEN);
+    GUARD(!dropout || s.seqlen_k <= TESSERA_DROPOUT_SEQLEN, "sequence %d has %d keys: dropout takes at most %d", b,
+          s.seqlen_k, TESSERA_DROPOUT_SEQLEN);
     return TESSERA_SUCCESS;
 }
 
@@ -209,7 +206,7 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bo
     for (int32_t b = 0; b < a->batch; b++) {
         TRY(check_sequence(call, b));
         if (!group) continue;
-        const struct tessera_fmha_fwd_sequence s = tessera_fmha_fwd_get_sequence(call, b);
+        const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
         out->tokens_q = s.token_q + s.physical_q;
         out->tokens_k = s.token_k + s.physical_k;
         out->columns = tessera_max(out->columns, s.seqlen_k);

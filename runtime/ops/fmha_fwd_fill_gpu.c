@@ -11,7 +11,7 @@ typedef struct tessera_fmha_fwd_gpu_args kernel_args;
 
 // A window of at least the greatest length of a sequence hides nothing, wherever it begins.
 static bool is_unbounded(const struct tessera_fmha_fwd_call *call, int32_t window) {
-    return call->traits.mask_type == TESSERA_MASK_NONE || window < 0 || window >= TESSERA_FMHA_FWD_MAX_SEQLEN;
+    return call->traits.mask_type == TESSERA_MASK_NONE || window < 0 || window >= TESSERA_ATTENTION_MAX_SEQLEN;
 }
 
 static void set_mask(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
@@ -19,8 +19,8 @@ static void set_mask(const struct tessera_fmha_fwd_call *call, kernel_args *out)
     const int32_t edge = call->traits.mask_type == TESSERA_MASK_GENERIC ? 0 : 1;
     const int32_t shift = call->traits.mask_type == TESSERA_MASK_BOTTOM_RIGHT ? 1 : 0;
     const bool left = is_unbounded(call, a->window_size_left), right = is_unbounded(call, a->window_size_right);
-    out->mask_y = left ? TESSERA_FMHA_FWD_MAX_SEQLEN : edge + a->window_size_left;
-    out->mask_x = right ? TESSERA_FMHA_FWD_MAX_SEQLEN : edge + a->window_size_right;
+    out->mask_y = left ? TESSERA_ATTENTION_MAX_SEQLEN : edge + a->window_size_left;
+    out->mask_x = right ? TESSERA_ATTENTION_MAX_SEQLEN : edge + a->window_size_right;
     out->shift_y = left ? 0 : shift;
     out->shift_x = right ? 0 : shift;
 }

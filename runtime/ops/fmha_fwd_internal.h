@@ -25,8 +25,6 @@ extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c
 tessera_status tessera_fmha_fwd_check_sizes(void *call); // traits, sizes, numbers
 tessera_status tessera_fmha_fwd_check_memory(const void *call, bool on_gpu, struct tessera_tensors *all);
 
-enum { TESSERA_FMHA_FWD_MAX_SEQLEN = INT32_MAX / 2 }; // mask arithmetic of kernels stays within int32
-
 // ---- selection
 
 // Estimated cycles (fmha_fwd_cost_*.c).
@@ -39,13 +37,8 @@ double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const st
 
 // ---- sequences (fmha_fwd_sequence.c)
 
-struct tessera_fmha_fwd_sequence {
-    int32_t batch;
-    int32_t seqlen_q, seqlen_k;     // logical lengths
-    int32_t physical_q, physical_k; // room that the tensors have for them
-    int64_t token_q, token_k;       // group mode: the first token; batch mode: 0
-};
-struct tessera_fmha_fwd_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call, int32_t batch);
+struct tessera_attention_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call,
+                                                                int32_t batch);
 
 // ---- parts of keys, by rules that selection and launch share
 

@@ -16,8 +16,8 @@ typedef struct tessera_fmha_fwd_cpu_task task_t;
 
 // A sequence, and what its tasks share.
 struct sequence {
-    struct tessera_fmha_fwd_sequence lengths;
-    int32_t mask_y, mask_x, sink, alibi_shift, alibi_vertical;
+    struct tessera_attention_sequence lengths;
+    struct tessera_attention_mask mask;
     int64_t tiles;      // of one head
     int64_t first_tile; // tiles of all heads of the sequences before
 };
@@ -51,25 +51,6 @@ struct launch {
 
 // ---- sequences
 
-static int32_t clamp(int64_t value) {
-    return (int32_t)tessera_max(-TESSERA_FMHA_FWD_MAX_SEQLEN, tessera_min(value, TESSERA_FMHA_FWD_MAX_SEQLEN));
-}
-
-// Sets the mask's window and ALiBi's zero point for one sequence's lengths, as tessera/fmha_fwd.h defines them.
-static void set_mask(const struct launch *l, struct sequence *sequence) {
-    const tessera_fmha_fwd_args *const a = &l->args;
-    const tessera_mask mask = l->traits.mask_type;
-    const int64_t left = a->window_size_left, right = a->window_size_right;
-    const int64_t shift = (int64_t)sequence->lengths.seqlen_k - sequence->lengths.seqlen_q;
-    const int64_t edge = mask == TESSERA_MASK_GENERIC ? 0 : 1, moved = mask == TESSERA_MASK_BOTTOM_RIGHT ? shift : 0;
-    sequence->mask_y = mask == TESSERA_MASK_NONE || left < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + left - moved);
-    sequence->mask_x =
-        mask == TESSERA_MASK_NONE || right < 0 ? TESSERA_FMHA_FWD_MAX_SEQLEN : clamp(edge + right + moved);
-    sequence->sink = l->traits.has_sink && sequence->mask_y < sequence->lengths.seqlen_q ? a->sink_size : 0;
-    sequence->alibi_vertical = mask != TESSERA_MASK_NONE && left < 0 && right == 0;
-    sequence->alibi_shift = mask == TESSERA_MASK_TOP_LEFT || mask == TESSERA_MASK_GENERIC ? 0 : clamp(shift);
-}
-
 // Sorts in descending order by heap sort, which needs no memory and has no bad case.
 static void sift(uint64_t *keys, int32_t root, int32_t count) {
     for (int32_t child; (child = 2 * root + 1) < count; root = child) {
@@ -95,7 +76,7 @@ static void sort(uint64_t *keys, int32_t count) {
 
 static task_t tile_task(const struct launch *l, const struct sequence *sequence, int32_t head, int64_t tile) {
     const int64_t bm0 = l->instance->tile.bm0, group = l->problem.group;
-    const struct tessera_fmha_fwd_sequence *const s = &sequence->lengths;
+    const struct tessera_attention_sequence *const s = &sequence->lengths;
     task_t task = {
         .batch = s->batch,
         .head_k = head,
@@ -105,16 +86,16 @@ static task_t tile_task(const struct launch *l, const struct sequence *sequence,
         .seqlen_k = s->seqlen_k,
         .token_q = s->token_q,
         .token_k = s->token_k,
-        .mask_y = sequence->mask_y,
-        .mask_x = sequence->mask_x,
-        .sink = sequence->sink,
-        .alibi_shift = sequence->alibi_shift,
-        .alibi_vertical = sequence->alibi_vertical,
+        .mask_y = sequence->mask.mask_y,
+        .mask_x = sequence->mask.mask_x,
+        .sink = sequence->mask.sink,
+        .alibi_shift = sequence->mask.alibi_shift,
+        .alibi_vertical = sequence->mask.alibi_vertical,
     };
     // The keys that any of the task's queries sees; all keys where dropout's random bytes are to be stored.
     const int64_t first = task.row_begin / group, last = (task.row_end - 1) / group;
-    int64_t begin = task.sink ? 0 : tessera_max(first - sequence->mask_y + 1, 0);
-    int64_t end = tessera_min(last + sequence->mask_x, s->seqlen_k);
+    int64_t begin = task.sink ? 0 : tessera_max(first - sequence->mask.mask_y + 1, 0);
+    int64_t end = tessera_min(last + sequence->mask.mask_x, s->seqlen_k);
     if (l->args.rand_val_ptr) begin = 0, end = s->seqlen_k;
     if (begin < end) {
         task.kv_begin = (int32_t)(begin - begin % l->instance->tile.bn0);
@@ -290,7 +271,7 @@ tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *
 static int32_t order_sequences(const struct tessera_fmha_fwd_call *call, uint64_t *order) {
     int32_t count = 0;
     for (int32_t b = 0; b < call->args.batch; b++) {
-        const struct tessera_fmha_fwd_sequence s = tessera_fmha_fwd_get_sequence(call, b);
+        const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
         if (s.seqlen_q == 0 || (call->traits.skip_min_seqlen_q && s.seqlen_q <= call->args.min_seqlen_q)) continue;
         order[count++] = (uint64_t)s.seqlen_k << 32 | ~(uint32_t)b;
     }
@@ -307,7 +288,9 @@ static void make_sequences(struct launch *l, const struct tessera_fmha_fwd_call 
             tessera_ceil_div((int64_t)sequence->lengths.seqlen_q * l->problem.group, l->instance->tile.bm0);
         sequence->first_tile = l->tiles;
         l->tiles += sequence->tiles * l->args.nhead_k;
-        set_mask(l, sequence);
+        sequence->mask =
+            tessera_attention_get_mask(l->traits.mask_type, l->args.window_size_left, l->args.window_size_right,
+                                       l->traits.has_sink ? l->args.sink_size : 0, &sequence->lengths);
         measure(l, sequence);
     }
 }

@@ -28,7 +28,10 @@ from codegen.targets import CK_DEFAULT
     [
         # an api, target, receipt, field, head dim, format, mask that there is not
         ("--count -d nope --targets cpu", "api 'nope' is unknown; there is: add_rmsnorm2d"),
-        ("--count -d fwd,bwd --targets cpu", "api 'bwd' has no instances yet; there is: add_rmsnorm2d"),
+        (
+            "--count -d fwd,fwd_splitkv --targets cpu",
+            "api 'fwd_splitkv' has no instances yet; there is: add_rmsnorm2d",
+        ),
         ("--count -d batch_prefill --targets cpu", "api 'batch_prefill' has no instances yet; there is:"),
         ("--count -d fwd,fwd --targets cpu", "api 'fwd' is named twice"),
         ("--count --targets pdp-11", "unknown target 'pdp-11'; there is: portable, x86-64-v2,"),

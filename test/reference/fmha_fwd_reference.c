@@ -169,7 +169,7 @@ int32_t fmha_fwd_keys_seen(const tessera_fmha_fwd_args *args, int32_t seqlen_q, 
     return (int32_t)(s.end > s.sink ? s.end : s.sink);
 }
 
-static double alibi(const tessera_fmha_fwd_args *args, double slope, int64_t sq, int64_t sk, int64_t i, int64_t j) {
+double fmha_fwd_alibi(const tessera_fmha_fwd_args *args, double slope, int64_t sq, int64_t sk, int64_t i, int64_t j) {
     if (args->mask_type != TESSERA_MASK_NONE) {
         if (args->window_size_left < 0 && args->window_size_right == 0) return slope * (double)j;
         if (args->mask_type != TESSERA_MASK_BOTTOM_RIGHT) return -slope * fabs((double)(i - j));
@@ -374,7 +374,8 @@ static void finish_scores(const job *job, const fmha_fwd_row *row, const fmha_fw
         if (t->has_logits_soft_cap) scores[n] = a->logits_soft_cap * tanh(scores[n] / a->logits_soft_cap);
         if (t->bias_type == TESSERA_BIAS_ELEMENTWISE)
             scores[n] += element_load(fmha_fwd_bias_element(t->data_type), a->bias_ptr, bias_at + j);
-        if (t->bias_type == TESSERA_BIAS_ALIBI) scores[n] += alibi(a, slope, s->seqlen_q, s->seqlen_k, row->query, j);
+        if (t->bias_type == TESSERA_BIAS_ALIBI)
+            scores[n] += fmha_fwd_alibi(a, slope, s->seqlen_q, s->seqlen_k, row->query, j);
     }
 }
 

@@ -59,6 +59,9 @@ int fmha_fwd_sees(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t s
 // How many keys does it see?
 int32_t fmha_fwd_keys_seen(const tessera_fmha_fwd_args *args, int32_t seqlen_q, int32_t seqlen_k, int32_t i);
 
+// What ALiBi with this slope adds to the score of query i and key j.
+double fmha_fwd_alibi(const tessera_fmha_fwd_args *args, double slope, int64_t sq, int64_t sk, int64_t i, int64_t j);
+
 // Where the row's o and lse lie in the caller's buffers.
 const void *fmha_fwd_o_row(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, fmha_fwd_row row);
 const float *fmha_fwd_lse_of(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,

@@ -529,12 +529,12 @@ TEST_F(Launch, KernelsSeeOnlyWhatTraitsAskFor) {
 }
 
 TEST_F(Launch, HugeSizesStayWithinInt64) {
-    sizes(1, 1, 1, 1, TESSERA_FMHA_FWD_MAX_SEQLEN);
+    sizes(1, 1, 1, 1, TESSERA_ATTENTION_MAX_SEQLEN);
     mask(TESSERA_MASK_BOTTOM_RIGHT, -1, 0);
     run(2);
     int64_t keys = 0;
     for (const Task &task : tasks) keys += task.kv_end - task.kv_begin;
-    EXPECT_EQ(keys, TESSERA_FMHA_FWD_MAX_SEQLEN);
+    EXPECT_EQ(keys, TESSERA_ATTENTION_MAX_SEQLEN);
 }
 
 } // namespace

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: MIT
+"""fmha_bwd: fused multi-head attention, backward. A call takes an instance of each of three sub-kernels.
+
+dot_do_o finds the sums of do o by rows, dq_dk_dv all gradients, but dq as partial sums, and convert_dq adds
+these. Each is an operation with a table of its own: what distinguishes instances of one does not multiply
+those of the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from codegen.ops.fmha_bwd.cpu import CpuTile, RowsTile
+from codegen.ops.fmha_bwd.traits import (
+    DATA_TYPE,
+    HDIMS,
+    HDIMS_OF_ONE,
+    IS_DETERMINISTIC,
+    IS_GROUP_MODE,
+    SIZES,
+    TRAITS,
+    convert_dq_space,
+    dot_do_o_space,
+    make_rules,
+    make_space,
+)
+from codegen.schema import Range, Size, Trait
+from codegen.space import Box, Region, Space, bits, region_meet
+from codegen.spec import Instance, Operation
+
+API = "bwd"
+
+
+class Part(Operation):
+    """A sub-kernel."""
+
+    def served(self, tile: Any) -> Region:
+        """The combinations of the tile's storage types, or those that the row names."""
+        region = region_meet(self.everything, (self.space.box(dtype=tile.dtypes),))
+        return region_meet(region, self.space.where(f"{tile.held} {tile.serves}"))
+
+    def shadows(self, one: Instance, other: Instance) -> bool:
+        """Whether one has no smaller block and is no slower; smaller blocks may fill more threads."""
+        return (
+            one.tile.bm0 == other.tile.bm0
+            and one.macs_per_cycle >= other.macs_per_cycle
+            and one.tile_cycles <= other.tile_cycles
+        )
+
+
+class FmhaBwd(Part):
+    """dq_dk_dv, whose table is that of the calls."""
+
+    api = API
+    name = family = "fmha_bwd"
+    kernels = ("dq_dk_dv",)
+    entries: ClassVar[dict[str, str]] = {"run": "run", "scratch_bytes": "scratch"}
+    head_axes = 3
+    traits = TRAITS
+    sizes = SIZES
+    buckets = tuple(sorted({max(hdim) for hdim in HDIMS}))
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    optdim_field = "hdim_q"
+
+    def __init__(self, mask: str) -> None:
+        self.space = make_space(mask)
+        self.rules = make_rules(self.space)
+        self.parts = (DotDoO(), ConvertDq())
+
+    def shadows(self, one: Instance, other: Instance) -> bool:
+        """The same of tiles with as many keys, by which parts of dq are cut."""
+        return one.tile.bn0 == other.tile.bn0 and super().shadows(one, other)
+
+    def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
+        """CK's tile: bm0, bn0, what the five products reduce over, head dims; then warps and their shapes."""
+        hdim_q, hdim_v = HDIMS[first]
+        tile = instance.tile.ck_tile(instance.target)
+        bm0, bn0 = tile["bm0"], tile["bn0"]
+        shape = f"w{tile['wm']}x{tile['wn']}x{tile['wk']}"
+        return (
+            f"b{bm0}x{bn0}x{hdim_q}x{bm0}x{hdim_v}x{bm0}x{bn0}x{hdim_q}x{hdim_v}_",
+            f"r1x1x1_r1x1x1_r1x1x1_{shape}_{shape}_o1_maxq0",
+        )
+
+    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
+        """All head dims up to the greatest, since CPU kernels pad every side."""
+        hdim_q, hdim_v = HDIMS[box[0].bit_length() - 1]
+        yield box, ((1, hdim_q, 1), (1, hdim_v, 1))
+
+
+class RowsPart(Part):
+    """A sub-kernel that takes tensors of one head dim row by row."""
+
+    part_of = API
+    entries: ClassVar[dict[str, str]] = {"run": "run"}
+    head_axes = 2
+    traits: tuple[Trait, ...] = (DATA_TYPE, IS_GROUP_MODE)
+    buckets = HDIMS_OF_ONE
+    rules = ()
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": RowsTile}
+
+    def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
+        """The tile."""
+        return (f"b{instance.tile.bm0}",)
+
+    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
+        """All head dims up to the greatest."""
+        yield box, ((1, HDIMS_OF_ONE[max(bits(box[0]))], 1),)
+
+
+class DotDoO(RowsPart):
+    """d = the sums of do o by rows; with a learned sink also its gradient."""
+
+    api = "bwd_dot_do_o"
+    name = family = "fmha_bwd_dot_do_o"
+    kernels = ("dot_do_o",)
+    entries: ClassVar[dict[str, str]] = {"run": "run", "d_sink": "d_sink"}
+    sizes = (Size("hdim_v", fills=True),)
+    optdim_field = None
+
+    def __init__(self) -> None:
+        self.space: Space = dot_do_o_space()
+
+
+class ConvertDq(RowsPart):
+    """dq = the sum of its parts, in the storage type."""
+
+    api = "bwd_convert_dq"
+    name = family = "fmha_bwd_convert_dq"
+    kernels = ("convert_dq",)
+    sizes = (Size("hdim_q", fills=True),)
+    traits = (DATA_TYPE, IS_GROUP_MODE, IS_DETERMINISTIC)
+    optdim_field = "hdim_q"
+
+    def __init__(self) -> None:
+        self.space: Space = convert_dq_space()
+
+
+def operation(mask: str) -> FmhaBwd:
+    """This module's operation."""
+    return FmhaBwd(mask)

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The rows of the dispatch table of fmha_bwd: its dq_dk_dv. The form is in tessera/operation.h.
+#ifndef TESSERA_KERNEL_FMHA_BWD_H
+#define TESSERA_KERNEL_FMHA_BWD_H
+
+#include "tessera/kernel/fmha_bwd_cpu.h"
+#include "tessera/operation.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tessera_fmha_bwd_tile {
+    uint16_t bm0, bn0;   // queries and keys of a block
+    uint16_t wm, wn, wk; // CPU: register tile
+} tessera_fmha_bwd_tile;
+
+struct tessera_fmha_bwd_instance {
+    tessera_instance base;
+    tessera_fmha_bwd_tile tile;
+    tessera_fmha_bwd_cpu_run *run; // CPU instances
+    tessera_fmha_bwd_cpu_scratch *scratch_bytes;
+};
+
+TESSERA_TABLE_CALLS(fmha_bwd)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: MIT
+// The operation fmha_bwd: costs of its sub-kernels, the tile in CK's names, the text of its problem, and its public
+// functions. Validation, the workspace and launches have files of their own.
+#include "guard.h"
+#include "op/typed.h"
+#include "ops/fmha_bwd_internal.h"
+
+typedef const struct tessera_fmha_bwd_call call_t;
+
+// ---- dq_dk_dv
+
+// Five products; a mask hides about the same share of keys from every instance, and is left out.
+static double cost(const tessera_instance *row, const struct tessera_request *r) {
+    const tessera_fmha_bwd_traits *const t = &((call_t *)r->call)->traits;
+    const double queries = t->is_group_mode ? t->max_seqlen_q : t->seqlen_q;
+    const double keys = t->is_group_mode ? t->max_seqlen_k : t->seqlen_k;
+    const double heads = (double)t->batch * t->nhead_q;
+    const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
+    const double area = heads * queries * keys, blocks = area / ((double)tile->bm0 * tile->bn0);
+    const double macs = area * (3.0 * t->hdim_q + 2.0 * t->hdim_v);
+    return (macs / (double)row->macs_per_cycle + blocks * (double)row->tile_cycles) / r->units;
+}
+
+// runtime's half of ck_middle() in codegen/ops/fmha_bwd/__init__.py.
+static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *hdims) {
+    const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
+    const unsigned m = tile->bm0, n = tile->bn0;
+    tessera_text_add(out, "_b%ux%ux%ux%ux%ux%ux%ux%ux%u_r1x1x1_r1x1x1_r1x1x1", m, n, hdims[0], m, hdims[1], m, n,
+                     hdims[0], hdims[1]);
+    for (int i = 0; i < 2; i++) tessera_text_add(out, "_w%dx%dx%d", tile->wm, tile->wn, tile->wk);
+    tessera_text_add(out, "_o1_maxq0");
+}
+
+// What a head dim is a multiple of: 0: it is the name's, 1: eight, 2: any.
+static uint32_t divisor_of(uint32_t hdim, uint32_t limit) { return hdim == limit ? 0 : hdim % 8 == 0 ? 1 : 2; }
+
+static uint32_t count_pads(const struct tessera_request *r, const tessera_instance *row, const uint32_t *hdims) {
+    (void)row;
+    return divisor_of(r->sizes[0], hdims[0]) + 3 * divisor_of(r->sizes[1], hdims[1]);
+}
+
+// ---- the text of a problem, for TESSERA_VERBOSE
+
+static void add_problem(struct tessera_text *out, const void *of) {
+    static const char letters[TESSERA_MASK_COUNT] = {
+        [TESSERA_MASK_TOP_LEFT] = 't', [TESSERA_MASK_BOTTOM_RIGHT] = 'b', [TESSERA_MASK_GENERIC] = 'g'};
+    const tessera_fmha_bwd_traits *const t = &((call_t *)of)->traits;
+    const tessera_fmha_bwd_args *const a = &((call_t *)of)->args;
+    tessera_text_add(out, "-prec=%s -mode=%d -b=%d -h=%d -h_k=%d -s=%d -s_k=%d -d=%d -d_v=%d",
+                     tessera_fmha_dtype_string(t->data_type), t->is_group_mode, a->batch, a->nhead_q, a->nhead_k,
+                     t->is_group_mode ? a->max_seqlen_q : a->seqlen_q, t->is_group_mode ? a->max_seqlen_k : a->seqlen_k,
+                     a->hdim_q, a->hdim_v);
+    if (t->mask_type != TESSERA_MASK_NONE)
+        tessera_text_add(out, " -mask=%c:%d,%d", letters[t->mask_type], a->window_size_left, a->window_size_right);
+    if (t->mask_type != TESSERA_MASK_NONE && a->sink_size > 0) tessera_text_add(out, ",%d", a->sink_size);
+    if (t->bias_type != TESSERA_BIAS_NONE)
+        tessera_text_add(out, " -bias=%c", t->bias_type == TESSERA_BIAS_ALIBI ? 'a' : 'e');
+    if (t->has_dbias) tessera_text_add(out, " -dbias=1");
+    if (t->has_logits_soft_cap) tessera_text_add(out, " -logits_soft_cap=%g", (double)a->logits_soft_cap);
+    if (t->has_dropout) tessera_text_add(out, " -p_drop=%g", (double)a->p_drop);
+    if (t->is_deterministic) tessera_text_add(out, " -deterministic=1");
+    if (t->is_dkv_reduced) tessera_text_add(out, " -dkv_heads=k");
+    if (a->sink_ptr) tessera_text_add(out, " -init_sink=1");
+}
+
+// ---- what a call does
+
+// GPUs have no instances yet, so that none is chosen.
+static tessera_status add_regions(void *call, struct tessera_plan *plan) {
+    return tessera_fmha_bwd_cpu_regions(call, plan);
+}
+static tessera_status add_steps(void *call, struct tessera_plan *plan) {
+    return tessera_fmha_bwd_cpu_steps(call, plan);
+}
+
+TESSERA_DEFINE_CALLS(fmha_bwd)
+
+const struct tessera_operation tessera_fmha_bwd_operation = {
+    TESSERA_CALL_OF(fmha_bwd),
+    .kernels = {.get_table = tessera_fmha_bwd_get_table,
+                .cost = cost,
+                .add_ck_tile = add_ck_tile,
+                .count_ck = count_pads},
+    .check_sizes = tessera_fmha_bwd_check_sizes,
+    .check_memory = tessera_fmha_bwd_check_memory,
+    .add_regions = add_regions,
+    .add_steps = add_steps,
+    .add_problem = add_problem,
+};

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+// Declarations that the files of fmha_bwd share. Nothing here is exported.
+#ifndef TESSERA_RUNTIME_FMHA_BWD_INTERNAL_H
+#define TESSERA_RUNTIME_FMHA_BWD_INTERNAL_H
+
+#include "integers.h"
+#include "op/operation.h"
+#include "ops/attention.h"
+#include "tessera/kernel/fmha_bwd.h"
+#include "tessera/kernel/fmha_bwd_convert_dq.h"
+#include "tessera/kernel/fmha_bwd_dot_do_o.h"
+
+struct tessera_fmha_bwd_call {
+    tessera_fmha_bwd_traits traits;
+    tessera_fmha_bwd_args args;
+    // Sub-kernels beside that of the call, which add_regions chooses.
+    const tessera_fmha_bwd_dot_do_o_instance *dot_do_o;
+    const tessera_fmha_bwd_convert_dq_instance *convert_dq;
+};
+
+extern const struct tessera_operation tessera_fmha_bwd_operation; // fmha_bwd.c
+
+// ---- validation (fmha_bwd_check.c)
+
+tessera_status tessera_fmha_bwd_check_traits(const tessera_fmha_bwd_traits *traits);
+tessera_status tessera_fmha_bwd_check_sizes(void *call); // traits, sizes, numbers
+tessera_status tessera_fmha_bwd_check_memory(const void *call, bool on_gpu, struct tessera_tensors *all);
+
+struct tessera_attention_sequence tessera_fmha_bwd_get_sequence(const tessera_fmha_bwd_traits *traits,
+                                                                const tessera_fmha_bwd_args *args, int32_t batch);
+
+// ---- the workspace (fmha_bwd_workspace.c); tessera/fmha_bwd.h describes it
+
+enum { TESSERA_FMHA_BWD_ALIGNMENT = 16, TESSERA_FMHA_BWD_CPU_WORKERS = 4 }; // of sections; for each compute unit
+
+struct tessera_fmha_bwd_layout {
+    int64_t heads;   // that dq_dk_dv takes one by one: of dk
+    int64_t blocks;  // batch mode: of keys of a head
+    int64_t workers; // deterministic batch mode: each takes a row of `share` blocks
+    int64_t share;
+    int32_t bn0;
+    bool is_by_sequence; // deterministic group mode: each has as many parts as blocks of keys
+    int32_t nsplits;     // else
+    int64_t nsplits_count;
+    size_t offsets_offset, host_bytes, device_bytes;
+    bool is_zeroed; // dq_acc, before the first step
+};
+
+tessera_status tessera_fmha_bwd_lay_out(const tessera_fmha_bwd_traits *traits, const tessera_instance *row,
+                                        int64_t units, struct tessera_fmha_bwd_layout *out);
+
+// Writes nsplits and offsets to `workspace`, whose dq_acc must have room for what they need. In group mode the arrays
+// are cumulative physical lengths.
+tessera_status tessera_fmha_bwd_write_head(const tessera_fmha_bwd_traits *traits,
+                                           const struct tessera_fmha_bwd_layout *layout, const int32_t *seqstart_q,
+                                           const int32_t *seqstart_k, void *workspace);
+// Whether a workspace's head is what tessera_fmha_bwd_write_head() writes.
+tessera_status tessera_fmha_bwd_check_head(const tessera_fmha_bwd_traits *traits,
+                                           const struct tessera_fmha_bwd_layout *layout, const int32_t *seqstart_q,
+                                           const int32_t *seqstart_k, const void *workspace);
+
+// The regions of a call, in their order.
+enum { TESSERA_FMHA_BWD_UNIFIED, TESSERA_FMHA_BWD_SEQUENCES, TESSERA_FMHA_BWD_SCRATCH };
+
+// The step that zeroes dq_acc, in as many pieces as keep threads busy.
+tessera_status tessera_fmha_bwd_add_zeroing(struct tessera_plan *plan, void *memory, size_t bytes);
+
+// ---- launches (fmha_bwd_launch_cpu.c)
+
+tessera_status tessera_fmha_bwd_cpu_regions(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
+tessera_status tessera_fmha_bwd_cpu_steps(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
+
+#endif

@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: MIT
+"""fmha_bwd: one api whose sub-kernels are operations with tables of their own."""
+
+from __future__ import annotations
+
+import pytest
+
+from codegen import Refused
+from codegen.ops import parse_apis
+from codegen.receipts import find_receipt, read_receipts
+from codegen.rows import read_instances
+from codegen.select import Request, Selection, select, split_filter
+from codegen.spec import ROOT
+from codegen.targets import TARGETS
+
+FOLDER = ROOT / "instances"
+PLAIN = "hdim_q=128 target=x86-64-v4 bias=no dropout=no"
+KERNELS = ["dot_do_o", "convert_dq", "dq_dk_dv"]
+
+
+def selected(filter_: str = "", receipt: str = "all", where: str = "") -> list[Selection]:
+    ops = parse_apis("bwd", "simplified")
+    request = Request(find_receipt(read_receipts(FOLDER), receipt), where=where)
+    return [
+        select(op, read_instances(op, FOLDER, tuple(TARGETS)), request.of(op, ops), patterns)
+        for op, patterns in zip(ops, split_filter(filter_, ops))
+    ]
+
+
+def counts(selections: list[Selection]) -> list[int]:
+    return [len(selection.instances) for selection in selections]
+
+
+def test_sub_kernels_are_in_the_order_of_filters() -> None:
+    assert [op.kernels[0] for op in parse_apis("bwd", "simplified")] == KERNELS
+
+
+def test_names_are_ck_s() -> None:
+    dot, convert, main = (next(iter(s.ck_names())) for s in selected(where=PLAIN))
+    assert dot == "fmha_bwd_dot_do_o_d32_fp32_b64_batch_o1_npad"
+    assert convert == "fmha_bwd_convert_dq_d128_fp32_b64_batch_o1_npad_ndeterministic"
+    assert main == (
+        "fmha_bwd_d128_fp32_batch_b96x128x128x96x128x96x128x128x128_r1x1x1_r1x1x1_r1x1x1_w8x48x1_w8x48x1"
+        "_o1_maxq0_npad_nbias_ndbias_nmask_ndropout_ndeterministic_ntrload"
+    )
+
+
+def test_names_of_all_traits() -> None:
+    where = (
+        "hdim_q=64 dtype=bf16 mode=group dpads=pd8dv1 bias=bias dbias=yes mask=mask dropout=yes randval=yes"
+    )
+    names = list(selected(where=f"{where} deterministic=yes target=x86-64-v4-bf16")[2].ck_names())
+    assert len(names) == 2  # heads of dk
+    assert names[0].endswith("_pd8dv1_bias_dbias_mask_dropout_wg16_storerandval_deterministic_ntrload")
+    assert names[1] == f"{names[0]}_dkvk"
+
+
+def test_what_filters_leave() -> None:
+    everything = counts(selected())
+    assert all(everything)
+    assert counts(selected("*")) == everything
+    assert counts(selected("*_bf16_*@*@*_bf16_*mask*")) == everything
+    assert counts(selected("*v4_bf16*"))[0] < everything[0]
+    assert counts(selected("*v4_bf16*"))[1:] == everything[1:]  # what is missing is *
+    assert counts(selected("*@*@*_d64_fp32_group_*"))[2] == everything[2] - 1  # all but bf16's
+    with pytest.raises(Refused, match="'nothing' matches nothing"):
+        selected("*@*@*nothing*")
+    with pytest.raises(Refused, match="dot_do_o@convert_dq@dq_dk_dv"):
+        selected("*@*@*@*")
+
+
+@pytest.mark.parametrize("filter_", [" ", " @ ", "*@@*", "@*", "*@*@ "])
+def test_an_empty_pattern_leaves_nothing_of_the_api(filter_: str) -> None:
+    assert counts(selected(filter_)) == [0, 0, 0]
+
+
+def asked(selections: list[Selection]) -> list[int]:
+    return [sum(match.matched for match in selection.matches) for selection in selections]
+
+
+def test_receipts_are_of_the_whole_api() -> None:
+    one = "target=x86-64-v4"
+    everything = asked(selected(where=one))
+    assert asked(selected(receipt="700", where=one)) == [n * 2 // 3 for n in everything]  # no fp32
+    assert asked(selected(receipt="3", where=one))[1] * 3 == everything[1]  # nor deterministic
+    assert asked(selected(receipt="300", where=one))[:2] == [n // 3 for n in everything[:2]]  # batch mode
+    assert asked(selected(receipt="801", where=one))[2] < asked(selected(receipt="800", where=one))[2]
+
+
+def test_convert_dq_does_not_multiply_by_blocks_of_keys() -> None:
+    """Its names do not say how dq_dk_dv cuts the keys, as they did when it read that from its own shape."""
+    names = {name for selection in selected()[1:2] for name in selection.ck_names()}
+    assert not any(f"b64x{bn0}" in name for name in names for bn0 in (0, 64, 128))
