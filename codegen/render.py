@@ -41,7 +41,7 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=True,
         auto_reload=False,
     )
-    environment.filters |= {"initializer": initializer, "numbers": numbers, "strings": strings}
+    environment.filters |= {"fill": fill, "initializer": initializer, "numbers": numbers, "strings": strings}
     return environment
 
 

@@ -227,7 +227,8 @@ def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
     smallest = selected(target, "-r", "ci")
     assert {hdim for hdim, _ in smallest} == set(HDIMS)
     assert {dtype for _, dtype in smallest} == set(DTYPES[target])
-    assert {row["pipeline"] for row in rows} == {"qr", "qr_async"}
+    planned = set() if target == "gfx90a" else {"qr_bundled"}
+    assert {row["pipeline"] for row in rows} == {"qr", "qr_async"} | planned
 
 
 # A selection, and what it leaves of (data types, head dims) on gfx942.

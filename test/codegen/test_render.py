@@ -68,6 +68,8 @@ enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, P_SHIFT = 0 };
 #define LOAD 4
 #define LOAD_TO_LDS load_to_lds_4
 #define V_WORDS 2
+enum { RING = 4, RAISE_BY = 8 };
+#define MMA_PART(a, b, c, part) mma_part_bf16((a).chunk[0], (b).chunk[0], c, part)
 typedef struct tessera_fmha_fwd_gpu_args args;
 """
 
@@ -130,6 +132,8 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
     before = ""
     if header.name.startswith("staged_") or (takes and "k_operand" in takes[1]):
         before = '#include "tessera/device/attention/cdna/staged.h"\n'
+    if header.name == "bundles.h":
+        before = '#include "tessera/device/attention/cdna/direct_v.h"\n'
     if takes and "store_four" in takes[1]:
         before = '#include "tessera/device/common/cdna/store.h"\n'
     of_rows = header.parts[-3] == "rows" or header.name.startswith("row_")

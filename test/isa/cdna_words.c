@@ -47,6 +47,20 @@ WORD(word_barrier) { // the other wave's value
     out[THREAD] = exchange[THREAD ^ 64];
 }
 
+WORD(word_meet) { // the other wave's value, and then its value that was loaded to LDS
+    const buffer b = make_buffer((const void *)in, 4 * T);
+    exchange[THREAD] = in[THREAD];
+    WAIT_FOR_LDS(0);
+    meet();
+    out[THREAD] = exchange[THREAD ^ 64];
+    WAIT_FOR_LDS(0);
+    meet();
+    load_to_lds_4(b, 4 * THREAD, exchange + 64 * wave_id());
+    WAIT_FOR_LOADS(0);
+    meet();
+    out[T + THREAD] = exchange[THREAD ^ 64];
+}
+
 // in: the bytes of the buffer, then 16 bytes for each thread's offset = 4 t.
 WORD(word_buffer_load_16) {
     const buffer b = make_buffer((const void *)(in + 4), in[0]);
@@ -98,6 +112,7 @@ OF_FLOAT(reciprocal)
 OF_FLOAT(inverse_sqrt)
 OF_FLOAT(abs_f32)
 
+WORD(word_min_f32) { out[THREAD] = AS_U32(min_f32(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]))); }
 WORD(word_max_f32) { out[THREAD] = AS_U32(max_f32(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]))); }
 WORD(word_min_i32) { out[THREAD] = (uint32_t)min_i32((int)in[THREAD], (int)in[T + THREAD]); }
 WORD(word_max_i32) { out[THREAD] = (uint32_t)max_i32((int)in[THREAD], (int)in[T + THREAD]); }
@@ -148,6 +163,13 @@ WORD(word_here) {
 }
 
 WORD(word_here_f32) { out[THREAD] = AS_U32(here_f32(AS_F32(in[THREAD]))); }
+
+WORD(word_pinned) { // words t, T + t, ...
+    f32x16 x;
+    for (int i = 0; i < 16; i++) x[i] = AS_F32(in[i * T + THREAD]);
+    x = pinned(x);
+    for (int i = 0; i < 16; i++) out[i * T + THREAD] = AS_U32(x[i]);
+}
 
 WORD(word_uniform_here) { out[THREAD] = (uint32_t)uniform_here(uniform((int)in[THREAD])); }
 

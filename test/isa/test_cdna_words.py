@@ -114,6 +114,7 @@ def test_every_word_has_a_test() -> None:
     helpers |= {"as_long", "as_i32x8"}
     helpers |= {"add_bits_f32", "sum_bits_of_lanes", "int8_of"}
     helpers |= {"one_after_the_other", "at_hand"}  # they change nothing but the order of instructions
+    helpers |= {"mma_part_fp16", "mma_part_bf16"}  # of which products are made
     helpers |= {"any_f32x16", "any_u32"}  # what it gives is not to be looked at
     tested = set(
         re.findall(
@@ -137,6 +138,7 @@ def test_lanes_and_waves(run: Run) -> None:
     assert (run("any_lane", one) == THREADS // 64).all()
     assert (run("other_half", IN) == IN[THREADS ^ 32]).all()
     assert (run("barrier", IN) == IN[THREADS ^ 64]).all()
+    assert (run("meet", IN, 2 * T).reshape(2, T) == IN[THREADS ^ 64]).all()
 
 
 def test_over_lanes(run: Run) -> None:
@@ -250,6 +252,7 @@ def test_extremes(run: Run) -> None:
     """Maximum and minimum; a NaN loses against a number."""
     x = floats(np.nan, -np.inf, np.inf, 0.0, 5.0)
     assert (numbers(run("max_f32", bits(x))) == np.fmax(x[:T], x[T:])).all()
+    assert (numbers(run("min_f32", bits(x))) == np.fmin(x[:T], x[T:])).all()
     signed = IN.view(np.int32)
     assert (run("min_i32", IN).view(np.int32) == np.minimum(signed[:T], signed[T : 2 * T])).all()
     assert (run("max_u32", IN) == np.maximum(IN[:T], IN[T : 2 * T])).all()
@@ -330,6 +333,7 @@ def test_what_stays_in_place(run: Run) -> None:
     """Words that only hold the compiler back return the argument's address and the number as they were."""
     assert (run("kernel_argument", IN) == 1).all()
     assert (run("here", IN) == IN[:T]).all()
+    assert (run("pinned", IN, 16 * T) == IN[: 16 * T]).all()
 
 
 @pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cdna_cost import softmax_cycles
 from codegen.ops.fmha_fwd.cdna_pipelines import PIPELINES, Needs
+from codegen.ops.fmha_fwd.cdna_schedule import Step
 from codegen.ops.fmha_fwd.gpu_tile import GpuTile
 from codegen.ops.fmha_fwd.traits import hdim_word
 from codegen.targets import CdnaTarget
@@ -71,6 +72,7 @@ COMPUTES = {
         32,
     ),
 }
+LAZY = 8  # log2 of what p may grow to in pipelines that seldom rescale
 SCALE_BLOCK = 32  # elements of an mx type that share a scale
 
 # How p may become bf16, as CK's CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT has it for all conversions.
@@ -133,6 +135,11 @@ class CdnaTile(GpuTile):
         return COMPUTES[self.compute].bias_bits
 
     @property
+    def takes_bias(self) -> bool:
+        """Whether a call may have a bias."""
+        return "bias=no" not in self.serves.split()
+
+    @property
     def chunk(self) -> int:
         """Elements of an access."""
         return COMPUTES[self.compute].chunk
@@ -156,7 +163,16 @@ class CdnaTile(GpuTile):
         """The power of 2 that p in [0, 1] is stored times, for the type's range; 0 where that is fp32's."""
         if self.bits < 16:
             return {"ocp": 8, "fnuz": 7}[target.fp8]
-        return 14 if self.compute == "fp16" else 0
+        return 14 - self.raise_by if self.compute == "fp16" else 0
+
+    @property
+    def raise_by(self) -> int:
+        """The power of 2 by which p may exceed that before sums are rescaled."""
+        return LAZY if self.pipeline == "qr_bundled" else 0
+
+    def step(self, target: CdnaTarget) -> Step:
+        """The main loop of a pipeline whose order is planned."""
+        return Step(self, target)
 
     @property
     def bk1(self) -> int:

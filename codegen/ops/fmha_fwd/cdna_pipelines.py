@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+
+from codegen.ops.fmha_fwd.cdna_schedule import RING
 
 if TYPE_CHECKING:
     from codegen.ops.fmha_fwd.cdna import CdnaTile
@@ -50,4 +52,12 @@ def direct(tile: CdnaTile) -> Needs:
     return Needs(lds, registers, "q, o, scores of two tiles and v on its way", True, complaint)
 
 
-PIPELINES = {"qr": staged, "qr_async": direct}
+def bundled(tile: CdnaTile) -> Needs:
+    """Pipeline qr_bundled: as qr_async, and operands that are read ahead."""
+    needs = direct(tile)
+    registers = needs.registers + 4 * RING
+    complaint = needs.complaint.replace("qr_async", "qr_bundled")
+    return replace(needs, registers=registers, held=f"{needs.held}, operands", complaint=complaint)
+
+
+PIPELINES = {"qr": staged, "qr_async": direct, "qr_bundled": bundled}

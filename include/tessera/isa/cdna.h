@@ -43,6 +43,7 @@ INLINE float AS_F32(uint32_t x) { return __builtin_bit_cast(float, x); }
 INLINE uint32_t AS_U32(float x) { return __builtin_bit_cast(uint32_t, x); }
 
 #define INFINITY_F32 __builtin_inff()
+#define GREATEST_F32 0x1.fffffep127f
 #define LOG2E 0x1.715476p0f // rounded to fp32
 #define LN2 0x1.62e43p-1f
 
@@ -246,6 +247,7 @@ INLINE float inverse_sqrt(float x) {
 
 INLINE float abs_f32(float x) { return __builtin_fabsf(x); }
 INLINE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
+INLINE float min_f32(float a, float b) { return __builtin_fminf(a, b); }
 INLINE uint32_t multiply_high(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
 INLINE int min_i32(int a, int b) { return a < b ? a : b; }
 INLINE int max_i32(int a, int b) { return a > b ? a : b; }
@@ -365,6 +367,10 @@ INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
     return __builtin_amdgcn_mfma_f32_32x32x16_bf16(__builtin_bit_cast(bf16x8, a), __builtin_bit_cast(bf16x8, b), c, 0,
                                                    0, 0);
 }
+// Instruction number `part` of a product.
+#define mma_part_fp16(a, b, c, part) mma_fp16(a, b, c)
+#define mma_part_bf16(a, b, c, part) mma_bf16(a, b, c)
+
 typedef int i32x8 __attribute__((ext_vector_type(8)));
 INLINE i32x8 as_i32x8(u32x4 a, u32x4 b) {
     return (i32x8){(int)a.x, (int)a.y, (int)a.z, (int)a.w, (int)b.x, (int)b.y, (int)b.z, (int)b.w};
@@ -410,14 +416,16 @@ INLINE half4 as_half4(u32x2 x) { return __builtin_bit_cast(half4, x); }
 INLINE short4 as_short4(u32x2 x) { return __builtin_bit_cast(short4, x); }
 
 enum { MFMA_OF_16_BITS = 2 };
-INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
-    c = __builtin_amdgcn_mfma_f32_32x32x8f16(as_half4(a.lo), as_half4(b.lo), c, 0, 0, 0);
-    return __builtin_amdgcn_mfma_f32_32x32x8f16(as_half4(a.hi), as_half4(b.hi), c, 0, 0, 0);
+// Instruction number `part` of a product.
+INLINE f32x16 mma_part_fp16(u32x4 a, u32x4 b, f32x16 c, int part) {
+    return __builtin_amdgcn_mfma_f32_32x32x8f16(as_half4(part ? a.hi : a.lo), as_half4(part ? b.hi : b.lo), c, 0, 0, 0);
 }
-INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
-    c = __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(as_short4(a.lo), as_short4(b.lo), c, 0, 0, 0);
-    return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(as_short4(a.hi), as_short4(b.hi), c, 0, 0, 0);
+INLINE f32x16 mma_part_bf16(u32x4 a, u32x4 b, f32x16 c, int part) {
+    const short4 x = as_short4(part ? a.hi : a.lo), y = as_short4(part ? b.hi : b.lo);
+    return __builtin_amdgcn_mfma_f32_32x32x8bf16_1k(x, y, c, 0, 0, 0);
 }
+INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) { return mma_part_fp16(a, b, mma_part_fp16(a, b, c, 0), 1); }
+INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) { return mma_part_bf16(a, b, mma_part_bf16(a, b, c, 0), 1); }
 #endif
 
 #if defined(__gfx942__) || defined(__gfx950__)
@@ -466,6 +474,38 @@ INLINE u32x2 read_transposed(SHARED const void *from) {
 INLINE void barrier_after_loads(void) {
     __builtin_amdgcn_s_waitcnt(0);
     barrier();
+}
+
+// ---- bundles
+//
+// In loops whose order the generator has made, a bundle is one matrix product and the work that stands beside it.
+
+// The kernel has no packed fp32 instructions, which wait for matrix products.
+#define NO_PACKED_MATH __attribute__((target("no-packed-fp32-ops")))
+
+// A bundle: a product and what stands beside it, in this order, planned to begin at a cycle of the loop's round. The
+// compiler moves nothing out of it.
+#define AT(cycle, ...) ((void)(cycle), __VA_ARGS__, one_after_the_other())
+
+// A condition that seldom holds: what stands behind it is out of the way.
+#define SELDOM(condition) __builtin_expect(condition, 0)
+
+// The same numbers, which the compiler computes before this point and not later.
+INLINE f32x16 pinned(f32x16 x) {
+    __asm__ volatile("" : "+v"(x));
+    return x;
+}
+
+// Waits until so many loads from memory, or accesses of LDS, at most are under way. They end in their order.
+#define WAIT_FOR_LOADS(count) __builtin_amdgcn_s_waitcnt(((count)&15) | ((count) >> 4) << 14 | 0xf70)
+#define WAIT_FOR_LDS(count) __builtin_amdgcn_s_waitcnt((count) << 8 | 0xc07f)
+
+// Waits for every wave of the workgroup, and for nothing else. What a wave wrote to LDS or loaded there others see if
+// it has waited for that before.
+INLINE void meet(void) {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_s_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
 // ---- the scheduler

@@ -11,13 +11,16 @@ INLINE float read_float(const void *p, int64_t index) { return ((CONSTANT const 
 
 enum { OUTSIDE = INT32_MIN }; // an offset outside of every buffer
 
-// A buffer over `rows` rows, but no fewer than 0 and no more than `most`, of `width` elements of `bits`, from element
-// `first` on. Loads past its end return zero, and stores there do nothing.
-INLINE buffer rows_of(const void *base, int64_t first, int rows, int most, int64_t stride, int width, int bits) {
+// The bytes of `rows` rows, but no fewer than 0 and no more than `most`, of `width` elements of `bits`.
+INLINE uint32_t bytes_of_rows(int rows, int most, int64_t stride, int width, int bits) {
     rows = min_i32(rows, most);
     const uint32_t elements = rows > 0 ? (uint32_t)(rows - 1) * (uint32_t)stride + (uint32_t)width : 0;
-    const uint32_t bytes = bits < 8 ? (elements + 1) / 2 : elements * (uint32_t)(bits / 8);
-    return make_buffer((const char *)base + first * bits / 8, bytes);
+    return bits < 8 ? (elements + 1) / 2 : elements * (uint32_t)(bits / 8);
+}
+
+// A buffer over these rows, from element `first` on. Loads past its end return zero, and stores there do nothing.
+INLINE buffer rows_of(const void *base, int64_t first, int rows, int most, int64_t stride, int width, int bits) {
+    return make_buffer((const char *)base + first * bits / 8, bytes_of_rows(rows, most, stride, width, bits));
 }
 
 #endif

@@ -1,0 +1,233 @@
+# SPDX-License-Identifier: MIT
+"""The main loop of pipeline qr_bundled: its pieces, and where they may stand.
+
+A step computes the scores of the next tile by the first half of its products, beside the softmax of this
+one, and the values of this tile by the second half. The pieces are functions of
+include/tessera/device/attention/cdna/bundles.h.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from codegen.schedule import Bundle, Law, Piece, Schedule, plan
+
+if TYPE_CHECKING:
+    from codegen.ops.fmha_fwd.cdna import CdnaTile
+    from codegen.targets import CdnaTarget
+
+# Cycles for which instructions hold the VALU port, of the clock's parameters (docs/simulator.md).
+VALU = 4
+PRODUCT = 32  # cycles of a product of 32 x 32
+ELEMENTS = 16  # of a lane, of a product's result
+RING = 4  # operands that are read ahead
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step's products and pieces."""
+
+    tile: CdnaTile
+    target: CdnaTarget
+
+    @property
+    def law(self) -> Law:
+        """The room beside a product."""
+        port = 8 if self.target.transposing_reads else 4
+        return Law(PRODUCT, port, self.tile.occupancy)
+
+    @property
+    def ring(self) -> int:
+        """Operands that are read ahead."""
+        return RING
+
+    @property
+    def numbered(self) -> list[tuple[int, Bundle]]:
+        """The bundles with their numbers."""
+        return list(enumerate(self.schedule.bundles))
+
+    @property
+    def exponential(self) -> int:
+        """Cycles of an exponential."""
+        return 8 if self.target.transposing_reads else 16
+
+    @property
+    def parts(self) -> int:
+        """MFMA of a product of two operands of 16 bytes a lane."""
+        return 1 if self.target.transposing_reads else 2
+
+    @property
+    def score_operands(self) -> int:
+        """Operands of K of a tile."""
+        return self.tile.bn0 // 32 * (self.tile.dq // self.tile.mma_k)
+
+    @property
+    def value_operands(self) -> int:
+        """Operands of V of a tile."""
+        return self.tile.dv // 32 * (self.tile.bn0 // self.tile.mma_k)
+
+    @property
+    def half(self) -> int:
+        """The bundle of the first value."""
+        return self.score_operands * self.parts
+
+    @property
+    def size(self) -> int:
+        """Bundles of a step."""
+        return (self.score_operands + self.value_operands) * self.parts
+
+    @property
+    def products(self) -> list[str]:
+        """Calls of products in their order."""
+        scores = [f"score(x, s_next, {n})" for n in range(self.half)]
+        return scores + [f"value(x, {n})" for n in range(self.size - self.half)]
+
+    # Where waves meet: behind the first all have computed the values of the tile before and the scores of
+    # this one, and the second is where the next K has arrived.
+    @property
+    def first_meeting(self) -> int:
+        """The bundle before which waves meet first."""
+        return self.size // 8
+
+    @property
+    def second_meeting(self) -> int:
+        """The bundle before which waves meet again: then the first operands of the next step are read."""
+        return self.size - self.ahead
+
+    @property
+    def ahead(self) -> int:
+        """Bundles by which an operand is read before its product."""
+        return (RING - 1) * self.parts
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        """The bundles."""
+        return plan(self.law, self.products, [*self._softmax(), *self._reads(), *self._loads()])
+
+    def _softmax(self) -> Iterator[Piece]:
+        blocks = self.tile.bn0 // 32
+        per_step = ELEMENTS // (self.tile.bn0 // self.tile.mma_k // blocks)  # numbers of P of an operand
+        columns = self.tile.dv // 32
+        packing = VALU if self.target.bf16_conversions or self.tile.compute == "fp16" else 3 * VALU
+        for e in range(0, blocks * ELEMENTS):
+            # The products that take the number.
+            last = self.half + e // per_step * columns * self.parts - 1
+            yield Piece(f"exponential(x, s, {e})", 0, last - 2, VALU + self.exponential, 2)
+            yield Piece(f"add(x, s, {e})", 1, self.size - 1, VALU, after=(f"exponential(x, s, {e})",))
+            if e % 2 == 1:
+                both = tuple(f"exponential(x, s, {i})" for i in (e - 1, e))
+                yield Piece(f"pack_two(x, s, {e - 1})", 1, last, packing, packing // VALU, after=both)
+        for e in range(0, blocks * ELEMENTS, 2):
+            settled = self.half + (2 if e // ELEMENTS == blocks - 1 else 0)
+            yield Piece(f"maximum(x, s_next, {e})", settled, self.size - 2, VALU)
+
+    def _reads(self) -> Iterator[Piece]:
+        count = self.score_operands + self.value_operands
+        for n in range(count + RING - 1):
+            first = n * self.parts - self.ahead
+            if n < RING - 1:
+                continue  # by the step before
+            of = "k" if n < self.score_operands or n >= count else "v"
+            index = n % count if of == "k" else n - self.score_operands
+            issues = 2 if of == "v" and self.target.transposing_reads else 1
+            tile = {"k": "next.k" if n < count else "now.k", "v": "now.v"}[of]
+            yield Piece(f"read_{of}(x, {tile}, {index})", first, first + self.parts - 1, 0, issues, "read")
+
+    @property
+    def loads_k(self) -> int:
+        """Loads of a lane for a tile of K, and for one of V that goes straight to LDS."""
+        return self.tile.bn0 * self.tile.dq * 2 // (self.target.lds_load_bytes * self.tile.threads)
+
+    @property
+    def loads_v(self) -> int:
+        """Likewise of V: through registers four keys at a time."""
+        if self.target.transposing_reads:
+            return self.tile.bn0 * self.tile.dv * 2 // (self.target.lds_load_bytes * self.tile.threads)
+        return 4
+
+    def _loads(self) -> Iterator[Piece]:
+        begin, end = self.first_meeting, self.second_meeting
+        yield from self._aims()
+        before: tuple[str, ...] = ()
+        spread = self.size // 32 * self.parts
+        for n in range(self.loads_k):
+            call = f"load_k(x, now.k, {n})"
+            yield Piece(call, begin + spread * n, end - 12, VALU, 3, "load", before)
+            before = (call,)
+        begin += spread * self.loads_k
+        if self.target.transposing_reads:
+            for n in range(self.loads_v):
+                call = f"load_v(x, next.v, {n})"
+                yield Piece(call, begin + spread * n, end - 8, VALU, 3, "load", before)
+                before = (call,)
+            return
+        for n in range(2):
+            call = f"store_v_pair(x, next.v, {n})"
+            yield Piece(call, begin + spread * n, end - 8, 4 * VALU, 6, "write", before)
+            before = (call,)
+        for n in range(self.loads_v):
+            call = f"fetch_v_row(x, {n})"
+            yield Piece(call, begin + 4 + spread * n, end - 1, VALU, 2, "load", before)
+            before = (call,)
+
+    def calls(self, n: int) -> list[str]:
+        """What bundle n calls."""
+        product, *pieces = self.schedule.bundles[n].calls
+        return [product, *self._meeting(n), *pieces]
+
+    def words(self, n: int) -> list[str]:
+        """What bundle n's macro takes, and its end: the cycle that it is planned for, and calls."""
+        *words, last = [str(n * self.law.bundle), *self.calls(n)]
+        return [*(f"{word}," for word in words), f"{last});"]
+
+    def _meeting(self, n: int) -> list[str]:
+        """How waves meet in a bundle, if they do."""
+        if n == self.second_meeting:
+            return [f"MEET_AFTER_LOADS({self.loads_under_way})"]
+        if n != self.first_meeting:
+            return []
+        if self.target.transposing_reads:
+            return [f"MEET_AFTER_LOADS({self.values_under_way})"]
+        return [f"MEET_AFTER_LDS({self.accesses_under_way})"]
+
+    def _aims(self) -> Iterator[Piece]:
+        """The scalar work of a step: tiles and buffers of the loads.
+
+        Where V goes straight to LDS the loads are done early, and those of the next step are prepared.
+        """
+        calls = [f"{verb}_{of}(x)" for of in "kv" for verb in ("size", "aim")]
+        before: tuple[str, ...] = ()
+        first, last = 0, self.first_meeting - 1
+        advance = Piece("advance(x)", self.half + 1, self.size - 1, 0, 4, "aim")
+        if self.target.transposing_reads:
+            first, last = self.half + 2, self.size - 1
+            before = (f"load_v(x, next.v, {self.loads_v - 1})",)
+            advance = replace(advance, after=before)
+            before = (advance.call,)
+        yield advance
+        for n, call in enumerate(calls):
+            yield Piece(call, first + (last - first) * n // len(calls), last, 0, 6, "aim", before)
+            before = (call,)
+
+    # ---- waits, which follow from the order
+
+    @property
+    def loads_under_way(self) -> int:
+        """Loads that may be under way at the second meeting: those behind the last of K."""
+        last = f"load_k(x, now.k, {self.loads_k - 1})"
+        return self.schedule.under_way(("load",), last, self.second_meeting)
+
+    @property
+    def accesses_under_way(self) -> int:
+        """Accesses of LDS that may be under way at the first meeting: those behind the last store of V."""
+        return min(15, self.schedule.under_way(("read",), "store_v_pair(x, next.v, 1)", self.first_meeting))
+
+    @property
+    def values_under_way(self) -> int:
+        """Loads that may be under way at the first meeting: those behind the last of V."""
+        return self.schedule.under_way(
+            ("load",), f"load_v(x, next.v, {self.loads_v - 1})", self.first_meeting
+        )

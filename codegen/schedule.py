@@ -1,0 +1,144 @@
+# SPDX-License-Identifier: MIT
+"""The order of a main loop: products, with the pieces of other work that stand beside each.
+
+A bundle is one product and its pieces. A product keeps the matrix pipe busy for so many cycles, for few of
+which it holds the VALU port that vector instructions need too: what is left is the room for pieces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from codegen import Refused
+
+
+@dataclass(frozen=True)
+class Law:
+    """What a SIMD takes in beside a product (docs/simulator.md, "What is modelled")."""
+
+    product: int  # cycles that a product keeps the matrix pipe busy
+    port: int  # of which it holds the VALU port
+    waves: int  # of a SIMD, which share pipe and port: each has a product in so many times its cycles
+    issues: int = 13  # instructions of a wave that a bundle has room for, beside its product
+
+    @property
+    def room(self) -> int:
+        """Cycles of the port for the pieces of a bundle."""
+        return self.product - self.port
+
+    @property
+    def bundle(self) -> int:
+        """Cycles of a bundle of one wave."""
+        return self.product * self.waves
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Work beside products; bundles are counted from the loop's first."""
+
+    call: str  # as the emitted loop has it
+    first: int  # the bundles in which it may stand
+    last: int
+    port: int = 0  # cycles for which its instructions hold the VALU port
+    issues: int = 1  # instructions
+    kind: str = "vector"  # or reads and writes of LDS, and loads of memory: a bundle has one of each
+    after: tuple[str, ...] = ()  # calls of pieces that stand before, in an earlier bundle
+
+
+@dataclass
+class Bundle:
+    """A product and what stands beside it."""
+
+    product: str
+    pieces: list[Piece] = field(default_factory=list)
+
+    @property
+    def port(self) -> int:
+        """Cycles for which the pieces hold the VALU port."""
+        return sum(piece.port for piece in self.pieces)
+
+    @property
+    def issues(self) -> int:
+        """Instructions of the pieces."""
+        return sum(piece.issues for piece in self.pieces)
+
+    @property
+    def calls(self) -> list[str]:
+        """What the emitted bundle calls, the product first."""
+        return [self.product, *(piece.call for piece in self.pieces)]
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """Bundles in their order."""
+
+    law: Law
+    bundles: tuple[Bundle, ...]
+    rate: int  # cycles of the port that pieces of a bundle have on average, at most
+
+    def place(self, call: str) -> int:
+        """The bundle in which a piece stands."""
+        return next(
+            n for n, bundle in enumerate(self.bundles) if any(piece.call == call for piece in bundle.pieces)
+        )
+
+    def under_way(self, kinds: Iterable[str], last: str, until: int) -> int:
+        """Operations of these kinds that are issued behind piece `last` and before bundle `until`.
+
+        Where that bundle is not behind the piece, it is one of the loop's next round.
+        """
+        at = self.place(last)
+        kinds = frozenset(kinds)
+        behind = False
+        count = 0
+        size = len(self.bundles)
+        for n in range(at, until if until > at else until + size):
+            for piece in self.bundles[n % size].pieces:
+                if behind and piece.kind in kinds:
+                    count += piece.issues if piece.kind == "read" else 1
+                behind = behind or piece.call == last
+        return count
+
+
+def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece]) -> Schedule:
+    """Spreads pieces over the bundles of products, as evenly as their bounds allow.
+
+    Each bundle brings so many cycles of the port, the fewest with which all pieces find room. What one leaves
+    the next has, too, up to the room beside a product. Pieces that must come first are placed first.
+    """
+    for rate in range(1, law.room + 1):
+        bundles = _placed(law, rate, products, pieces)
+        if bundles:
+            return Schedule(law, bundles, rate)
+    raise Refused(
+        f"{sum(piece.port for piece in pieces)} cycles of the VALU port find no room beside "
+        f"{len(products)} products with {law.room} cycles each"
+    )
+
+
+def _placed(
+    law: Law, rate: int, products: Sequence[str], pieces: Sequence[Piece]
+) -> tuple[Bundle, ...] | None:
+    """The bundles, if pieces find room with `rate` cycles of the port for each."""
+    waiting = sorted(pieces, key=lambda piece: (piece.last, piece.first))
+    done: set[str] = set()
+    bundles = []
+    cycles = 0
+    for n, product in enumerate(products):
+        bundle = Bundle(product)
+        kinds: set[str] = set()
+        cycles = min(cycles + rate, law.room)
+        for piece in list(waiting):
+            fits = piece.port <= cycles and bundle.issues + piece.issues <= law.issues
+            ready = piece.first <= n and done.issuperset(piece.after)
+            if fits and ready and (piece.kind == "vector" or piece.kind not in kinds):
+                bundle.pieces.append(piece)
+                cycles -= piece.port
+                kinds.add(piece.kind)
+                waiting.remove(piece)
+        done.update(piece.call for piece in bundle.pieces)
+        bundles.append(bundle)
+        if any(piece.last <= n for piece in waiting):
+            return None
+    return tuple(bundles)

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// The pieces of a main loop whose order the generator has made: a product of 32 x 32, or what stands beside one. Where
+// reads do not transpose, direct_v.h comes before this.
+//
+// RING: operands that are read ahead. RAISE_BY: log2 of how far probabilities may exceed 2^P_SHIFT before O and the
+// sums are rescaled.
+//
+// Takes MMA_PART, P_SHIFT, RING, RAISE_BY.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_BUNDLES_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_BUNDLES_H
+
+#include "tessera/device/attention/cdna/direct.h"
+#include "tessera/device/attention/cdna/mask.h"
+#include "tessera/device/attention/cdna/scores.h"
+#include "tessera/device/attention/cdna/tiles.h"
+
+// Two tiles of K and of V in LDS.
+struct lds {
+    SHARED u32x4 *k, *v;
+};
+
+enum { SCORE_OPERANDS = KEY_BLOCKS * Q_STEPS }; // of K, for a tile
+enum { SUMS = 3 };                              // so that one need not wait for the one before
+
+struct loop {
+    struct task task;
+    struct tiles tiles;
+    int now, next, after; // tiles
+    int clear;            // tiles from here on, less than so many keys behind it, are seen by all of the wave's queries
+    uint32_t clear_keys;
+    struct keys keys;
+    struct places places;
+    int wave_chunk; // where in a tile the wave's loads go
+    int bytes_k, bytes_v;
+    buffer from_k, from_v;
+#if !TRANSPOSING_READS
+    int place_v;
+    struct staged v_next;
+#endif
+    struct reads reads;
+    operand ring[RING]; // operands of the next products
+    operand q[Q_STEPS];
+    p_operand p[KEY_STEPS];
+    f32x16 o[D_BLOCKS];
+    struct row row;
+    float scale, shift; // a probability is 2^(scale * score - shift)
+    float limit;        // a score above it has O and the sums rescaled
+    float most[SUMS];   // the greatest scores of a tile: of one in so many pairs
+    float sum[SUMS];    // the probabilities' sums: of one in so many
+};
+
+// ---- products, each by itself before what stands beside it
+
+// MFMA number n of the scores of `next`: block by block of 32 keys.
+INLINE void score(struct loop *x, f32x16 next[KEY_BLOCKS], int n) {
+    const int operand_of = n / MFMA_OF_16_BITS, block = operand_of / Q_STEPS, step = operand_of % Q_STEPS;
+    const f32x16 before = n % (MFMA_OF_16_BITS * Q_STEPS) == 0 ? (f32x16)0.0f : next[block];
+    next[block] = pinned(MMA_PART(x->ring[operand_of % RING], x->q[step], before, n % MFMA_OF_16_BITS));
+    one_after_the_other();
+}
+
+// MFMA number n of the values of `now`: by steps of keys, each for all columns.
+INLINE void value(struct loop *x, int n) {
+    const int operand_of = n / MFMA_OF_16_BITS, block = operand_of % D_BLOCKS, step = operand_of / D_BLOCKS;
+    const operand v = x->ring[(SCORE_OPERANDS + operand_of) % RING];
+    x->o[block] = pinned(MMA_PART(v, x->p[step], x->o[block], n % MFMA_OF_16_BITS));
+    one_after_the_other();
+}
+
+// Waves meet behind a product, which the matrix cores compute meanwhile.
+#define MEET_AFTER_LOADS(count) WAIT_FOR_LOADS(count), meet(), one_after_the_other()
+#define MEET_AFTER_LDS(count) WAIT_FOR_LDS(count), meet(), one_after_the_other()
+
+// ---- operands
+
+INLINE void read_k(struct loop *x, SHARED const u32x4 *k, int n) {
+    x->ring[n % RING] = k_operand((lds_tile){k, x->reads.k}, n / Q_STEPS, n % Q_STEPS);
+}
+INLINE void read_v(struct loop *x, SHARED const u32x4 *v, int n) {
+    x->ring[(SCORE_OPERANDS + n) % RING] = v_operand((lds_tile){v, x->reads.v}, n % D_BLOCKS, n / D_BLOCKS);
+}
+
+// ---- softmax
+
+// Score number e becomes a probability.
+INLINE void exponential(const struct loop *x, f32x16 s[KEY_BLOCKS], int e) {
+    const float exponent = s[e / ELEMENTS][e % ELEMENTS] * x->scale - x->shift;
+    s[e / ELEMENTS][e % ELEMENTS] = here_f32(exp2_fast(exponent));
+}
+INLINE void add(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
+    x->sum[e % SUMS] = here_f32(x->sum[e % SUMS] + s[e / ELEMENTS][e % ELEMENTS]);
+}
+
+// Probabilities e and e + 1 become a word of the operand of the values.
+INLINE void pack_two(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
+    x->p[e / 8].chunk[0][e % 8 / 2] = (uint32_t)here((int)PACK_P(s[e / ELEMENTS], e % ELEMENTS));
+}
+
+// The greatest of scores e and e + 1 and of those before, also of the tiles before.
+INLINE void maximum(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
+    const float before = e < 2 * SUMS ? x->row.max : x->most[e / 2 % SUMS];
+    const float a = s[e / ELEMENTS][e % ELEMENTS], b = s[e / ELEMENTS][e % ELEMENTS + 1];
+    x->most[e / 2 % SUMS] = here_f32(max_f32(max_f32(before, a), b));
+}
+
+INLINE float greatest_score(const struct loop *x) { return max_f32(max_f32(x->most[0], x->most[1]), x->most[2]); }
+
+// The reference of the probabilities, which are 2^P_SHIFT where a score equals it, becomes the greatest score; O and
+// the sums are rescaled. Where the reference is so great that its rounding would spoil P, it is subtracted from the
+// scores here, exactly, and so it is of all tiles from then on.
+INLINE void raise_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
+    float max = greatest_score(x);
+    max = max_f32(max, other_half(max));
+    const float alpha = x->row.max == -INFINITY_F32 ? 0.0f : exp2_fast((x->row.max - max) * x->scale);
+    UNROLL
+    for (int b = 0; b < D_BLOCKS; b++) x->o[b] *= alpha;
+    UNROLL
+    for (int i = 0; i < SUMS; i++) x->sum[i] *= alpha;
+    x->row.max = max;
+    const float least = max == -INFINITY_F32 ? 0.0f : max;
+    x->shift = least * x->scale - P_SHIFT;
+    x->limit = max + min_f32(RAISE_BY / x->scale, GREATEST_F32);
+    if (!any_lane(abs_f32(x->shift) >= 0x1p20f)) return;
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e++) {
+            next[b][e] -= least;
+            one_after_the_other();
+        }
+    }
+    x->shift = -P_SHIFT;
+    x->limit = -INFINITY_F32;
+}
+
+INLINE int exceeds_limit(const struct loop *x) { return any_lane(greatest_score(x) > x->limit); }
+
+// Finds the tiles that all of the wave's queries see whole.
+INLINE void find_clear_tiles(struct loop *x) {
+    const struct task *task = &x->task;
+    const int first = x->tiles.wave_last - task->mask_y + 1;
+    const int end = min_i32(task->seqlen_k, x->tiles.wave_first + task->mask_x) - BN + 1; // of tiles' first keys
+    x->clear = first;
+    x->clear_keys = end > first ? (uint32_t)end - (uint32_t)first : 0;
+}
+INLINE int is_clear(const struct loop *x, int tile) { return (uint32_t)tile - (uint32_t)x->clear < x->clear_keys; }
+
+// ---- loads
+
+// The buffers of the tiles that are loaded: K of the one after the next, and V of that too where it takes the way
+// through registers. First their bytes, then the buffers.
+#if TRANSPOSING_READS
+#define NEXT_OF_V next
+#else
+#define NEXT_OF_V after
+#endif
+INLINE void advance(struct loop *x) {
+    x->now = x->next;
+    x->next = x->after;
+    x->after = tile_after(&x->tiles, x->after);
+}
+INLINE void size_k(struct loop *x) {
+    const int rows = x->tiles.end - uniform_here(x->after);
+    x->bytes_k = uniform_here((int)bytes_of_rows(rows, BN, x->keys.stride_k, x->keys.hdim_q, BITS));
+}
+INLINE void size_v(struct loop *x) {
+    const int rows = x->tiles.end - uniform_here(x->NEXT_OF_V);
+    x->bytes_v = uniform_here((int)bytes_of_rows(rows, BN, x->keys.stride_v, x->keys.hdim_v, BITS));
+}
+INLINE void aim_k(struct loop *x) {
+    const int64_t first = rows_before(uniform_here(x->after), x->keys.stride_k);
+    x->from_k = make_buffer(x->keys.k + BYTES(first), (uint32_t)x->bytes_k);
+}
+INLINE void aim_v(struct loop *x) {
+    const int64_t first = rows_before(uniform_here(x->NEXT_OF_V), x->keys.stride_v);
+    x->from_v = make_buffer(x->keys.v + BYTES(first), (uint32_t)x->bytes_v);
+}
+
+INLINE void load_pass(const struct loop *x, buffer from, const int *places, int chunks, int stride, SHARED u32x4 *to,
+                      int pass) {
+    const int rounds = pass / PLACES(chunks), rows = PLACES(chunks) * PASS / chunks;
+    const int offset = places[pass % PLACES(chunks)] + uniform_here(BYTES(rows * stride) * rounds);
+    LOAD_TO_LDS(from, offset, to + uniform_here(x->wave_chunk) + PASS * pass);
+}
+INLINE void load_k(const struct loop *x, SHARED u32x4 *to, int pass) {
+    load_pass(x, x->from_k, x->places.k, Q_CHUNKS, x->keys.stride_k, to, pass);
+}
+#if TRANSPOSING_READS
+INLINE void load_v(const struct loop *x, SHARED u32x4 *to, int pass) {
+    load_pass(x, x->from_v, x->places.v, V_CHUNKS, x->keys.stride_v, to, pass);
+}
+#else
+INLINE void fetch_v_row(struct loop *x, int i) {
+    x->v_next.v[i] = LOAD_V(x->from_v, x->place_v + uniform_here(BYTES(i * x->keys.stride_v)));
+}
+INLINE void store_v_pair(const struct loop *x, SHARED u32x4 *to, int w) { store_v_word(&x->v_next, to, 0, w); }
+#endif
+
+#endif
