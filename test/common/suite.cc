@@ -97,14 +97,13 @@ std::vector<std::string> combinations(const Suite &suite) {
     return all;
 }
 
-// Whether the next problem is due today; called once for each, in order.
+} // namespace
+
 bool is_due() {
     static const unsigned days = test_all() ? 1 : std::max(1U, number_of("TESSERA_TEST_DAYS", 1));
     static unsigned next = test_seed();
     return next++ % days == 0;
 }
-
-} // namespace
 
 void register_problem(const Place &place, const std::string &suite, const std::string &arguments) {
     if (!is_due()) return;
