@@ -127,8 +127,9 @@ def find_library() -> Path | None:
     if named:
         return Path(named)
     root = Path(__file__).resolve().parents[2]
-    found = sorted(root.glob("build*/**/libtessera_sim.so"))
-    return found[0] if found else None
+    built = os.environ.get("TESSERA_BUILD_DIR")
+    folders = [Path(built)] if built else sorted(root.glob("build*"))
+    return next((file for folder in folders if (file := folder / "libtessera_sim.so").exists()), None)
 
 
 class Sim:
