@@ -294,7 +294,10 @@ static bench *bench_new(const job *job) {
     double **const of_keys[] = {&x->k_size, &x->v_size, &x->s,  &x->dp,        &x->w,
                                 &x->wp,     &x->e,      &x->ep, &x->row_bound, &x->bytes};
     int failed = 0;
-    for (int n = 0; n < 4; n++) failed |= !(*of_q[n] = room(keys * hq)) | !(*of_v[n] = room(keys * hv));
+    for (int n = 0; n < 4; n++) {
+        *of_q[n] = room(keys * hq), *of_v[n] = room(keys * hv);
+        failed |= !*of_q[n] || !*of_v[n];
+    }
     for (size_t n = 0; n < sizeof of_keys / sizeof *of_keys; n++) failed |= !(*of_keys[n] = room(keys));
     if (!failed) return x;
     bench_free(x);
