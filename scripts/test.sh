@@ -255,11 +255,11 @@ build_tests() {
     ninja -C "$1" -j "$(jobs)" tessera "${programs[@]}"
 }
 
-# The same bytes from two directories.
+# The same bytes from two directories, of an operation of each family.
 same_bytes() {
     local directory
     for directory in "$build"/test/{one,other}; do
-        configure "$directory" -DTESSERA_TARGETS=x86-64-v3,gfx950 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
+        configure "$directory" -DTESSERA_OPS=fmha_fwd,rmsnorm2d_fwd -DTESSERA_TARGETS=x86-64-v3,gfx950 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
         ninja -C "$directory" -j "$(jobs)"
     done
     local file
@@ -295,7 +295,7 @@ emulated_tiles() {
     local directory=$build/test/tiles flag=-DTESSERA_EMULATE_TILES
     grep -qw avx512_bf16 /proc/cpuinfo || cannot "this processor has no AVX-512 with BF16"
     ! grep -q "No GoogleTest" "$build/log/configure.log" || cannot "no GoogleTest"
-    configure "$directory" "${test_options[@]}" -DTESSERA_TARGETS=x86-64-v4-amx -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
+    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=x86-64-v4-amx -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
         -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
     ninja -C "$directory" -j "$(jobs)" runtime_device_test fmha_fwd_{matrix,numerics}_test
     ctest_in "$directory" -R 'runtime\.device_test|fmha_fwd\.(matrix|numerics)_test'
