@@ -42,6 +42,8 @@ typedef uint32_t u32x4 __attribute__((ext_vector_type(4)));
 INLINE float AS_F32(uint32_t x) { return __builtin_bit_cast(float, x); }
 INLINE uint32_t AS_U32(float x) { return __builtin_bit_cast(uint32_t, x); }
 
+#include "tessera/isa/gpu_philox.h"
+
 #define INFINITY_F32 __builtin_inff()
 #define GREATEST_F32 0x1.fffffep127f
 #define LOG2E 0x1.715476p0f // rounded to fp32
@@ -327,20 +329,11 @@ INLINE uint32_t pack_fp8(float a, float b, float c, float d) { // to nearest eve
 
 // ---- random bits
 
-// Philox4x32-10 (Salmon et al., 2011). The seed is the same in all lanes; without the empty assembly the compiler would
-// keep the 20 keys of the rounds in registers from one call to the next.
+// Philox4x32-10. The seed is the same in all lanes; without the empty assembly the compiler would keep the 20 keys of
+// the rounds in registers from one call to the next.
 INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
     __asm__ volatile("" : "+s"(seed));
-    uint32_t key0 = (uint32_t)seed, key1 = (uint32_t)(seed >> 32);
-    UNROLL
-    for (int round = 0; round < 10; round++) {
-        const uint64_t a = (uint64_t)counter.x * 0xd2511f53, b = (uint64_t)counter.z * 0xcd9e8d57;
-        counter = (u32x4){(uint32_t)(b >> 32) ^ counter.y ^ key0, (uint32_t)b, (uint32_t)(a >> 32) ^ counter.w ^ key1,
-                          (uint32_t)a};
-        key0 += 0x9e3779b9;
-        key1 += 0xbb67ae85;
-    }
-    return counter;
+    return philox_rounds(counter, seed);
 }
 
 // ---- matrix products
