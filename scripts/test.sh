@@ -66,7 +66,7 @@ stage() {
         rm -rf "$xml" "$xml.done" "$xml.ended"
         mkdir -p "$xml"
         set -m # a process group for each, which can be ended as a whole
-        run_stage "$@" &
+        run_stage "$@" </dev/null &
         set +m
     fi
     [ $at_once -gt 1 ] || report_stages 0
