@@ -16,8 +16,7 @@ static tessera_status check_flag(const char *name, int32_t value) {
 static tessera_status check_words(const tessera_fmha_bwd_traits *t) {
     GUARD(within(t->hdim_q, 1, 512), "hdim_q is %d: 1 to 512", t->hdim_q);
     GUARD(within(t->hdim_v, 1, 512), "hdim_v is %d: 1 to 512", t->hdim_v);
-    GUARD(within((int64_t)t->data_type, TESSERA_FMHA_FP32, TESSERA_FMHA_BF16), "data_type is %d (%s): fp32, fp16, bf16",
-          (int)t->data_type,
+    GUARD((uint32_t)t->data_type <= TESSERA_FMHA_BF16, "data_type is %d (%s): fp32, fp16, bf16", (int)t->data_type,
           tessera_fmha_dtype_string(t->data_type) ? tessera_fmha_dtype_string(t->data_type) : "no tessera_fmha_dtype");
     GUARD(tessera_mask_string(t->mask_type), "mask_type is %d: TESSERA_MASK_NONE (0) to TESSERA_MASK_GENERIC (3)",
           (int)t->mask_type);
