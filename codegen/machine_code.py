@@ -269,6 +269,21 @@ def main_loop(code: list[Instruction]) -> Counts | None:
     return None if found is None else found[1].counts
 
 
+def gaps(code: list[Instruction]) -> list[list[Instruction]]:
+    """What stands between the MFMAs of a plain round of the main loop; the last gap goes round."""
+    flow = Flow(code)
+    found = flow.main_loop()
+    if found is None:
+        return []
+    between: list[list[Instruction]] = [[]]
+    for instruction in (i for block in found[1].blocks for i in flow.blocks[block]):
+        if instruction.counts.mfma:
+            between.append([])
+        else:
+            between[-1].append(instruction)
+    return [*between[1:-1], between[-1] + between[0]]
+
+
 def early_waits(code: list[Instruction]) -> list[Instruction]:
     """Waits in steps of the main loop for loads that only the next step needs.
 

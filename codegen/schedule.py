@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 
 from codegen import Refused
 
+VALU = 4  # cycles for which a vector instruction holds the port
+PRODUCT = 32  # cycles of an MFMA of 32 x 32
+
 
 @dataclass(frozen=True)
 class Law:

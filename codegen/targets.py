@@ -93,6 +93,8 @@ class CdnaTarget(Target):
     l2_bytes: int  # of a die
     l3_bytes: int  # shared; 0: none
     mfma: dict[str, tuple[tuple[int, int, int], ...]]  # shapes m, n, k with one block, for each compute type
+    matrix_port: int  # cycles for which MFMA holds the port that vector instructions need too: these take 4,
+    transcendental: int  # and transcendental ones so many
     transposing_reads: bool  # of LDS: a lane gets what lies in a column
     bf16_conversions: bool  # from fp32, to nearest even, in one instruction
     code_object_version: int
@@ -286,6 +288,8 @@ TARGETS: dict[str, Target] = {
                 "bf16": ((32, 32, 8), (16, 16, 16)),
             },
             fp8="",
+            matrix_port=4,
+            transcendental=16,
             transposing_reads=False,
             bf16_conversions=False,
             code_object_version=4,
@@ -314,6 +318,8 @@ TARGETS: dict[str, Target] = {
                 "fp8": ((32, 32, 16), (16, 16, 32)),
             },
             fp8="fnuz",
+            matrix_port=4,
+            transcendental=16,
             transposing_reads=False,
             bf16_conversions=False,
             code_object_version=4,
@@ -351,6 +357,8 @@ TARGETS: dict[str, Target] = {
                 "mxfp4": ((32, 32, 64), (16, 16, 128)),
             },
             fp8="ocp",
+            matrix_port=8,
+            transcendental=8,
             transposing_reads=True,
             bf16_conversions=True,
             code_object_version=5,

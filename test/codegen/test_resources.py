@@ -92,6 +92,52 @@ def test_spills_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
     assert re.search(rf"^{NAME}: takes [1-9]\d* bytes of scratch a thread$", said, re.M)
 
 
+# Rounds of a planned loop: four products, and so many sums with exponentials behind the last.
+PLANNED = """
+f32x16 c = 0.0f;
+u32x4 a = {{1, 2, 3, (uint32_t)n}};
+float y[{count}] = {{}};
+for (int j = 0; j < n; j++) {{
+    UNROLL
+    for (int i = 0; i < 4; i++) {{
+        c = pinned(mma_part_bf16(a, a, c, i % 2));
+        one_after_the_other();
+    }}
+    UNROLL
+    for (int i = 0; i < {count}; i++) y[i] = here_f32(exp2_fast(y[i] * {factor}));
+    one_after_the_other();
+}}
+UNROLL
+for (int i = 0; i < {count}; i++) x[i] = y[i];
+UNROLL
+for (int i = 0; i < 16; i++) x[64 * i + lane_id()] = c[i];
+"""
+
+
+@pytest.mark.parametrize(
+    ("count", "factor", "says"),
+    [
+        (1, "(float)n", ""),
+        (4, "(float)n", r"holds the VALU port for 80 cycles at 0x\w+, behind an MFMA that leaves 28"),
+        (1, "x[n]", "waits in its main loop until no load is under way"),
+    ],
+)
+def test_broken_orders_are_refused(
+    count: int, factor: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    planned = f"{NAME}_qr_bundled"
+    text = kernel(PLANNED.format(count=count, factor=factor), "NO_PACKED_MATH WORKGROUP(256)")
+    file = compile_object(text.replace(SYMBOL, f"{SYMBOL}_qr_bundled"), tmp_path / f"{planned}.co")
+    assert re.fullmatch(f"{planned}: {says}\n" if says else "", check(file, capsys))
+
+
+def test_a_planned_order_needs_a_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    planned = f"{NAME}_qr_bundled"
+    text = kernel("x[n] = 0.0f;").replace(SYMBOL, f"{SYMBOL}_qr_bundled")
+    said = check(compile_object(text, tmp_path / f"{planned}.co"), capsys)
+    assert said == f"{planned}: has no main loop\n"
+
+
 def test_scratch_without_spills_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     body = "volatile float here[64];\nfor (int i = 0; i < n; i++) here[i & 63] = x[i];\nx[0] = here[n & 63];"
     said = check(compile_object(kernel(body), tmp_path / f"{NAME}.co"), capsys)

@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from codegen.schedule import Bundle, Law, Piece, Schedule, plan
+from codegen.schedule import PRODUCT, VALU, Bundle, Law, Piece, Schedule, plan
 
 if TYPE_CHECKING:
     from codegen.ops.fmha_fwd.cdna import CdnaTile
     from codegen.targets import CdnaTarget
 
-# Cycles for which instructions hold the VALU port, of the clock's parameters (docs/simulator.md).
-VALU = 4
-PRODUCT = 32  # cycles of a product of 32 x 32
 ELEMENTS = 16  # of a lane, of a product's result
 RING = 4  # operands that are read ahead
 
@@ -36,8 +33,7 @@ class Step:
     @property
     def law(self) -> Law:
         """The room beside a product."""
-        port = 8 if self.target.transposing_reads else 4
-        return Law(PRODUCT, port, self.tile.occupancy)
+        return Law(PRODUCT, self.target.matrix_port, self.tile.occupancy)
 
     @property
     def ring(self) -> int:
@@ -48,11 +44,6 @@ class Step:
     def numbered(self) -> list[tuple[int, Bundle]]:
         """The bundles with their numbers."""
         return list(enumerate(self.schedule.bundles))
-
-    @property
-    def exponential(self) -> int:
-        """Cycles of an exponential."""
-        return 8 if self.target.transposing_reads else 16
 
     @property
     def parts(self) -> int:
@@ -111,15 +102,19 @@ class Step:
         blocks = self.tile.bn0 // 32
         per_step = ELEMENTS // (self.tile.bn0 // self.tile.mma_k // blocks)  # numbers of P of an operand
         columns = self.tile.dv // 32
-        packing = VALU if self.target.bf16_conversions or self.tile.compute == "fp16" else 3 * VALU
+        packing, packs = VALU, 1
+        if not self.target.bf16_conversions:
+            packing, packs = (5 * VALU if self.tile.compute == "fp16" else 3 * VALU), 3
+        elif self.tile.compute == "fp16":
+            packing = 2 * VALU  # conversions to fp16 take twice the time
         for e in range(0, blocks * ELEMENTS):
             # The products that take the number.
             last = self.half + e // per_step * columns * self.parts - 1
-            yield Piece(f"exponential(x, s, {e})", 0, last - 2, VALU + self.exponential, 2)
+            yield Piece(f"exponential(x, s, {e})", 0, last - 2, VALU + self.target.transcendental, 2)
             yield Piece(f"add(x, s, {e})", 1, self.size - 1, VALU, after=(f"exponential(x, s, {e})",))
             if e % 2 == 1:
                 both = tuple(f"exponential(x, s, {i})" for i in (e - 1, e))
-                yield Piece(f"pack_two(x, s, {e - 1})", 1, last, packing, packing // VALU, after=both)
+                yield Piece(f"pack_two(x, s, {e - 1})", 1, last, packing, packs, after=both)
         for e in range(0, blocks * ELEMENTS, 2):
             settled = self.half + (2 if e // ELEMENTS == blocks - 1 else 0)
             yield Piece(f"maximum(x, s_next, {e})", settled, self.size - 2, VALU)
