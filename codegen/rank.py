@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from codegen import Refused
-from codegen.model import ONCE, SIMULATED, make_kit, version
+from codegen.model import ONCE, SIMULATED, version
 from codegen.spec import Operation
 from codegen.targets import TARGETS
 from codegen.tasks import Result, Task, hash_of
@@ -66,10 +66,9 @@ class _Ranking:
     def __init__(self, op: Operation, how: How) -> None:
         self.op = op
         self.build = how.build
-        kit = how.build / "tune" / "kit"
-        make_kit(how.build, op.program, kit, how.build)
-        self.library = b"".join(file.read_bytes() for file in sorted(kit.glob("libtessera.so*")))
-        self.runner = how.runner(kit)
+        self.runner = how.runner_of_build(op.program)
+        libraries = sorted(self.runner.kit.glob("libtessera.so*"))
+        self.library = b"".join(file.read_bytes() for file in libraries)
 
     def list_candidates(self, problems: list[tuple[str, str]]) -> dict[tuple[str, str], Result]:
         """What the runtime chooses, and what else it could."""

@@ -15,6 +15,20 @@ from codegen.space import Region
 from codegen.spec import Instance, Operation, Tile
 from codegen.targets import TARGETS, there_is
 
+Figures = dict[str, dict[str, float]]  # modelled, by names of instances
+
+
+def figures_path(folder: Path, family: str) -> Path:
+    """Where they stand."""
+    return folder / f"{family}_modelled.toml"
+
+
+def read_figures(folder: Path, family: str) -> Figures:
+    """What the simulator's clock says of a family's instances, which codegen/figures.py writes."""
+    path = figures_path(folder, family)
+    figures: Figures = read_toml(path).get("instance", {}) if path.exists() else {}
+    return figures
+
 
 def read_toml(path: Path) -> dict[str, Any]:
     """A TOML file."""
@@ -44,6 +58,7 @@ def read_instances(
     for key in document:
         if key not in ("default", "tile"):
             raise Refused(f"{path}: {unknown('table', key, ('default', 'tile'))}")
+    figures = read_figures(folder, op.family)
     by_target: dict[str, list[Instance]] = {name: [] for name in targets}
     regions: dict[tuple[str, ...], Region] = {}
     for number, row in enumerate(document.get("tile", []), 1):
@@ -51,7 +66,8 @@ def read_instances(
             for name in _row_targets(row):
                 if name in by_target:
                     by_target[name].extend(
-                        _row_instances(op, row, name, document.get("default", {}), regions, rounding=rounding)
+                        _with_figures(instance, figures, rounding)
+                        for instance in _row_instances(op, row, name, document.get("default", {}), regions)
                     )
         except Refused as refused:
             raise Refused(f"{path}: tile {number}: {refused}") from None
@@ -86,8 +102,6 @@ def _row_instances(
     target_name: str,
     defaults: dict[str, Any],
     regions: dict[tuple[str, ...], Region],
-    *,
-    rounding: str,
 ) -> Iterator[Instance]:
     """The instances of a row on one target: one for each choice out of the lists in it."""
     target = TARGETS[target_name]
@@ -104,8 +118,6 @@ def _row_instances(
     lists = {field: value for field, value in said.items() if isinstance(value, list)}
     for choice in itertools.product(*lists.values()):
         tile = _tile(op.tiles[target.kind], said | dict(zip(lists, choice)))
-        if rounding:
-            tile = op.rounded(tile, target, rounding)
         if complaint := tile.complaint(target):
             raise Refused(f"{target_name}: {complaint}")
         key = (target.kind, *tile.dtypes, tile.held, tile.serves)
@@ -115,6 +127,18 @@ def _row_instances(
             can = f"compute = '{tile.compute}'{' and ' if tile.held else ''}{tile.held}"
             raise Refused(f"serves = '{tile.serves}' leaves nothing that {can} can")
         yield Instance(op, target, tile, default, regions[key])
+
+
+def _with_figures(instance: Instance, figures: Figures, rounding: str) -> Instance:
+    """With what the model says of it, which then is not for the row to say, and with --rounding."""
+    said = figures.get(instance.name, {}) if instance.modelled else {}
+    for field in said:
+        if getattr(instance.tile, field):
+            raise Refused(f"{field} of {instance.name} is modelled: take it out of the row")
+    tile = dataclasses.replace(instance.tile, **said) if said else instance.tile
+    if rounding:
+        tile = instance.op.rounded(tile, instance.target, rounding)
+    return instance if tile is instance.tile else dataclasses.replace(instance, tile=tile)
 
 
 PYTHON_TYPES = {"str": (str,), "int": (int,), "float": (float, int)}

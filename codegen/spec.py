@@ -119,6 +119,12 @@ class Instance:
         return self.target.macs[self.compute] * float(self.tile.efficiency)
 
     @property
+    def modelled(self) -> tuple[str, ...]:
+        """The fields of the tile that are the simulator's clock's to say."""
+        fields: tuple[str, ...] = getattr(self.tile, "modelled", ())
+        return fields
+
+    @property
     def tile_cycles(self) -> float:
         """Estimated cycles that one tile takes beside its multiply-adds."""
         return float(self.tile.cycles(self.target))

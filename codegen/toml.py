@@ -30,6 +30,6 @@ def row_text(instance: Instance, *, whole: bool = False) -> str:
     for field in dataclasses.fields(instance.tile):
         value = getattr(instance.tile, field.name)
         unsaid = instance.default.get(field.name, field.default)
-        if field.name not in ("efficiency", "why") and (whole or value != unsaid):
+        if field.name not in ("why", *instance.modelled) and (whole or value != unsaid):
             row[field.name] = value
     return table_text("[[tile]]", row | {"why": instance.tile.why})

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from codegen import Refused
-from codegen.model import ONCE, SIMULATED, version
+from codegen.model import ONCE, SIMULATED, make_kit, version
 from codegen.select import Selection
 from codegen.space import covers
 from codegen.spec import Instance
@@ -38,10 +38,22 @@ class How:
     ray: str | None
     progress: Progress
     say: Say
+    folder: Path | None = None  # in which results are kept; None: tune/ of the build
+
+    @property
+    def kept(self) -> Path:
+        """The folder for results, and for copies of what problems are run with."""
+        return self.folder or self.build / "tune"
 
     def runner(self, kit: Path) -> Runner:
-        """That keeps results in the build."""
-        return Runner(kit, self.build / "tune" / "results.jsonl", self.progress, self.ray)
+        """That keeps results."""
+        return Runner(kit, self.kept / "results.jsonl", self.progress, self.ray)
+
+    def runner_of_build(self, program: str) -> Runner:
+        """With what the build has."""
+        kit = self.kept / "kit"
+        make_kit(self.build, program, kit, self.build)
+        return self.runner(kit)
 
 
 def parse_shapes(text: str) -> tuple[str, ...]:

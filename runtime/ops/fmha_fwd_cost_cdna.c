@@ -1,30 +1,48 @@
 // SPDX-License-Identifier: MIT
 // The estimated time of a call on an AMD GPU with an instance, by which instances are ranked.
 //
-// A workgroup takes bm0 queries of a head and walks the keys in blocks of bn0. codegen/ops/fmha_fwd/cdna_cost.py
-// derives three figures from an instance's record: the `workgroups` that registers and LDS of a compute unit have room
-// for; the cycles that a block takes when a workgroup is `alone` on its unit; and the cycles for which a block keeps
-// the unit's most used resource `busy`: SIMDs, LDS or the path to L2. With n workgroups on a unit, each takes for a
-// block
+// A workgroup takes bm0 queries of a head and walks the keys in blocks of bn0. An instance has four figures: the
+// `workgroups` that registers and LDS of a compute unit have room for, and what the simulator's clock has modelled
+// (codegen/ops/fmha_fwd/cdna_cost.py): the cycles of a block where a workgroup is `alone` on its unit; the share of
+// each workgroup in the cycles of a block where the unit is full, for which a block keeps it `busy`; and the blocks
+// that `start` counts for, which is reading q and the first keys, and writing o. With n workgroups on a unit, each
+// takes for a block
 //
 //   round(n) = max(alone, n * busy)
 //
-// cycles: few workgroups leave latencies uncovered, and many share the resource. The unit with most work has
+// cycles: few workgroups leave latencies uncovered, and many share the unit. The unit with most work has
 //
-//   x    = ceil(tasks / compute_units) workgroups, where tasks = batch * nhead_q * ceil(seqlen_q / bm0)
-//   time = blocks * (x / workgroups * round(workgroups) + round(x % workgroups)), where blocks = 1 + ceil(keys / bn0)
+//   x      = ceil(tasks / compute_units) workgroups, where tasks = batch * nhead_q * ceil(seqlen_q / bm0), and takes
+//   rounds = x / workgroups * round(workgroups) + round(x % workgroups) cycles for a block of each of them,
+//   time   = blocks * rounds, where blocks = start + ceil(keys / bn0)
 //
-// x / workgroups is an integer division, whose remainder is the tail. The 1 in `blocks` stands for reading q and
-// writing o. Under a window with two edges a workgroup sees at most keys = bm0 + left + right. With one edge (a causal
-// mask) workgroups differ: the longest start first, so that short ones fill the end, and
+// x / workgroups is an integer division, whose remainder is the tail. Under a window with two edges a workgroup sees at
+// most keys = bm0 + left + right. With one edge (a causal mask) workgroups differ. Those of a sequence start with the
+// longest, and short ones fill the end. So there are two bounds, the units' work and the longest workgroup of the last
+// sequence:
 //
-//   time = max(blocks of the longest * alone, blocks on average * tasks / (compute_units * workgroups) *
-//              round(workgroups))
+//   time = max(average * (even * rounds + (1 - even) * tasks / places * round(workgroups)),
+//              longest * ((round(1) + 3 * round(min(x, workgroups))) / 4 + wait * round(workgroups)))
+//
+// where even = shortest / longest, places = compute_units * workgroups, and workgroups beside the longest, which has
+// some of them to the end, end sooner. The last sequence begins when so many workgroups have ended as there are tasks
+// before it without a place at first: among lengths that differ evenly, after wait = ln(tasks of other sequences /
+// places).
 //
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by these formulas, for all sizes.
+// generate.py --rank compares choices with what the clock says of whole calls.
+#include <math.h>
+
 #include "ops/fmha_fwd_internal.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
+
+// What decides the time of a call: tasks on units, and the keys that a task sees at most and at least.
+struct load {
+    double tasks, sequences, units;
+    int64_t most; // tasks of a unit
+    double longest, shortest;
+};
 
 // Cycles until each of n workgroups of a unit has done one block.
 static double round_of(const instance_t *row, int64_t n) {
@@ -32,23 +50,33 @@ static double round_of(const instance_t *row, int64_t n) {
     return n == 0 ? 0 : shared > alone ? shared : alone;
 }
 
+static double rounds_of(const instance_t *row, int64_t n) {
+    return (double)(n / row->workgroups) * round_of(row, row->workgroups) + round_of(row, n % row->workgroups);
+}
+
+// Of workgroups that begin with the longest of each sequence.
+static double uneven_cost(const instance_t *row, const struct load *load) {
+    const double full = round_of(row, row->workgroups), places = load->units * row->workgroups;
+    const double even = load->shortest / load->longest, average = (load->longest + load->shortest) / 2;
+    const double work = even * rounds_of(row, load->most) + (1 - even) * load->tasks / places * full;
+    const double beside = round_of(row, tessera_min(load->most, row->workgroups));
+    const double before = load->tasks * (1 - 1 / load->sequences) / places;
+    const double wait = before > 1 ? log(before) : 0;
+    return fmax(average * work, load->longest * ((round_of(row, 1) + 3 * beside) / 4 + wait * full));
+}
+
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const int64_t queries = call->queries;
-    int64_t keys = call->keys;
+    const int64_t queries = call->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
     const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
     const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
-    const int64_t bm0 = row->tile.bm0, bn0 = row->tile.bn0, workgroups = row->workgroups;
     const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * a->nhead_q * a->batch;
-    if (left != right) {
-        const double longest = 1.0 + (double)tessera_ceil_div(keys, bn0);
-        const double average = 1.5 + ((double)keys - (double)tessera_min(queries, keys) / 2) / (double)bn0;
-        const double first = longest * (double)row->alone_cycles;
-        const double all = average * (double)tasks / (double)(units * workgroups) * round_of(row, workgroups);
-        return first > all ? first : all;
-    }
+    int64_t keys = call->keys;
     if (left && right) keys = tessera_min(keys, bm0 + a->window_size_left + (int64_t)a->window_size_right);
     const int64_t most = tessera_ceil_div(tasks, units);
-    const double rounds = (double)(most / workgroups) * round_of(row, workgroups) + round_of(row, most % workgroups);
-    return (double)(1 + tessera_ceil_div(keys, bn0)) * rounds;
+    const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);
+    if (left == right) return longest * rounds_of(row, most);
+    const int64_t least = tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
+    const double shortest = (double)row->start + (double)tessera_ceil_div(least, bn0);
+    return uneven_cost(row, &(struct load){(double)tasks, (double)a->batch, (double)units, most, longest, shortest});
 }

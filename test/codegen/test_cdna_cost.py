@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import shutil
 from pathlib import Path
 from typing import NamedTuple
@@ -15,6 +16,7 @@ from test_cdna_rows import DEFAULT, ROW
 
 from codegen.ops import operations
 from codegen.ops.fmha_fwd import FmhaFwd
+from codegen.ops.fmha_fwd.cdna_cost import BlockCost
 from codegen.rows import read_instances
 from codegen.spec import Instance
 from codegen.targets import TARGETS, CdnaTarget
@@ -32,38 +34,33 @@ class Call(NamedTuple):
     keys: int
     units: int
     window: int | None = None  # -1: a causal mask
+    sequences: int = 1  # in one batch, each with so many heads
 
 
 def time(instance: Instance, call: Call) -> float:
     """The formulas of runtime/ops/fmha_fwd_cost_cdna.c."""
-    queries, heads, keys, units, window = call
-    cost = block_cost(instance)
-    tile = instance.tile
-    tasks = -(-queries // tile.bm0) * heads
-    if window == -1:
-        longest = 1 + -(-keys // tile.bn0)
-        average = 1.5 + (keys - min(queries, keys) / 2) / tile.bn0
-        rounds = tasks / (units * cost.workgroups) * cost.round(cost.workgroups)
-        return max(longest * cost.alone_cycles, average * rounds)
-    if window is not None:
+    queries, heads, keys, units, window, sequences = call
+    cost, tile = block_cost(instance), instance.tile
+    tasks = -(-queries // tile.bm0) * heads * sequences
+    most = -(-tasks // units)
+    if window not in (None, -1):
         keys = min(keys, tile.bm0 + window)
-    return (1 + -(-keys // tile.bn0)) * cost.rounds(-(-tasks // units))
+    longest = cost.start + -(-keys // tile.bn0)
+    if window != -1:
+        return longest * cost.rounds(most)
+    shortest = cost.start + -(-min(keys, max(keys - queries, 0) + tile.bm0) // tile.bn0)
+    places, full = units * cost.workgroups, cost.round(cost.workgroups)
+    even = shortest / longest
+    work = even * cost.rounds(most) + (1 - even) * tasks / places * full
+    wait = math.log(max(tasks * (1 - 1 / sequences) / places, 1))
+    beside = cost.round(min(most, cost.workgroups))
+    return max((longest + shortest) / 2 * work, longest * ((cost.round(1) + 3 * beside) / 4 + wait * full))
 
 
 def test_rounds() -> None:
     """One workgroup waits for itself, more for the unit; what is left over is a round too."""
-    (instance,) = (
-        i
-        for i in read_instances(FWD, ROOT / "instances", ("gfx942",))
-        if i.name == "fmha_fwd_d128_bf16__gfx942_b128x64x128_w4_qr"
-    )
-    cost = FWD.block_cost(instance)
-    assert cost.workgroups == 2
-    products, softmax = 128 * 64 * 256 / (1024 * instance.tile.efficiency), 8 * 128 * 64 / 64
-    assert cost.busy_cycles == products + softmax
-    assert cost.alone_cycles == products + softmax + 5 * 32768 / 128 + 600
-    one, two = cost.alone_cycles, 2 * cost.busy_cycles
-    assert [cost.rounds(count) for count in range(6)] == [0, one, two, two + one, 2 * two, 2 * two + one]
+    cost = BlockCost(2, alone_cycles=5, busy_cycles=4)
+    assert [cost.rounds(count) for count in range(6)] == [0, 5, 8, 13, 16, 21]
 
 
 def test_shadowing_agrees_with_a_search_through_sizes(tmp_path: Path) -> None:
@@ -83,7 +80,7 @@ def test_shadowing_agrees_with_a_search_through_sizes(tmp_path: Path) -> None:
         Call(*sizes)
         for sizes in itertools.product(
             (1, 31, 32, 33, 64, 65, 128, 129, 300, 4096), (1, 5, 7), (1, 32, 33, 64, 65, 128, 1000, 4097),
-            (1, 2, 3, 8), (None, -1, 0, 100),
+            (1, 2, 3, 8), (None, -1, 0, 100), (1, 3),
         )
     ]  # fmt: skip
     found = set()
@@ -101,11 +98,11 @@ def test_shadowing_agrees_with_a_search_through_sizes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("queries", "heads", "window", "bm0"),
     [
-        (1024, 8, None, 32),  # 64 tiles of 128 would leave 240 units idle
+        (1024, 8, None, 128),  # alone on its unit a large tile takes a key for more queries in the same time
         (8192, 16 * 16, None, 128),
         (8192, 16 * 16, -1, 128),
         (1024, 56, None, 64),  # 448 tiles of 128 are two rounds of units, 896 of 64 fill them three at a time
-        (1, 8, None, 32),
+        (32, 1200, None, 32),  # all rows of larger tiles but 32 would be idle, and units are full
         (64, 1024, None, 64),
         (16384, 8, 64, 64),  # 128 keys are seen, not 192
     ],

@@ -7,7 +7,6 @@ import pytest
 from test_cdna_computes import tile
 
 from codegen.ops.fmha_fwd.cdna import CdnaTile
-from codegen.ops.fmha_fwd.cdna_cost import block_cost
 from codegen.targets import TARGETS, CdnaTarget
 
 
@@ -33,14 +32,6 @@ def test_two_tiles_are_in_lds(bn0: int, hdim_q: int, hdim_v: int) -> None:
 def test_lds_is_the_same_however_rows_are_loaded() -> None:
     for compute in ("fp8", "mxfp8", "mxfp4"):
         assert tile(compute, access=4).lds_bytes == tile(compute, access=16).lds_bytes
-
-
-def test_it_waits_less_than_qr() -> None:
-    """With the same tile and efficiency it has one barrier for two, and reads LDS while it computes."""
-    for name in ("gfx90a", "gfx942", "gfx950"):
-        same = {"bm0": 128, "rm0": 4, "hdim_q": 64, "hdim_v": 64}
-        one, other = (block_cost(made, page(name)) for made in (direct(**same), tile("bf16", **same)))
-        assert one.alone_cycles < other.alone_cycles and one.busy_cycles == other.busy_cycles
 
 
 @pytest.mark.parametrize(

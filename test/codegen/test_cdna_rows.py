@@ -140,7 +140,7 @@ def test_rounding(folder: Path) -> None:
 
 def test_the_slower_of_two_is_refused(folder: Path) -> None:
     slower = ROW.replace("0.5", "0.4").replace("why", "occupancy = 1\nwhy")
-    assert "would never be chosen" in refused(*write(folder, ROW + slower))
+    assert "would never be chosen" in refused(*write(folder, slower + ROW.replace("why", "alone = 0.5\nwhy")))
 
 
 # TFLOP/s without sparsity of AMD's data sheets of MI250X (two dies), MI300X and MI355X.
@@ -216,6 +216,8 @@ def test_what_there_is(target: str) -> None:
 @pytest.mark.parametrize("target", DTYPES)
 def test_large_16_bit_tiles_have_both_pipelines(target: str) -> None:
     wanted = kinds(("fp16", "bf16"), ("64", "96x128", "128", "192x128", "192", "256"))
+    if target != "gfx950":  # without an instruction that rounds to bf16 qr is faster
+        wanted -= kinds(("bf16",), ("64",))
     assert wanted <= selected(target, "--where", "pipeline=qr_async")
     assert wanted <= selected(target, "--where", "pipeline=qr")
 

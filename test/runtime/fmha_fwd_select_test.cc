@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <sstream>
 
@@ -393,6 +394,7 @@ tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_serv
     instance.workgroups = workgroups;
     instance.alone_cycles = alone;
     instance.busy_cycles = busy;
+    instance.start = 1;
     return instance;
 }
 
@@ -472,14 +474,28 @@ TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
     call.args.window_size_right = 0;
     sizes(19 * 128, 19 * 128); // a tile for each unit
     expect_cost((1 + 19 * 4) * 1500.0);
-    sizes(190 * 128, 190 * 128); // 10 for each: a third of them at a time, each with half of the keys and half a block
-    expect_cost((1.5 + 190 * 2) * 10 / 3 * 3000);
+    // 10 for each, three at a time, of 5 to 761 blocks: in whole rounds as far as they are alike
+    const double ten = 383 * (5 / 761.0 * 10500 + 756 / 761.0 * 10 / 3 * 3000);
+    sizes(190 * 128, 190 * 128);
+    expect_cost(ten);
+    sizes(38 * 128, 38 * 128); // two for each, one of which has the unit for itself at last
+    expect_cost((1 + 38 * 4) * (1500 + 3 * 2000) / 4.0);
     sizes(128, 64 * 32); // few queries see nearly all keys
     expect_cost((1 + 64) * 1500.0);
     call.args.window_size_left = 0;
     call.args.window_size_right = -1;
     sizes(190 * 128, 190 * 128);
-    expect_cost((1.5 + 190 * 2) * 10 / 3 * 3000);
+    expect_cost(ten);
+}
+
+TEST_F(GpuCost, OfTheLastSequenceUnderACausalMask) {
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    call.args.batch = 3; // each fills the units; the last one waits for as many workgroups of two to end
+    call.set_strides();
+    sizes(57 * 128, 57 * 128);
+    expect_cost((1 + 57 * 4) * ((1500 + 3 * 3000) / 4.0 + std::log(2) * 3000));
 }
 
 TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {

@@ -106,9 +106,12 @@ class FmhaFwd(Operation):
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # the best one depends on sizes and masks
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
+        if first.workgroups < tasks * second.workgroups:
+            return False  # under a mask its last workgroups may begin later
+        counts = range(1, first.workgroups * second.workgroups + 1)
+        rounds = [(first.rounds(tasks * count), second.rounds(count)) for count in counts]
         return all(
-            blocks * first.rounds(tasks * count) <= second.rounds(count)
-            for count in range(1, first.workgroups * second.workgroups + 1)
+            blocks * ours <= theirs and first.start * ours <= second.start * theirs for ours, theirs in rounds
         )
 
     def block_cost(self, instance: Instance) -> BlockCost:
@@ -122,8 +125,12 @@ class FmhaFwd(Operation):
     def problem(self, instance: Instance) -> tuple[str, ...]:
         """Data type, head dims, layout, and scales where they must be."""
         tile = instance.tile
-        sizes = (f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}")
-        words = (f"-prec={tile.dtypes[0]}", *sizes, f"-vlayout={tile.v_layout}")
+        words = (
+            f"-prec={tile.dtypes[0]}",
+            f"-d={tile.hdim_q}",
+            f"-d_v={tile.hdim_v}",
+            f"-vlayout={tile.v_layout}",
+        )
         axis = self.space.index["qscale"]
         scales = next(bits(held_values(instance.region, axis)))
         name = self.space.axes[axis].values[scales]
@@ -155,7 +162,7 @@ class FmhaFwd(Operation):
             return f"a block takes {cost.busy_cycles:.0f} cycles, a task {cost.alone_cycles:.0f} more"
         return (
             f"a block takes {cost.alone_cycles:.0f} cycles alone and {cost.busy_cycles:.0f} of a unit, "
-            f"where there is room for {cost.workgroups}"
+            f"where there is room for {cost.workgroups}, and {cost.start:.1f} blocks' time to begin and end"
         )
 
     def _shadows_on_cpu(self, one: Instance, other: Instance) -> bool:
@@ -196,6 +203,7 @@ class FmhaFwd(Operation):
             fields["workgroups"] = f"{cost.workgroups}"
             fields["alone_cycles"] = f"{cost.alone_cycles:.1f}f"
             fields["busy_cycles"] = f"{cost.busy_cycles:.1f}f"
+            fields["start"] = f"{cost.start:.2f}f"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         return fields

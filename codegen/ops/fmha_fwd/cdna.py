@@ -13,7 +13,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from codegen.ops.fmha_fwd.cdna_cost import softmax_cycles
 from codegen.ops.fmha_fwd.cdna_pipelines import PIPELINES, Needs
 from codegen.ops.fmha_fwd.cdna_schedule import Step
 from codegen.ops.fmha_fwd.gpu_tile import GpuTile
@@ -95,14 +94,18 @@ class CdnaTile(GpuTile):
     wn0: int
     occupancy: int  # waves of a SIMD that registers leave room for
     why: str  # the reason that the row is there
-    efficiency: float = 0.0  # estimated share of the target's peak in the main loop; 0: nobody knows yet
     wk0: int = 0  # and what it sums over; 0: an access of each half of a wave
     rounding: str = ""  # of p to bf16; "": the best that takes few instructions on the target
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     access: int = ALIGNMENT  # bytes of a load, which rows begin at multiples of; 4: loads word by word
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
+    # Modelled, as instances/fmha_fwd_modelled.toml has it; 0: not yet.
+    efficiency: float = 0.0  # the share of the target's peak that the main loop reaches on a full unit,
+    alone: float = 0.0  # and where a workgroup has a unit for itself
+    start: float = 0.0  # the time of a workgroup beside its blocks, in blocks
 
+    modelled: ClassVar[tuple[str, ...]] = ("efficiency", "alone", "start")
     computes: ClassVar = COMPUTES
     name_tokens: ClassVar[dict[str, str]] = {
         "epilogue": "e", "wm0": "wm", "wn0": "wn", "wk0": "wk", "occupancy": "o",
@@ -249,8 +252,8 @@ class CdnaTile(GpuTile):
         return COMPUTES[self.compute].numerics.format(rounding=ROUNDINGS[self.p_rounding(target)])
 
     def cycles(self, target: CdnaTarget) -> float:
-        """Cycles of a tile of keys beside its multiply-adds, shared by a unit's SIMDs: its softmax."""
-        return softmax_cycles(self, target)
+        """Cycles of a tile of keys beside its multiply-adds: none, since efficiency counts all."""
+        return 0.0
 
     def needs(self, target: CdnaTarget) -> str:
         """What the machine and a call must bring."""
@@ -304,7 +307,7 @@ class CdnaTile(GpuTile):
             self.mma_k,
             self.occupancy,
         )
-        if min(sizes) < 1 or not 0 <= self.efficiency <= 1:
+        if min(sizes) < 1 or min(self.alone, self.start) < 0 or not 0 <= self.efficiency <= 1:
             return "sizes, rm0 and occupancy must be positive and 0 <= efficiency <= 1"
         shapes = target.mfma[self.compute]
         if not any((self.wm0, self.wn0) == (m, n) and self.mma_k % k == 0 for m, n, k in shapes):

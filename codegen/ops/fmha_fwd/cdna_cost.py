@@ -14,14 +14,9 @@ from codegen.targets import CdnaTarget
 if TYPE_CHECKING:
     from codegen.ops.fmha_fwd.cdna import CdnaTile
 
-# Vector operations for one score: by --report there are 4 to 5, and its exp2 takes the time of four.
-SCORE_OPERATIONS = 8
-# Bytes a cycle that a unit gets of LDS (CDNA 3 white paper).
-LDS_BYTES = 128
-# Cycles of a block in which a wave waits: for exchange between lanes and the first reads of LDS behind a
-# barrier, and at barriers for each wave of its workgroup. Estimated.
-WAIT_CYCLES, BARRIER_CYCLES = 200, 100
-UNKNOWN = 0.3  # what a row's efficiency is taken for that says none
+# Of tiles that the clock has not modelled yet: a usual share of the peak; the part of a full unit's rate that
+# a workgroup reaches alone, times how many fill it; and the blocks that its beginning and end take.
+EFFICIENCY, ALONE, START = 0.35, 1.4, 2.5
 
 
 @dataclass(frozen=True)
@@ -30,7 +25,8 @@ class BlockCost:
 
     workgroups: int  # that a compute unit has room for
     alone_cycles: float  # of a block where a workgroup has a unit for itself
-    busy_cycles: float  # for which a block keeps the busiest part of a unit
+    busy_cycles: float  # the share of a workgroup in a block's time where a unit is full
+    start: float = 1.0  # blocks that the beginning and the end of a workgroup count for
 
     def round(self, count: int) -> float:
         """Cycles until so many workgroups of a unit have done a block each."""
@@ -47,23 +43,15 @@ def workgroups(tile: CdnaTile, target: CdnaTarget) -> int:
     return target.workgroups(tile.rm0, tile.occupancy, tile.lds_bytes)
 
 
-def softmax_cycles(tile: CdnaTile, target: CdnaTarget) -> float:
-    """Cycles of a block whose work all SIMDs of a unit share."""
-    return SCORE_OPERATIONS * tile.bm0 * tile.bn0 / target.lanes
+def peak_cycles(tile: CdnaTile, target: CdnaTarget) -> float:
+    """Cycles of a block at the target's peak."""
+    return tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / target.macs[tile.compute]
 
 
 def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
     """The costs of a tile's blocks."""
-    products = tile.bm0 * tile.bn0 * (tile.dq + tile.dv)
-    simds = products / (target.macs[tile.compute] * (tile.efficiency or UNKNOWN)) + softmax_cycles(
-        tile, target
-    )
-    read = tile.bn0 * (tile.dq + tile.dv) * tile.bits / 8  # k and v: written once, read by each wave
-    lds = (1 + tile.rm0) * read / LDS_BYTES
-    waits = WAIT_CYCLES + BARRIER_CYCLES * tile.rm0
-    own = simds * target.simds / min(tile.rm0, target.simds)  # a wave has but one SIMD
-    return BlockCost(
-        workgroups(tile, target),
-        alone_cycles=max(own, lds) + waits / 2 if tile.pipeline_needs.ahead else own + lds + waits,
-        busy_cycles=max(simds, lds, read / target.unit_bytes),
-    )
+    room = workgroups(tile, target)
+    efficiency = tile.efficiency or EFFICIENCY
+    alone = tile.alone or efficiency * min(1, ALONE / room)
+    cycles = peak_cycles(tile, target)
+    return BlockCost(room, cycles / alone, cycles / efficiency, tile.start or START)

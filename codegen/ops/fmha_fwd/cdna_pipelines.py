@@ -19,9 +19,6 @@ class Needs:
     lds_bytes: int
     registers: int  # of a lane through the main loop
     held: str  # what these hold
-    ahead: bool = (
-        False  # whether a workgroup that is alone reads LDS while it computes, and has one barrier, not two
-    )
     complaint: str = ""  # why the pipeline is not written for the tile
 
 
@@ -49,7 +46,7 @@ def direct(tile: CdnaTile) -> Needs:
     lds = 2 * tile.bn0 * (tile.dq + tile.dv) * tile.bits // 8
     columns = max(2, 1 << (tile.bn0 * tile.dv // (4 * tile.threads) - 1).bit_length())
     registers = tile.operand_registers + 2 * tile.score_registers + min(2 * columns, 16)
-    return Needs(lds, registers, "q, o, scores of two tiles and v on its way", True, complaint)
+    return Needs(lds, registers, "q, o, scores of two tiles and v on its way", complaint)
 
 
 def bundled(tile: CdnaTile) -> Needs:

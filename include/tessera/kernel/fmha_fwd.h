@@ -25,6 +25,7 @@ struct tessera_fmha_fwd_instance {
     tessera_fmha_fwd_cpu_scratch *scratch_bytes;
     uint32_t workgroups;             // AMD GPU instances: the most that a compute unit has room for
     float alone_cycles, busy_cycles; // GPU instances: of a block, see runtime/ops/fmha_fwd_cost_*.c
+    float start;                     // AMD GPU instances: blocks that beginning and end of a workgroup count for
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
 };
 

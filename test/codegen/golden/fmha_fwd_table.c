@@ -209,9 +209,9 @@ static const tessera_served served_9[] = {
 
 static const tessera_served served_10[] = {
     // dtype=fp32 vlayout=r logits=no qscale=no
-    {{0x3fdb0ff01}, {{8, 80, 8}, {8, 96, 8}}},
+    {{0x3fdb0ff01}, {{8, 64, 8}, {8, 64, 8}}},
     // dtype=fp32 vlayout=r logits=yes bias=no qscale=no
-    {{0x3feb09f01}, {{8, 80, 8}, {8, 96, 8}}},
+    {{0x3feb09f01}, {{8, 64, 8}, {8, 64, 8}}},
 };
 
 static const tessera_served served_11[] = {
@@ -223,9 +223,9 @@ static const tessera_served served_11[] = {
 
 static const tessera_served served_12[] = {
     // dtype=fp8bf16 vlayout=r logits=no qscale=no|pt|bs
-    {{0x3fdb3ff10}, {{16, 96, 16}, {16, 128, 16}}},
+    {{0x3fdb3ff10}, {{16, 80, 16}, {16, 96, 16}}},
     // dtype=fp8bf16 vlayout=r logits=yes bias=no qscale=no|pt|bs
-    {{0x3feb39f10}, {{16, 96, 16}, {16, 128, 16}}},
+    {{0x3feb39f10}, {{16, 80, 16}, {16, 96, 16}}},
 };
 
 static const tessera_served served_13[] = {
@@ -237,9 +237,9 @@ static const tessera_served served_13[] = {
 
 static const tessera_served served_14[] = {
     // dtype=bf16 vlayout=r logits=no qscale=no
-    {{0x3fdb0ff04}, {{8, 64, 8}, {8, 64, 8}}},
+    {{0x3fdb0ff04}, {{8, 96, 8}, {8, 128, 8}}},
     // dtype=bf16 vlayout=r logits=yes bias=no qscale=no
-    {{0x3feb09f04}, {{8, 64, 8}, {8, 64, 8}}},
+    {{0x3feb09f04}, {{8, 96, 8}, {8, 128, 8}}},
 };
 
 static const tessera_served served_15[] = {
@@ -446,14 +446,15 @@ static const tessera_fmha_fwd_instance rows[] = {
             .symbol = "tessera_k_fmha_fwd_d48_fp16_batch_vc_gfx942_b128x64x48_w4_qr",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 307.200f,
-            .tile_cycles = 1024.0f,
+            .macs_per_cycle = 447.488f,
+            .tile_cycles = 0.0f,
         },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 48, .bn1 = 48, .bk1 = 64, .bk0max = 48, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
         .workgroups = 2,
-        .alone_cycles = 5170.7f,
-        .busy_cycles = 4010.7f,
+        .alone_cycles = 2862.6f,
+        .busy_cycles = 2050.3f,
+        .start = 1.13f,
     },
     {
         .base = {
@@ -466,14 +467,15 @@ static const tessera_fmha_fwd_instance rows[] = {
             .symbol = "tessera_k_fmha_fwd_d192x128_fp16_gfx942_b128x32x192_w4_qr",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 389.120f,
-            .tile_cycles = 512.0f,
+            .macs_per_cycle = 553.984f,
+            .tile_cycles = 0.0f,
         },
         .tile = {.bm0 = 128, .bn0 = 32, .bk0 = 192, .bn1 = 128, .bk1 = 32, .bk0max = 192, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
         .workgroups = 2,
-        .alone_cycles = 5280.4f,
-        .busy_cycles = 3880.4f,
+        .alone_cycles = 3145.0f,
+        .busy_cycles = 2366.0f,
+        .start = 2.03f,
     },
     {
         .base = {
@@ -486,14 +488,15 @@ static const tessera_fmha_fwd_instance rows[] = {
             .symbol = "tessera_k_fmha_fwd_d192_fp16_gfx942_b128x32x192_w4_qr",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 389.120f,
-            .tile_cycles = 512.0f,
+            .macs_per_cycle = 549.888f,
+            .tile_cycles = 0.0f,
         },
         .tile = {.bm0 = 128, .bn0 = 32, .bk0 = 192, .bn1 = 192, .bk1 = 32, .bk0max = 192, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
         .workgroups = 2,
-        .alone_cycles = 6114.1f,
-        .busy_cycles = 4554.1f,
+        .alone_cycles = 3701.2f,
+        .busy_cycles = 2860.3f,
+        .start = 1.93f,
     },
     {
         .base = {
@@ -506,34 +509,36 @@ static const tessera_fmha_fwd_instance rows[] = {
             .symbol = "tessera_k_fmha_fwd_d256_fp16_batch_vc_gfx942_b128x32x256_w4_qr_o1",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 358.400f,
-            .tile_cycles = 512.0f,
+            .macs_per_cycle = 438.272f,
+            .tile_cycles = 0.0f,
         },
         .tile = {.bm0 = 128, .bn0 = 32, .bk0 = 256, .bn1 = 256, .bk1 = 32, .bk0max = 256, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
         .workgroups = 1,
-        .alone_cycles = 8243.4f,
-        .busy_cycles = 6363.4f,
+        .alone_cycles = 4762.8f,
+        .busy_cycles = 4785.0f,
+        .start = 1.96f,
     },
     {
         .base = {
-            .name = "fmha_fwd_d80x96_fp32__gfx942_b128x64x80_w4_qr_o1",
+            .name = "fmha_fwd_d64_fp32__gfx942_b128x64x64_w4_qr",
             .target = TESSERA_TARGET_GFX942,
             .served = served_10,
             .served_count = 2,
             .pipeline = "qr",
             .epilogue = "store",
-            .symbol = "tessera_k_fmha_fwd_d80x96_fp32_gfx942_b128x64x80_w4_qr_o1",
+            .symbol = "tessera_k_fmha_fwd_d64_fp32_gfx942_b128x64x64_w4_qr",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 70.400f,
-            .tile_cycles = 1024.0f,
+            .macs_per_cycle = 113.152f,
+            .tile_cycles = 0.0f,
         },
-        .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 80, .bn1 = 96, .bk1 = 64, .bk0max = 80, .rm0 = 4, .rn0 = 1, .rk0 = 1,
+        .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 64, .bn1 = 64, .bk1 = 64, .bk0max = 64, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 8, .wm1 = 32, .wn1 = 32, .wk1 = 8},
-        .workgroups = 1,
-        .alone_cycles = 23864.0f,
-        .busy_cycles = 21504.0f,
+        .workgroups = 2,
+        .alone_cycles = 10113.6f,
+        .busy_cycles = 9267.0f,
+        .start = 0.44f,
     },
     {
         .base = {
@@ -546,34 +551,36 @@ static const tessera_fmha_fwd_instance rows[] = {
             .symbol = "tessera_k_fmha_fwd_d32_fp8_gfx942_b128x64x32_w4_qr_equant",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 307.200f,
-            .tile_cycles = 1024.0f,
+            .macs_per_cycle = 360.448f,
+            .tile_cycles = 0.0f,
         },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 32, .bn1 = 32, .bk1 = 64, .bk0max = 32, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 32, .wm1 = 32, .wn1 = 32, .wk1 = 32},
         .workgroups = 2,
-        .alone_cycles = 3490.7f,
-        .busy_cycles = 2730.7f,
+        .alone_cycles = 1882.4f,
+        .busy_cycles = 1454.5f,
+        .start = 1.42f,
     },
     {
         .base = {
-            .name = "fmha_fwd_d96x128_fp8bf16__gfx942_b128x64x96_w4_qr",
+            .name = "fmha_fwd_d80x96_fp8bf16__gfx942_b128x64x96_w4_qr",
             .target = TESSERA_TARGET_GFX942,
             .served = served_12,
             .served_count = 2,
             .pipeline = "qr",
             .epilogue = "store",
-            .symbol = "tessera_k_fmha_fwd_d96x128_fp8bf16_gfx942_b128x64x96_w4_qr",
+            .symbol = "tessera_k_fmha_fwd_d80x96_fp8bf16_gfx942_b128x64x96_w4_qr",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 512.000f,
-            .tile_cycles = 1024.0f,
+            .macs_per_cycle = 749.568f,
+            .tile_cycles = 0.0f,
         },
-        .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 96, .bn1 = 128, .bk1 = 64, .bk0max = 96, .rm0 = 4, .rn0 = 1, .rk0 = 1,
+        .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 96, .bn1 = 96, .bk1 = 64, .bk0max = 80, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 32, .wm1 = 32, .wn1 = 32, .wk1 = 32},
         .workgroups = 2,
-        .alone_cycles = 5768.0f,
-        .busy_cycles = 4608.0f,
+        .alone_cycles = 2742.9f,
+        .busy_cycles = 2098.4f,
+        .start = 1.62f,
     },
     {
         .base = {
@@ -586,34 +593,36 @@ static const tessera_fmha_fwd_instance rows[] = {
             .symbol = "tessera_k_fmha_fwd_d128_fp8fp32_gfx942_b128x64x128_w4_qr",
             .threads = 256,
             .alignment = 16,
-            .macs_per_cycle = 573.440f,
-            .tile_cycles = 1024.0f,
+            .macs_per_cycle = 903.168f,
+            .tile_cycles = 0.0f,
         },
         .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 128, .bn1 = 128, .bk1 = 64, .bk0max = 128, .rm0 = 4, .rn0 = 1, .rk0 = 1,
                  .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 32, .wm1 = 32, .wn1 = 32, .wk1 = 32},
         .workgroups = 2,
-        .alone_cycles = 5921.1f,
-        .busy_cycles = 4681.1f,
+        .alone_cycles = 3200.0f,
+        .busy_cycles = 2322.0f,
+        .start = 1.47f,
     },
     {
         .base = {
-            .name = "fmha_fwd_d64_bf16__gfx942_b256x64x64_w8_qr_async",
+            .name = "fmha_fwd_d96x128_bf16__gfx942_b256x64x96_w8_qr_async",
             .target = TESSERA_TARGET_GFX942,
             .served = served_14,
             .served_count = 2,
             .pipeline = "qr_async",
             .epilogue = "store",
-            .symbol = "tessera_k_fmha_fwd_d64_bf16_gfx942_b256x64x64_w8_qr_async",
+            .symbol = "tessera_k_fmha_fwd_d96x128_bf16_gfx942_b256x64x96_w8_qr_async",
             .threads = 512,
             .alignment = 16,
-            .macs_per_cycle = 460.800f,
-            .tile_cycles = 2048.0f,
+            .macs_per_cycle = 629.760f,
+            .tile_cycles = 0.0f,
         },
-        .tile = {.bm0 = 256, .bn0 = 64, .bk0 = 64, .bn1 = 64, .bk1 = 64, .bk0max = 64, .rm0 = 8, .rn0 = 1, .rk0 = 1,
+        .tile = {.bm0 = 256, .bn0 = 64, .bk0 = 96, .bn1 = 128, .bk1 = 64, .bk0max = 96, .rm0 = 8, .rn0 = 1, .rk0 = 1,
                  .rm1 = 8, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
         .workgroups = 1,
-        .alone_cycles = 7099.1f,
-        .busy_cycles = 6599.1f,
+        .alone_cycles = 5827.6f,
+        .busy_cycles = 5827.6f,
+        .start = 1.93f,
     },
     {
         .base = {
@@ -627,19 +636,20 @@ static const tessera_fmha_fwd_instance rows[] = {
             .threads = 512,
             .alignment = 16,
             .macs_per_cycle = 819.200f,
-            .tile_cycles = 2048.0f,
+            .tile_cycles = 0.0f,
         },
         .tile = {.bm0 = 256, .bn0 = 64, .bk0 = 128, .bn1 = 128, .bk1 = 64, .bk0max = 128, .rm0 = 8, .rn0 = 1, .rk0 = 1,
                  .rm1 = 8, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 16, .wm1 = 32, .wn1 = 32, .wk1 = 16},
         .workgroups = 1,
-        .alone_cycles = 7668.0f,
-        .busy_cycles = 7168.0f,
+        .alone_cycles = 5120.0f,
+        .busy_cycles = 5120.0f,
+        .start = 2.50f,
     },
 };
 
 // Row numbers, the fastest main loop first; slices are stretches of it.
 static const uint32_t order[] = {
-    20, 12, 13, 14, 11, 20, 12, 13, 14, 18, 17, 19, 12, 13, 14, 14, 16, 8, 10, 8, 15, 9, 6, 7, 4, 5, 2, 3, 0, 1,
+    18, 20, 12, 13, 11, 14, 20, 12, 13, 14, 17, 19, 12, 13, 14, 14, 16, 15, 8, 10, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1,
 };
 
 static const uint32_t buckets[] = {32, 48, 64, 96, 128, 192, 256, 512};
@@ -694,12 +704,12 @@ static const tessera_slice slices[TESSERA_TARGET_COUNT][8][8] = {
     {{{0, 0}}}, // TESSERA_TARGET_GFX90A
     {
         // TESSERA_TARGET_GFX942
-        {{20, 1}, {20, 1}, {20, 1}, {20, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
-        {{0, 5}, {0, 5}, {5, 4}, {5, 4}, {5, 4}, {12, 3}, {15, 1}, {0, 0}}, // fp16
-        {{11, 1}, {11, 1}, {11, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // bf16
+        {{17, 1}, {17, 1}, {17, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
+        {{1, 5}, {1, 5}, {6, 4}, {6, 4}, {6, 4}, {12, 3}, {15, 1}, {0, 0}}, // fp16
+        {{11, 1}, {11, 1}, {11, 1}, {11, 1}, {11, 1}, {0, 0}, {0, 0}, {0, 0}}, // bf16
         {{16, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp8
-        {{10, 1}, {10, 1}, {10, 1}, {10, 1}, {10, 1}, {0, 0}, {0, 0}, {0, 0}}, // fp8bf16
-        {{9, 1}, {9, 1}, {9, 1}, {9, 1}, {9, 1}, {0, 0}, {0, 0}, {0, 0}}, // fp8fp32
+        {{10, 1}, {10, 1}, {10, 1}, {10, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp8bf16
+        {{0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 1}, {0, 0}, {0, 0}, {0, 0}}, // fp8fp32
         {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // mxfp8
         {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // mxfp4
     },
@@ -709,12 +719,12 @@ static const tessera_slice slices[TESSERA_TARGET_COUNT][8][8] = {
         // TESSERA_TARGET_X86_64_V4_AMX
         {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
         {{21, 1}, {21, 1}, {21, 1}, {21, 1}, {21, 1}, {21, 1}, {21, 1}, {21, 1}}, // fp16
-        {{17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}, {17, 2}}, // bf16
-        {{19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}}, // fp8
-        {{19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}}, // fp8bf16
-        {{19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}}, // fp8fp32
-        {{19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}}, // mxfp8
-        {{19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}, {19, 1}}, // mxfp4
+        {{18, 2}, {18, 2}, {18, 2}, {18, 2}, {18, 2}, {18, 2}, {18, 2}, {18, 2}}, // bf16
+        {{20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}}, // fp8
+        {{20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}}, // fp8bf16
+        {{20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}}, // fp8fp32
+        {{20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}}, // mxfp8
+        {{20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}, {20, 1}}, // mxfp4
     },
 };
 

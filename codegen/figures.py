@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: MIT
+"""The figures of instances on CDNA that rows leave to the simulator's clock: how fast blocks are, and starts.
+
+    python -m codegen.figures --build build
+
+models the instances of a build, with the code objects that it has, and writes
+instances/<family>_modelled.toml. What has been modelled before is found in the build's results, so a change
+of few kernels takes little time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from codegen import Refused
+from codegen.model import MODELLED, ONCE, parameter, version
+from codegen.ops import operations
+from codegen.ops.fmha_fwd.cdna_cost import peak_cycles, workgroups
+from codegen.rows import Figures, figures_path, read_figures, read_instances, read_toml
+from codegen.spec import ROOT, Instance
+from codegen.targets import CdnaTarget
+from codegen.tasks import Runner, Task
+from codegen.tune import How, make_task
+
+KEYS = (128, 512)  # two lengths, whose difference in time is that of their blocks
+TILES = 8  # of queries of a head, whose workgroups share k and v
+FEW = 4  # units that show what a workgroup alone takes
+HEAD = """# SPDX-License-Identifier: MIT
+# What the simulator's clock says of instances on CDNA: python -m codegen.figures makes this file.
+# efficiency: the share of the target's peak that the main loop reaches where units are full; alone: where
+# each has one workgroup; start: the time that a workgroup takes beside its blocks, in blocks.
+"""
+
+
+Point = tuple[bool, int]  # whether all units are full, and the number of keys
+POINTS: tuple[Point, ...] = tuple((full, keys) for full in (False, True) for keys in KEYS)
+
+
+def _problem(instance: Instance, point: Point) -> tuple[str, ...]:
+    """The arguments of a launch with a workgroup on each of few units, or with as many as all units hold."""
+    full, keys = point
+    units = parameter("units", instance.target.name)
+    heads, tiles = (-(-units * _room(instance) // TILES), TILES) if full else (1, FEW)
+    return ("-b=1", f"-h={heads}", f"-s={tiles * instance.tile.bm0}", f"-s_k={keys}", *ONCE)
+
+
+def _room(instance: Instance) -> int:
+    assert isinstance(instance.target, CdnaTarget)
+    return workgroups(instance.tile, instance.target)
+
+
+def tasks_of(instance: Instance, code: bytes) -> dict[Point, Task]:
+    """The launches that decide its figures."""
+    return {point: make_task(instance, code, _problem(instance, point)) for point in POINTS}
+
+
+def figures_of(instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
+    """An instance's figures from the cycles of its launches."""
+    assert isinstance(instance.target, CdnaTarget)
+    launch = parameter("launch_cycles", instance.target.name)
+    blocks = [-(-keys // instance.tile.bn0) for keys in KEYS]
+    block, starts = [], []
+    for full in (False, True):
+        few, many = (cycles[full, keys] - launch for keys in KEYS)
+        block.append((many - few) / (blocks[1] - blocks[0]))
+        starts.append(few / block[-1] - blocks[0])
+    peak = peak_cycles(instance.tile, instance.target)
+    return {
+        "efficiency": round(_room(instance) * peak / block[True], 3),
+        "alone": round(peak / block[False], 3),
+        "start": round(max(sum(starts) / len(starts), 0.1), 2),
+    }
+
+
+def model(build: Path, instances: list[Instance], runner: Runner) -> Figures:
+    """The figures of instances of one operation, by their names."""
+    tasks: dict[str, dict[Point, Task]] = {}
+    for instance in instances:
+        code = build / "device" / instance.target.name / f"{instance.name}.co"
+        if not code.exists():
+            raise Refused(f"{build} has no {instance.name}: it must have all of a target's instances")
+        tasks[instance.name] = tasks_of(instance, code.read_bytes())
+    results = runner.run([task for of in tasks.values() for task in of.values()])
+    figures = {}
+    for instance in instances:
+        cycles = {}
+        for point, task in tasks[instance.name].items():
+            if "failed" in results[task.key]:
+                raise Refused(f"{' '.join(task.command)}: {results[task.key]['failed']}")
+            cycles[point] = float(results[task.key]["simulation"]["modelled"]["cycles"])
+        figures[instance.name] = figures_of(instance, cycles)
+    return figures
+
+
+def text_of(figures: Figures, versions: dict[str, str]) -> str:
+    """The file."""
+    lines = [HEAD, "[version] # of the clock's model, by targets; docs/simulator.md says what it is of"]
+    lines += [f'{target} = "{versions[target]}"' for target in sorted(versions)]
+    lines += ["", "[instance]"]
+    for name in sorted(figures):
+        fields = ", ".join(f"{field} = {value}" for field, value in figures[name].items())
+        lines.append(f"{name} = {{ {fields} }}")
+    return "\n".join(lines) + "\n"
+
+
+def update(build: Path, targets: Iterable[str], progress: Callable[[int, int], None]) -> str:
+    """Models all instances of some targets and writes the file. Returns what was done, in words."""
+    op = operations()["fwd"]
+    folder = ROOT / "instances"
+    path = figures_path(folder, op.family)
+    versions: dict[str, str] = read_toml(path).get("version", {}) if path.exists() else {}
+    runner = How(build, (), None, progress, print).runner_of_build(op.program)
+    old = read_figures(folder, op.family)
+    every = read_instances(op, folder, MODELLED)
+    new = model(build, [instance for instance in every if instance.target.name in targets], runner)
+    names = {instance.name for instance in every}
+    versions |= dict.fromkeys(targets, version())
+    path.write_text(text_of({name: value for name, value in (old | new).items() if name in names}, versions))
+    changed = sum(old.get(name) != value for name, value in new.items())
+    return f"{path}: {len(new)} instances, {changed} of them with other figures than before"
+
+
+def main(arguments: list[str]) -> int:
+    """The exit code of a command line."""
+    parser = argparse.ArgumentParser(prog="codegen.figures", description=__doc__, allow_abbrev=False)
+    parser.add_argument("--build", type=Path, required=True, help="a build of all instances of the targets")
+    parser.add_argument("--targets", default=",".join(MODELLED), help="a comma list")
+    options = parser.parse_args(arguments)
+    targets = options.targets.split(",")
+    try:
+        for target in targets:
+            if target not in MODELLED:
+                raise Refused(f"the clock does not model {target}, but {', '.join(MODELLED)}")
+        print(update(options.build, targets, _show), file=sys.stderr)
+    except Refused as refused:
+        print(f"codegen.figures: {refused}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _show(done: int, total: int) -> None:
+    if sys.stderr.isatty():
+        print(f"\r{done}/{total} launches", end="\n" if done == total else "", file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,114 @@
+# SPDX-License-Identifier: MIT
+"""What the simulator's clock says of instances: where it stands, what it is made of, and its version."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from conftest import ROOT, refused
+from test_cdna_rows import DEFAULT, ROW
+
+from codegen import figures
+from codegen.model import CLOCK, MODELLED, parameter, version
+from codegen.ops import operations
+from codegen.ops.fmha_fwd.cdna_cost import block_cost, peak_cycles
+from codegen.rows import figures_path, read_figures, read_instances
+from codegen.spec import Instance
+from codegen.targets import TARGETS, CdnaTarget
+
+FWD = operations()["fwd"]
+INSTANCES = ROOT / "instances"
+
+
+def instance_of(folder: Path, text: str = DEFAULT + ROW.replace("efficiency = 0.5\n", "")) -> Instance:
+    (folder / "fmha_fwd.toml").write_text(text)
+    return read_instances(FWD, folder, ("gfx942",))[0]
+
+
+def test_every_instance_on_cdna_is_modelled_or_its_row_says_how_fast_it_is() -> None:
+    instances = read_instances(FWD, INSTANCES, MODELLED)
+    assert all(instance.tile.efficiency > 0 for instance in instances)
+    assert set(read_figures(INSTANCES, "fmha_fwd")) <= {instance.name for instance in instances}
+    assert all(TARGETS[name].kind == "cdna" for name in MODELLED)
+
+
+def test_what_is_modelled_makes_the_costs(tmp_path: Path) -> None:
+    plain = instance_of(tmp_path)
+    said = {"efficiency": 0.25, "alone": 0.125, "start": 3.0}
+    figures_path(tmp_path, "fmha_fwd").write_text(figures.text_of({plain.name: said}, {"gfx942": "0123"}))
+    assert read_figures(tmp_path, "fmha_fwd") == {plain.name: said}
+    (instance,) = (one for one in read_instances(FWD, tmp_path, ("gfx942",)) if one.name == plain.name)
+    assert isinstance(instance.target, CdnaTarget)
+    peak = peak_cycles(instance.tile, instance.target)
+    cost = block_cost(instance.tile, instance.target)
+    assert (cost.busy_cycles, cost.alone_cycles, cost.start) == (4 * peak, 8 * peak, 3.0)
+    assert instance.macs_per_cycle == 0.25 * instance.target.macs["fp16"]
+
+
+def test_a_row_does_not_say_what_is_modelled(tmp_path: Path) -> None:
+    shutil.copy(INSTANCES / "receipts.toml", tmp_path)
+    name = instance_of(tmp_path, DEFAULT + ROW).name
+    figures_path(tmp_path, "fmha_fwd").write_text(figures.text_of({name: {"efficiency": 0.3}}, {}))
+    said = refused("--count", "--targets", "gfx942", "--instances", tmp_path)
+    assert f"efficiency of {name} is modelled: take it out of the row" in said
+
+
+def test_unmodelled_rows_are_taken_and_shadow_none(tmp_path: Path) -> None:
+    """So that a row can be built, which it must be to be modelled."""
+    plain = instance_of(tmp_path)
+    assert plain.tile.efficiency == 0 and FWD.shadows(plain, plain) is False
+    assert isinstance(plain.target, CdnaTarget) and block_cost(plain.tile, plain.target).busy_cycles > 0
+
+
+def test_figures_from_cycles(tmp_path: Path) -> None:
+    """Of a kernel whose blocks take 3000 cycles alone and 5000 on a full unit; it starts in two blocks."""
+    instance = instance_of(tmp_path)
+    assert isinstance(instance.target, CdnaTarget)
+    launch = parameter("launch_cycles", "gfx942")
+    cycles = {
+        (full, keys): launch + (2 + keys / instance.tile.bn0) * (5000 if full else 3000)
+        for full, keys in figures.POINTS
+    }
+    found = figures.figures_of(instance, cycles)
+    peak = peak_cycles(instance.tile, instance.target)
+    workgroups = block_cost(instance.tile, instance.target).workgroups
+    assert found["efficiency"] == round(workgroups * peak / 5000, 3)
+    assert (found["alone"], found["start"]) == (round(peak / 3000, 3), 2.0)
+
+
+def test_launches_fill_all_units_or_leave_workgroups_alone(tmp_path: Path) -> None:
+    instance = instance_of(tmp_path)
+    tasks = figures.tasks_of(instance, b"code")
+    units, workgroups = parameter("units", "gfx942"), block_cost(instance.tile, instance.target).workgroups  # type: ignore[arg-type]
+    for (full, keys), task in tasks.items():
+        sizes = dict(word[1:].split("=") for word in task.command if "=" in word)
+        count = int(sizes["b"]) * int(sizes["h"]) * int(sizes["s"]) // instance.tile.bm0
+        assert int(sizes["s_k"]) == keys and sizes["sample"] == "1"
+        assert count == (units * workgroups if full else figures.FEW)
+    assert len({task.key for task in tasks.values()}) == len(tasks)
+    assert figures.tasks_of(instance, b"other")[figures.POINTS[0]].key != tasks[figures.POINTS[0]].key
+
+
+@pytest.mark.parametrize(
+    ("file", "old", "new", "changes"),
+    [
+        ("parameters.def", "P(issue, 4, 4, 4", "P(issue, 4, 4, 5", True),
+        ("compute_unit.c", "priority", "priorities", True),
+        ("compute_unit.c", "\n//", "\n// something else:", False),
+        ("parameters.def", "P(issue, 4,", "P(issue,  4,", False),
+        ("annotate.c", "static", "extern", False),
+    ],
+)
+def test_the_version_is_that_of_the_model(
+    tmp_path: Path, file: str, old: str, new: str, changes: bool
+) -> None:
+    folder = tmp_path / "clock"
+    shutil.copytree(CLOCK, folder)
+    text = (folder / file).read_text()
+    assert old in text
+    before = version.__wrapped__(folder)
+    (folder / file).write_text(text.replace(old, new))
+    assert (version.__wrapped__(folder) != before) == changes
+    assert before == version()
