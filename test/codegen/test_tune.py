@@ -72,7 +72,6 @@ def test_all_that_fits_is_tried() -> None:
 def test_targets_and_what_is_served_are_searched_apart() -> None:
     searches = list(tune.find_searches(choose("dtype=bf16 hdim=64|128", ("gfx942", "gfx950")), Counter()))
     words = [found.words for found in searches]
-    assert len(set(words)) == len(words)
     assert {" ".join(text.split()[:1] + text.split()[3:]) for text in words} == {
         f"{target} d={d} d_v={d} vlayout={v}"
         for target in ("gfx942", "gfx950")
