@@ -20,7 +20,8 @@ INLINE uint32_t bytes_of_rows(int rows, int most, int64_t stride, int width, int
 
 // A buffer over these rows, from element `first` on. Loads past its end return zero, and stores there do nothing.
 INLINE buffer rows_of(const void *base, int64_t first, int rows, int most, int64_t stride, int width, int bits) {
-    return make_buffer((const char *)base + first * bits / 8, bytes_of_rows(rows, most, stride, width, bits));
+    const uint32_t bytes = bytes_of_rows(rows, most, stride, width, bits);
+    return make_buffer((const char *)base + first * bits / 8, bytes);
 }
 
 #endif
