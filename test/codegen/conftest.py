@@ -65,7 +65,8 @@ def refused(*arguments: object) -> str:
 def checkout(tmp_path: Path) -> Path:
     """A copy of the generator that a test may change."""
     root = tmp_path / "checkout"
-    for folder in ("codegen", "templates", "instances", "include", "runtime", "cmake"):
+    folders = ("codegen", "templates", "instances", "include", "runtime", "cmake", "simulator/instructions")
+    for folder in folders:
         shutil.copytree(ROOT / folder, root / folder, ignore=shutil.ignore_patterns("__pycache__"))
     for file in ("generate.py", "CMakeLists.txt"):
         shutil.copy(ROOT / file, root)
