@@ -373,9 +373,29 @@ TEST(Numerics, InfinitiesAndNanAreThoseOfTheReference) {
                 }
 }
 
+// Whether the instance that a kind names serves an elementwise bias; the CPUs' do.
+bool serves_bias(const std::string &kind) {
+    const tessera_table *table = tessera_fmha_fwd_get_table();
+    const std::string name = kind.substr(kind.rfind('=') + 1);
+    const tessera_trait *const end = table->schema->traits + table->schema->trait_count;
+    const tessera_trait *const bias = std::find_if(
+        table->schema->traits, end, [](const tessera_trait &trait) { return trait.name == std::string("bias_type"); });
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        const tessera_instance *const row = tessera_row(table, i);
+        if (name == row->name)
+            return std::any_of(row->served, row->served + row->served_count, [=](const tessera_served &served) {
+                return tessera_set_of(&served, bias) >> TESSERA_BIAS_ELEMENTWISE & 1;
+            });
+    }
+    return true;
+}
+
 // Elements of the bias: NaN and infinity make the row NaN, and minus infinity hides the key.
 TEST(Numerics, NoNumbersInTheBias) {
-    for (const std::string &kind : kinds_of_each_pipeline({"fp32", "fp16", "bf16"}, hdims))
+    Axis kinds = kinds_of_each_pipeline({"fp32", "fp16", "bf16"}, hdims);
+    kinds.erase(std::remove_if(kinds.begin(), kinds.end(), [](const auto &kind) { return !serves_bias(kind); }),
+                kinds.end());
+    for (const std::string &kind : kinds)
         for (float poison : {infinity, -infinity, nan}) {
             const std::string arguments = "-d=40 " + kind + " -b=1 -h=1 -lse=1 -bias=e -s=70 -s_k=200 -init=nf";
             SCOPED_TRACE(command(arguments) + ", of " + std::to_string(poison));

@@ -70,12 +70,24 @@ void *behind(const void *pointer, ptrdiff_t bytes) {
     return reinterpret_cast<void *>(reinterpret_cast<intptr_t>(pointer) + bytes);
 }
 
+// A cache of sequences, without pages, of which the call's two are these.
+void in_order(Call &c, int32_t first, int32_t second) {
+    c.args.cache_batch_idx = c.table;
+    c.args.block_table_ptr = nullptr;
+    c.table[0] = first, c.table[1] = second;
+    c.args.cache_blocks = 2;
+    c.args.nhead_stride_k = 384, c.args.batch_stride_k = 768;
+    c.args.nhead_stride_v = 192, c.args.batch_stride_v = 384;
+}
+
 TEST_F(Appendkv, Refuses) {
     const struct {
         std::function<void(Call &)> spoil;
         const char *says;
     } all[] = {
         {[](Call &c) { c.traits.hdim_q = 0; }, "hdim_q is 0: 1 to 512"},
+        {[](Call &c) { c.traits.hdim_q = 513; }, "hdim_q is 513: 1 to 512"},
+        {[](Call &c) { c.traits.hdim_v = 0; }, "hdim_v is 0: 1 to 512"},
         {[](Call &c) { c.traits.hdim_v = 513; }, "hdim_v is 513: 1 to 512"},
         {[](Call &c) { c.traits.data_type = TESSERA_FMHA_MXFP4; }, "data_type is mxfp4: all but mxfp8 and mxfp4"},
         {[](Call &c) { c.traits.data_type = static_cast<tessera_fmha_dtype>(99); }, "data_type is 99"},
@@ -87,11 +99,14 @@ TEST_F(Appendkv, Refuses) {
         {[](Call &c) { c.args.rotary_dim = 0; }, "rotary_dim is 0"},
         {[](Call &c) { c.args.rotary_rows = -1; }, "rotary_rows is -1: 0 or more"},
         {[](Call &c) { c.args.has_mask = 2; }, "has_mask is 2: 0 or 1"},
+        {[](Call &c) { c.args.has_mask = -1; }, "has_mask is -1: 0 or 1"},
         {[](Call &c) { c.args.hdim_q = 16; }, "hdim_q, hdim_v are 16, 16: those of the traits, 32, 16"},
+        {[](Call &c) { c.args.hdim_v = 32; }, "hdim_q, hdim_v are 32, 32: those of the traits, 32, 16"},
         {[](Call &c) { c.args.batch = -1; }, "batch is -1: 0 or more"},
         {[](Call &c) { c.args.seqlen_q = -1; }, "seqlen_q is -1: 0 or more"},
         {[](Call &c) { c.args.seqlen_knew = -2; }, "seqlen_knew is -2: 0 or more"},
         {[](Call &c) { c.args.nhead_k = 0; }, "nhead_k is 0: 1 or more"},
+        {[](Call &c) { c.args.nhead_q = 0; }, "nhead_q is 0: a multiple of nhead_k, 2"},
         {[](Call &c) { c.args.nhead_q = 3; }, "nhead_q is 3: a multiple of nhead_k, 2"},
         {[](Call &c) { c.args.nhead_k = c.args.nhead_q = 1 << 30; },
          "rows, of all tokens and heads: at most 2147483647"},
@@ -102,6 +117,8 @@ TEST_F(Appendkv, Refuses) {
         {[](Call &c) { c.args.cache_batch_idx = c.lengths; }, "cache_batch_idx is given: NULL with pages"},
         {[](Call &c) { c.args.block_table_ptr = nullptr, c.args.cache_blocks = 1; },
          "cache_blocks is 1: at least batch, 2"},
+        {[](Call &c) { in_order(c, 0, 2); }, "cache_batch_idx[1] is 2: 0 to 1"},
+        {[](Call &c) { in_order(c, -1, 0); }, "cache_batch_idx[0] is -1: 0 to 1"},
         {[](Call &c) { c.lengths[1] = -1; }, "seqlen_k_ptr[1] is -1: 0 or more"},
         {[](Call &c) { c.lengths[1] = 10; }, "sequence 1 has 10 keys and gets 3: it has room for max_seqlen_k, 12"},
         {[](Call &c) { c.args.rotary_rows = 10; }, "rotary_rows is 10: sequence 1 has positions up to 10"},
@@ -130,10 +147,13 @@ TEST_F(Appendkv, Refuses) {
             << bad.says << "\nbut: " << tessera_last_error();
         EXPECT_EQ(call.memory, before) << bad.says;
     }
-    Call call;
-    const std::vector<unsigned char> before = call.memory;
-    EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
-    EXPECT_NE(call.memory, before);
+    for (const bool pages : {true, false}) {
+        Call call;
+        if (!pages) in_order(call, 1, 0);
+        const std::vector<unsigned char> before = call.memory;
+        EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_NE(call.memory, before);
+    }
 }
 
 // A page of which no row is written may be none, as in tables that grow.
@@ -243,6 +263,14 @@ TEST_F(Appendkv, AGpuLeavesOutWhatHasNoPlace) {
         }
         for (const size_t input : {kQ, kKnew, kVnew, kCos, kSin}) EXPECT_EQ(call.tensor(input), before.tensor(input));
     }
+    Call many, long_;
+    many.args.batch = 65536;
+    EXPECT_EQ(many.run(gpu), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "batch is 65536: on a GPU at most 65535");
+    long_.args.seqlen_knew = 1 << 24;
+    EXPECT_EQ(long_.run(gpu), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(),
+                 "a sequence has 33554440 rows, of all tokens and heads: on a GPU at most 16777216");
     tessera_device_close(gpu);
 }
 
