@@ -263,14 +263,19 @@ TEST_F(Appendkv, AGpuLeavesOutWhatHasNoPlace) {
         }
         for (const size_t input : {kQ, kKnew, kVnew, kCos, kSin}) EXPECT_EQ(call.tensor(input), before.tensor(input));
     }
-    Call many, long_;
+    Call many, large; // of inputs that lie in the same place
+    for (Call *const call : {&many, &large}) {
+        call->traits.rope_type = TESSERA_ROPE_NONE;
+        call->args.batch_stride_knew = call->args.batch_stride_vnew = call->args.batch_stride_block_table = 0;
+        call->args.stride_knew = call->args.stride_vnew = 0;
+    }
     many.args.batch = 65536;
     EXPECT_EQ(many.run(gpu), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_STREQ(tessera_last_error(), "batch is 65536: on a GPU at most 65535");
-    long_.args.seqlen_knew = 1 << 24;
-    EXPECT_EQ(long_.run(gpu), TESSERA_ERROR_INVALID_ARGUMENT);
+    large.args.seqlen_knew = 1 << 24;
+    EXPECT_EQ(large.run(gpu), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_STREQ(tessera_last_error(),
-                 "a sequence has 33554440 rows, of all tokens and heads: on a GPU at most 16777216");
+                 "a sequence has 33554432 rows, of all tokens and heads: on a GPU at most 16777216");
     tessera_device_close(gpu);
 }
 
