@@ -218,6 +218,8 @@ def test_large_16_bit_tiles_have_both_pipelines(target: str) -> None:
     wanted = kinds(("fp16", "bf16"), ("64", "96x128", "128", "192x128", "192", "256"))
     if target != "gfx950":  # without an instruction that rounds to bf16 qr is faster
         wanted -= kinds(("bf16",), ("64",))
+    if target == "gfx90a":  # whose products take twice as long
+        wanted -= kinds(("fp16",), ("64",))
     assert wanted <= selected(target, "--where", "pipeline=qr_async")
     assert wanted <= selected(target, "--where", "pipeline=qr")
 
