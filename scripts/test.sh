@@ -48,7 +48,7 @@ at_once=1  # stages
 pending=() # names of stages that were started and not reported, in their order
 declare -A fingerprints
 announced= # the one of them that the line begins with
-trap 'for group in $(builtin jobs -p); do kill -- "-$group"; done 2>/dev/null' EXIT
+trap 'for group in $(builtin jobs -p); do kill -- "-$group" || true; done 2>/dev/null' EXIT
 
 # stage NAME COMMAND...: runs tests with their output in a log, perhaps beside other stages; reports keep the order.
 # Status 77: could not run here, and the last line says why.
