@@ -1,17 +1,16 @@
 # SPDX-License-Identifier: MIT
-"""What the simulator's clock says of instances: where it stands, what it is made of, and its version."""
+"""What the simulator's clock says of instances: where it stands, and what it is made of."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
-import pytest
 from conftest import ROOT, refused
 from test_cdna_rows import DEFAULT, ROW
 
 from codegen import figures
-from codegen.model import CLOCK, MODELLED, parameter, version
+from codegen.model import MODELLED, parameter
 from codegen.ops import operations
 from codegen.ops.fmha_fwd.cdna_cost import block_cost, peak_cycles
 from codegen.rows import figures_path, read_figures, read_instances
@@ -89,26 +88,3 @@ def test_launches_fill_all_units_or_leave_workgroups_alone(tmp_path: Path) -> No
         assert count == (units * workgroups if full else figures.FEW)
     assert len({task.key for task in tasks.values()}) == len(tasks)
     assert figures.tasks_of(instance, b"other")[figures.POINTS[0]].key != tasks[figures.POINTS[0]].key
-
-
-@pytest.mark.parametrize(
-    ("file", "old", "new", "changes"),
-    [
-        ("parameters.def", "P(issue, 4, 4, 4", "P(issue, 4, 4, 5", True),
-        ("compute_unit.c", "priority", "priorities", True),
-        ("compute_unit.c", "\n//", "\n// something else:", False),
-        ("parameters.def", "P(issue, 4,", "P(issue,  4,", False),
-        ("annotate.c", "static", "extern", False),
-    ],
-)
-def test_the_version_is_that_of_the_model(
-    tmp_path: Path, file: str, old: str, new: str, changes: bool
-) -> None:
-    folder = tmp_path / "clock"
-    shutil.copytree(CLOCK, folder)
-    text = (folder / file).read_text()
-    assert old in text
-    before = version.__wrapped__(folder)
-    (folder / file).write_text(text.replace(old, new))
-    assert (version.__wrapped__(folder) != before) == changes
-    assert before == version()
