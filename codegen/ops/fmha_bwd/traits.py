@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-from codegen.ops.fmha_fwd.traits import MASK_AXES, MASKS, hdim_word
+from codegen.ops.fmha_fwd.traits import BIAS_TYPE, MASK_AXES, MASK_TYPE, Hdims, hdim_axis
 from codegen.schema import Size, Trait, flag
 from codegen.space import Axis, Space
 from codegen.spec import Rule
 
 # The head dims (q, v) of CK's names. Any other pair is padded to the first that holds it.
-HDIMS = (
+HDIMS: Hdims = (
     (32, 32), (48, 48), (64, 64), (80, 96), (96, 96),
     (128, 128), (192, 128), (192, 192), (256, 256), (512, 512),
 )  # fmt: skip
@@ -36,13 +36,6 @@ def _flag(name: str, no: str, yes: str) -> Axis:
     return Axis(name, ("no", "yes"), (no, yes), aliases={"0": ("no",), "1": ("yes",)})
 
 
-def _view(side: int) -> dict[str, tuple[str, ...]]:
-    words: dict[str, tuple[str, ...]] = {}
-    for hdim in HDIMS:
-        words[f"{hdim[side]}"] = (*words.get(f"{hdim[side]}", ()), hdim_word(*hdim))
-    return words
-
-
 def _one_hdim(view: str) -> Axis:
     words = tuple(str(hdim) for hdim in HDIMS_OF_ONE)
     return Axis(
@@ -65,8 +58,8 @@ IS_DETERMINISTIC = flag("is_deterministic", "deterministic")
 # In the order in which the reasons that an instance does not serve a call are told.
 TRAITS = (
     DATA_TYPE,
-    Trait("mask_type", "mask", MASKS, {"mask": MASKS[1:], "causal": MASKS[1:3], "generic": MASKS[1:]}),
-    Trait("bias_type", "bias", ("no", "bias", "alibi")),
+    MASK_TYPE,
+    BIAS_TYPE,
     IS_GROUP_MODE,
     flag("has_dbias", "dbias"),
     flag("has_dropout", "dropout"),
@@ -82,14 +75,7 @@ def make_space(mask: str) -> Space:
     """The axes of dq_dk_dv in the order of CK's names, which say nothing of those that CK lacks while off."""
     return Space(
         (
-            Axis(
-                "hdim",
-                tuple(hdim_word(*hdim) for hdim in HDIMS),
-                tuple(f"d{q}" for q, _ in HDIMS),
-                short=tuple(f"d{hdim_word(*hdim)}" for hdim in HDIMS),
-                views={"hdim_q": _view(0), "hdim_v": _view(1)},
-                limits=HDIMS,
-            ),
+            hdim_axis(HDIMS),
             DTYPE,
             MODE,
             Axis("dpads", HDIM_PADS, HDIM_PADS),

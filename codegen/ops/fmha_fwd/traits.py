@@ -7,8 +7,10 @@ from codegen.schema import Size, Trait, flag
 from codegen.space import Axis, Space
 from codegen.spec import Rule
 
+Hdims = tuple[tuple[int, int], ...]  # of q and v
+
 # The head dims (q, v) of CK's names. Any other pair is padded to the first that holds it.
-HDIMS = (
+HDIMS: Hdims = (
     (32, 32), (48, 48), (64, 64), (80, 96), (96, 128),
     (128, 128), (192, 128), (192, 192), (256, 256), (512, 512),
 )  # fmt: skip
@@ -31,9 +33,9 @@ def hdim_word(q: int, v: int) -> str:
     return f"{q}" if q == v else f"{q}x{v}"
 
 
-def _hdim_view(side: int) -> dict[str, tuple[str, ...]]:
+def _hdim_view(hdims: Hdims, side: int) -> dict[str, tuple[str, ...]]:
     words: dict[str, tuple[str, ...]] = {}
-    for hdim in HDIMS:
+    for hdim in hdims:
         words[f"{hdim[side]}"] = (*words.get(f"{hdim[side]}", ()), hdim_word(*hdim))
     return words
 
@@ -60,11 +62,13 @@ MASK_AXES = {
 
 
 MASKS = ("no", "top_left", "bottom_right", "generic")
+MASK_TYPE = Trait("mask_type", "mask", MASKS, {"mask": MASKS[1:], "causal": MASKS[1:3], "generic": MASKS[1:]})
+BIAS_TYPE = Trait("bias_type", "bias", ("no", "bias", "alibi"))
 # In the order in which the reasons that an instance does not serve a call are told.
 TRAITS = (
     Trait("data_type", "dtype", DTYPES),
-    Trait("mask_type", "mask", MASKS, {"mask": MASKS[1:], "causal": MASKS[1:3], "generic": MASKS[1:]}),
-    Trait("bias_type", "bias", ("no", "bias", "alibi")),
+    MASK_TYPE,
+    BIAS_TYPE,
     Trait("qscale_type", "qscale", ("no", "pt", "bs", "kvbs", "mx")),
     flag("is_group_mode", "mode", "batch", "group"),
     flag("is_v_rowmajor", "vlayout", "c", "r"),
@@ -77,15 +81,15 @@ TRAITS = (
 SIZES = (Size("hdim_q", fills=True), Size("hdim_v", fills=True))
 
 
-def hdim_axis() -> Axis:
+def hdim_axis(hdims: Hdims = HDIMS) -> Axis:
     """Pairs of head dims."""
     return Axis(
         "hdim",
-        tuple(hdim_word(*hdim) for hdim in HDIMS),
-        tuple(f"d{q}" for q, _ in HDIMS),
-        short=tuple(f"d{hdim_word(*hdim)}" for hdim in HDIMS),
-        views={"hdim_q": _hdim_view(0), "hdim_v": _hdim_view(1)},
-        limits=HDIMS,
+        tuple(hdim_word(*hdim) for hdim in hdims),
+        tuple(f"d{q}" for q, _ in hdims),
+        short=tuple(f"d{hdim_word(*hdim)}" for hdim in hdims),
+        views={"hdim_q": _hdim_view(hdims, 0), "hdim_v": _hdim_view(hdims, 1)},
+        limits=hdims,
     )
 
 
