@@ -36,6 +36,7 @@ class CpuTile:
     dtypes: ClassVar[tuple[str, ...]] = TYPES
     multiple: ClassVar[int] = 1
     alignment: ClassVar[int] = 0
+    fp32: ClassVar[str] = "f32"  # how the kind spells the only type that is rotated in
 
     @property
     def block(self) -> str:
@@ -60,7 +61,7 @@ class CpuTile:
 
     def complaint(self, target: Target) -> str:
         """Why the tile does not fit the target, if it does not."""
-        return "" if self.compute in ("f32", "fp32") else f"compute '{self.compute}' is not fp32"
+        return "" if self.compute == self.fp32 else f"compute '{self.compute}' is not {self.fp32}"
 
 
 @dataclass(frozen=True)
@@ -72,6 +73,7 @@ class GpuTile(CpuTile):
 
     name_tokens: ClassVar[dict[str, str]] = {**CpuTile.name_tokens, "bytes": "v"}
     threads: ClassVar[int] = THREADS
+    fp32: ClassVar[str] = "fp32"
 
     @property
     def rows(self) -> int:

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from codegen.ops import cpu_tile
 from codegen.ops.fmha_bwd.traits import DTYPES
 from codegen.targets import CpuTarget
 
@@ -30,7 +32,7 @@ ELEMENT_CYCLES, BLOCK_CYCLES = 16.0, 400.0
 
 
 @dataclass(frozen=True)
-class CpuTile:
+class CpuTile(cpu_tile.BlockTile):
     """A row of instances/fmha_bwd.toml for a CPU."""
 
     pipeline: str
@@ -44,14 +46,9 @@ class CpuTile:
     why: str
     serves: str = ""
 
-    held: ClassVar[str] = ""  # every trait is an argument
+    computes: ClassVar[Mapping[str, Compute]] = COMPUTES
     planes: ClassVar[int] = 1  # numbers of the type of products that make up one
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e", "mr": "mr", "nv": "nv"}
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """Storage types whose values the compute type holds."""
-        return COMPUTES[self.compute].dtypes
 
     @property
     def words(self) -> int:
@@ -62,14 +59,6 @@ class CpuTile:
     def block(self) -> str:
         """Block and threads in the short name."""
         return f"b{self.bm0}x{self.bn0}_w1"
-
-    def needs(self, target: CpuTarget) -> str:
-        """What the machine and a call must bring."""
-        return f"{target.lanes} lanes, any sizes, any strides, pointers aligned to their elements"
-
-    def numerics(self, target: CpuTarget) -> str:
-        """How numbers are rounded and functions approximated."""
-        return COMPUTES[self.compute].numerics
 
     def ck_tile(self, target: CpuTarget) -> dict[str, int]:
         """The tile's fields; the other of CK's follow from them."""
@@ -83,28 +72,20 @@ class CpuTile:
 
     def complaint(self, target: CpuTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
-        if self.compute not in COMPUTES:
-            return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
-        if self.compute not in target.macs:
-            return f"compute '{self.compute}' is none of {', '.join(target.macs)}, which {target.name} has"
-        if min(self.bm0, self.bn0, self.mr, self.nv) < 1 or not 0 < self.efficiency <= 1:
-            return "bm0, bn0, mr, nv must be positive and 0 < efficiency <= 1"
+        if found := self.type_complaint(target):
+            return found
         if self.bm0 % (2 * target.lanes):
             return f"bm0 = {self.bm0} is no multiple of two vectors, {2 * target.lanes}"
         if self.bm0 % self.mr or self.bn0 % (2 * self.mr):
             return f"bm0 = {self.bm0} is no multiple of mr = {self.mr}, or bn0 = {self.bn0} not of twice"
-        registers = self.mr * self.nv + self.nv + 1
-        if registers > target.registers:
-            return f"mr x nv + nv + 1 = {registers} vector registers, {target.name} has {target.registers}"
+        if found := self.register_complaint(target):
+            return found
         # At head dims of 128: k, v, dk, dv, and p, ds.
-        block_bytes = 4 * self.bn0 * (4 * 128 + 2 * self.bm0)
-        if block_bytes > target.l2_bytes:
-            return f"a block takes {block_bytes} bytes, the L2 cache of {target.name} holds {target.l2_bytes}"
-        return ""
+        return self.block_complaint(target, 4 * self.bn0 * (4 * 128 + 2 * self.bm0))
 
 
 @dataclass(frozen=True)
-class RowsTile:
+class RowsTile(cpu_tile.CpuTile):
     """A row of instances/fmha_bwd_dot_do_o.toml or fmha_bwd_convert_dq.toml for a CPU."""
 
     pipeline: str
@@ -115,7 +96,6 @@ class RowsTile:
     why: str
     serves: str = ""
 
-    held: ClassVar[str] = ""
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
     dtypes: ClassVar[tuple[str, ...]] = DTYPES
 
@@ -123,10 +103,6 @@ class RowsTile:
     def block(self) -> str:
         """Block and threads in the short name."""
         return f"b{self.bm0}_w1"
-
-    def needs(self, target: CpuTarget) -> str:
-        """What the machine and a call must bring."""
-        return f"{target.lanes} lanes, any sizes, any strides, pointers aligned to their elements"
 
     def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""

@@ -7,9 +7,11 @@ costs a few percent of the main loop at most. So instances differ in target, com
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from codegen.ops.cpu_tile import BlockTile
 from codegen.ops.fmha_fwd.traits import DTYPES, FP8, MX
 from codegen.targets import CpuTarget
 
@@ -63,7 +65,7 @@ BLOCK_CYCLES = 400.0
 
 
 @dataclass(frozen=True)
-class CpuTile:
+class CpuTile(BlockTile):
     """A row of instances/fmha_fwd.toml for a CPU."""
 
     pipeline: str
@@ -78,18 +80,13 @@ class CpuTile:
     serves: str = ""  # clauses, as for --where; "": all that the compute type can
 
     hdim_multiple: ClassVar[int] = 1
-    held: ClassVar[str] = ""  # every trait is an argument
+    computes: ClassVar[Mapping[str, Compute]] = COMPUTES
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e", "mr": "mr", "nv": "nv"}
 
     @property
     def bk0(self) -> int:
         """Elements along the reduced dimension that go into registers together."""
         return COMPUTES[self.compute].bk0
-
-    @property
-    def dtypes(self) -> tuple[str, ...]:
-        """Storage types whose values the compute type holds."""
-        return COMPUTES[self.compute].dtypes
 
     @property
     def planes(self) -> int:
@@ -106,18 +103,10 @@ class CpuTile:
         """Products of planes of v and p."""
         return COMPUTES[self.compute].output_terms
 
-    def numerics(self, target: CpuTarget) -> str:
-        """How numbers are rounded and functions approximated."""
-        return COMPUTES[self.compute].numerics
-
     @property
     def block(self) -> str:
         """Block and threads in the short name."""
         return f"b{self.bm0}x{self.bn0}x{self.bk0}_w1"
-
-    def needs(self, target: CpuTarget) -> str:
-        """What the machine and a call must bring."""
-        return f"{target.lanes} lanes, any sizes, any strides, pointers aligned to their elements"
 
     def ck_tile(self, target: CpuTarget) -> dict[str, int]:
         """The tile's fields by CK's names. bn1 and bk0max are 0, which stands for the call's head dims."""
@@ -139,12 +128,8 @@ class CpuTile:
 
     def complaint(self, target: CpuTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
-        if self.compute not in COMPUTES:
-            return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
-        if self.compute not in target.macs:
-            return f"compute '{self.compute}' is none of {', '.join(target.macs)}, which {target.name} has"
-        if min(self.bm0, self.bn0, self.mr, self.nv) < 1 or not 0 < self.efficiency <= 1:
-            return "bm0, bn0, mr, nv must be positive and 0 < efficiency <= 1"
+        if found := self.type_complaint(target):
+            return found
         rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
             return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
@@ -155,16 +140,12 @@ class CpuTile:
                 return f"pipeline 'qr_tile' is made of tile registers, {target.name} has none"
             if self.mr != 2 * target.lanes or self.nv > 2:
                 return f"qr_tile has mr = {2 * target.lanes}, nv = 1 or 2: 4 tiles of sums, 4 of operands"
-        registers = self.mr * self.nv + self.nv + 1
-        if self.pipeline != "qr_tile" and registers > target.registers:
-            return f"mr x nv + nv + 1 = {registers} vector registers, {target.name} has {target.registers}"
+        if self.pipeline != "qr_tile" and (found := self.register_complaint(target)):
+            return found
         strip_bytes = 4 * self.bn0 * rows
         if strip_bytes > target.l1_bytes:
             return (
                 f"a strip's scores take {strip_bytes} bytes, the L1 cache of {target.name} {target.l1_bytes}"
             )
         # Scores, packed keys and values at head dims of 128.
-        block_bytes = 4 * self.bn0 * (self.bm0 + 128 + 128)
-        if block_bytes > target.l2_bytes:
-            return f"a block takes {block_bytes} bytes, the L2 cache of {target.name} holds {target.l2_bytes}"
-        return ""
+        return self.block_complaint(target, 4 * self.bn0 * (self.bm0 + 128 + 128))

@@ -6,12 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from codegen.ops import cpu_tile
 from codegen.ops.rows.traits import INPUTS
 from codegen.targets import CpuTarget
 
 
 @dataclass(frozen=True)
-class CpuTile:
+class CpuTile(cpu_tile.CpuTile):
     """A row of instances/rows.toml for a CPU."""
 
     pipeline: str
@@ -21,7 +22,6 @@ class CpuTile:
     why: str  # the reason that the row is there
     serves: str = ""  # clauses, as for --where; "": all there is
 
-    held: ClassVar[str] = ""  # every trait is an argument
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
     dtypes: ClassVar[tuple[str, ...]] = INPUTS
     columns: ClassVar[int] = 2**31 - 1  # at most
@@ -40,10 +40,6 @@ class CpuTile:
     def cycles(self, target: CpuTarget) -> float:
         """What a row costs beside its columns."""
         return 100.0
-
-    def needs(self, target: CpuTarget) -> str:
-        """What the machine and a call must bring."""
-        return f"{target.lanes} lanes, any sizes, any strides, pointers aligned to their elements"
 
     def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""
