@@ -27,12 +27,11 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from codegen.model import version  # noqa: E402
+from codegen.model import MODELLED, version  # noqa: E402
 from codegen.ops.fmha_fwd import operation  # noqa: E402
 from codegen.rows import read_instances  # noqa: E402
 from codegen.show import print_rows  # noqa: E402
 
-TARGETS = ("gfx90a", "gfx942", "gfx950")
 LENGTHS = (1024, 4096, 16384)
 QUERIES = 256 * 1024
 MASKS = {"no": "0", "causal": "b"}
@@ -86,7 +85,7 @@ def main() -> None:
     )
     parser.add_argument("--build", type=Path, required=True, help="a build with GPU instances")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmark" / "results" / "model.jsonl")
-    parser.add_argument("--targets", default=",".join(TARGETS), help="a comma list")
+    parser.add_argument("--targets", default=",".join(MODELLED), help="a comma list")
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="a comma list")
     parser.add_argument("--match", default="", help="only instances whose names match this")
     parser.add_argument("--set", default="", help="changes of the clock's parameters, as NAME=NUMBER,...")

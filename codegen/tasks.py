@@ -12,6 +12,7 @@ import importlib
 import json
 import os
 import subprocess
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -128,12 +129,8 @@ class Runner:
     def _by_ray(self, tasks: list[Task]) -> Iterator[tuple[str, Result]]:
         """Each task takes one CPU of the cluster; workers get the kit as their folder."""
         ray = import_ray()
-        ray.cloudpickle.register_pickle_by_value(
-            __import__("codegen.tasks").tasks
-        )  # workers have no checkout
-        os.environ.setdefault(
-            "RAY_USAGE_STATS_ENABLED", "0"
-        )  # which a cluster that is started here would send
+        ray.cloudpickle.register_pickle_by_value(sys.modules[__name__])  # workers have no checkout
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # which a cluster started here would send
         try:
             ray.init(
                 address=self.ray,
