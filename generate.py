@@ -20,7 +20,7 @@ from codegen.ops.fmha_fwd.cdna import ROUNDINGS
 from codegen.receipts import DEFAULT, find_receipt, read_receipts
 from codegen.render import instance_source
 from codegen.rows import read_instances, refuse_targets_without
-from codegen.select import Request, Selection, select, split_filter
+from codegen.select import Match, Request, Selection, select, split_filter
 from codegen.spec import ROOT, SUFFIXES
 from codegen.targets import CK_DEFAULT, TARGETS, host_targets, parse_targets
 
@@ -261,35 +261,56 @@ def choose_instances(options: argparse.Namespace) -> list[Selection]:
     return selections
 
 
-def emit_all(selections: list[Selection], folder: Path) -> None:
-    """Writes every file."""
+def add_companions(selections: list[Selection], rows: Path) -> list[Selection]:
+    """The selections, each after what goes along with it: all there is for the targets of its instances."""
+    together = []
     for selection in selections:
+        targets = tuple(dict.fromkeys(instance.target.name for instance in selection.instances))
+        for op in selection.op.companions:
+            op.suffix = selection.op.suffix
+            folder = rows if (rows / f"{op.family}.toml").exists() else ROOT / "instances"
+            instances = read_instances(op, folder, targets)
+            check(op, instances)
+            matches = [Match(instance, instance.region, instance.combinations) for instance in instances]
+            together.append(Selection(op, matches, []))
+        together.append(selection)
+    return together
+
+
+def emit_all(selections: list[Selection], folder: Path, rows: Path) -> None:
+    """Writes every file."""
+    together = add_companions(selections, rows)
+    for selection in together:
         check_renders(selection.instances)
     plans = [
-        partial(emit.Plan, selection.op, selection.instances, folder, progress) for selection in selections
+        partial(emit.Plan, one.op, one.instances, folder, progress if one in selections else no_progress)
+        for one in together
     ]
-    for selection, done in zip(selections, emit.emit(plans)):
-        say(f"{selection.summary()}; {done}")
+    for selection, done in zip(together, emit.emit(plans)):
+        if selection in selections:
+            say(f"{selection.summary()}; {done}")
 
 
 def list_all(selections: list[Selection], options: argparse.Namespace) -> None:
     """Lists the sources in a file: kernels, then the table. As in CK, they lie beside the list by default."""
     folder = (options.output_dir or options.list_blobs.parent).resolve()
-    files = [folder / file for selection in selections for file in emit.compiled_files(selection)]
-    for selection in selections:
+    together = add_companions(selections, options.instances or ROOT / "instances")
+    files = [folder / file for selection in together for file in emit.compiled_files(selection)]
+    for selection in together:
         check_renders(selection.instances)
     emit.write(options.list_blobs, "".join(f"{file}\n" for file in files).encode(), options.list_blobs)
     for selection in selections:
         say(selection.summary())
 
 
-def render_one(selections: list[Selection], name: str) -> str:
+def render_one(selections: list[Selection], name: str, rows: Path) -> str:
     """One instance's source."""
-    instances = [instance for selection in selections for instance in selection.instances]
+    together = (*selections, *add_companions(selections, rows))
+    instances = [instance for selection in together for instance in selection.instances]
     for instance in instances:
         if instance.name == name:
             return instance_source(instance)
-    raise Refused(unknown("instance", name, (instance.name for instance in instances)))
+    raise Refused(unknown("instance", name, dict.fromkeys(instance.name for instance in instances)))
 
 
 def check_words(options: argparse.Namespace) -> None:
@@ -311,13 +332,14 @@ def run(options: argparse.Namespace) -> int:
     if action in ("tune", "rank"):
         return model(selections, action, options)
     if action == "output_dir":
-        emit_all(selections, options.output_dir)
+        emit_all(selections, options.output_dir, options.instances or ROOT / "instances")
     elif action == "list_blobs":
         list_all(selections, options)
     elif action == "render":
-        put(render_one(selections, options.render))
+        put(render_one(selections, options.render, options.instances or ROOT / "instances"))
     elif action == "diff":
-        return print_all(line for selection in selections for line in emit.diff(selection, options.diff))
+        together = add_companions(selections, options.instances or ROOT / "instances")
+        return print_all(line for selection in together for line in emit.diff(selection, options.diff))
     elif action == "explain":
         print_all(line for selection in selections for line in show.explain(selection, options.explain))
     else:
@@ -407,6 +429,10 @@ def progress(done: int, total: int, step: int = 16) -> None:
             file=sys.stderr,
             flush=True,
         )
+
+
+def no_progress(done: int, total: int) -> None:
+    """Of what is not worth a bar."""
 
 
 def main(arguments: list[str]) -> int:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT / "test/reference"))
@@ -51,7 +51,8 @@ class Tessera:
 class Call:
     """A call of an operation. Fields that are not given are 0, or what the header's initializer says."""
 
-    DEFAULTS: dict[str, Numbers] = {"fmha_fwd": {"window_size_left": -1, "window_size_right": -1}}
+    UNBOUNDED: ClassVar[Numbers] = {"window_size_left": -1, "window_size_right": -1}
+    DEFAULTS: ClassVar[dict[str, Numbers]] = {"fmha_fwd": UNBOUNDED, "fmha_bwd": UNBOUNDED}
 
     def __init__(self, tessera: Tessera, operation: str, traits: Numbers, args: Numbers) -> None:
         header = (ROOT / f"include/tessera/{operation}.h").read_text()

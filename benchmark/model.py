@@ -8,7 +8,9 @@ runs fmha_fwd in bf16, batch 1, by each instance for row-major v with the head d
 lengths, with and without a causal mask, with so many heads that there are 256 Ki queries. A build without
 -DTESSERA_TARGETS=cdna has none of them. Appends a line of JSON for each, with the version of the model, to
 benchmark/results/model.jsonl and prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER
-changes a parameter of the clock.
+changes a parameter of the clock. --missing leaves out what the results have of this version, so that the same
+command goes on after an interruption. --table models nothing and prints what the results have of this version
+as docs/simulator.md shows it.
 """
 
 from __future__ import annotations
@@ -35,6 +37,8 @@ from codegen.show import print_rows  # noqa: E402
 LENGTHS = (1024, 4096, 16384)
 QUERIES = 256 * 1024
 MASKS = {"no": "0", "causal": "b"}
+KEY = ("target", "hdim", "length", "mask", "instance")  # of a problem
+LIMITED = 4096  # the length of limits()
 COLUMNS = ("cycles", "cycles_a_mfma", "mhz", "time", "tflops")
 
 
@@ -71,6 +75,55 @@ def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
     return key | {"model": version()} | changes | result["simulation"]["modelled"]
 
 
+def read(path: Path, change: str, model: str) -> list[dict[str, Any]]:
+    """What a file has by a version of the model with some change."""
+    results = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
+    return [r for r in results if (r["model"], r.get("set", "")) == (model, change)]
+
+
+def key_of(result: dict[str, Any]) -> dict[str, Any]:
+    """The problem."""
+    return {name: result[name] for name in KEY}
+
+
+def document(results: list[dict[str, Any]]) -> str:
+    """The table of docs/simulator.md: a line for each instance, with cycles an MFMA and TFLOP/s."""
+    columns = list(itertools.product(LENGTHS, MASKS))
+    heads = [f"{length} causal" if mask == "causal" else str(length) for length, mask in columns]
+    lines = [["target, head dim", "instance", *heads]]
+    cells: dict[tuple[str, str], dict[tuple[int, str], str]] = {}
+    for result in results:
+        of_instance = cells.setdefault((result["target"], result["instance"]), {})
+        cycles, rate = result["cycles_a_mfma"], result["tflops"]
+        of_instance[result["length"], result["mask"]] = f"{cycles:.1f}, {rate:.0f}"
+    for target in MODELLED:
+        for instance, hdim in sorted(instances(target).items(), key=lambda item: (item[1], item[0])):
+            place = f"{target} d{'x'.join(map(str, dict.fromkeys(hdim)))}"
+            short = f"`{instance.rpartition(f'{target}_')[2]}`"
+            of_instance = cells.get((target, instance), {})
+            lines.append([place, short, *(of_instance.get(column, "") for column in columns)])
+    head, *rows = (f"| {' | '.join(line)} |\n" for line in lines)
+    return f"{head}|{'---|' * len(lines[0])}\n{''.join(rows)}"
+
+
+def limits(results: list[dict[str, Any]]) -> str:
+    """Another one: where the cycles of the fastest instance of each head dim go, without a mask."""
+    best: dict[tuple[str, tuple[int, int]], dict[str, Any]] = {}
+    for result in results:
+        key = result["target"], tuple(result["hdim"])
+        if (result["length"], result["mask"]) == (LIMITED, "no"):
+            best[key] = max(best.get(key, result), result, key=lambda one: float(one["tflops"]))
+    lines: list[list[str]] = []
+    for (target, hdim), result in sorted(best.items()):
+        place = f"{target} d{'x'.join(map(str, dict.fromkeys(hdim)))}"
+        shares = [f"{100 * share:.0f}" for share in result["shares"].values()]
+        lines.append([place, f"`{result['instance'].rpartition(f'{target}_')[2]}`", *shares])
+        names = list(result["shares"])
+    titles = ["target, head dim", "instance", *names]
+    head, *rows = (f"| {' | '.join(line)} |\n" for line in (titles, *lines))
+    return f"{head}|{'---|' * (2 + len(names))}\n{''.join(rows)}"
+
+
 def row(result: dict[str, Any]) -> dict[str, str]:
     """A line of the table."""
     keys = {name: str(result[name]) for name in ("target", "length", "mask", "instance")}
@@ -83,20 +136,31 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--build", type=Path, required=True, help="a build with GPU instances")
+    parser.add_argument("--build", type=Path, help="a build with GPU instances")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmark" / "results" / "model.jsonl")
     parser.add_argument("--targets", default=",".join(MODELLED), help="a comma list")
     parser.add_argument("--lengths", default=",".join(map(str, LENGTHS)), help="a comma list")
     parser.add_argument("--match", default="", help="only instances whose names match this")
     parser.add_argument("--set", default="", help="changes of the clock's parameters, as NAME=NUMBER,...")
+    parser.add_argument("--missing", action="store_true", help="only what the results lack")
+    parser.add_argument("--table", action="store_true", help="only print what the results have")
     arguments = parser.parse_args()
+    there = read(arguments.results, arguments.set, version())
+    if arguments.table:
+        print(document(there), limits(there), sep="\n", end="")
+        return
+    if arguments.build is None:
+        parser.error("--build is missing")
+    known = [key_of(result) for result in there] if arguments.missing else []
     rows = []
     problems = itertools.product(arguments.targets.split(","), map(int, arguments.lengths.split(",")), MASKS)
     for target, length, mask in problems:
         for instance, hdim in instances(target).items():
             if not re.search(arguments.match, instance):
                 continue
-            key = {"target": target, "hdim": hdim, "length": length, "mask": mask, "instance": instance}
+            key = dict(zip(KEY, (target, hdim, length, mask, instance)))
+            if key in known:
+                continue
             result = model(arguments.build, key, arguments.set)
             rows.append(row(result))
             with arguments.results.open("a") as results:

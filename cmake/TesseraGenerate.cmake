@@ -42,6 +42,7 @@ endif()
 set(tessera_generated_dir "${PROJECT_BINARY_DIR}/generated")
 function(tessera_generate sources)
     list(TRANSFORM tessera_ops REPLACE "^fmha_" "" OUTPUT_VARIABLE api) # CK's word for it
+    list(TRANSFORM api REPLACE "^fwd_pagedkv$" "pagedkv_prefill")
     set(targets "${TESSERA_TARGETS}")
     if(targets STREQUAL "")
         set(targets "${tessera_default_targets}")

@@ -19,6 +19,13 @@ foreach(op ${tessera_ops})
     endif()
 endforeach()
 
+# Operations on caches attend by instances of fmha_fwd.
+foreach(op fmha_fwd_splitkv fmha_fwd_pagedkv fmha_batch_prefill)
+    if(op IN_LIST tessera_ops AND NOT fmha_fwd IN_LIST tessera_ops)
+        message(FATAL_ERROR "TESSERA_OPS=${TESSERA_OPS}: ${op} needs fmha_fwd, whose instances attend")
+    endif()
+endforeach()
+
 # tessera_keep_built(FILES): removes from the list the files of operations that are not built. A file belongs to the
 # operation with the longest name that its own name begins with, if there is one.
 function(tessera_keep_built files_variable)

@@ -20,7 +20,7 @@ TEMPLATE = "dispatch/library.c.j2"
 
 def library_source(apis: str) -> str:
     """The file for a comma list of apis."""
-    ops = [op.name for op in parse_apis(apis, MASKS[0])]
+    ops = [one.name for op in parse_apis(apis, MASKS[0]) for one in (*op.companions, op)]
     return render(TEMPLATE, provenance=provenance(TEMPLATE), targets=TARGETS.values(), operations=ops)
 
 

@@ -175,6 +175,7 @@ class Operation(ABC):
     kernels: tuple[str, ...]  # sub-kernels, in the order of the parts of a filter
     parts: tuple[Operation, ...] = ()  # operations that serve steps of its calls, with tables of their own
     part_of: str = ""  # the api that it is a part of
+    companions: tuple[Operation, ...] = ()  # the same, but not to be asked for: all there is goes along
     entries: ClassVar[dict[str, str]]  # field of the table's row -> entry of the kernel
     space: Space  # its first axis decides the tile's part of CK's names
     head_axes: int  # axes that stand before the tile in CK's names

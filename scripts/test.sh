@@ -223,12 +223,14 @@ ctest_in() {
     return $status
 }
 
-# In seven days each problem has been run.
+# In seven days each problem has been run; of the 13,000 over caches, in seven weeks.
 days_part=(-every=7 "-from=$((10#$TESSERA_TEST_SEED % 7))")
-[ -z "$all" ] || days_part=()
+caches_part=(-every=49 "-from=$((10#$TESSERA_TEST_SEED % 49))")
+[ -z "$all" ] || days_part=() caches_part=()
 smoke() {
     "$build/bin/tile_example_fmha_fwd_smoke" "${days_part[@]}"
     "$build/bin/tile_example_fmha_bwd_smoke" "${days_part[@]}"
+    "$build/bin/tile_example_fmha_fwd_cache_smoke" "${caches_part[@]}"
     rows_smoke "$build" "${days_part[@]}"
 }
 
@@ -245,6 +247,7 @@ rows_smoke() {
 smoke_simulated() {
     [ -n "$all" ] || cannot "with --all alone; \"programs\" runs a pairwise cover of more"
     "$build/bin/tile_example_fmha_fwd_smoke" -extra="-device=sim:$1"
+    "$build/bin/tile_example_fmha_bwd_smoke" -extra="-device=sim:$1"
     rows_smoke "$build" -extra="-device=sim:$1"
 }
 

@@ -280,8 +280,12 @@ class ShapeCase(Case):
                 "ratio": median_ratio(figures.milliseconds, ours.milliseconds),
             }
             records.append({**facts, **record})
-        records[0]["bars"] = [j.record() for j in judge(self.shape, self.prec, records)]
+        records[0]["bars"] = [j.record() for j in self.judge(records)]
         return records
+
+    def judge(self, records: list[Record]) -> list[Judgement]:
+        """What is asked of them."""
+        return judge(self.shape, self.prec, records)
 
     def line(self, records: list[Record]) -> str:
         """Ours, then each rival with its ratio."""

@@ -254,9 +254,13 @@ class ShapeCase(GpuCase):
             records.append(
                 {"instance": ours.what, "limit": self.limit, **record, **rates, "probe": probes[0]}
             )
-        records[0]["bars"] = [bar.record() for bar in judge(self.shape, self.prec, records)]
+        records[0]["bars"] = [bar.record() for bar in self.judge(records)]
         self.tensors = {}
         return records
+
+    def judge(self, records: list[Record]) -> list[Judgement]:
+        """What is asked of them."""
+        return judge(self.shape, self.prec, records)
 
     def line(self, records: list[Record]) -> str:
         """Ours, sustained and in bursts, then each rival with its ratios."""

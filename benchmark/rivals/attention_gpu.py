@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""torch's backends of attention on a GPU: each function returns a version and the call, on Q, K and V."""
+"""torch's backends of attention on a GPU: each function returns a version and the call, on tensors."""
 
 from __future__ import annotations
 
@@ -29,6 +29,22 @@ def prepare(backend: str, torch: Any, q: Any, k: Any, v: Any, *, causal: bool) -
     return version, call
 
 
+def prepare_backward(backend: str, torch: Any, inputs: list[Any], gradient: Any, *, causal: bool) -> Made:
+    """The gradients of Q, K and V, of a result that is there."""
+    attention = importlib.import_module("torch.nn.attention")
+    q, k, v = (x.detach().requires_grad_() for x in inputs)
+    with attention.sdpa_kernel(getattr(attention.SDPBackend, backend)):
+        o = torch.nn.functional.scaled_dot_product_attention(
+            q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1]
+        )
+    version = prepare(backend, torch, q, k, v, causal=causal)[0]
+    return version, lambda: torch.autograd.grad(o, (q, k, v), gradient, retain_graph=True)
+
+
+BACKWARD = {
+    "cudnn": partial(prepare_backward, "CUDNN_ATTENTION"),
+    "flash": partial(prepare_backward, "FLASH_ATTENTION"),
+}
 PREPARE = {
     "cudnn": partial(prepare, "CUDNN_ATTENTION"),
     "flash": partial(prepare, "FLASH_ATTENTION"),

@@ -14,8 +14,6 @@ from codegen.spec import Operation
 
 # CK's --mask: how names spell masks.
 MASKS = ("simplified", "generic")
-# CK's apis that have no module yet; they are refused by name.
-FUTURE = ("fwd_splitkv", "pagedkv_prefill", "batch_prefill")
 
 
 def operations(mask: str = "simplified") -> dict[str, Operation]:
@@ -37,8 +35,7 @@ def parse_apis(text: str, mask: str) -> list[Operation]:
     chosen = []
     for word in text.split(","):
         if word not in known:
-            why = "has no instances yet" if word in FUTURE else "is unknown"
-            raise Refused(f"api '{word}' {why}; there is: {', '.join(known)}")
+            raise Refused(f"api '{word}' is unknown; there is: {', '.join(known)}")
         if known[word] in chosen:
             raise Refused(f"api '{word}' is named twice")
         chosen += [*known[word].parts, known[word]]

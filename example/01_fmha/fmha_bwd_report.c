@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // CK's line up to the kernel's name, and the members of CK's JSON.
 #include "fmha_bwd_problem.h"
+#include "fmha_fwd_report.h"
 #include "json.h"
 #include "tessera/kernel/fmha_bwd.h"
 
@@ -17,54 +18,28 @@ static int find_workspace(const fmha_bwd_problem *p, size_t *bytes, int64_t *spl
     return 0;
 }
 
-static void print_sizes(const fmha_bwd_problem *p, FILE *file) {
-    static const char *const layouts[2][2] = {{"bshd", "bshd-bhsd"}, {"bhsd-bshd", "bhsd"}};
-    const fmha_fwd_options *o = &p->forward->options;
-    const fmha_fwd_problem *f = p->forward;
-    fprintf(file, "[%s|%s|%s] b:%d, h:%d/%d, s:%d/%d", o->prec, o->mode ? "group" : "batch",
-            layouts[o->iperm != 0][o->operm != 0], o->b, o->h, o->h_k, o->mode ? f->seqlen_q[0] : o->s,
-            o->mode ? f->seqlen_k[0] : o->s_k);
-    fprintf(file, ", d:%d/%d, scale:%g", o->d, o->d_v, (double)p->args.scale);
-}
-
-static void print_mask(FILE *file, const fmha_fwd_mask *mask) {
-    static const char letters[TESSERA_MASK_COUNT] = {'n', 't', 'b', 'g'};
-    if (mask->type == TESSERA_MASK_NONE)
-        fputs(", mask:n", file);
-    else
-        fprintf(file, ", mask:%c(%d:%d)", letters[mask->type], mask->left, mask->right);
-}
-
-static void print_list(FILE *file, const char *name, const int32_t *values, int32_t count) {
-    fprintf(file, ", %s:[", name);
-    for (int32_t n = 0; n < count; n++) fprintf(file, n ? ",%d" : "%d", values[n]);
-    fputs("]", file);
-}
-
 void fmha_bwd_print(const example_problem *base, FILE *file) {
-    static const char *const biases[TESSERA_BIAS_COUNT] = {"n", "e", "alibi"};
     const fmha_bwd_problem *p = (const fmha_bwd_problem *)base;
     const fmha_fwd_problem *f = p->forward;
     size_t bytes;
     int64_t splits;
-    print_sizes(p, file);
-    fprintf(file, ", bias:%s", biases[f->bias.type]);
-    if (f->bias.rank) fprintf(file, "[%d]", f->bias.rank);
+    fmha_fwd_print_shape(f, 0, file);
+    fprintf(file, ", scale:%g", (double)p->args.scale);
+    fmha_fwd_print_bias(&f->bias, file);
     fprintf(file, ", dbias:%d, p_drop:%g, s_randval:%d, deterministic:%d", p->traits.has_dbias, (double)p->args.p_drop,
             p->traits.is_store_randval, p->traits.is_deterministic);
-    print_mask(file, &f->mask);
+    fmha_fwd_print_mask(&f->mask, file);
     if (p->traits.is_dkv_reduced) fputs(", dkv_heads:k", file);
     if (f->options.init_sink) fputs(", sink:(rand[30,60], grad)", file);
     if (p->traits.is_deterministic && find_workspace(p, &bytes, &splits) == 0)
         fprintf(file, ", workspace:%zuMiB|%lldsplits", (bytes + (1 << 20) - 1) >> 20, (long long)splits);
     if (f->options.mode) {
-        print_list(file, "q_logical", f->seqlen_q, f->options.b);
-        print_list(file, "k_logical", f->seqlen_k, f->options.b);
+        fmha_fwd_print_list("q_logical", f->seqlen_q, f->options.b, file);
+        fmha_fwd_print_list("k_logical", f->seqlen_k, f->options.b, file);
     }
 }
 
 void fmha_bwd_put_json(const example_problem *base, FILE *file) {
-    static const char *const biases[TESSERA_BIAS_COUNT] = {"no_bias", "elementwise_bias", "alibi"};
     const fmha_bwd_problem *p = (const fmha_bwd_problem *)base;
     const fmha_fwd_problem *f = p->forward;
     const fmha_fwd_options *o = &f->options;
@@ -72,15 +47,12 @@ void fmha_bwd_put_json(const example_problem *base, FILE *file) {
     example_put_text(file, "mode", o->mode ? "group" : "batch");
     example_put_text(file, "i_perm", o->iperm ? "true" : "false");
     example_put_text(file, "o_perm", o->operm ? "true" : "false");
-    example_put_integer(file, "batch", o->b);
-    example_put_integer(file, "nhead", o->h);
-    example_put_integer(file, "nhead_k", o->h_k);
-    example_put_integer(file, "seqlen_q", o->mode ? f->seqlen_q[0] : o->s);
-    example_put_integer(file, "seqlen_k", o->mode ? f->seqlen_k[0] : o->s_k);
+    fmha_fwd_put_heads(f, file);
+    fmha_fwd_put_seqlens(f, file);
     example_put_integer(file, "hdim_q", o->d);
     example_put_integer(file, "hdim_v", o->d_v);
     example_put_number(file, "scale", (double)p->args.scale);
-    example_put_text(file, "bias", biases[f->bias.type]);
+    fmha_fwd_put_bias(&f->bias, file);
     example_put_bool(file, "use_dbias", p->traits.has_dbias);
     example_put_number(file, "p_drop", (double)o->p_drop);
     example_put_bool(file, "s_randval", p->traits.is_store_randval);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "fmha_bwd_problem.h"
+#include "tessera/kernel/fmha_bwd.h"
 
 // CK's: five products of all pairs of query and key, whatever a mask hides; each tensor once.
 void fmha_bwd_count(const example_problem *base, example_result *result) {
@@ -127,6 +128,15 @@ static int32_t *choose_units(const fmha_bwd_problem *p, const example_result *re
     return units;
 }
 
+// GPUs multiply fp16 numbers, CPUs fp32 ones. MFMA of CDNA 2 takes subnormal numbers for 0 (simulator/execute/mfma.c).
+static double least_fp16(const fmha_bwd_problem *p) {
+    const tessera_fmha_bwd_instance *instance;
+    if (tessera_fmha_bwd_select(tessera_device_get_facts(p->base.device), &p->traits, &p->args, &instance) ||
+        !instance->base.symbol)
+        return 0;
+    return instance->base.target == TESSERA_TARGET_GFX90A ? 0x1p-14 : 0x1p-25;
+}
+
 example_outcome fmha_bwd_verify(example_problem *base, example_result *result) {
     fmha_bwd_problem *p = (fmha_bwd_problem *)base;
     if (check_untouched(p, result)) return result->outcome;
@@ -136,7 +146,8 @@ example_outcome fmha_bwd_verify(example_problem *base, example_result *result) {
     if (!units) return example_fail(result, EXAMPLE_DEVICE_ERROR, "no memory for the list of heads to verify");
     check check = {.problem = p, .result = result};
     pthread_mutex_init(&check.lock, NULL);
-    const int failed = fmha_bwd_reference(&p->traits, &p->args, units, count, example_threads(base), check_row, &check);
+    const int failed =
+        fmha_bwd_reference(&p->traits, &p->args, least_fp16(p), units, count, example_threads(base), check_row, &check);
     pthread_mutex_destroy(&check.lock);
     free(units);
     result->rows_checked = count;

@@ -62,9 +62,15 @@ static const example_argument table[] = {
     {"rotary_dim", EXAMPLE_FIXED, OWN(rotary_dim), "0", "rotary embedding: not in this operation"},
     {"rotary_interleaved", EXAMPLE_FIXED, OWN(rotary_interleaved), "1", "its form: not in this operation"},
     {"num_splits", EXAMPLE_INTEGER, OWN(num_splits), "1",
-     "splits of the keys: 0 (CK's heuristic) or 1; the library chooses them either way"},
-    {"page_block_size", EXAMPLE_FIXED, OWN(page_block_size), "0", "paged KV cache: not in this operation"},
-    {"cache_batch_idx", EXAMPLE_FIXED, OWN(cache_batch_idx), "0", "indexed KV cache: not in this operation"},
+     "splits of the keys, up to 128; without a cache on GPUs at most so many, where there are such instances;\n"
+     "0: the library chooses them, as it does for 1 without a cache"},
+    {"page_block_size", EXAMPLE_INTEGER, OPTION(page_block_size), "0",
+     "keys lie in a cache in pages of so many rows, in a random order; 0: no pages"},
+    {"cache_batch_idx", EXAMPLE_FLAG, OPTION(cache_batch_idx), "0",
+     "1: keys lie in a cache of sequences in a random order"},
+    {"api", EXAMPLE_TEXT, OPTION(api), "",
+     "the operation: fwd, fwd_splitkv, pagedkv_prefill, batch_prefill; empty: fwd_splitkv with splits\n"
+     "on CPUs or a cache, and with a cache and -num_splits=0, pagedkv_prefill with a cache and 1, else fwd"},
     {"pack_gqa", EXAMPLE_FIXED, OWN(pack_gqa), "1",
      "fold the heads that share a key head into one tile: always so here"},
     EXAMPLE_TIMING_AND_JSON("fmha_fwd.json"),
@@ -97,10 +103,11 @@ static int settle(void *values, char *message, size_t size) {
     fmha_fwd_options *o = &a->options;
     const int32_t b = o->b;
     o->rtol = o->atol = o->lse_atol = -1;
-    if (a->num_splits < 0 || a->num_splits > 1)
-        return example_refuse(message, size,
-                              "-num_splits=%d: 0 (a heuristic's) or 1; the library chooses the splits of the keys",
-                              a->num_splits);
+    if (a->num_splits < 0 || a->num_splits > 128)
+        return example_refuse(message, size, "-num_splits=%d: 1 to 128, or 0 for the library's choice", a->num_splits);
+    if (o->page_block_size < 0)
+        return example_refuse(message, size, "-page_block_size=%d: 1 or more, or 0 for none", o->page_block_size);
+    o->num_splits = a->num_splits;
     if (strcmp(a->timer, "gpu") != 0 && strcmp(a->timer, "cpu") != 0)
         return example_refuse(message, size, "-timer=%s: gpu or cpu", a->timer);
     return spread("s", b, &a->s, &o->s_list, message, size) || spread("s_k", b, &a->s_k, &o->s_k_list, message, size) ||

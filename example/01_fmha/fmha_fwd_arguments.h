@@ -12,9 +12,9 @@ extern "C" {
 typedef struct fmha_fwd_arguments {
     fmha_fwd_options options;
     const char *timer;
-    int32_t num_splits; // 0 or 1, which mean the same here
+    int32_t num_splits;
     // CK's arguments of other operations: only their defaults are accepted.
-    int32_t s_knew, rotary_dim, rotary_interleaved, page_block_size, cache_batch_idx, pack_gqa;
+    int32_t s_knew, rotary_dim, rotary_interleaved, pack_gqa;
     example_list s, s_k, s_qpad, s_kpad, q_eff_lens, kv_eff_lens;
 } fmha_fwd_arguments;
 

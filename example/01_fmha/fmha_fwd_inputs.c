@@ -173,6 +173,7 @@ void fmha_fwd_fill_inputs(example_problem *base) {
             fill_descales(p, id);
     }
     if (p->base.buffers[BUFFER_SINK].used) fill_sinks(p);
+    fmha_fwd_fill_cache(p);
 }
 
 void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths) {

@@ -145,7 +145,7 @@ static void use_dropout(fmha_fwd_problem *p) {
     // Rows have the length of the room, since on GPUs the library does not read effective lengths.
     int64_t columns = o->mode ? p->max_seqlen_k : p->shape_seqlen_k;
     int64_t bytes = example_times(example_times(p->shape_batch, o->h), example_times(p->shape_seqlen_q, columns));
-    if (o->p_drop == 0 || o->common.v == 0 || bytes < 0 || bytes > RANDVAL_LIMIT) return;
+    if (o->p_drop == 0 || o->common.v == 0 || p->api != FMHA_FWD_PLAIN || bytes < 0 || bytes > RANDVAL_LIMIT) return;
     use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, columns, 8, &a->batch_stride_randval,
                &a->nhead_stride_randval, &a->stride_randval);
     a->s_randval = 1;
@@ -170,6 +170,7 @@ example_outcome fmha_fwd_lay_out(example_problem *base, example_result *result) 
     use_lengths(p);
     use_dropout(p);
     if (p->options.init_sink) use(p, BUFFER_SINK, p->options.h, 32);
+    fmha_fwd_lay_out_cache(p);
     return EXAMPLE_OK;
 }
 
@@ -182,6 +183,7 @@ static void put_starts(fmha_fwd_problem *p, fmha_fwd_buffer_id id, const int32_t
 
 void fmha_fwd_put_lengths(example_problem *base) {
     fmha_fwd_problem *p = (fmha_fwd_problem *)base;
+    fmha_fwd_put_cache(p);
     put_starts(p, BUFFER_SEQSTART_Q, p->room_q);
     put_starts(p, BUFFER_SEQSTART_K, p->room_k);
     put_starts(p, BUFFER_CU_SEQLEN_Q, p->seqlen_q);

@@ -112,6 +112,7 @@ static void set_sizes(fmha_fwd_problem *p) {
     a->sink_size = p->mask.sink;
     a->mask_type = p->mask.type;
     a->min_seqlen_q = o->min_seqlen_q;
+    a->num_splits = o->num_splits > 1 ? o->num_splits : 0;
     a->p_drop = o->p_drop;
     a->drop_prefs = o->drop_prefs != 0;
     a->drop_seed = o->drop_seed;
@@ -140,7 +141,7 @@ static example_outcome settle(example_problem *base, const void *arguments, exam
     p->args = (tessera_fmha_fwd_args)TESSERA_FMHA_FWD_ARGS_INIT;
     set_traits(p);
     set_sizes(p);
-    return EXAMPLE_OK;
+    return fmha_fwd_settle_cache(p, result);
 }
 
 static void destroy(example_problem *base) {

@@ -5,6 +5,9 @@
 
 #include "fmha_fwd_reference.h"
 #include "fmha_fwd_runner.h"
+#include "tessera/fmha_batch_prefill.h"
+#include "tessera/fmha_fwd_pagedkv.h"
+#include "tessera/fmha_fwd_splitkv.h"
 
 typedef enum fmha_fwd_buffer_id {
     BUFFER_Q,
@@ -26,6 +29,11 @@ typedef enum fmha_fwd_buffer_id {
     BUFFER_SINK,
     BUFFER_DROP_SEED,
     BUFFER_DROP_OFFSET,
+    BUFFER_K_CACHE, // those of caches
+    BUFFER_V_CACHE,
+    BUFFER_TABLE,
+    BUFFER_CACHE_INDEX,
+    BUFFER_KEYS,
     BUFFER_O, // the first output: those before it may hold NaN past a logical length
     BUFFER_LSE,
     BUFFER_RANDVAL,
@@ -52,6 +60,25 @@ typedef struct fmha_fwd_bias {
     int32_t rank;
 } fmha_fwd_bias;
 
+// The operation, by CK's words for apis.
+typedef enum fmha_fwd_api {
+    FMHA_FWD_PLAIN,
+    FMHA_FWD_SPLITKV,
+    FMHA_FWD_PAGEDKV,
+    FMHA_BATCH_PREFILL,
+    FMHA_FWD_API_COUNT
+} fmha_fwd_api;
+
+typedef struct fmha_fwd_strides {
+    int64_t block, head, row;
+} fmha_fwd_strides;
+
+// The cache that keys lie in, for operations on caches.
+typedef struct fmha_fwd_cache {
+    int32_t blocks, rows, columns; // sequences or pages, rows of one, pages of a sequence
+    fmha_fwd_strides of_k, of_v;
+} fmha_fwd_cache;
+
 typedef struct fmha_fwd_problem {
     example_problem base;
     fmha_fwd_options options; // with values of -1 replaced by those that they stand for; texts are borrowed
@@ -69,6 +96,18 @@ typedef struct fmha_fwd_problem {
 
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;
+    int api; // fmha_fwd_api
+    fmha_fwd_cache cache;
+    union {
+        tessera_fmha_fwd_splitkv_traits splitkv;
+        tessera_fmha_fwd_pagedkv_traits pagedkv;
+        tessera_fmha_batch_prefill_traits prefill;
+    } cached_traits; // of operations on caches, in place of those above, which the reference reads
+    union {
+        tessera_fmha_fwd_splitkv_args splitkv;
+        tessera_fmha_fwd_pagedkv_args pagedkv;
+        tessera_fmha_batch_prefill_args prefill;
+    } cached_args;
     double max_error;       // greatest |o - reference|
     double max_error_ratio; // greatest |o - reference| over its tolerance; valid if <= 1
     double max_lse_error;
@@ -84,6 +123,13 @@ example_outcome fmha_fwd_verify(example_problem *problem, example_result *result
 void fmha_fwd_print(const example_problem *problem, FILE *file);
 void fmha_fwd_put_json(const example_problem *problem, FILE *file);
 void fmha_fwd_put_error(const example_problem *problem, FILE *file);
+
+// The same steps for what operations on caches have besides; nothing for fmha_fwd itself.
+example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *problem, example_result *result);
+void fmha_fwd_lay_out_cache(fmha_fwd_problem *problem);
+void fmha_fwd_put_cache(fmha_fwd_problem *problem);
+void fmha_fwd_fill_cache(fmha_fwd_problem *problem);
+void fmha_fwd_print_cache(const fmha_fwd_problem *problem, FILE *file);
 
 // Draws lengths of that mean, each at least 1 (all 0 for mean 0) and at most its room where that is not 0.
 void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths);

@@ -29,6 +29,9 @@ typedef struct fmha_fwd_options {
     uint64_t drop_seed, drop_offset;
     int32_t drop_prefs;
     int32_t init_sink;
+    const char *api;    // CK's words; NULL, "": as CK chooses
+    int32_t num_splits; // 0: the library's choice; of fmha_fwd 1 is, too
+    int32_t page_block_size, cache_batch_idx;
 
     // Lists of b values, or NULL. The first four take the place of the numbers of the same name.
     const int32_t *s_list, *s_k_list, *s_qpad_list, *s_kpad_list;

@@ -42,7 +42,7 @@ typedef struct check {
 
 static fmha_fwd_tolerance tolerance_of(const fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
-    fmha_fwd_tolerance t = fmha_fwd_tolerance_of(p->dtype, !example_on_cpu(&p->base));
+    fmha_fwd_tolerance t = fmha_fwd_tolerance_of(p->dtype, tessera_device_name(p->base.device));
     if (o->rtol >= 0) t.rtol = o->rtol;
     if (o->atol >= 0) t.atol = o->atol;
     if (o->lse_atol >= 0) t.lse_atol = o->lse_atol;
@@ -142,7 +142,8 @@ static int sampled(const fmha_fwd_problem *p, const example_result *result) {
 
 // Whether a query is the first or last one of a tile, whose rows are folded over heads.
 static int at_tile_edge(const fmha_fwd_problem *p, int32_t i, int32_t seqlen_q) {
-    const int64_t tile = ((const tessera_fmha_fwd_instance *)p->base.instance)->tile.bm0;
+    const int64_t tile =
+        p->api == FMHA_FWD_PLAIN ? ((const tessera_fmha_fwd_instance *)p->base.instance)->tile.bm0 : 64;
     const int64_t fold = example_on_cpu(&p->base) ? p->args.nhead_q / p->args.nhead_k : 1;
     const int64_t first = i * fold, last = first + fold - 1;
     return i == seqlen_q - 1 || first % tile + fold >= tile || last % tile < fold;

@@ -40,7 +40,7 @@ static example_outcome build(example_problem *p, const void *arguments, example_
     if (program->lay_out(p, result)) return result->outcome;
     if (example_allocate(p, result)) return result->outcome;
     if (program->put) program->put(p);
-    status = program->calls->check(p->traits, p->args);
+    status = p->program->calls->check(p->traits, p->args);
     if (status != TESSERA_SUCCESS) return fail_call(p, result, status, "_check");
     if (example_begin_outputs(p, result)) return result->outcome;
     program->fill(p);

@@ -17,7 +17,7 @@ extern "C" {
 
 // Bytes of pattern before and after every buffer, and what they and unwritten outputs hold. An output of 0xff bytes is
 // NaN in every floating-point type that has one but FNUZ's e4m3.
-enum { EXAMPLE_GUARD = 256, EXAMPLE_GUARD_BYTE = 0xc3, EXAMPLE_UNWRITTEN_BYTE = 0xff, EXAMPLE_BUFFERS = 24 };
+enum { EXAMPLE_GUARD = 256, EXAMPLE_GUARD_BYTE = 0xc3, EXAMPLE_UNWRITTEN_BYTE = 0xff, EXAMPLE_BUFFERS = 28 };
 
 typedef struct example_tensor {
     const char *name; // NULL: the program has none of it
@@ -47,7 +47,8 @@ typedef struct example_program {
     const char *not_supported; // CK's words, behind the problem
     int in_microseconds;       // the line has us and GB/s; else ms, TFlops and GB/s
 
-    // Steps of building, in this order. Checks the arguments, fills in traits and sizes:
+    // Steps of building, in this order. Checks the arguments, fills in traits and sizes; it may change the program to
+    // one that differs in calls and in where tensors lie in args:
     example_outcome (*settle)(example_problem *problem, const void *arguments, example_result *result);
     // Sizes of buffers (example_use) and strides; the device is open:
     example_outcome (*lay_out)(example_problem *problem, example_result *result);

@@ -65,6 +65,20 @@ typedef enum tessera_rope {
     TESSERA_ROPE_COUNT
 } tessera_rope;
 
+// How keys and values lie in pages; see tessera/fmha_batch_prefill.h.
+typedef enum tessera_kv_layout {
+    TESSERA_KV_VECTORIZED = 0, // in pieces of 16 bytes: of a key's elements, and of a column's values
+    TESSERA_KV_LINEAR = 1,     // row by row
+    TESSERA_KV_LAYOUT_COUNT
+} tessera_kv_layout;
+
+// How pages of a sequence are looked up.
+typedef enum tessera_kv_lookup {
+    TESSERA_KV_SGLANG_1D = 0, // one list, with the beginning of each sequence's part
+    TESSERA_KV_VLLM_2D = 1,   // a row of a table for each sequence
+    TESSERA_KV_LOOKUP_COUNT
+} tessera_kv_lookup;
+
 // Words are "fp32" ... "mxfp4"; "no", "top_left", ... For any other text the ..._from_string functions return
 // TESSERA_ERROR_INVALID_ARGUMENT and leave *out alone (tessera_last_error() lists the words). For any other value the
 // ..._string functions return NULL.
@@ -79,6 +93,11 @@ TESSERA_API tessera_status tessera_qscale_from_string(const char *text, tessera_
 TESSERA_API const char *tessera_qscale_string(tessera_qscale value);
 TESSERA_API tessera_status tessera_rope_from_string(const char *text, tessera_rope *out); // no|inter|half
 TESSERA_API const char *tessera_rope_string(tessera_rope value);
+TESSERA_API tessera_status tessera_kv_layout_from_string(const char *text,
+                                                         tessera_kv_layout *out); // vectorized|linear
+TESSERA_API const char *tessera_kv_layout_string(tessera_kv_layout value);
+TESSERA_API tessera_status tessera_kv_lookup_from_string(const char *text, tessera_kv_lookup *out); // sglang|vllm
+TESSERA_API const char *tessera_kv_lookup_string(tessera_kv_lookup value);
 
 #ifdef __cplusplus
 }

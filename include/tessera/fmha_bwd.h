@@ -23,6 +23,8 @@
 //
 // Deterministic: on CPUs every call gives the same bytes whatever the number of threads, also where is_deterministic is
 // 0, which only decides how partial sums of dq are laid out (and so, between the two, their order). Nothing is atomic.
+// On GPUs calls with is_deterministic do, on devices with as many compute units; others add to dq in any order, by fp32
+// atomics. There products take p and ds rounded to the inputs' type; those of fp16 on gfx90a take ds below 2^-14 for 0.
 #ifndef TESSERA_FMHA_BWD_H
 #define TESSERA_FMHA_BWD_H
 
@@ -152,12 +154,12 @@ TESSERA_CALLS(fmha_bwd)
 // nhead_q * nsplits * queries * hdim_q over the sequences, times 4; where only the device knows the lengths it has as
 // many as they could need. Parts:
 //
-//   not deterministic            1, to which one task adds all keys of a head in order
+//   not deterministic            1, to which one task adds all keys of a head in order, or on GPUs several in any order
 //   deterministic, group mode    ceil(keys with padding / bn0) of each sequence, bn0 that of the instance
 //   deterministic, batch mode    for n = ceil(seqlen_k / bn0) blocks of each head and w = ceil(batch * heads * n /
 //                                workers) of them for each of the workers: n / w if w divides n, 1 if n divides w, else
-//                                1 + ceil((n - 1) / w). Workers are 4 for each compute unit of a CPU; heads are those
-//                                of dk
+//                                1 + ceil((n - 1) / w). Workers are 4 for each compute unit of a CPU, 1 for each of a
+//                                GPU; heads are those of dk
 //
 // dq_acc is zeroed, except in deterministic group mode without mask, where every part is written as a whole.
 typedef struct tessera_fmha_bwd_launcher {

@@ -160,6 +160,10 @@ typedef struct tessera_fmha_fwd_args {
     // The instance that must be taken: one that tessera_fmha_fwd_select() chose, perhaps for other facts, or a row of
     // tessera_fmha_fwd_get_table() in tessera/kernel/fmha_fwd.h. NULL: that of least estimated cost.
     const struct tessera_fmha_fwd_instance *instance;
+
+    // Instances that cut keys into parts, of which others combine the results: at most so many parts. 0: as many as are
+    // estimated to be fastest. Other instances take 0 and 1 only.
+    int32_t num_splits;
 } tessera_fmha_fwd_args;
 
 // All zero but the struct's size, the windows (-1) and the masks' neutral values.

@@ -7,8 +7,9 @@
 typedef const struct tessera_tensor_map_shape shape_t;
 
 // Values of CUtensorMapDataType, CUtensorMapSwizzle and CUtensorMapL2promotion in cuda.h of CUDA 12 and 13; -1: none.
-// The type matters only to sums and to what is outside, which is zeros here: unsigned integers stand for all.
-static int element_of(uint32_t bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 2 : -1; }
+// The type matters only to sums, which are of fp32, and to what is outside, which is zeros here: unsigned integers
+// stand for the others.
+static int element_of(uint32_t bytes) { return bytes == 1 ? 0 : bytes == 2 ? 1 : bytes == 4 ? 7 : -1; }
 static int swizzle_of(uint32_t bytes) {
     return bytes == 0 ? 0 : bytes == 32 ? 1 : bytes == 64 ? 2 : bytes == 128 ? 3 : -1;
 }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What all attention operations share: the words of their enumerations, and how tensors are stored.
+// What all attention operations share: the words of their enumerations, how tensors are stored, and dropout's bound.
 #include "ops/attention.h"
+
+#include <math.h>
 
 #include "words.h"
 
@@ -29,11 +31,21 @@ static const char *const ropes[TESSERA_ROPE_COUNT] = {
     [TESSERA_ROPE_INTERLEAVED] = "inter",
     [TESSERA_ROPE_HALF] = "half",
 };
+static const char *const layouts[TESSERA_KV_LAYOUT_COUNT] = {
+    [TESSERA_KV_VECTORIZED] = "vectorized",
+    [TESSERA_KV_LINEAR] = "linear",
+};
+static const char *const lookups[TESSERA_KV_LOOKUP_COUNT] = {
+    [TESSERA_KV_SGLANG_1D] = "sglang",
+    [TESSERA_KV_VLLM_2D] = "vllm",
+};
 WORDS(fmha_dtype, "dtype", dtypes, TESSERA_FMHA_DTYPE_COUNT)
 WORDS(mask, "mask", masks, TESSERA_MASK_COUNT)
 WORDS(bias, "bias", biases, TESSERA_BIAS_COUNT)
 WORDS(qscale, "qscale", qscales, TESSERA_QSCALE_COUNT)
 WORDS(rope, "rope", ropes, TESSERA_ROPE_COUNT)
+WORDS(kv_layout, "layout", layouts, TESSERA_KV_LAYOUT_COUNT)
+WORDS(kv_lookup, "lookup table", lookups, TESSERA_KV_LOOKUP_COUNT)
 
 const struct tessera_attention_storages tessera_attention_storages[TESSERA_FMHA_DTYPE_COUNT] = {
     [TESSERA_FMHA_FP32] = {TESSERA_TYPE_FP32, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
@@ -45,3 +57,5 @@ const struct tessera_attention_storages tessera_attention_storages[TESSERA_FMHA_
     [TESSERA_FMHA_MXFP8] = {TESSERA_TYPE_E4M3, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
     [TESSERA_FMHA_MXFP4] = {TESSERA_TYPE_E2M1, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},
 };
+
+uint32_t tessera_attention_keep_below(float keep) { return (uint32_t)floorf(255.0f * keep); }

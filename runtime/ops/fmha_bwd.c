@@ -17,7 +17,7 @@ static double cost(const tessera_instance *row, const struct tessera_request *r)
     const double heads = (double)t->batch * t->nhead_q;
     const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
     const double area = heads * queries * keys, blocks = area / ((double)tile->bm0 * tile->bn0);
-    const double macs = area * (3.0 * t->hdim_q + 2.0 * t->hdim_v);
+    const double macs = area * (3.0 * (tile->dq ? tile->dq : t->hdim_q) + 2.0 * (tile->dv ? tile->dv : t->hdim_v));
     return (macs / (double)row->macs_per_cycle + blocks * (double)row->tile_cycles) / r->units;
 }
 
@@ -65,12 +65,14 @@ static void add_problem(struct tessera_text *out, const void *of) {
 
 // ---- what a call does
 
-// GPUs have no instances yet, so that none is chosen.
 static tessera_status add_regions(void *call, struct tessera_plan *plan) {
-    return tessera_fmha_bwd_cpu_regions(call, plan);
+    return (plan->row->symbol ? tessera_fmha_bwd_gpu_regions : tessera_fmha_bwd_cpu_regions)(call, plan);
 }
 static tessera_status add_steps(void *call, struct tessera_plan *plan) {
-    return tessera_fmha_bwd_cpu_steps(call, plan);
+    return (plan->row->symbol ? tessera_fmha_bwd_gpu_steps : tessera_fmha_bwd_cpu_steps)(call, plan);
+}
+static tessera_status check_row(const void *call, const tessera_instance *row) {
+    return row->symbol ? tessera_fmha_bwd_gpu_check(call, row) : TESSERA_SUCCESS;
 }
 
 TESSERA_DEFINE_CALLS(fmha_bwd)
@@ -79,10 +81,12 @@ const struct tessera_operation tessera_fmha_bwd_operation = {
     TESSERA_CALL_OF(fmha_bwd),
     .kernels = {.get_table = tessera_fmha_bwd_get_table,
                 .cost = cost,
+                .list_starts = tessera_fmha_bwd_list_starts,
                 .add_ck_tile = add_ck_tile,
                 .count_ck = count_pads},
     .check_sizes = tessera_fmha_bwd_check_sizes,
     .check_memory = tessera_fmha_bwd_check_memory,
+    .check_row = check_row,
     .add_regions = add_regions,
     .add_steps = add_steps,
     .add_problem = add_problem,

@@ -112,34 +112,13 @@ tessera_status tessera_fmha_bwd_check_sizes(void *checked) {
 
 struct tessera_attention_sequence tessera_fmha_bwd_get_sequence(const tessera_fmha_bwd_traits *t,
                                                                 const tessera_fmha_bwd_args *a, int32_t b) {
-    const struct tessera_attention_lengths lengths = {
-        .is_group_mode = t->is_group_mode,
-        .seqlen_q = a->seqlen_q,
-        .seqlen_k = a->seqlen_k,
-        .seqstart_q = a->seqstart_q_ptr,
-        .seqstart_k = a->seqstart_k_ptr,
-        .seqlen_q_ptr = a->seqlen_q_ptr,
-        .seqlen_k_ptr = a->seqlen_k_ptr,
-        .cu_seqlen_q = a->cu_seqlen_q_ptr,
-        .cu_seqlen_k = a->cu_seqlen_k_ptr,
-    };
+    const struct tessera_attention_lengths lengths = TESSERA_ATTENTION_LENGTHS(t, a);
     return tessera_attention_get_sequence(&lengths, b);
 }
 
 struct extents { // sizes of tensors that hold all sequences
     int64_t tokens_q, tokens_k, columns;
 };
-
-static void add_arrays(const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a, struct tessera_tensors *all) {
-    const int64_t batch = a->batch;
-    const bool group = t->is_group_mode, seqlen_q = group && a->seqlen_q_ptr, seqlen_k = group && a->seqlen_k_ptr;
-    if (group) tessera_add_array(all, "seqstart_q_ptr", a->seqstart_q_ptr, 32, batch + 1);
-    if (group) tessera_add_array(all, "seqstart_k_ptr", a->seqstart_k_ptr, 32, batch + 1);
-    if (seqlen_q) tessera_add_array(all, "seqlen_q_ptr", a->seqlen_q_ptr, 32, batch);
-    if (seqlen_k) tessera_add_array(all, "seqlen_k_ptr", a->seqlen_k_ptr, 32, batch);
-    if (a->cu_seqlen_q_ptr && !seqlen_q) tessera_add_array(all, "cu_seqlen_q_ptr", a->cu_seqlen_q_ptr, 32, batch + 1);
-    if (a->cu_seqlen_k_ptr && !seqlen_k) tessera_add_array(all, "cu_seqlen_k_ptr", a->cu_seqlen_k_ptr, 32, batch + 1);
-}
 
 static tessera_status check_starts(const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a, int32_t b) {
     const int32_t *const q = a->seqstart_q_ptr, *const k = a->seqstart_k_ptr;
@@ -156,10 +135,7 @@ static tessera_status check_sequence(const tessera_fmha_bwd_traits *t, const tes
                                      struct extents *out) {
     if (t->is_group_mode) TRY(check_starts(t, a, b));
     const struct tessera_attention_sequence s = tessera_fmha_bwd_get_sequence(t, a, b);
-    GUARD(within(s.seqlen_q, 0, s.physical_q), "sequence %d has %d queries: 0 to its room of %d", b, s.seqlen_q,
-          s.physical_q);
-    GUARD(within(s.seqlen_k, 0, s.physical_k), "sequence %d has %d keys: 0 to its room of %d", b, s.seqlen_k,
-          s.physical_k);
+    TRY(tessera_attention_check_room(&s));
     if (!t->is_group_mode) return TESSERA_SUCCESS;
     GUARD(s.seqlen_q <= a->max_seqlen_q, "max_seqlen_q is %d: sequence %d has %d queries", a->max_seqlen_q, b,
           s.seqlen_q);
@@ -225,7 +201,8 @@ tessera_status tessera_fmha_bwd_check_memory(const void *checked, bool on_gpu, s
     const tessera_fmha_bwd_args *const a = &call->args;
     struct extents extents = {a->seqlen_q, a->seqlen_k, a->seqlen_k};
     TRY(check_numbers(t, a));
-    add_arrays(t, a, all);
+    const struct tessera_attention_lengths lengths = TESSERA_ATTENTION_LENGTHS(t, a);
+    tessera_attention_add_lengths(&lengths, a->batch, all);
     TRY(tessera_check_tensors(all));
     if (t->is_group_mode) extents = on_gpu ? (struct extents){1, 1, 1} : (struct extents){0, 0, 0};
     for (int32_t b = 0; !on_gpu && b < a->batch; b++) TRY(check_sequence(t, a, b, &extents));

@@ -9,6 +9,7 @@
 #include "tessera/kernel/fmha_bwd.h"
 #include "tessera/kernel/fmha_bwd_convert_dq.h"
 #include "tessera/kernel/fmha_bwd_dot_do_o.h"
+#include "tessera/kernel/fmha_bwd_gpu.h"
 
 struct tessera_fmha_bwd_call {
     tessera_fmha_bwd_traits traits;
@@ -31,7 +32,8 @@ struct tessera_attention_sequence tessera_fmha_bwd_get_sequence(const tessera_fm
 
 // ---- the workspace (fmha_bwd_workspace.c); tessera/fmha_bwd.h describes it
 
-enum { TESSERA_FMHA_BWD_ALIGNMENT = 16, TESSERA_FMHA_BWD_CPU_WORKERS = 4 }; // of sections; for each compute unit
+// Of sections; workers of each compute unit of a CPU and of a GPU.
+enum { TESSERA_FMHA_BWD_ALIGNMENT = 16, TESSERA_FMHA_BWD_CPU_WORKERS = 4, TESSERA_FMHA_BWD_GPU_WORKERS = 1 };
 
 struct tessera_fmha_bwd_layout {
     int64_t heads;   // that dq_dk_dv takes one by one: of dk
@@ -59,15 +61,43 @@ tessera_status tessera_fmha_bwd_check_head(const tessera_fmha_bwd_traits *traits
                                            const struct tessera_fmha_bwd_layout *layout, const int32_t *seqstart_q,
                                            const int32_t *seqstart_k, const void *workspace);
 
-// The regions of a call, in their order.
+// The regions of a call, in their order: after the first one those of CPUs, and that of NVIDIA's GPUs.
 enum { TESSERA_FMHA_BWD_UNIFIED, TESSERA_FMHA_BWD_SEQUENCES, TESSERA_FMHA_BWD_SCRATCH };
+enum { TESSERA_FMHA_BWD_COUNTER = 1 };
 
 // The step that zeroes dq_acc, in as many pieces as keep threads busy.
 tessera_status tessera_fmha_bwd_add_zeroing(struct tessera_plan *plan, void *memory, size_t bytes);
 
-// ---- launches (fmha_bwd_launch_cpu.c)
+// ---- instances (fmha_bwd_rows.c)
+
+int tessera_fmha_bwd_list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]);
+// Chooses the instances of the sub-kernels beside that of the call.
+tessera_status tessera_fmha_bwd_choose_rows(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
+
+// ---- launches (fmha_bwd_launch_cpu.c, fmha_bwd_launch_gpu.c, fmha_bwd_fill_gpu.c)
 
 tessera_status tessera_fmha_bwd_cpu_regions(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
 tessera_status tessera_fmha_bwd_cpu_steps(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
+
+tessera_status tessera_fmha_bwd_gpu_check(const struct tessera_fmha_bwd_call *call, const tessera_instance *row);
+tessera_status tessera_fmha_bwd_gpu_regions(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
+tessera_status tessera_fmha_bwd_gpu_steps(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
+// Adds the step that writes the workspace's head by lengths in memory of the device.
+tessera_status tessera_fmha_bwd_gpu_prepare(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan,
+                                            const void *seqstart_q, const void *seqstart_k);
+
+// Launches of dq_dk_dv on NVIDIA's GPUs (fmha_bwd_launch_cuda.c).
+bool tessera_fmha_bwd_cuda_is_counted(const struct tessera_fmha_bwd_call *call, const struct tessera_plan *plan,
+                                      const struct tessera_fmha_bwd_layout *layout);
+tessera_status tessera_fmha_bwd_cuda_add(const struct tessera_fmha_bwd_call *call, struct tessera_plan *plan,
+                                         const struct tessera_fmha_bwd_layout *layout,
+                                         const struct tessera_fmha_bwd_gpu_args *filled);
+
+// The argument of kernels: all of it, or what belongs to the workspace.
+void tessera_fmha_bwd_fill(const struct tessera_fmha_bwd_call *call, const struct tessera_fmha_bwd_layout *layout,
+                           void *workspace, struct tessera_fmha_bwd_gpu_args *out);
+void tessera_fmha_bwd_fill_workspace(const tessera_fmha_bwd_traits *traits,
+                                     const struct tessera_fmha_bwd_layout *layout, void *workspace,
+                                     struct tessera_fmha_bwd_gpu_args *out);
 
 #endif

@@ -5,7 +5,6 @@
 // deterministic, so that a head is one task; else a row of blocks that a worker takes, or in group mode one block. A
 // part belongs to one task, which adds to it in the order of keys, so nothing is atomic and results do not depend on
 // the number of threads.
-#include <math.h>
 
 #include "guard.h"
 #include "ops/fmha_bwd_internal.h"
@@ -198,7 +197,7 @@ static void set_problem(struct launch *l) {
         .group = a->nhead_q / a->nhead_k,
         .drop_seed = by_pointer ? *a->drop_seed_ptr : a->drop_seed,
         .drop_offset = by_pointer ? *a->drop_offset_ptr : a->drop_offset,
-        .keep_below = (uint32_t)floorf(255.0f * keep),
+        .keep_below = tessera_attention_keep_below(keep),
         .keep_scale = 1.0f / keep,
     };
 }
@@ -226,25 +225,10 @@ static size_t scratch_bytes(const struct tessera_plan *plan, const tessera_fmha_
     return (size_t)tessera_round_up((int64_t)instance->scratch_bytes(t->hdim_q, t->hdim_v), TESSERA_PLAN_ALIGNMENT);
 }
 
-// ---- the sub-kernels beside that of the call: there is one for each target, and memory is their limit
-
-static double rows_cost(const tessera_instance *row, const struct tessera_request *r) {
-    const tessera_fmha_bwd_traits *const t = &((const struct tessera_fmha_bwd_call *)r->call)->traits;
-    return (double)t->batch * t->nhead_q * t->seqlen_q * t->hdim_q / (double)row->macs_per_cycle / r->units;
-}
-static const struct tessera_kernels dot_do_o_kernels = {.get_table = tessera_fmha_bwd_dot_do_o_get_table,
-                                                        .cost = rows_cost};
-static const struct tessera_kernels convert_dq_kernels = {.get_table = tessera_fmha_bwd_convert_dq_get_table,
-                                                          .cost = rows_cost};
-
 tessera_status tessera_fmha_bwd_cpu_regions(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan) {
     const tessera_fmha_bwd_traits *const t = &call->traits;
     struct tessera_fmha_bwd_layout layout;
-    const tessera_instance *row;
-    TRY(tessera_plan_choose(plan, &dot_do_o_kernels, t, call, &row));
-    call->dot_do_o = (const tessera_fmha_bwd_dot_do_o_instance *)row;
-    TRY(tessera_plan_choose(plan, &convert_dq_kernels, t, call, &row));
-    call->convert_dq = (const tessera_fmha_bwd_convert_dq_instance *)row;
+    TRY(tessera_fmha_bwd_choose_rows(call, plan));
     TRY(tessera_fmha_bwd_lay_out(t, plan->row, plan->facts->compute_units, &layout));
     TRY(tessera_add_region(plan, "nsplits, offsets, dq_acc", layout.host_bytes + layout.device_bytes, false));
     TRY(tessera_add_region(plan, "sequences", sizeof(struct sequence) * (size_t)t->batch, false));

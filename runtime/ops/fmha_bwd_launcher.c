@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Launchers of fmha_bwd, which prepare its workspace before there are arguments.
+#include <stdlib.h>
+
 #include "guard.h"
 #include "op/call.h"
 #include "ops/fmha_bwd_internal.h"
@@ -69,22 +71,82 @@ static tessera_status check_launcher(const tessera_fmha_bwd_launcher *l) {
     return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "%s", what);
 }
 
-tessera_status tessera_fmha_bwd_prepare_workspace_async(const tessera_fmha_bwd_launcher *l, void *workspace,
-                                                        const void *seqstart_q, const void *seqstart_k, void *stream) {
-    struct tessera_fmha_bwd_layout layout;
-    struct tessera_plan plan;
-    TRY(check_launcher(l));
-    GUARD(!stream, "stream is %p: NULL on the CPU", stream);
+// ---- preparation
+
+static tessera_status check_workspace(const tessera_fmha_bwd_launcher *l, const void *workspace) {
     if (!workspace || (uintptr_t)workspace % TESSERA_PLAN_ALIGNMENT)
         return tessera_fail(TESSERA_ERROR_WORKSPACE, "workspace is %p: %zu bytes, aligned to %d", workspace,
                             l->workspace_size, TESSERA_PLAN_ALIGNMENT);
-    const tessera_instance *const row = (const tessera_instance *)l->instance;
-    TRY(tessera_fmha_bwd_lay_out(&l->traits, row, l->device->facts.compute_units, &layout));
-    TRY(tessera_fmha_bwd_write_head(&l->traits, &layout, seqstart_q, seqstart_k, workspace));
-    tessera_begin_plan(&plan, &l->device->facts, tessera_fmha_bwd_operation.name, row, tessera_num_threads());
-    if (layout.is_zeroed)
-        TRY(tessera_fmha_bwd_add_zeroing(&plan, (char *)workspace + layout.host_bytes, layout.device_bytes));
-    return tessera_run_plan(l->device, &plan, stream);
+    return TESSERA_SUCCESS;
+}
+
+static tessera_status prepare_on_cpu(const tessera_fmha_bwd_launcher *l, const struct tessera_fmha_bwd_layout *layout,
+                                     const void *seqstart_q, const void *seqstart_k, void *workspace) {
+    struct tessera_plan plan;
+    TRY(tessera_fmha_bwd_write_head(&l->traits, layout, seqstart_q, seqstart_k, workspace));
+    tessera_begin_plan(&plan, &l->device->facts, tessera_fmha_bwd_operation.name, &l->instance->base,
+                       tessera_num_threads());
+    if (layout->is_zeroed)
+        TRY(tessera_fmha_bwd_add_zeroing(&plan, (char *)workspace + layout->host_bytes, layout->device_bytes));
+    return tessera_run_plan(l->device, &plan, NULL);
+}
+
+// Copies the head of a workspace, which the host has made.
+static tessera_status copy_head(const tessera_fmha_bwd_launcher *l, const char *head, size_t bytes, char *workspace,
+                                void *stream) {
+    for (size_t at = 0; at < bytes; at += TESSERA_PLAN_COPY) {
+        const size_t left = bytes - at, piece = left < TESSERA_PLAN_COPY ? left : TESSERA_PLAN_COPY;
+        TRY(tessera_gpu_copy_small(l->device, workspace + at, (const uint32_t *)(const void *)(head + at), piece,
+                                   stream));
+    }
+    return TESSERA_SUCCESS;
+}
+
+// Zeroes the workspace, and writes its head: on the device, or with `head` on the host.
+static tessera_status prepare_on_gpu(const tessera_fmha_bwd_launcher *l, const struct tessera_fmha_bwd_layout *layout,
+                                     const void *seqstart_q, const void *seqstart_k, const char *head, void *workspace,
+                                     void *stream) {
+    struct tessera_fmha_bwd_call call;
+    struct tessera_plan plan;
+    intptr_t previous = 0;
+    begin_call(&l->traits, &call);
+    TRY(tessera_plan_call(&tessera_fmha_bwd_operation, &call, &l->instance->base, &l->device->facts,
+                          tessera_num_threads(), &plan));
+    plan.device = l->device;
+    tessera_place_regions(&plan, workspace);
+    if (!head) TRY(tessera_fmha_bwd_gpu_prepare(&call, &plan, seqstart_q, seqstart_k));
+    TRY(tessera_device_enter(l->device, &previous));
+    tessera_status status = tessera_run_plan(l->device, &plan, stream);
+    if (status == TESSERA_SUCCESS && head) status = copy_head(l, head, layout->host_bytes, workspace, stream);
+    return tessera_device_leave(l->device, previous, status);
+}
+
+tessera_status tessera_fmha_bwd_prepare_workspace_async(const tessera_fmha_bwd_launcher *l, void *workspace,
+                                                        const void *seqstart_q, const void *seqstart_k, void *stream) {
+    struct tessera_fmha_bwd_layout layout;
+    TRY(check_launcher(l));
+    GUARD(!stream || l->device->gpu, "stream is %p: NULL on the CPU", stream);
+    TRY(check_workspace(l, workspace));
+    TRY(tessera_fmha_bwd_lay_out(&l->traits, &l->instance->base, l->device->facts.compute_units, &layout));
+    if (!l->device->gpu) return prepare_on_cpu(l, &layout, seqstart_q, seqstart_k, workspace);
+    const bool group = l->traits.is_group_mode;
+    GUARD(!group || seqstart_q, "seqstart_q is NULL: group mode needs it");
+    GUARD(!group || seqstart_k, "seqstart_k is NULL: group mode needs it");
+    return prepare_on_gpu(l, &layout, seqstart_q, seqstart_k, NULL, workspace, stream);
+}
+
+// On a GPU: what the host knows needs no kernel.
+static tessera_status prepare_from_host(const tessera_fmha_bwd_launcher *l, void *workspace, void *stream) {
+    const tessera_fmha_bwd_traits *const t = &l->traits;
+    struct tessera_fmha_bwd_layout layout;
+    TRY(check_workspace(l, workspace));
+    TRY(tessera_fmha_bwd_lay_out(t, &l->instance->base, l->device->facts.compute_units, &layout));
+    char *const head = malloc(layout.host_bytes);
+    if (!head) return tessera_fail(TESSERA_ERROR_OUT_OF_MEMORY, "no memory for %zu bytes", layout.host_bytes);
+    tessera_status status = tessera_fmha_bwd_write_head(t, &layout, t->seqstart_qs, t->seqstart_ks, head);
+    if (status == TESSERA_SUCCESS) status = prepare_on_gpu(l, &layout, NULL, NULL, head, workspace, stream);
+    free(head);
+    return status;
 }
 
 tessera_status tessera_fmha_bwd_prepare_workspace(const tessera_fmha_bwd_launcher *l, void *workspace, void *stream) {
@@ -92,6 +154,7 @@ tessera_status tessera_fmha_bwd_prepare_workspace(const tessera_fmha_bwd_launche
     GUARD(!l->traits.is_group_mode || (l->traits.seqstart_qs && l->traits.seqstart_ks),
           "seqstart_qs, seqstart_ks of the launcher's traits are NULL: group mode needs them, or "
           "tessera_fmha_bwd_prepare_workspace_async() with those on the device");
+    if (l->device->gpu) return prepare_from_host(l, workspace, stream);
     return tessera_fmha_bwd_prepare_workspace_async(l, workspace, l->traits.seqstart_qs, l->traits.seqstart_ks, stream);
 }
 

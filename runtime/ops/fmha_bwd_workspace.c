@@ -34,10 +34,10 @@ static bool count_group(const tessera_fmha_bwd_traits *t, layout_t *l, int64_t *
     return true;
 }
 
-static void set_parts(const tessera_fmha_bwd_traits *t, int64_t units, struct tessera_fmha_bwd_layout *l) {
+static void set_parts(const tessera_fmha_bwd_traits *t, int64_t workers, struct tessera_fmha_bwd_layout *l) {
     l->nsplits = 1;
     l->blocks = tessera_ceil_div(t->seqlen_k, l->bn0);
-    l->workers = units * TESSERA_FMHA_BWD_CPU_WORKERS;
+    l->workers = workers;
     l->share = tessera_max(tessera_ceil_div(t->batch * l->heads * l->blocks, l->workers), 1);
     l->is_by_sequence = t->is_deterministic && t->is_group_mode;
     if (t->is_deterministic) l->nsplits = l->blocks ? (int32_t)parts_of(l->blocks, l->share) : 0;
@@ -49,7 +49,7 @@ tessera_status tessera_fmha_bwd_lay_out(const tessera_fmha_bwd_traits *t, const 
     int64_t elements = 0;
     *l = (struct tessera_fmha_bwd_layout){.heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q,
                                           .bn0 = ((const tessera_fmha_bwd_instance *)row)->tile.bn0};
-    set_parts(t, units, l);
+    set_parts(t, units * (row->symbol ? TESSERA_FMHA_BWD_GPU_WORKERS : TESSERA_FMHA_BWD_CPU_WORKERS), l);
     l->nsplits_count = l->is_by_sequence ? t->batch : 1;
     l->is_zeroed = !group || !t->is_deterministic || t->mask_type != TESSERA_MASK_NONE;
     l->offsets_offset = (size_t)tessera_round_up(l->nsplits_count * 4, TESSERA_FMHA_BWD_ALIGNMENT);

@@ -95,11 +95,14 @@ static void add_problem(struct tessera_text *out, const void *of) {
     if (t->has_dropout) tessera_text_add(out, " -p_drop=%g", (double)a->p_drop);
     if (t->has_sink && a->sink_ptr) tessera_text_add(out, " -init_sink=1");
     if (t->skip_min_seqlen_q) tessera_text_add(out, " -min_seqlen_q=%d", a->min_seqlen_q);
+    if (a->num_splits) tessera_text_add(out, " -num_splits=%d", a->num_splits);
 }
 
 // ---- what a call does
 
 static tessera_status check_row(const void *call, const tessera_instance *row) {
+    const int32_t splits = ((const struct tessera_fmha_fwd_call *)call)->args.num_splits;
+    GUARD(is_cuda(row) || splits <= 1, "num_splits is %d: %s does not cut keys into parts", splits, row->name);
     if (!row->symbol) return TESSERA_SUCCESS;
     return (is_cuda(row) ? tessera_fmha_fwd_cuda_check : tessera_fmha_fwd_cdna_check)((const instance_t *)row, call);
 }
@@ -107,11 +110,11 @@ static tessera_status check_row(const void *call, const tessera_instance *row) {
 // Kernels of AMD GPUs keep everything in registers and LDS.
 static tessera_status add_regions(void *call, struct tessera_plan *plan) {
     if (is_cuda(plan->row)) return tessera_fmha_fwd_cuda_regions(call, plan);
-    return plan->row->symbol ? TESSERA_SUCCESS : tessera_fmha_fwd_cpu_regions(call, plan);
+    return plan->row->symbol ? TESSERA_SUCCESS : tessera_fmha_fwd_cpu_regions(call, plan->row, plan);
 }
 
 static tessera_status add_steps(void *call, struct tessera_plan *plan) {
-    if (!plan->row->symbol) return tessera_fmha_fwd_cpu_steps(call, plan);
+    if (!plan->row->symbol) return tessera_fmha_fwd_cpu_steps(call, plan->row, plan);
     return (is_cuda(plan->row) ? tessera_fmha_fwd_cuda_steps : tessera_fmha_fwd_cdna_steps)(call, plan);
 }
 

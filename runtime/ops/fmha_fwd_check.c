@@ -64,6 +64,8 @@ static tessera_status check_sizes(const struct tessera_fmha_fwd_call *call) {
     GUARD(a->hdim_v == t->hdim_v, "args->hdim_v is %d: traits->hdim_v is %d", a->hdim_v, t->hdim_v);
     GUARD(a->mask_type == t->mask_type, "args->mask_type is %d: traits->mask_type is %d", (int)a->mask_type,
           (int)t->mask_type);
+    GUARD(within(a->num_splits, 0, TESSERA_FMHA_FWD_MOST_SPLITS), "num_splits is %d: 0 to %d", a->num_splits,
+          TESSERA_FMHA_FWD_MOST_SPLITS);
     GUARD(a->batch >= 1, "batch is %d: 1 or more", a->batch);
     GUARD(a->nhead_q >= 1, "nhead_q is %d: 1 or more", a->nhead_q);
     GUARD(a->nhead_k >= 1, "nhead_k is %d: 1 or more", a->nhead_k);
@@ -106,6 +108,12 @@ static tessera_status check_numbers(const struct tessera_fmha_fwd_call *call) {
 
 tessera_status tessera_fmha_fwd_check_sizes(void *checked) {
     struct tessera_fmha_fwd_call *const call = checked;
+    call->cache = NULL;
+    call->splits = 0;
+    return tessera_fmha_fwd_check_call(call);
+}
+
+tessera_status tessera_fmha_fwd_check_call(struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     TRY(check_traits(t));
@@ -131,13 +139,10 @@ static void add_arrays(const struct tessera_fmha_fwd_call *call, struct tessera_
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const int64_t batch = a->batch;
-    const bool group = t->is_group_mode, seqlen_q = group && a->seqlen_q_ptr, seqlen_k = group && a->seqlen_k_ptr;
-    if (group) tessera_add_array(all, "seqstart_q_ptr", a->seqstart_q_ptr, 32, batch + 1);
-    if (group) tessera_add_array(all, "seqstart_k_ptr", a->seqstart_k_ptr, 32, batch + 1);
-    if (seqlen_q) tessera_add_array(all, "seqlen_q_ptr", a->seqlen_q_ptr, 32, batch);
-    if (seqlen_k) tessera_add_array(all, "seqlen_k_ptr", a->seqlen_k_ptr, 32, batch);
-    if (a->cu_seqlen_q_ptr && !seqlen_q) tessera_add_array(all, "cu_seqlen_q_ptr", a->cu_seqlen_q_ptr, 32, batch + 1);
-    if (a->cu_seqlen_k_ptr && !seqlen_k) tessera_add_array(all, "cu_seqlen_k_ptr", a->cu_seqlen_k_ptr, 32, batch + 1);
+    const bool group = t->is_group_mode;
+    const struct tessera_attention_lengths lengths = tessera_fmha_fwd_get_lengths(call);
+    if (call->cache) tessera_attention_add_cache(call->cache, a->batch, all);
+    tessera_attention_add_lengths(&lengths, a->batch, all);
     if (group && t->qscale_type == TESSERA_QSCALE_BLOCK) {
         tessera_add_array(all, "block_scale_seqstart_q_ptr", a->block_scale_seqstart_q_ptr, 32, batch);
         tessera_add_array(all, "block_scale_seqstart_k_ptr", a->block_scale_seqstart_k_ptr, 32, batch);
@@ -152,18 +157,15 @@ static tessera_status check_sequence(const struct tessera_fmha_fwd_call *call, i
     if (t->is_group_mode) {
         const int32_t *const q = a->seqstart_q_ptr, *const k = a->seqstart_k_ptr;
         GUARD(q[b] >= 0, "seqstart_q_ptr[%d] is %d: 0 or more", b, q[b]);
-        GUARD(k[b] >= 0, "seqstart_k_ptr[%d] is %d: 0 or more", b, k[b]);
+        GUARD(!k || k[b] >= 0, "seqstart_k_ptr[%d] is %d: 0 or more", b, k[b]);
         GUARD(q[b + 1] >= q[b], "seqstart_q_ptr[%d] is %d: at least the one before, %d", b + 1, q[b + 1], q[b]);
-        GUARD(k[b + 1] >= k[b], "seqstart_k_ptr[%d] is %d: at least the one before, %d", b + 1, k[b + 1], k[b]);
+        GUARD(!k || k[b + 1] >= k[b], "seqstart_k_ptr[%d] is %d: at least the one before, %d", b + 1, k[b + 1], k[b]);
         GUARD(t->data_type != TESSERA_FMHA_MXFP4 || t->is_v_rowmajor || k[b] % 2 == 0,
               "seqstart_k_ptr[%d] is %d: even for column-major v of mxfp4", b, k[b]);
     }
     const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
     const bool dropout = t->has_dropout, group = t->is_group_mode;
-    GUARD(within(s.seqlen_q, 0, s.physical_q), "sequence %d has %d queries: 0 to its room of %d", b, s.seqlen_q,
-          s.physical_q);
-    GUARD(within(s.seqlen_k, 0, s.physical_k), "sequence %d has %d keys: 0 to its room of %d", b, s.seqlen_k,
-          s.physical_k);
+    TRY(tessera_attention_check_room(&s));
     GUARD(!group || s.seqlen_q <= a->max_seqlen_q, "max_seqlen_q is %d: sequence %d has %d queries", a->max_seqlen_q, b,
           s.seqlen_q);
     GUARD(s.seqlen_k <= TESSERA_ATTENTION_MAX_SEQLEN, "sequence %d has %d keys: at most %d", b, s.seqlen_k,
@@ -205,8 +207,9 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bo
 
     for (int32_t b = 0; b < a->batch; b++) {
         TRY(check_sequence(call, b));
-        if (!group) continue;
         const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
+        if (call->cache) TRY(tessera_attention_check_cache(call->cache, &s));
+        if (!group) continue;
         out->tokens_q = s.token_q + s.physical_q;
         out->tokens_k = s.token_k + s.physical_k;
         out->columns = tessera_max(out->columns, s.seqlen_k);
@@ -229,6 +232,9 @@ static const struct tessera_axis no_axis = {NULL, 1, 0};
 
 // The axes of tensor x, from the fields of args. Batch strides do not exist in group mode.
 #define BATCH(x) (t->is_group_mode ? no_axis : (struct tessera_axis){"batch_stride_" #x, a->batch, a->batch_stride_##x})
+// The same of k or v, which may lie in blocks of a cache.
+#define KV_BLOCKS(x)                                                                                                   \
+    (call->cache ? (struct tessera_axis){"batch_stride_" #x, call->cache->blocks, a->batch_stride_##x} : BATCH(x))
 #define HEADS(x, count) ((struct tessera_axis){"nhead_stride_" #x, count, a->nhead_stride_##x})
 #define ROWS(x, count) ((struct tessera_axis){"stride_" #x, count, a->stride_##x})
 
@@ -272,13 +278,17 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
     const struct tessera_attention_storages *const storages = &tessera_attention_storages[t->data_type];
     const int bits = tessera_type_bits(storages->qkv);
     const struct tessera_axis heads_v = HEADS(v, a->nhead_k);
+    const struct tessera_axis k_blocks = KV_BLOCKS(k), v_blocks = KV_BLOCKS(v);
 
     tessera_add_tensor(all, "q_ptr", a->q_ptr, bits, false, BATCH(q), HEADS(q, a->nhead_q), ROWS(q, n->tokens_q),
                        t->hdim_q);
-    tessera_add_tensor(all, "k_ptr", a->k_ptr, bits, false, BATCH(k), HEADS(k, a->nhead_k), ROWS(k, n->tokens_k),
-                       t->hdim_q);
+    // In pages of pieces a row is the whole page of a head.
+    const bool pieces = call->cache && call->cache->pages.piece;
+    const int64_t rows = pieces ? 1 : n->tokens_k, tokens = pieces ? n->tokens_k : 1;
+    tessera_add_tensor(all, "k_ptr", a->k_ptr, bits, false, k_blocks, HEADS(k, a->nhead_k), ROWS(k, rows),
+                       tokens * t->hdim_q);
     if (t->is_v_rowmajor)
-        tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, n->tokens_k), t->hdim_v);
+        tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, v_blocks, heads_v, ROWS(v, rows), tokens * t->hdim_v);
     else
         tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, t->hdim_v), n->tokens_k);
     tessera_add_tensor(all, "o_ptr", a->o_ptr, tessera_type_bits(storages->o), true, BATCH(o), HEADS(o, a->nhead_q),
@@ -310,6 +320,8 @@ tessera_status tessera_fmha_fwd_check_memory(const void *checked, bool on_gpu, s
     add_arrays(call, all);
     TRY(tessera_check_tensors(all));
     TRY(check_lengths(call, on_gpu, &extents));
+    if (call->cache) extents.tokens_k = call->cache->rows;
+    if (call->cache && !on_gpu) tessera_attention_add_list(call->cache, call->args.batch, all);
     add_tensors(call, &extents, all);
     return TESSERA_SUCCESS;
 }

@@ -5,24 +5,17 @@
 #include <string.h>
 
 #include "guard.h"
+#include "ops/attention_gpu.h"
 #include "ops/fmha_fwd_internal.h"
 
 typedef struct tessera_fmha_fwd_gpu_args kernel_args;
 
-// A window of at least the greatest length of a sequence hides nothing, wherever it begins.
-static bool is_unbounded(const struct tessera_fmha_fwd_call *call, int32_t window) {
-    return call->traits.mask_type == TESSERA_MASK_NONE || window < 0 || window >= TESSERA_ATTENTION_MAX_SEQLEN;
-}
-
 static void set_mask(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const int32_t edge = call->traits.mask_type == TESSERA_MASK_GENERIC ? 0 : 1;
-    const int32_t shift = call->traits.mask_type == TESSERA_MASK_BOTTOM_RIGHT ? 1 : 0;
-    const bool left = is_unbounded(call, a->window_size_left), right = is_unbounded(call, a->window_size_right);
-    out->mask_y = left ? TESSERA_ATTENTION_MAX_SEQLEN : edge + a->window_size_left;
-    out->mask_x = right ? TESSERA_ATTENTION_MAX_SEQLEN : edge + a->window_size_right;
-    out->shift_y = left ? 0 : shift;
-    out->shift_x = right ? 0 : shift;
+    const struct tessera_attention_window window =
+        tessera_attention_get_window(call->traits.mask_type, a->window_size_left, a->window_size_right);
+    out->mask_y = window.mask_y, out->mask_x = window.mask_x;
+    out->shift_y = window.shift_y, out->shift_x = window.shift_x;
 }
 
 static void set_lengths(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
@@ -44,7 +37,6 @@ static const float log2e = 1.44269504088896341f;
 // Scale, soft cap and bias of scores, and sinks.
 static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *out) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const tessera_mask mask = call->traits.mask_type;
     // At least FLT_MIN instead of 0: products q k that do not nearly overflow become as good as equal, as they do times
     // 0.
     const float scale_log2 = fmaxf(fabsf(a->scale_s) * log2e, FLT_MIN);
@@ -63,12 +55,9 @@ static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *ou
         out->nhead_stride_bias = a->nhead_stride_bias;
         out->batch_stride_bias = call->traits.is_group_mode ? 0 : a->batch_stride_bias;
     } else if (call->traits.bias_type == TESSERA_BIAS_ALIBI) {
-        out->features |= TESSERA_GPU_ALIBI;
+        out->features |=
+            tessera_attention_alibi_features(call->traits.mask_type, a->window_size_left, a->window_size_right);
         out->batch_stride_bias = a->stride_bias;
-        if (mask != TESSERA_MASK_NONE && a->window_size_left < 0 && a->window_size_right == 0)
-            out->features |= TESSERA_GPU_ALIBI_VERTICAL;
-        else if (mask == TESSERA_MASK_NONE || mask == TESSERA_MASK_BOTTOM_RIGHT)
-            out->features |= TESSERA_GPU_ALIBI_SHIFT;
     }
     out->bias = call->traits.bias_type == TESSERA_BIAS_NONE ? NULL : a->bias_ptr;
     out->sink = call->traits.has_sink ? a->sink_ptr : NULL;
@@ -82,7 +71,7 @@ static void set_dropout(const struct tessera_fmha_fwd_call *call, kernel_args *o
     const float keep = 1 - a->p_drop;
     out->features |= TESSERA_GPU_DROPOUT;
     out->keep_scale = 1 / keep;
-    out->keep_below = (uint32_t)floorf(255.0f * keep);
+    out->keep_below = tessera_attention_keep_below(keep);
     out->drop_seed = a->drop_seed;
     out->drop_offset = a->drop_offset;
     out->drop_seed_ptr = a->drop_prefs ? a->drop_seed_ptr : NULL;
@@ -165,8 +154,9 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
 }
 
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
-    const int32_t queries = call->traits.is_group_mode ? call->args.max_seqlen_q : call->args.seqlen_q;
-    return tessera_ceil_div(queries, instance->tile.bm0);
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int64_t queries = call->traits.is_group_mode ? a->max_seqlen_q : a->seqlen_q;
+    return tessera_ceil_div(instance->merged ? queries * (a->nhead_q / a->nhead_k) : queries, instance->tile.bm0);
 }
 
 // Kernels compute tanh as 1 - 2 / (1 + exp), which is off by 2^-24 as every number near 1 is; scores are off by the cap

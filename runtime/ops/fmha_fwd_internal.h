@@ -5,8 +5,9 @@
 
 #include "integers.h"
 #include "op/operation.h"
-#include "ops/attention.h"
+#include "ops/attention_cache.h"
 #include "tessera/kernel/fmha_fwd.h"
+#include "tessera/kernel/fmha_fwd_combine.h"
 #include "tessera/kernel/fmha_fwd_gpu.h"
 
 // A call, and the sizes that costs are computed from; lengths are those of the longest sequence.
@@ -16,13 +17,17 @@ struct tessera_fmha_fwd_call {
     int64_t heads, rows, keys; // batch * nhead_k; folded rows and keys of one sequence and key head
     int64_t queries;           // of one sequence
     double hdims;              // hdim_q + hdim_v
+    // Calls of operations on caches: where keys lie, and how many splits they are cut into (0: the launcher's choice).
+    const struct tessera_attention_cache *cache; // NULL: as args says
+    int32_t splits;
 };
 
 extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c
 
 // ---- validation (fmha_fwd_check.c)
 
-tessera_status tessera_fmha_fwd_check_sizes(void *call); // traits, sizes, numbers
+tessera_status tessera_fmha_fwd_check_sizes(void *call);                        // traits, sizes, numbers
+tessera_status tessera_fmha_fwd_check_call(struct tessera_fmha_fwd_call *call); // the same with `cache` and `splits`
 tessera_status tessera_fmha_fwd_check_memory(const void *call, bool on_gpu, struct tessera_tensors *all);
 
 // ---- selection
@@ -37,6 +42,7 @@ double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const st
 
 // ---- sequences (fmha_fwd_sequence.c)
 
+struct tessera_attention_lengths tessera_fmha_fwd_get_lengths(const struct tessera_fmha_fwd_call *call);
 struct tessera_attention_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call,
                                                                 int32_t batch);
 
@@ -57,6 +63,18 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
     return parts > 1 ? parts : 1;
 }
 
+// On NVIDIA's GPUs an instance that merges heads cuts a task's tiles of keys (fmha_fwd_parts_cuda.c).
+enum { TESSERA_FMHA_FWD_MOST_SPLITS = 128 };
+struct tessera_fmha_fwd_parts {
+    int64_t parts, tiles; // tiles: of a part, more where a sequence is longer than the host knows
+    double cycles;        // estimated, of the call
+};
+struct tessera_fmha_fwd_parts tessera_fmha_fwd_cuda_parts(const tessera_fmha_fwd_instance *row,
+                                                          const struct tessera_fmha_fwd_call *call, int64_t units);
+
+// The keys of the longest sequence that any of so many queries beside one another sees, on average under a mask.
+double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries);
+
 // ---- launches (fmha_fwd_launch_*.c)
 
 // The call as GPUs' kernels get it, cut into so many blocks of queries.
@@ -76,7 +94,10 @@ tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *inst
 tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 
-tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
-tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
+// `row` is the instance.
+tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                            struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                          struct tessera_plan *plan);
 
 #endif

@@ -6,7 +6,8 @@
 // combines them. Cuts depend only on lengths and the device, and partial results are combined in order, so results do
 // not depend on the number of threads. The longest sequences go first, and under a mask the last rows, which tend to
 // see the most keys.
-#include <math.h>
+//
+// Where the call says into how many splits keys are cut, every tile has as many parts, some of which may be empty.
 #include <stdatomic.h>
 
 #include "guard.h"
@@ -47,6 +48,10 @@ struct launch {
     int32_t cut_count, part_count;
     float *partials;
     int64_t split_stride; // floats from one part's partial result to the next one's
+
+    size_t kernel_scratch;  // bytes of a thread's scratch, behind which are the copies of rows
+    int32_t splits;         // of each tile; 0: parts as above
+    atomic_int *unfinished; // splits of each tile
 };
 
 // ---- sequences
@@ -153,6 +158,11 @@ static void cut_long_tiles(struct launch *l) {
 
 // ---- running
 
+static void attend(const struct launch *l, task_t *task, void *scratch) {
+    task->copies = (uint8_t *)scratch + l->kernel_scratch;
+    l->instance->run(&l->problem, task, scratch);
+}
+
 static void run_part(struct launch *l, int64_t index, void *scratch) {
     struct cut *const cut = &l->cuts[l->parts[index].cut];
     const int32_t part = l->parts[index].part;
@@ -161,12 +171,12 @@ static void run_part(struct launch *l, int64_t index, void *scratch) {
     task.partial += part * l->split_stride;
     task.kv_begin = (int32_t)(cut->task.kv_begin + part * keys);
     task.kv_end = (int32_t)tessera_min(task.kv_begin + keys, cut->task.kv_end);
-    l->instance->run(&l->problem, &task, scratch);
+    attend(l, &task, scratch);
     if (atomic_fetch_sub(&cut->unfinished, 1) == 1)
         l->instance->combine(&l->problem, &cut->task, cut->parts, l->split_stride);
 }
 
-static void run_tile(struct launch *l, int64_t index, void *scratch) {
+static task_t find_tile(const struct launch *l, int64_t index) {
     int32_t low = 0, high = l->sequence_count; // the last sequence whose first tile is not after index
     while (high - low > 1) {
         const int32_t middle = low + (high - low) / 2;
@@ -177,13 +187,43 @@ static void run_tile(struct launch *l, int64_t index, void *scratch) {
     // Without a mask all tiles weigh the same, and tiles of one head share its keys.
     const bool masked = l->traits.mask_type != TESSERA_MASK_NONE;
     const int64_t tile = masked ? sequence->tiles - 1 - at / heads : at % sequence->tiles;
-    const task_t task = tile_task(l, sequence, (int32_t)(masked ? at % heads : at / sequence->tiles), tile);
-    if (!is_cut(l, &task)) l->instance->run(&l->problem, &task, scratch);
+    return tile_task(l, sequence, (int32_t)(masked ? at % heads : at / sequence->tiles), tile);
+}
+
+static void run_tile(struct launch *l, int64_t index, void *scratch) {
+    task_t task = find_tile(l, index);
+    if (l->splits == 1 || !is_cut(l, &task)) attend(l, &task, scratch);
+}
+
+// A split is a multiple of SPLIT_KEYS keys. The first one of a tile is never empty: it stores what no key adds to.
+enum { SPLIT_KEYS = 32 };
+
+static void run_split(struct launch *l, int64_t index, void *scratch) {
+    const int64_t tile = index / l->splits, split = index % l->splits;
+    task_t whole = find_tile(l, tile);
+    const int64_t all = whole.kv_end - whole.kv_begin;
+    const int64_t keys = tessera_round_up(tessera_max(tessera_ceil_div(all, l->splits), 1), SPLIT_KEYS);
+    const int32_t parts = (int32_t)tessera_max(tessera_ceil_div(all, keys), 1);
+    if (split >= parts) return;
+    if (parts == 1) {
+        attend(l, &whole, scratch);
+        return;
+    }
+    whole.partial = l->partials + tile * l->splits * l->split_stride;
+    task_t task = whole;
+    task.partial += split * l->split_stride;
+    task.kv_begin = (int32_t)(whole.kv_begin + split * keys);
+    task.kv_end = (int32_t)tessera_min(task.kv_begin + keys, whole.kv_end);
+    attend(l, &task, scratch);
+    if (atomic_fetch_add(&l->unfinished[tile], 1) == parts - 1)
+        l->instance->combine(&l->problem, &whole, parts, l->split_stride);
 }
 
 static void run(void *launch, int64_t index, void *scratch) {
     struct launch *const l = launch;
-    if (index < l->part_count)
+    if (l->splits > 1)
+        run_split(l, index, scratch);
+    else if (index < l->part_count)
         run_part(l, index, scratch);
     else
         run_tile(l, index - l->part_count, scratch);
@@ -204,7 +244,14 @@ static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a
     a->batch_stride_q_descale = a->batch_stride_k_descale = a->batch_stride_v_descale = 0;
 }
 
-static void set_problem(struct launch *l) {
+static size_t copy_bytes(const struct tessera_attention_cache *cache, const tessera_fmha_fwd_instance *instance) {
+    const struct tessera_attention_pages *const p = &cache->pages;
+    if (!p->piece) return 0;
+    const int64_t bytes = (int64_t)instance->tile.bn0 * (p->hdim_q + p->hdim_v) * p->element_bytes;
+    return (size_t)tessera_round_up(bytes, TESSERA_PLAN_ALIGNMENT);
+}
+
+static void set_problem(struct launch *l, const struct tessera_attention_cache *cache) {
     const tessera_fmha_fwd_traits *const t = &l->traits;
     const tessera_fmha_fwd_args *const a = &l->args;
     const struct tessera_attention_storages *const storages = &tessera_attention_storages[t->data_type];
@@ -221,8 +268,11 @@ static void set_problem(struct launch *l) {
         .scale_o = 1.0f,
         .drop_seed = a->drop_seed,
         .drop_offset = a->drop_offset,
-        .keep_below = (uint32_t)floorf(255.0f * keep),
+        .keep_below = tessera_attention_keep_below(keep),
         .keep_scale = 1.0f / keep,
+        .find_rows = cache ? cache->find : NULL,
+        .pages = cache ? &cache->pages : NULL,
+        .copy_bytes = cache ? copy_bytes(cache, l->instance) : 0,
     };
     if (per_tensor) {
         l->problem.scale_s *= *(const float *)a->q_descale_ptr * *(const float *)a->k_descale_ptr;
@@ -235,15 +285,17 @@ static void set_problem(struct launch *l) {
 }
 
 // The workspace holds the sequences and their order, the partial results, and each thread's scratch.
-enum { SEQUENCES, PARTIALS, SCRATCH };
+enum { SEQUENCES, PARTIALS, UNFINISHED, SCRATCH };
 
 struct layout {
-    size_t sequences, partials, scratch; // bytes; scratch is one thread's
+    size_t sequences, partials, unfinished, scratch; // bytes; scratch is one thread's
+    size_t kernel_scratch;                           // its part without copies of rows
     int64_t split_stride;
 };
 
-static struct layout lay_out(const struct tessera_fmha_fwd_call *call, const struct tessera_plan *plan) {
-    const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)plan->row;
+static struct layout lay_out(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                             const struct tessera_plan *plan) {
+    const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)row;
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
     const int64_t queries = group ? a->max_seqlen_q : a->seqlen_q;
@@ -252,17 +304,24 @@ static struct layout lay_out(const struct tessera_fmha_fwd_call *call, const str
     struct layout layout;
     layout.split_stride = tessera_round_up(rows * (a->hdim_v + 2), TESSERA_PLAN_ALIGNMENT / (int)sizeof(float));
     layout.sequences = (sizeof(struct sequence) + sizeof(uint64_t)) * (size_t)a->batch;
-    const size_t parts = may_cut ? (size_t)tessera_fmha_fwd_most_parts(plan->facts->compute_units) : 0;
+    size_t parts = may_cut ? (size_t)tessera_fmha_fwd_most_parts(plan->facts->compute_units) : 0;
+    const size_t tiles =
+        call->splits > 1 ? (size_t)(call->heads * tessera_ceil_div(call->rows, instance->tile.bm0)) : 0;
+    if (call->splits > 0) parts = tiles * (size_t)call->splits;
     layout.partials = (size_t)layout.split_stride * sizeof(float) * parts;
-    layout.scratch =
+    layout.unfinished = sizeof(atomic_int) * tiles;
+    layout.kernel_scratch =
         (size_t)tessera_round_up((int64_t)instance->scratch_bytes(a->hdim_q, a->hdim_v), TESSERA_PLAN_ALIGNMENT);
+    layout.scratch = layout.kernel_scratch + (call->cache ? 2 * copy_bytes(call->cache, instance) : 0);
     return layout;
 }
 
-tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
-    const struct layout layout = lay_out(call, plan);
+tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                            struct tessera_plan *plan) {
+    const struct layout layout = lay_out(call, row, plan);
     TRY(tessera_add_region(plan, "sequences", layout.sequences, false));
     TRY(tessera_add_region(plan, "partials", layout.partials, false));
+    TRY(tessera_add_region(plan, "unfinished splits", layout.unfinished, true));
     return tessera_add_region(plan, "scratch", layout.scratch * (size_t)plan->threads, false);
 }
 
@@ -301,25 +360,29 @@ static int64_t workers_for(const struct launch *l) {
     return useful < TESSERA_MAX_THREADS ? (int64_t)useful : TESSERA_MAX_THREADS;
 }
 
-tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
-    const struct layout layout = lay_out(call, plan);
+tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                          struct tessera_plan *plan) {
+    const struct layout layout = lay_out(call, row, plan);
     void *room;
     TRY(tessera_plan_room(plan, sizeof(struct launch), &room));
     struct launch *const l = room;
-    l->instance = (const tessera_fmha_fwd_instance *)plan->row;
+    l->instance = (const tessera_fmha_fwd_instance *)row;
     l->units = plan->facts->compute_units;
     l->traits = call->traits;
     l->args = call->args;
     l->sequences = plan->regions[SEQUENCES].memory;
     l->partials = plan->regions[PARTIALS].memory;
     l->split_stride = layout.split_stride;
+    l->splits = call->splits;
+    l->kernel_scratch = layout.kernel_scratch;
+    l->unfinished = plan->regions[UNFINISHED].memory;
     l->sequence_count = l->cut_count = l->part_count = 0;
     l->tiles = 0;
     l->all_keys = l->macs = 0;
     normalize(&l->traits, &l->args);
-    set_problem(l);
+    set_problem(l, call->cache);
     make_sequences(l, call, (uint64_t *)(l->sequences + l->args.batch)); // the order lies behind them
-    cut_long_tiles(l);
-    return tessera_add_work(plan, run, l, l->part_count + l->tiles, workers_for(l), plan->regions[SCRATCH].memory,
-                            layout.scratch);
+    if (l->splits == 0) cut_long_tiles(l);
+    const int64_t tasks = l->splits > 1 ? l->tiles * l->splits : l->part_count + l->tiles;
+    return tessera_add_work(plan, run, l, tasks, workers_for(l), plan->regions[SCRATCH].memory, layout.scratch);
 }

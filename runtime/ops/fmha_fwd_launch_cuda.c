@@ -1,54 +1,19 @@
 // SPDX-License-Identifier: MIT
-// A call on an NVIDIA GPU: checks, and one launch of workgroups that stay and take tasks in turns.
+// A call on an NVIDIA GPU: checks, and one launch of workgroups that stay and take tasks in turns; where keys are cut
+// into parts, another one combines their results.
 #include <string.h>
 
 #include "guard.h"
+#include "ops/attention_gpu.h"
 #include "ops/fmha_fwd_internal.h"
+#include "tessera/kernel/fmha_fwd_combine_gpu.h"
 #include "tessera/kernel/fmha_fwd_cuda.h"
 
 typedef struct tessera_fmha_fwd_cuda_args kernel_args;
+typedef const tessera_fmha_fwd_instance instance_t;
+typedef const struct tessera_fmha_fwd_call call_t;
 
 // ---- tensor maps
-
-// A tensor of q, k or v with the dimensions column, row, head, sequence.
-struct tensor {
-    const void *base;
-    int bits; // of an element
-    int64_t columns, rows, heads, sequences;
-    int64_t stride, nhead_stride, batch_stride; // elements
-    int32_t box_rows;                           // of a tile
-};
-
-enum { SLICE_BYTES = 128 }; // of a row of a tile, in shared memory
-
-// Strides of dimensions of one element do not matter, but a map has to have some.
-static uint64_t stride_of(int64_t stride, int64_t size, int bits) {
-    return size == 1 ? 16 : (uint64_t)stride * (uint64_t)bits / 8;
-}
-
-static bool fits(uint64_t stride) { return stride > 0 && stride % 16 == 0 && stride < UINT64_C(1) << 40; }
-
-// Makes the tensor's map, and sets its bit; a tensor that maps cannot describe, such as one that is broadcast, is left
-// to the lanes that copy.
-static tessera_status add_map(const struct tessera_plan *plan, const struct tensor *x, uint32_t bit,
-                              struct tessera_tensor_map *out, uint32_t *maps) {
-    const struct tessera_tensor_map_shape shape = {
-        .base = x->base,
-        .element_bytes = (uint32_t)x->bits / 8,
-        .rank = 4,
-        .sizes = {(uint64_t)x->columns, (uint64_t)x->rows, (uint64_t)x->heads, (uint64_t)x->sequences},
-        .strides = {stride_of(x->stride, x->rows, x->bits), stride_of(x->nhead_stride, x->heads, x->bits),
-                    stride_of(x->batch_stride, x->sequences, x->bits)},
-        .box = {(uint32_t)(SLICE_BYTES * 8 / x->bits), (uint32_t)x->box_rows, 1, 1},
-        .swizzle = SLICE_BYTES,
-        .l2_bytes = 128};
-    if (x->rows == 0) return TESSERA_SUCCESS;
-    for (int i = 0; i < 3; i++)
-        if (!fits(shape.strides[i])) return TESSERA_SUCCESS;
-    TRY(tessera_gpu_make_tensor_map(plan->device, &shape, out));
-    *maps |= bit;
-    return TESSERA_SUCCESS;
-}
 
 // In group mode maps have all tokens in one sequence, as many as there may be.
 static tessera_status add_maps(const struct tessera_fmha_fwd_call *call, const struct tessera_plan *plan,
@@ -59,18 +24,19 @@ static tessera_status add_maps(const struct tessera_fmha_fwd_call *call, const s
     const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const int64_t rows_q = group ? INT32_MAX : a->seqlen_q, rows_k = group ? INT32_MAX : a->seqlen_k;
     const int64_t sequences = group ? 1 : a->batch;
-    const struct tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
-                             a->nhead_q,        sequences, a->stride_q, a->nhead_stride_q,
-                             a->batch_stride_q, tile->bm0};
-    const struct tensor k = {a->k_ptr,          bits,      a->hdim_q,   rows_k,
-                             a->nhead_k,        sequences, a->stride_k, a->nhead_stride_k,
-                             a->batch_stride_k, tile->bn0};
-    const struct tensor v = {a->v_ptr,          bits,      a->hdim_v,   rows_k,
-                             a->nhead_k,        sequences, a->stride_v, a->nhead_stride_v,
-                             a->batch_stride_v, tile->bn0};
-    TRY(add_map(plan, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
-    TRY(add_map(plan, &k, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
-    return add_map(plan, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps);
+    const struct tessera_attention_tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
+                                               a->nhead_q,        sequences, a->stride_q, a->nhead_stride_q,
+                                               a->batch_stride_q, tile->bm0};
+    const struct tessera_attention_tensor k = {a->k_ptr,          bits,      a->hdim_q,   rows_k,
+                                               a->nhead_k,        sequences, a->stride_k, a->nhead_stride_k,
+                                               a->batch_stride_k, tile->bn0};
+    const struct tessera_attention_tensor v = {a->v_ptr,          bits,      a->hdim_v,   rows_k,
+                                               a->nhead_k,        sequences, a->stride_v, a->nhead_stride_v,
+                                               a->batch_stride_v, tile->bn0};
+    if (!((instance_t *)plan->row)->merged)
+        TRY(tessera_attention_add_map(plan->device, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
+    TRY(tessera_attention_add_map(plan->device, &k, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
+    return tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps);
 }
 
 // ---- the launch
@@ -92,27 +58,107 @@ static int32_t heads_together(const struct tessera_fmha_fwd_call *call) {
 
 enum { MOST_TASKS = INT32_MAX / 2 };
 
-static int64_t count_tasks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
-    return tessera_fmha_fwd_blocks(instance, call) * call->args.nhead_q * call->args.batch;
+static struct tessera_fmha_fwd_parts parts_of(instance_t *instance, call_t *call, int64_t units) {
+    if (instance->merged) return tessera_fmha_fwd_cuda_parts(instance, call, units);
+    return (struct tessera_fmha_fwd_parts){1, 1, 0};
+}
+
+// Tasks of one part each.
+static int64_t count_tasks(instance_t *instance, call_t *call) {
+    const int32_t heads = instance->merged ? call->args.nhead_k : call->args.nhead_q;
+    return tessera_fmha_fwd_blocks(instance, call) * heads * call->args.batch;
 }
 
 // Whether workgroups take tasks from a counter, so that one that had short tasks takes more. Where all tasks take as
 // long they are dealt out, which spares zeroing the counter.
-static bool is_counted(const struct tessera_fmha_fwd_call *call, const struct tessera_plan *plan) {
+static bool is_counted(call_t *call, const struct tessera_plan *plan, int64_t parts) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool even = call->traits.mask_type == TESSERA_MASK_NONE && !call->traits.is_group_mode &&
                       !a->cu_seqlen_q_ptr && !a->cu_seqlen_k_ptr;
-    return !even && count_tasks((const tessera_fmha_fwd_instance *)plan->row, call) > plan->facts->compute_units;
+    return !even && count_tasks((instance_t *)plan->row, call) * parts > plan->facts->compute_units;
+}
+
+// ---- the launch that combines
+
+// There is one for each target, and memory is its limit.
+static double combine_cost(const tessera_instance *row, const struct tessera_request *r) {
+    call_t *const call = r->call;
+    return (double)call->args.batch * call->args.nhead_q * (double)call->queries * call->args.hdim_v /
+           (double)row->macs_per_cycle / r->units;
+}
+static const struct tessera_kernels combine_kernels = {.get_table = tessera_fmha_fwd_combine_get_table,
+                                                       .cost = combine_cost};
+
+static int32_t combined_type(tessera_type o) {
+    return o == TESSERA_TYPE_FP16   ? TESSERA_COMBINED_FP16
+           : o == TESSERA_TYPE_BF16 ? TESSERA_COMBINED_BF16
+           : o == TESSERA_TYPE_FP32 ? TESSERA_COMBINED_FP32
+                                    : TESSERA_COMBINED_FP8;
+}
+
+static tessera_status add_combine(call_t *call, const kernel_args *parts, const struct tessera_fmha_fwd_gpu_args *k,
+                                  struct tessera_plan *plan) {
+    const tessera_instance *const row = plan->rows[1].row;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int64_t rows = (int64_t)a->batch * a->nhead_q * call->queries;
+    const int32_t of_group = ((const tessera_fmha_fwd_combine_instance *)row)->tile.rows;
+    const uint32_t grid[3] = {(uint32_t)tessera_ceil_div(rows, of_group), 1, 1};
+    void *room;
+    TRY(tessera_plan_room(plan, sizeof(struct tessera_fmha_fwd_combine_args), &room));
+    struct tessera_fmha_fwd_combine_args *const c = memset(room, 0, sizeof *c);
+    *c = (struct tessera_fmha_fwd_combine_args){
+        .o_acc = parts->o_acc,
+        .lse_acc = parts->lse_acc,
+        .o = k->o,
+        .lse = k->lse,
+        .sink = k->sink,
+        .seqstart_q = k->seqstart_q,
+        .seqlen_q_of = k->seqlen_q_of,
+        .cu_seqlen_q = k->cu_seqlen_q,
+        .stride_o = k->stride_o,
+        .nhead_stride_o = k->nhead_stride_o,
+        .batch_stride_o = k->batch_stride_o,
+        .nhead_stride_lse = k->nhead_stride_lse,
+        .batch_stride_lse = k->batch_stride_lse,
+        .batch = a->batch,
+        .nhead_q = a->nhead_q,
+        .queries = parts->queries,
+        .splits = parts->parts,
+        .seqlen_q = k->seqlen_q,
+        .min_seqlen_q = k->min_seqlen_q,
+        .hdim_v = k->hdim_v,
+        .type = combined_type(tessera_attention_storages[call->traits.data_type].o),
+    };
+    return tessera_add_launch(plan, row, grid, 0, c, sizeof *c);
+}
+
+// ---- regions and checks
+
+static size_t partial_rows(call_t *call, int64_t parts) {
+    return (size_t)call->args.batch * (size_t)call->args.nhead_q * (size_t)call->queries * (size_t)parts;
 }
 
 tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
-    if (!is_counted(call, plan)) return TESSERA_SUCCESS;
+    const int64_t parts = parts_of((instance_t *)plan->row, call, plan->facts->compute_units).parts;
+    const size_t rows = partial_rows(call, parts);
+    const tessera_instance *combine;
+    if (parts > 1) {
+        TRY(tessera_plan_choose(plan, &combine_kernels, &call->traits, call, &combine));
+        TRY(tessera_add_region(plan, "o_acc", rows * (size_t)call->args.hdim_v * sizeof(float), false));
+        TRY(tessera_add_region(plan, "lse_acc", rows * sizeof(float), false));
+    }
+    if (!is_counted(call, plan, parts)) return TESSERA_SUCCESS;
     return tessera_add_region(plan, "counter of tasks", sizeof(uint32_t), true);
 }
 
 tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
-    const int64_t tasks = count_tasks(instance, call);
+    const int64_t tasks = count_tasks(instance, call) * tessera_max(1, call->args.num_splits);
+    GUARD(instance->merged || call->args.num_splits <= 1, "num_splits is %d: %s does not cut keys into parts",
+          call->args.num_splits, instance->base.name);
+    GUARD(call->args.num_splits <= 1 || partial_rows(call, 1) <= INT32_MAX / 2,
+          "batch * nhead_q * queries are %zu: at most %d where num_splits asks for parts", partial_rows(call, 1),
+          INT32_MAX / 2);
     GUARD(tasks <= MOST_TASKS, "batch * nhead_q * blocks of %d queries are %lld: at most %d on a GPU",
           instance->tile.bm0, (long long)tasks, MOST_TASKS);
     return tessera_fmha_fwd_check_cap(call);
@@ -120,7 +166,8 @@ tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *inst
 
 tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
     const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)plan->row;
-    const int64_t tasks = count_tasks(instance, call);
+    const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, plan->facts->compute_units);
+    const int64_t tasks = count_tasks(instance, call) * parts.parts;
     const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, plan->facts->compute_units), 1, 1};
     void *room;
     if (tasks == 0) return TESSERA_SUCCESS;
@@ -130,6 +177,15 @@ tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *c
     TRY(add_maps(call, plan, args));
     args->tasks = (int32_t)tasks;
     args->heads_together = heads_together(call);
-    if (is_counted(call, plan)) args->counter = plan->regions[0].memory;
-    return tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args);
+    args->parts = (int32_t)parts.parts;
+    args->part_tiles = (int32_t)parts.tiles;
+    args->queries = (int32_t)call->queries;
+    if (is_counted(call, plan, parts.parts)) args->counter = plan->regions[plan->region_count - 1].memory;
+    if (parts.parts == 1) return tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args);
+    const struct tessera_fmha_fwd_gpu_args whole = args->call;
+    args->o_acc = plan->regions[0].memory;
+    args->lse_acc = plan->regions[1].memory;
+    args->call.sink = NULL; // it is no part's: the combination counts it
+    TRY(tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args));
+    return add_combine(call, args, &whole, plan);
 }

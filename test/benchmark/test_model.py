@@ -5,11 +5,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmark"))
+
+import model  # noqa: E402
+
 PROGRAM = """#!/bin/sh
 [ "$TESSERA_SIM_PARAMETERS" = valu=5 ] || exit 3
 for word; do
@@ -44,5 +49,26 @@ def test_each_instance_and_mask(tmp_path: Path) -> None:
     assert (
         header.split()[-1] == "mfma" and all(line.split()[-1] == "25" for line in table) and len(table) == 2
     )
+    again = subprocess.run(
+        [*command, "--set=valu=5", "--missing", "--lengths=1024,2048"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env=os.environ,
+    )
+    assert again.returncode == 0, again.stderr
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [row["length"] for row in rows] == [1024, 1024, 2048, 2048]
     failed = subprocess.run(command, check=False, capture_output=True, text=True, env=os.environ)
     assert failed.returncode == 1 and "-device=sim:gfx942" in failed.stderr
+
+
+def test_document() -> None:
+    """Its tables of predictions are what the results have of the version that it names."""
+    text = (ROOT / "docs" / "simulator.md").read_text()
+    named = re.search(r"by the model of version (\w+)", text)
+    assert named
+    there = model.read(ROOT / "benchmark" / "results" / "model.jsonl", "", named[1])
+    assert len(there) > 300
+    for table in (model.document(there), model.limits(there)):
+        assert table in text, "python benchmark/model.py --table"

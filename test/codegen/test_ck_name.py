@@ -136,7 +136,11 @@ def test_the_library_spells_the_same_names(tmp_path: Path) -> None:
     sources.append(tmp_path / "packs.c")
     sources[-1].write_text(NO_PACKS, encoding="utf-8")
     assert run("-f", " ", "-o", tmp_path).code == 0  # the schema is in the table, whatever its rows
-    sources += [tmp_path / "fmha_fwd_table.c", tmp_path / "tessera_library.c"]
+    sources += [
+        tmp_path / "fmha_fwd_table.c",
+        tmp_path / "fmha_fwd_combine_table.c",
+        tmp_path / "tessera_library.c",
+    ]
     assert library.main(["--api", "fwd", "--out", str(sources[-1])]) == 0
     program = tmp_path / "print_ck_name"
     command = [

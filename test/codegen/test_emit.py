@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,9 @@ from conftest import ROOT, contents, refused, run, run_in, times
 
 from codegen.emit import SOURCE_FOLDERS
 
-DISPATCH = {"fmha_fwd_table.c", "tessera_fmha_fwd_table.h", "fmha_fwd_sources.txt", ".tessera-fwd.manifest"}
+FILES = ("{}_table.c", "tessera_{}_table.h", "{}_sources.txt")
+COMPANION = {file.format("fmha_fwd_combine") for file in FILES} | {".tessera-fwd_combine.manifest"}
+DISPATCH = {file.format("fmha_fwd") for file in FILES} | {".tessera-fwd.manifest"} | COMPANION
 
 
 def emit(folder: Path, *arguments: object) -> str:
@@ -50,7 +53,8 @@ def test_the_list_of_sources_and_of_blobs(tmp_path: Path) -> None:
     flags = {row[2]: row[3] for row in rows}
     assert flags["x86-64-v4-bf16"] == "-march=x86-64-v4 -mavx512bf16" and flags["any"] == ""
     assert run("--targets", "gfx942", "-o", tmp_path / "device").code == 0
-    devices = (tmp_path / "device" / "fmha_fwd_sources.txt").read_text().splitlines()[2:-1]
+    lines = (tmp_path / "device" / "fmha_fwd_sources.txt").read_text().splitlines()
+    devices = [line for line in lines if line[0] != "#"][:-1]
     assert devices
     for line in devices:
         assert line.split("\t")[1:4] == ["amdgcn", "gfx942", "-mcpu=gfx942 -mcode-object-version=4"]
@@ -58,7 +62,26 @@ def test_the_list_of_sources_and_of_blobs(tmp_path: Path) -> None:
     blobs.write_text("to be truncated\n" * 1000)
     result = run("--targets", "x86-64", "-l", blobs)
     assert result.code == 0 and result.out == ""
-    assert blobs.read_text().splitlines() == [str(tmp_path.resolve() / row[0]) for row in rows]
+    files = ["fmha_fwd_combine_table.c", *(row[0] for row in rows)]
+    assert blobs.read_text().splitlines() == [str(tmp_path.resolve() / file) for file in files]
+
+
+def test_what_goes_along_is_emitted_for_targets_of_instances(tmp_path: Path) -> None:
+    """It has no filter, no receipt and no rows of its own in another folder, and lists do not name it."""
+    combine = "fmha_fwd_combine__sm_90a_b4_rows.c"
+    targets = ("--targets", "x86-64-v3,sm_90a")
+    for more, there in (((), True), (("--where", "target=x86-64-v3"), False), (("-f", "*m1"), True)):
+        assert run(*targets, *more, "-o", tmp_path).code == 0
+        assert (tmp_path / combine).exists() == there
+        assert "# with fmha_fwd_combine" in (tmp_path / "fmha_fwd_sources.txt").read_text()
+    assert "combine" not in run(*targets, "--table").out
+    assert run("--render", Path(combine).stem).out == (tmp_path / combine).read_text()
+    rows = tmp_path / "rows"
+    rows.mkdir()
+    for name in ("fmha_fwd", "receipts"):
+        shutil.copy(ROOT / f"instances/{name}.toml", rows)
+    assert run(*targets, "--instances", rows, "-o", tmp_path / "own").code == 0
+    assert (tmp_path / "own" / combine).exists()
 
 
 def test_the_list_wins_over_the_directory(tmp_path: Path) -> None:

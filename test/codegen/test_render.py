@@ -74,15 +74,24 @@ typedef struct tessera_fmha_fwd_gpu_args args;
 """
 
 
+# Of headers of the backward pass.
+BWD_SAID = SAID.replace('"tessera/kernel/fmha_fwd_gpu.h"', '"tessera/kernel/fmha_bwd_gpu.h"').replace(
+    "typedef struct tessera_fmha_fwd_gpu_args args;",
+    '#define TWO_OF_S pack_bf16\n#include "tessera/device/common/cdna/store.h"',
+)
+
+
 SAID_FOR_CUDA = """
 #include "tessera/isa/sm90_async.h"
 #include "tessera/kernel/fmha_fwd_cuda.h"
-enum { BM = 128, BN = 128, DQ = 128, DV = 128, WARPGROUPS = 2, STAGES = 2, P_SHIFT = 0 };
+enum { BM = 128, BN = 128, DQ = 128, DV = 128, WARPGROUPS = 2, STAGES = 2, Q_STAGES = 2 };
+enum { TURNS = 1, P_SHIFT = 0 };
 #define BITS 16
 #define DESCALED 0
 #define GENERAL 1
 #define BIAS_BITS 16
 #define O_BITS 16
+#define MERGED 0
 #define TWO_OF_P pack_bf16
 #define UNPACK unpack_bf16
 #define TWO_OF_O pack_bf16
@@ -105,6 +114,7 @@ typedef struct tessera_rows_problem problem;
 
 
 APPEND_SAID = "enum { ROW_LANES = 16 };\n#define VECTORS 1\n"
+BACKWARD_SAID = "enum { THREADS = 256, ROWS = 16 };\n#define VECTORS 1\n"
 
 
 @pytest.mark.parametrize(
@@ -138,6 +148,8 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/common/cdna/store.h"\n'
     of_rows = header.parts[-3] == "rows" or header.name.startswith("row_")
     said = f'#include "tessera/isa/cdna.h"\n{ROWS_SAID}' if of_rows else SAID
+    if header.name.startswith("bwd_"):
+        said = BWD_SAID
     if header.name == "staged_scales.h":
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
@@ -159,8 +171,10 @@ KINDS = {"cdna": "cdna.h", "cuda": "sm90.h"}  # kinds of GPUs that share headers
 )
 def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Path) -> None:
     """It compiles for each kind behind that kind's operands."""
-    said = APPEND_SAID
-    if header.parts[-3] != "attention":
+    said = f'{BACKWARD_SAID}#include "tessera/device/attention/{kind}/row_sums.h"\n'
+    if header.name == "append.h":
+        said = APPEND_SAID
+    elif header.parts[-3] != "attention":
         said = f'{ROWS_SAID}#include "tessera/device/rows/{kind}/operands.h"\n'
     own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
     text = f'#include "tessera/isa/{KINDS[kind]}"\n{said}{own}'

@@ -9,11 +9,26 @@
 
 static example_argument beyond(const char *name, size_t offset) { return {name, EXAMPLE_INTEGER, offset, 0, "0", ""}; }
 
+// Calls that are not deterministic may give other bytes on a real GPU when they are launched again.
+static example_outcome run(const example_program *program, const void *values, example_result *result) {
+    if (static_cast<const fmha_bwd_arguments *>(values)->deterministic) return run_case(program, values, result);
+    example_problem *problem;
+    if (example_build(program, values, &problem, result) != EXAMPLE_OK) return result->outcome;
+    problem->bare = is_bare();
+    if (example_launch(problem, result) == EXAMPLE_OK) example_verify(problem, result);
+    example_destroy(problem);
+    return result->outcome;
+}
+
 const Tested fmha_bwd{&fmha_bwd_program,
                       {beyond("cu_seqlen", offsetof(fmha_bwd_arguments, forward.options.cu_seqlen)),
-                       beyond("misalign", offsetof(fmha_bwd_arguments, forward.options.misalign))}};
+                       beyond("misalign", offsetof(fmha_bwd_arguments, forward.options.misalign))},
+                      0,
+                      "-v=3",
+                      run};
 
-const Place cpus{false, "", [](const std::string &arguments) { expect_valid(fmha_bwd, arguments); }};
+const Place cpus{false, "", [](const std::string &arguments) { expect_valid(fmha_bwd, arguments); }},
+    gpus{true, "Gpu", [](const std::string &arguments) { expect_valid_or_refused(fmha_bwd, arguments); }};
 
 // Whether a row of the target serves the data type, whatever the other traits.
 static bool serves(const tessera_table *table, tessera_target target, tessera_fmha_dtype dtype) {
@@ -25,13 +40,13 @@ static bool serves(const tessera_table *table, tessera_target target, tessera_fm
     return false;
 }
 
-Axis kinds(const Axis &precs) {
+Axis kinds(const Place &on, const Axis &precs) {
     const tessera_table *table = tessera_fmha_bwd_get_table();
     Axis all;
     for (const std::string &prec : precs) {
         tessera_fmha_dtype dtype;
         if (tessera_fmha_dtype_from_string(prec.c_str(), &dtype) != TESSERA_SUCCESS) throw std::invalid_argument(prec);
-        for (const Device &device : devices(cpus, table))
+        for (const Device &device : devices(on, table))
             if (serves(table, device.target, dtype)) all.push_back("-prec=" + prec + " " + device.argument());
     }
     return all;

@@ -9,9 +9,10 @@
 // The program, with arguments for the fields of fmha_fwd_options that its command line lacks.
 extern const Tested fmha_bwd;
 extern const Place cpus; // where every problem must be valid
+extern const Place gpus; // where it may also be refused with a reason
 
-// "-prec=P -device=D" for each of the data types, and each device that runs here and serves it.
-Axis kinds(const Axis &precs);
+// "-prec=P -device=D" for each of the data types, and each device of the place that runs here and serves it.
+Axis kinds(const Place &on, const Axis &precs);
 
 class Problem {
   public:

@@ -107,7 +107,8 @@ class Differences {
                       row);
         };
         ASSERT_EQ(
-            fmha_bwd_reference(p.traits, p.args, units.data(), static_cast<int64_t>(units.size()), 1, visit, this), 0);
+            fmha_bwd_reference(p.traits, p.args, 0, units.data(), static_cast<int64_t>(units.size()), 1, visit, this),
+            0);
     }
 
     tessera_fmha_fwd_traits forward_traits = tessera_fmha_fwd_traits_init();

@@ -202,21 +202,6 @@ TEST_F(Workspace, NoInstanceIsAWarningAndAStatus) {
     EXPECT_NE(lines[0].find("no instance serves this call"), std::string::npos) << lines[0];
 }
 
-TEST_F(Workspace, GpusHaveNoInstancesYet) {
-    tessera_device_facts facts = *tessera_device_get_facts(device.get());
-    const tessera_fmha_bwd_instance *instance = nullptr;
-    tessera_fmha_bwd_args args = tessera_fmha_bwd_args_init();
-    args.seqlen_q = traits.seqlen_q, args.seqlen_k = traits.seqlen_k, args.batch = traits.batch;
-    args.hdim_q = traits.hdim_q, args.hdim_v = traits.hdim_v;
-    args.nhead_q = traits.nhead_q, args.nhead_k = traits.nhead_k;
-    for (tessera_target target : {TESSERA_TARGET_GFX90A, TESSERA_TARGET_GFX950, TESSERA_TARGET_SM_90A}) {
-        facts.targets = 1U << target;
-        EXPECT_EQ(tessera_fmha_bwd_select(&facts, &traits, &args, &instance), TESSERA_ERROR_NO_INSTANCE);
-        const std::string says = std::string("has none for ") + tessera_target_string(target);
-        EXPECT_NE(std::string(tessera_last_error()).find(says), std::string::npos) << tessera_last_error();
-    }
-}
-
 // ---- calls with a prepared workspace
 
 void run_prepared(Problem &p, int32_t with_starts) {

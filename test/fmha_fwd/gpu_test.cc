@@ -47,6 +47,50 @@ Suite landed_suite(const Place &on) {
     return {"Landed", {kinds, {"-b=1 -h=2 -s=64 -d=128"}, traits}, {}};
 }
 
+// ---- few queries, on targets with instances that merge the heads of a key head and cut keys into parts
+
+bool merges(tessera_target target) {
+    const tessera_table *table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+        if (row->base.target == target && row->merged) return true;
+    }
+    return false;
+}
+
+Axis kinds_that_merge(const Place &on, const Axis &types, const Axis &more) {
+    Axis all;
+    for (const std::string &kind : kinds(on, types, times({"-vlayout=r"}, more)))
+        if (merges(target_of(Case(fmha_fwd, kind)))) all.push_back(kind);
+    return all;
+}
+
+// clang-format off
+Suite decode_suite(const Place &on) {
+    const Axis splits{"-num_splits=0", "-num_splits=2", "-num_splits=3", "-num_splits=7", "-num_splits=128"};
+    return {"Decode",
+            {kinds_that_merge(on, {"fp16", "bf16", "fp8 -qscale=pt", "fp8bf16 -qscale=pt"},
+                              {"-d=64", "-d=128", "-d=192 -d_v=128", "-d=256", "-d=112 -d_v=48"}),
+             splits, {"-mode=0", "-mode=1"},
+             {"-b=2 -h=2", "-b=3 -h=4 -h_k=2", "-b=1 -h=8 -h_k=2", "-b=2 -h=7 -h_k=1", "-b=1 -h=8 -h_k=1", "-b=1 -h=16 -h_k=1", "-b=1 -h=80 -h_k=1"},
+             {"-s=1", "-s=2", "-s=3", "-s=4", "-s=5", "-s=8", "-s=33"},
+             {"-s_k=0", "-s_k=1", "-s_k=127", "-s_k=128", "-s_k=129", "-s_k=1000", "-s_k=8192"},
+             {"-mask=0", "-mask=b", "-mask=t", "-mask=b:300,0", "-mask=b:130,2,5", "-mask=g:20,9"},
+             {"-bias=n", "-bias=e", "-bias=a", "-logits_soft_cap=5"}, {"-init_sink=0", "-init_sink=1"}, {"-lse=1", "-lse=0"}},
+            {{"-init=nf", "-init=uf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}}};
+}
+
+// Lengths that only the device knows.
+Suite ragged_suite(const Place &on) {
+    return {"Ragged",
+            {kinds_that_merge(on, {"bf16"}, {"-d=64", "-d=128"}), {"-num_splits=0", "-num_splits=4", "-num_splits=128"},
+             {"-mode=1 -b=5 -s=1,1,1,1,1 -s_k=8192,0,1,129,3000", "-mode=1 -b=3 -s=4,0,7 -s_k=1000,50,2000", "-mode=1 -b=2 -s=3,1 -s_k=700,3000 -s_kpad=800,4096",
+              "-b=3 -s=2 -s_k=3000 -kv_eff_lens=3000,1,0", "-b=3 -s=4 -s_k=2000 -q_eff_lens=4,0,1 -kv_eff_lens=100,2000,1999", "-mode=1 -min_seqlen_q=2 -b=3 -s=1,3,2 -s_k=500,900,70"},
+             {"-h=8 -h_k=2", "-h=14 -h_k=2", "-h=3"}, {"-mask=0", "-mask=b"}, {"-init_sink=0", "-init_sink=1"}, {"-bias=n", "-bias=a"}},
+            {{"-lse=1 -init=nf"}}};
+}
+// clang-format on
+
 // ---- problems as large as real ones, which only a real GPU runs: of some rows the reference says what is right
 
 Suite large_suite(const Place &on) {
@@ -84,6 +128,8 @@ int main(int argc, char **argv) {
     for (const Suite &suite : suites(gpus)) register_suite(gpus, suite);
     register_suite(gpus, instances_suite(gpus));
     register_suite(valid, landed_suite(gpus));
+    register_suite(valid, decode_suite(gpus));
+    register_suite(valid, ragged_suite(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64 -d=64"}, refusals}, {}});
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));

@@ -104,7 +104,7 @@ void Problem::expect_rows_match(const std::vector<fmha_fwd_row> &rows) const {
     const auto visit = [](void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
         Worst &worst = *static_cast<Worst *>(user);
         const Problem &p = worst.problem;
-        const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(p.traits->data_type, p.on_gpu());
+        const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(p.traits->data_type, tessera_device_name(p.device));
         double error = 0, ratio = fmha_fwd_compare_row(p.output(), fmha_fwd_o_row(p.traits, p.args, *row), want,
                                                        p.args->hdim_v, &tolerance, &error);
         if (p.traits->has_lse)

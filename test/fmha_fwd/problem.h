@@ -62,7 +62,6 @@ class Problem {
     tessera_fp8_format fp8 = TESSERA_FP8_NONE; // the device's
 
   private:
-    bool on_gpu() const { return std::strncmp(tessera_device_name(device), "cpu", 3) != 0; }
     tessera_type input() const { return fmha_fwd_input_element(traits->data_type, fp8); }
     tessera_type output() const { return fmha_fwd_output_element(traits->data_type, fp8); }
     int64_t index(char tensor, int b, int h, int token, int d) const;

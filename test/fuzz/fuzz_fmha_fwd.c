@@ -525,7 +525,7 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
     } *const c = user;
     (void)index;
     const tessera_fmha_dtype dtype = c->traits->data_type;
-    const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(dtype, 0);
+    const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(dtype, "cpu");
     double error = 0;
     if (!(fmha_fwd_compare_row(fmha_fwd_output_element(dtype, TESSERA_E4M3FN), fmha_fwd_o_row(c->traits, c->args, *row),
                                want, c->args->hdim_v, &tolerance, &error) <= 1))

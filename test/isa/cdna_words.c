@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A kernel for each word of the CDNA vocabulary, for test_cdna_words.py. Thread t reads in[t], in[T + t], ... and
 // writes out[t], out[T + t], ..., where T is the number of threads, unless a comment says otherwise.
-#include "tessera/isa/cdna.h"
+#include "tessera/isa/cdna_exchange.h"
 
 #define WORD(name) KERNEL WORKGROUP(128) void name(GLOBAL const uint32_t *in, GLOBAL uint32_t *out)
 enum { T = 128 };
@@ -45,6 +45,23 @@ WORD(word_barrier) { // the other wave's value
     exchange[THREAD] = in[THREAD];
     barrier();
     out[THREAD] = exchange[THREAD ^ 64];
+}
+
+WORD(word_meet_lanes) { // the neighbour's value
+    exchange[THREAD] = in[THREAD];
+    meet_lanes();
+    out[THREAD] = exchange[THREAD ^ 1];
+}
+
+WORD(word_pick_bytes) { out[THREAD] = pick_bytes(in[THREAD], in[T + THREAD], in[2 * T + THREAD] & 0x07070707); }
+
+WORD(word_buffer_add_f32) { // the sum of two, and past the end nothing
+    const buffer b = make_buffer(out, 4 * T);
+    out[THREAD] = in[THREAD];
+    out[T + THREAD] = in[THREAD];
+    barrier();
+    buffer_add_f32(AS_F32(in[T + THREAD]), b, 4 * THREAD);
+    buffer_add_f32(AS_F32(in[T + THREAD]), b, 4 * (T + THREAD));
 }
 
 WORD(word_meet) { // the other wave's value, and then its value that was loaded to LDS

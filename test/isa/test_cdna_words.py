@@ -108,8 +108,10 @@ IN = np.random.default_rng(3).integers(0, 2**32, 32 * T, dtype=np.uint32)
 
 def test_every_word_has_a_test() -> None:
     """The vocabulary's functions are those of cdna_words.c, but for what only these are made of."""
-    header = (ROOT / "include/tessera/isa/cdna.h").read_text()
-    words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", header, re.M))
+    headers = "".join(
+        (ROOT / f"include/tessera/isa/{name}.h").read_text() for name in ("cdna", "cdna_exchange")
+    )
+    words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", headers, re.M))
     helpers = {"AS_F32", "AS_U32", "make_buffer", "as_half4", "as_short4", "bf16_round"}
     helpers |= {"as_long", "as_i32x8"}
     helpers |= {"add_bits_f32", "sum_bits_of_lanes", "int8_of"}
@@ -123,6 +125,17 @@ def test_every_word_has_a_test() -> None:
         )
     )
     assert words - helpers == tested - {"component", "name", "##name"}
+
+
+def test_what_lanes_exchange(run: Run) -> None:
+    """Within a wave, byte by byte, and in memory."""
+    assert (run("meet_lanes", IN) == IN[:T][THREADS ^ 1]).all()
+    a, b, selector = (IN[n * T : (n + 1) * T].copy().view(np.uint8).reshape(T, 4) for n in range(3))
+    picked = np.take_along_axis(np.hstack([a, b]), selector & 7, axis=1)
+    assert (run("pick_bytes", IN) == picked.copy().view(np.uint32).ravel()).all()
+    x = floats(1.5, 2.0**-130, -0.0)
+    sums = numbers(run("buffer_add_f32", bits(x), count=2 * T))
+    assert (sums[:T] == x[:T] + x[T:])[np.abs(x[:T]) > 2.0**-100].all() and (sums[T:] == x[:T]).all()
 
 
 def test_lanes_and_waves(run: Run) -> None:

@@ -100,6 +100,7 @@ typedef struct job {
     int keep_below;
     double keep;
     double step, p_step, exp_step; // relative errors: half a step of the type, of p and dx, of exp
+    double p_least, dx_least;      // errors of small p and dx
     fmha_bwd_visit visit;
     void *user;
     atomic_llong next;
@@ -225,10 +226,11 @@ static void add_query(const job *job, bench *x, const fmha_bwd_sequence *s, int3
         const double p_error = job->exp_step + 0x1p-22 * (p > 0 ? size : 0),
                      error = p_error * fabs(ds) + growth * sizes;
         x->wp[j] = z * p;
-        x->ep[j] = z * p * (p_error + job->p_step + growth);
+        x->ep[j] = z * p * (p_error + job->p_step + growth) + (p > 0 ? z * job->p_least : 0);
         x->w[j] = ds * slope;
         // The cap's derivative is a difference from 1, whose error is that of the cap, 4e-7 of it.
-        x->e[j] = fabs(slope) * (error + (job->p_step + growth) * fabs(ds)) + 0x1p-20 * fabs((double)a->scale * ds);
+        x->e[j] = fabs(slope) * (error + (job->p_step + growth) * fabs(ds)) + 0x1p-20 * fabs((double)a->scale * ds) +
+                  (p > 0 ? job->dx_least : 0);
         x->s[j] = ds;
         x->row_bound[j] = error;
     }
@@ -313,7 +315,8 @@ static void *work(void *context) {
     return NULL;
 }
 
-static void begin_job(job *job, const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a) {
+static void begin_job(job *job, const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a, double fp16_least) {
+    const int fp16_products = fp16_least > 0 && t->data_type == TESSERA_FMHA_FP16;
     memset(job, 0, sizeof *job);
     job->t = t;
     job->a = a;
@@ -326,7 +329,9 @@ static void begin_job(job *job, const tessera_fmha_bwd_traits *t, const tessera_
     job->keep_below = (int)floorf(keep * 255.0f);
     const int bf16 = t->data_type == TESSERA_FMHA_BF16;
     job->step = bf16 ? 0x1p-8 : t->data_type == TESSERA_FMHA_FP16 ? 0x1p-11 : 0x1p-24;
-    job->p_step = bf16 ? 0x1p-8 : 0;
+    job->p_step = bf16 ? 0x1p-8 : fp16_products ? 0x1p-11 : 0;
+    job->p_least = fp16_products ? 0x1p-25 : 0;
+    job->dx_least = fp16_products ? fp16_least : 0;
     job->exp_step = bf16 ? 0x1p-13 : 0x1p-22;
     for (int32_t b = 0; b < a->batch; b++) {
         const int32_t keys = fmha_bwd_sequence_of(t, a, b).seqlen_k;
@@ -334,13 +339,13 @@ static void begin_job(job *job, const tessera_fmha_bwd_traits *t, const tessera_
     }
 }
 
-int fmha_bwd_reference(const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a, const int32_t *units,
-                       int64_t count, int threads, fmha_bwd_visit visit, void *user) {
+int fmha_bwd_reference(const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a, double fp16_least,
+                       const int32_t *units, int64_t count, int threads, fmha_bwd_visit visit, void *user) {
     enum { MOST = 64 };
     pthread_t others[MOST];
     int started = 0;
     job job;
-    begin_job(&job, t, a);
+    begin_job(&job, t, a, fp16_least);
     job.units = units, job.count = count, job.visit = visit, job.user = user;
     while (started + 1 < threads && started + 1 < count && started < MOST &&
            pthread_create(&others[started], NULL, work, &job) == 0)

@@ -36,11 +36,13 @@ typedef void (*fmha_bwd_visit)(void *user, const fmha_bwd_row *row);
 //
 // The bound of an element is the sum of what roundings can do:
 //
-//   half a step of the output's type; p and dx rounded to bf16 where products are (2^-8 of each term; bf16 alone);
-//   fp32 errors of scores (2^-22 of the greatest magnitude of q k and lse, for a term), of exp (for bf16 2^-13), of
-//   sums, which grow as the root of their terms; and of the difference dp - d, of the magnitudes of both
-int fmha_bwd_reference(const tessera_fmha_bwd_traits *traits, const tessera_fmha_bwd_args *args, const int32_t *units,
-                       int64_t count, int threads, fmha_bwd_visit visit, void *user);
+//   half a step of the output's type; p and dx rounded to bf16 where products are (2^-8 of each term; bf16 alone), and
+//   to fp16 where fp16_least is not 0 (2^-11 of each term, but at least 2^-25 of p and fp16_least of dx: 2^-25, or
+//   2^-14 where products take subnormal numbers for 0, as MFMA of CDNA 2 do); fp32 errors of scores (2^-22 of the
+//   greatest magnitude of q k and lse, for a term), of exp (for bf16 2^-13), of sums, which grow as the root of their
+//   terms; and of the difference dp - d, of the magnitudes of both
+int fmha_bwd_reference(const tessera_fmha_bwd_traits *traits, const tessera_fmha_bwd_args *args, double fp16_least,
+                       const int32_t *units, int64_t count, int threads, fmha_bwd_visit visit, void *user);
 
 // d_sink of a head.
 void fmha_bwd_reference_d_sink(const tessera_fmha_bwd_traits *traits, const tessera_fmha_bwd_args *args, int32_t head,

@@ -593,21 +593,30 @@ int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera
 
 // --- comparison ------------------------------------------------------------------------------------------------------
 
-fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, int on_gpu) {
-    const double p_error = on_gpu ? 0x1p-4 : 0x1p-8, p_floor = on_gpu ? 0x1p-18 : 0;
+static fmha_fwd_tolerance of_8_bits(int on_gpu, int on_nvidia, double half_step, double least) {
+    return (fmha_fwd_tolerance){.lse_atol = 1e-4,
+                                .half_step = half_step,
+                                .least = least,
+                                .p_error = on_gpu ? 0x1p-4 : 0x1p-8,
+                                .p_floor = on_gpu ? 0x1p-18 : 0,
+                                .score_error = on_nvidia ? 0x1p-12 : 0x1p-23};
+}
+
+fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, const char *device) {
+    const int on_gpu = strncmp(device, "cpu", 3) != 0, on_nvidia = strncmp(device, "cuda", 4) == 0;
     switch (dtype) {
     case TESSERA_FMHA_FP32:
-        return (fmha_fwd_tolerance){1e-5, 1e-5, 1e-4, 0, 0, 0, 0};
+        return (fmha_fwd_tolerance){1e-5, 1e-5, 1e-4, 0, 0, 0, 0, 0x1p-23};
     case TESSERA_FMHA_FP16:
-        return (fmha_fwd_tolerance){1e-3, 1e-3, 1e-4, 0x1p-11, 0, on_gpu ? 0x1p-11 : 0, 0};
+        return (fmha_fwd_tolerance){1e-3, 1e-3, 1e-4, 0x1p-11, 0, on_gpu ? 0x1p-11 : 0, 0, 0x1p-23};
     case TESSERA_FMHA_BF16:
-        return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4, 0x1p-8, 0, 0x1p-8, 0};
+        return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4, 0x1p-8, 0, 0x1p-8, 0, 0x1p-23};
     case TESSERA_FMHA_FP8:
-        return (fmha_fwd_tolerance){0, 0, 1e-4, 0x1p-4, 0x1p-10, p_error, p_floor};
+        return of_8_bits(on_gpu, on_nvidia, 0x1p-4, 0x1p-10);
     case TESSERA_FMHA_FP8BF16:
-        return (fmha_fwd_tolerance){0, 0, 1e-4, 0x1p-8, 0x1p-116, p_error, p_floor};
+        return of_8_bits(on_gpu, on_nvidia, 0x1p-8, 0x1p-116);
     default:
-        return (fmha_fwd_tolerance){0, 0, 1e-4, 0, 0x1p-116, p_error, p_floor};
+        return of_8_bits(on_gpu, on_nvidia, 0, 0x1p-116);
     }
 }
 
@@ -650,7 +659,7 @@ double fmha_fwd_compare_row(tessera_type output, const void *got, const fmha_fwd
 
 double fmha_fwd_compare_lse(float got, const fmha_fwd_reference_row *want, const fmha_fwd_tolerance *t,
                             double *max_error) {
-    double lost = 0x1p-23 * want->score_size;
+    double lost = t->score_error * want->score_size;
     double bound = t->lse_atol * (1 + fabs(want->lse)) + (isfinite(lost) ? lost : 0);
     return excess(got, want->lse, bound, max_error);
 }

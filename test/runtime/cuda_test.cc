@@ -473,7 +473,7 @@ TEST_F(Cuda, TensorMaps) {
         int FakeTensorMap::*as, value;
     } cases[] = {
         {&tessera_tensor_map_shape::element_bytes, 1, &FakeTensorMap::element, 0},
-        {&tessera_tensor_map_shape::element_bytes, 4, &FakeTensorMap::element, 2},
+        {&tessera_tensor_map_shape::element_bytes, 4, &FakeTensorMap::element, 7}, // CU_TENSOR_MAP_DATA_TYPE_FLOAT32
         {&tessera_tensor_map_shape::swizzle, 0, &FakeTensorMap::swizzle, 0},
         {&tessera_tensor_map_shape::swizzle, 32, &FakeTensorMap::swizzle, 1},
         {&tessera_tensor_map_shape::swizzle, 64, &FakeTensorMap::swizzle, 2},

@@ -2,11 +2,16 @@
 // What calls and launchers of fmha_bwd refuse, and in which words.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <functional>
 #include <string>
 #include <vector>
 
 #include "tessera/kernel/fmha_bwd.h"
+
+extern "C" {
+#include "ops/fmha_bwd_internal.h"
+}
 
 namespace {
 
@@ -241,6 +246,75 @@ TEST_F(Launchers, RefuseWhatWasNotPrepared) {
     prepare();
     for (int n = 0; n < 3; n++) offsets[n] += 4; // as long, elsewhere
     refuses(tessera_fmha_bwd_launcher_run(&l, &call.args, nullptr), TESSERA_ERROR_WORKSPACE, "dq_acc_offsets[1]");
+}
+
+TEST(LaunchersOfGpus, NeedStartsOfBoth) {
+    tessera_device *gpu = nullptr;
+    tessera_fmha_bwd_launcher l;
+    Call call(true);
+    alignas(64) char workspace[64];
+#ifdef TESSERA_SIM
+    setenv("TESSERA_SIM_LIBRARY", TESSERA_SIM, 1);
+#endif
+    if (tessera_device_open("sim:gfx942", &gpu) != TESSERA_SUCCESS) GTEST_SKIP() << tessera_last_error();
+    call.traits.data_type = TESSERA_FMHA_BF16, call.traits.hdim_v = 8;
+    const tessera_status status = tessera_fmha_bwd_launcher_init(gpu, &call.traits, &l);
+    if (status == TESSERA_SUCCESS) {
+        EXPECT_EQ(tessera_fmha_bwd_prepare_workspace_async(&l, workspace, nullptr, call.k.data(), nullptr),
+                  TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(tessera_last_error()).find("seqstart_q is NULL"), std::string::npos);
+        EXPECT_EQ(tessera_fmha_bwd_prepare_workspace_async(&l, workspace, call.q.data(), nullptr, nullptr),
+                  TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(tessera_last_error()).find("seqstart_k is NULL"), std::string::npos);
+    }
+    tessera_device_close(gpu);
+    if (status == TESSERA_ERROR_NO_INSTANCE) GTEST_SKIP() << "this build has no instance for gfx942";
+    EXPECT_EQ(status, TESSERA_SUCCESS) << tessera_last_error();
+}
+
+// ---- what a GPU's instance refuses
+
+TEST(FmhaBwdGpuCheck, Refusals) {
+    tessera_fmha_bwd_instance instance = {};
+    instance.base.symbol = "kernel";
+    instance.tile.bm0 = 32, instance.tile.bn0 = 128;
+    const std::vector<Refusal> limits = {
+        {"nhead_q is 65536: at most", [](Call &c) { c.traits.nhead_q = c.args.nhead_q = 65536; }},
+        {"batch is 65536: at most", [](Call &c) { c.traits.batch = c.args.batch = 65536; }},
+        {"blocks of keys of all sequences",
+         [](Call &c) { c.traits.batch = 65535, c.traits.nhead_q = 65535, c.traits.seqlen_k = 129; }},
+        {"logits_soft_cap is 4097: at most 4096",
+         [](Call &c) { c.traits.has_logits_soft_cap = 1, c.args.logits_soft_cap = 4097; }},
+        {"logits_soft_cap is 129: at most 128",
+         [](Call &c) {
+             c.traits.data_type = TESSERA_FMHA_FP32;
+             c.traits.has_logits_soft_cap = 1, c.args.logits_soft_cap = 129;
+         }},
+        {"stride_q is 33554432: less than 33554431", [](Call &c) { c.args.stride_q = 1 << 25; }},
+        {"stride_dv is", [](Call &c) { c.args.stride_dv = 1 << 23; }},
+        {"stride_dbias is",
+         [](Call &c) {
+             c.traits.bias_type = TESSERA_BIAS_ELEMENTWISE;
+             c.traits.has_dbias = 1, c.args.stride_dbias = 1 << 25;
+         }},
+    };
+    const auto check = [&](const Call &c) {
+        tessera_fmha_bwd_call call = {};
+        call.traits = c.traits, call.args = c.args;
+        return tessera_fmha_bwd_gpu_check(&call, &instance.base);
+    };
+    Call good(false);
+    good.traits.data_type = TESSERA_FMHA_BF16;
+    EXPECT_EQ(check(good), TESSERA_SUCCESS) << tessera_last_error();
+    good.args.stride_dbias = int64_t{1} << 40; // without dbias
+    EXPECT_EQ(check(good), TESSERA_SUCCESS) << tessera_last_error();
+    for (const Refusal &limit : limits) {
+        Call call(false);
+        call.traits.data_type = TESSERA_FMHA_BF16;
+        limit.change(call);
+        EXPECT_EQ(check(call), TESSERA_ERROR_INVALID_ARGUMENT) << limit.says;
+        EXPECT_NE(std::string(tessera_last_error()).find(limit.says), std::string::npos) << tessera_last_error();
+    }
 }
 
 } // namespace

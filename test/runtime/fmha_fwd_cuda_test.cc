@@ -7,6 +7,7 @@
 
 #include "fake_cuda.h"
 #include "fmha_fwd_fixture.h"
+#include "tessera/kernel/fmha_fwd_combine_gpu.h"
 #include "tessera/kernel/fmha_fwd_cuda.h"
 
 namespace {
@@ -181,6 +182,279 @@ TEST_F(CudaFmha, MostTasks) {
     EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(std::string(tessera_last_error()),
               "batch * nhead_q * blocks of 128 queries are 1073741824: at most 1073741823 on a GPU");
+}
+
+// ---- few queries: heads are merged, and keys are cut into parts
+
+class MergedHeads : public CudaFmha {
+  protected:
+    MergedHeads() {
+        instance = make_instance("merging", TESSERA_TARGET_SM_90A, &all, 64, 64);
+        instance.base.symbol = "kernel";
+        instance.base.threads = 256;
+        instance.merged = 1;
+        const tessera_table *const combine = tessera_fmha_fwd_combine_get_table();
+        if (combine->row_count > 0) { // the fake loads no real code
+            const std::string symbol = tessera_row(combine, 0)->symbol;
+            const std::string pack = make_pack("fmha_fwd_combine", "sm_90a", {{symbol, symbol}});
+            EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
+        }
+        instance.alone_cycles = 1000;
+        instance.busy_cycles = 2000;
+        call.args.seqlen_q = call.args.max_seqlen_q = 3;
+        call.args.seqlen_k = 6400; // 100 tiles
+        call.set_strides();
+    }
+
+    void SetUp() override {
+        if (tessera_fmha_fwd_combine_get_table()->row_count == 0) GTEST_SKIP() << "this build has no kernel to combine";
+    }
+
+    tessera_status launch_all() {
+        cuda.launches.clear();
+        cuda.maps.clear();
+        tessera_fmha_fwd_call whole = call.whole();
+        const tessera_status checked = tessera_fmha_fwd_check_sizes(&whole);
+        if (checked) return checked;
+        const tessera_status planned =
+            tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &device->facts, 1, &plan);
+        if (planned) return planned;
+        workspace.assign(tessera_plan_workspace(&plan) + 64, 0);
+        const auto start = reinterpret_cast<uintptr_t>(workspace.data());
+        whole.args.workspace_ptr = call.args.workspace_ptr = workspace.data() + (64 - start % 64) % 64;
+        whole.args.workspace_size = tessera_plan_workspace(&plan);
+        return tessera_run_call(&tessera_fmha_fwd_operation, &whole, device, &plan, nullptr);
+    }
+
+    template <typename T> T argument(size_t number) {
+        T args = {};
+        EXPECT_LT(number, cuda.launches.size());
+        if (number < cuda.launches.size()) memcpy(&args, cuda.launches[number].argument.data(), sizeof args);
+        return args;
+    }
+
+    // Asks for parts, and expects so many of so many tiles.
+    void expect_parts(int asked, int parts, int tiles) {
+        call.args.num_splits = asked;
+        ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(cuda.launches.size(), parts > 1 ? 2u : 1u);
+        const Args args = argument<Args>(0);
+        EXPECT_EQ(args.parts, parts);
+        EXPECT_EQ(args.part_tiles, tiles);
+        EXPECT_EQ(args.tasks, 4 * parts); // sequences and key heads, since 3 queries of 2 heads are a block
+        EXPECT_EQ(args.call.blocks_q, 1);
+        EXPECT_EQ(args.counter, nullptr);
+    }
+
+    std::vector<char> workspace;
+};
+
+using CombineArgs = tessera_fmha_fwd_combine_args;
+
+TEST_F(MergedHeads, PartsThatAreAskedFor) {
+    expect_parts(1, 1, 100);
+    EXPECT_EQ(tessera_plan_workspace(&plan), 0u);
+    expect_parts(2, 2, 50);
+    expect_parts(3, 3, 34);
+    expect_parts(7, 7, 15);
+    expect_parts(40, 34, 3); // none is empty where the host knows the length
+    expect_parts(128, 100, 1);
+    for (int refused : {-1, 129}) {
+        call.args.num_splits = refused;
+        EXPECT_EQ(launch_all(), TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_EQ(std::string(tessera_last_error()), "num_splits is " + std::to_string(refused) + ": 0 to 128");
+    }
+}
+
+TEST_F(MergedHeads, OwnChoice) {
+    expect_parts(0, 25, 4); // 100 workgroups are as many as there are compute units
+    call.args.seqlen_k = 640;
+    call.set_strides();
+    expect_parts(0, 10, 1);
+    call.args.seqlen_k = 128;
+    call.set_strides();
+    expect_parts(0, 1, 2); // to combine takes longer than a tile
+    call.args.seqlen_k = 64;
+    call.set_strides();
+    expect_parts(0, 1, 1);
+    call.args.seqlen_k = 0;
+    call.set_strides();
+    expect_parts(0, 1, 1);
+    call.args.seqlen_k = 6400;
+    call.args.window_size_left = 127;
+    call.args.window_size_right = 0;
+    call.traits.mask_type = call.args.mask_type = TESSERA_MASK_BOTTOM_RIGHT;
+    call.set_strides();
+    expect_parts(0, 1, 3); // the keys of a window are few
+}
+
+TEST_F(MergedHeads, Combination) {
+    call.traits.has_lse = call.traits.has_sink = 1;
+    expect_parts(7, 7, 15);
+    const Args args = argument<Args>(0);
+    const auto combine = argument<CombineArgs>(1);
+    const auto *const row = reinterpret_cast<const tessera_fmha_fwd_combine_instance *>(plan.rows[1].row);
+    ASSERT_EQ(plan.region_count, 2u);
+    EXPECT_EQ(plan.regions[0].bytes, 2u * 4 * 3 * 7 * 16 * 4);
+    EXPECT_EQ(plan.regions[1].bytes, 2u * 4 * 3 * 7 * 4);
+    EXPECT_FALSE(plan.regions[0].zeroed || plan.regions[1].zeroed);
+    EXPECT_EQ(args.o_acc, plan.regions[0].memory);
+    EXPECT_EQ(args.lse_acc, plan.regions[1].memory);
+    EXPECT_EQ(args.call.sink, nullptr); // it counts once
+    EXPECT_EQ(combine.sink, call.args.sink_ptr);
+    EXPECT_EQ(combine.o_acc, args.o_acc);
+    EXPECT_EQ(combine.lse_acc, args.lse_acc);
+    EXPECT_EQ(combine.o, call.args.o_ptr);
+    EXPECT_EQ(combine.lse, call.args.lse_ptr);
+    EXPECT_EQ(combine.splits, 7);
+    EXPECT_EQ(combine.queries, 3);
+    EXPECT_EQ(combine.nhead_q, 4);
+    EXPECT_EQ(combine.hdim_v, 16);
+    EXPECT_EQ(combine.type, TESSERA_COMBINED_BF16);
+    EXPECT_EQ(combine.min_seqlen_q, -1);
+    EXPECT_EQ(combine.stride_o, call.args.stride_o);
+    EXPECT_EQ(combine.batch_stride_lse, call.args.batch_stride_lse);
+    EXPECT_EQ(cuda.launches[1].grid[0], (2u * 4 * 3 + row->tile.rows - 1) / row->tile.rows);
+    EXPECT_EQ(cuda.launches[1].block[0], row->base.threads);
+    call.traits.has_lse = 0;
+    expect_parts(7, 7, 15);
+    EXPECT_EQ(argument<CombineArgs>(1).lse, nullptr);
+    const auto type_of = [&](tessera_fmha_dtype dtype) {
+        call.dtype(dtype, TESSERA_QSCALE_NONE);
+        EXPECT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+        return argument<CombineArgs>(1).type;
+    };
+    EXPECT_EQ(type_of(TESSERA_FMHA_FP16), TESSERA_COMBINED_FP16);
+    EXPECT_EQ(type_of(TESSERA_FMHA_FP8), TESSERA_COMBINED_FP8);
+    EXPECT_EQ(type_of(TESSERA_FMHA_FP8BF16), TESSERA_COMBINED_BF16);
+    EXPECT_EQ(type_of(TESSERA_FMHA_FP8FP32), TESSERA_COMBINED_FP32);
+}
+
+// Queries are copied by lanes.
+TEST_F(MergedHeads, Maps) {
+    expect_parts(1, 1, 100);
+    EXPECT_EQ(argument<Args>(0).maps, unsigned{TESSERA_CUDA_MAP_K | TESSERA_CUDA_MAP_V});
+    EXPECT_EQ(cuda.maps.size(), 2u);
+}
+
+// Lengths that only the device knows: parts are as asked for, since sequences may be longer than the hint.
+TEST_F(MergedHeads, Groups) {
+    call.group();
+    call.args.seqlen_k = 6400;
+    call.args.num_splits = 40;
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(argument<Args>(0).parts, 40);
+    EXPECT_EQ(argument<Args>(0).part_tiles, 3);
+    EXPECT_EQ(argument<Args>(0).queries, call.args.max_seqlen_q);
+    EXPECT_EQ(argument<Args>(0).counter, plan.regions[2].memory);
+    EXPECT_TRUE(plan.regions[2].zeroed);
+    EXPECT_EQ(argument<CombineArgs>(1).seqstart_q, call.args.seqstart_q_ptr);
+    call.args.num_splits = 0;
+    call.args.seqlen_k = 0; // no hint
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(argument<Args>(0).parts, 32);
+    EXPECT_EQ(argument<Args>(0).part_tiles, 4);
+}
+
+TEST_F(MergedHeads, OthersRefuseParts) {
+    const auto check = [&] {
+        tessera_fmha_fwd_call whole = call.whole();
+        EXPECT_EQ(tessera_fmha_fwd_check_sizes(&whole), TESSERA_SUCCESS);
+        return tessera_fmha_fwd_operation.check_row(&whole, &instance.base);
+    };
+    call.args.num_splits = 2;
+    EXPECT_EQ(check(), TESSERA_SUCCESS);
+    instance.merged = 0;
+    EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(tessera_last_error()), "num_splits is 2: merging does not cut keys into parts");
+    instance.base.target = TESSERA_TARGET_GFX942;
+    EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
+    instance.base.target = TESSERA_TARGET_X86_64_V3;
+    instance.base.symbol = nullptr;
+    EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(tessera_last_error()), "num_splits is 2: merging does not cut keys into parts");
+    call.args.num_splits = 1;
+    EXPECT_EQ(check(), TESSERA_SUCCESS);
+}
+
+TEST_F(MergedHeads, MostPartialResults) {
+    const auto check = [&] {
+        const tessera_fmha_fwd_call whole = call.whole();
+        tessera_fmha_fwd_call copy = whole;
+        copy.queries = call.args.seqlen_q;
+        return tessera_fmha_fwd_cuda_check(&instance, &copy);
+    };
+    call.args.num_splits = 2;
+    call.args.seqlen_q = 1 << 15;
+    call.args.batch = 1 << 12;
+    call.args.nhead_q = call.args.nhead_k = 8;
+    EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(std::string(tessera_last_error()), "batch * nhead_q * queries are 1073741824: at most 1073741823 where "
+                                                 "num_splits asks for parts");
+    call.args.nhead_q = call.args.nhead_k = 7;
+    EXPECT_EQ(check(), TESSERA_SUCCESS);
+}
+
+// ---- which of both is taken
+
+class FewQueries : public ::testing::Test {
+  protected:
+    FewQueries() {
+        call.traits.data_type = TESSERA_FMHA_BF16;
+        call.traits.hdim_q = call.traits.hdim_v = call.args.hdim_q = call.args.hdim_v = 128;
+        call.args.batch = 64;
+        call.args.nhead_q = 32;
+        call.args.nhead_k = 8;
+    }
+
+    // A row of tiles of 128 keys.
+    static tessera_fmha_fwd_instance row(const char *name, uint16_t bm0, uint32_t merged, float alone, float busy,
+                                         const tessera_served *served) {
+        tessera_fmha_fwd_instance made = make_instance(name, TESSERA_TARGET_SM_90A, served, bm0, 128);
+        made.base.symbol = name;
+        made.merged = merged;
+        made.alone_cycles = alone;
+        made.busy_cycles = busy;
+        return made;
+    }
+
+    // The explanation's first line.
+    std::string best(int queries, int keys) {
+        const Table table({row("wide", 128, 0, 4500, 3000, &all), row("merging", 64, 1, 1500, 2000, &all)});
+        call.args.seqlen_q = call.args.max_seqlen_q = queries;
+        call.args.seqlen_k = keys;
+        call.set_strides();
+        char text[1000];
+        tessera_fmha_fwd_table_explain(table.get(), &facts, &call.traits, &call.args, TESSERA_EXPLAIN_INSTANCES, text,
+                                       sizeof text);
+        const std::string whole = text;
+        return whole.substr(0, whole.find('\n'));
+    }
+    static std::string line(const char *name, double cycles) {
+        char text[100];
+        snprintf(text, sizeof text, "* %s  cost %.4g cycles", name, cycles);
+        return text;
+    }
+
+    tessera_device_facts facts = {sizeof facts, 1u << TESSERA_TARGET_SM_90A, 132, 1 << 15, 1 << 20, 0, 0};
+    Call call;
+    Served all;
+};
+
+TEST_F(FewQueries, CostByHand) {
+    const double device = 2622.95, tile = 128 * 256 * 2; // bytes a cycle, and of a tile of k and v
+    // 512 tasks of 64 tiles in four rounds take less time than reading does, of which ends have some.
+    EXPECT_EQ(best(1, 8192), line("merging", 512 * 64 * tile / device + 4 * (1500 + 64 * 2000.0) / 16));
+    // 8 tasks in 16 parts of 4 tiles; results go to memory and back.
+    call.args.batch = 1;
+    const double part = 1500 + 4 * 2000.0, memory = (8 * 64 * tile + 8 * 32 * 16 * 128) / device;
+    EXPECT_EQ(best(1, 8192), line("merging", memory + part / 16 + 12000));
+    call.args.batch = 64;
+    // 16 queries of 4 heads are one block, 64 of them four.
+    EXPECT_EQ(best(16, 8192), line("merging", 512 * 64 * tile / device + 4 * (1500 + 64 * 2000.0) / 16));
+    EXPECT_EQ(best(4096, 4096).substr(0, 6), "* wide");
+    call.args.num_splits = 2; // which the other does not do
+    EXPECT_EQ(best(4096, 4096).substr(0, 9), "* merging");
 }
 
 } // namespace

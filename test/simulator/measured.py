@@ -179,6 +179,10 @@ def issue() -> Iterator[Micro]:
             f"MFMA and {count} v_add_f32", text, cycles, "LLVM PR 184084; AITER places 6", archs=("gfx950",)
         )
     yield Micro("s_nop", "s_nop 7", 32, "ISA: 8 wait states", archs=every)
+    for arch, states in (("gfx942", 11), ("gfx950", 12)):
+        text = f"{wide}\ns_nop {states - 1}\nv_add_f32 v50, v16, v41"
+        source = "wait states until VALU reads a result of 8 passes: LLVM PR 126132"
+        yield Micro(f"MFMA and its reader on {arch}", text, 4 * (1 + states + 1), source, archs=(arch,))
 
 
 def lds() -> Iterator[Micro]:
@@ -241,11 +245,36 @@ def lds() -> Iterator[Micro]:
         waves=4,
         archs=("gfx950",),
     )
+    # Groups of four lanes whose numbers have an even count of ones are of one phase; neighbours meet.
+    apart = """
+        v_and_b32 v2, 3, v1
+        v_bfe_u32 v3, v1, 3, 2
+        v_lshl_add_u32 v2, v3, 2, v2
+        v_lshlrev_b32 v2, 4, v2
+        v_bfe_u32 v3, v1, 2, 1
+        v_lshrrev_b32 v6, 5, v1
+        v_lshl_add_u32 v3, v6, 1, v3
+        v_lshl_add_u32 v1, v3, 8, v2"""
+    yield Micro("ds_read_b128 by gfx950's phases", wide, 20, phases, apart, waves=4, archs=("gfx950",))
     double = "ds_read_b64 v[8:9], v1"
     peak = "128 bytes a cycle; gfx950 256: white papers"
     yield Micro("ds_read_b64 of four waves", double, 16, peak, "v_lshlrev_b32 v1, 3, v1", waves=4)
     yield Micro(
         "ds_read_b64 of gfx950", double, 8, peak, "v_lshlrev_b32 v1, 3, v1", waves=4, archs=("gfx950",)
+    )
+    # Lanes 8 (gfx950: 16) apart ask the same banks for other words, in the same phase.
+    for arch, lanes, cycles in (("gfx942", 3, 32), ("gfx950", 4, 16)):
+        twice = f"""
+        v_and_b32 v2, {2**lanes - 1}, v1
+        v_lshrrev_b32 v3, {lanes}, v1
+        v_lshlrev_b32 v2, 3, v2
+        v_lshl_add_u32 v1, v3, {lanes + 4}, v2"""
+        name = f"ds_read_b64 of two-way conflicts on {arch}"
+        yield Micro(name, double, cycles, phases, twice, waves=4, archs=(arch,))
+    store, banks = "ds_write_b64 v1, v[8:9]", "stores have 32 banks: HipKittens"
+    both = ("gfx942", "gfx950")
+    yield Micro(
+        "ds_write_b64 of four waves", store, 16, banks, "v_lshlrev_b32 v1, 3, v1", waves=4, archs=both
     )
 
 

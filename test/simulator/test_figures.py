@@ -1,23 +1,29 @@
 # SPDX-License-Identifier: MIT
-"""instances/fmha_fwd_modelled.toml is what the clock says: a sample."""
+"""instances/fmha_fwd_modelled.toml and benchmark/results/ranking.jsonl are what the clock says: samples."""
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 from pathlib import Path
 
 import pytest
-from sampling import sample_each
+from sampling import sample, sample_each
 
-from codegen import figures, tune
+from codegen import figures, rank, tune
 from codegen.model import MODELLED, version
 from codegen.ops import operations
+from codegen.resources import read_resources
 from codegen.rows import read_figures, read_instances, read_toml
 from codegen.spec import ROOT, Instance
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 FWD = operations()["fwd"]
 INSTANCES = ROOT / "instances"
+RANKING = ROOT / "benchmark" / "results" / "ranking.jsonl"
+SHORT = ("s=300 ", "s=512 ")  # of problems that take little time
+INSTRUCTION_CACHE = {"gfx90a": 32768, "gfx942": 65536, "gfx950": 65536}  # CDNA2 and CDNA3 white papers
 # Of another version of the model, or of another compiler's code, results differ by more.
 EXACT, NEAR = 0.01, 0.15
 
@@ -36,8 +42,8 @@ def tolerance(made_by: str) -> float:
     return EXACT if made_by == version() and not os.environ.get("TESSERA_CLANG") else NEAR
 
 
-def how(folder: Path, *shapes: str) -> tune.How:
-    return tune.How(BUILD, shapes, None, lambda done, of: None, print, folder)
+def how(folder: Path, *shapes: str, ray: str | None = None) -> tune.How:
+    return tune.How(BUILD, shapes, ray, lambda done, of: None, print, folder)
 
 
 def test_figures_are_up_to_date(there: list[Instance], tmp_path: Path) -> None:
@@ -50,3 +56,39 @@ def test_figures_are_up_to_date(there: list[Instance], tmp_path: Path) -> None:
         target = next(one.target.name for one in chosen if one.name == name)
         near = pytest.approx(said[name], rel=tolerance(versions[target]), abs=0.01)
         assert now == near, f"{name}: python -m codegen.figures --build {BUILD}"
+
+
+def test_ranking_is_up_to_date(there: list[Instance], tmp_path: Path) -> None:
+    """Two problems: what the library chooses, and what that loses."""
+    rows = [json.loads(line) for line in RANKING.read_text().splitlines()]
+    built = {instance.name for instance in there}
+    rows = [row for row in rows if any(length in row["shape"] for length in SHORT)]
+    for row in sample(rows, 2):
+        if not built.issuperset(row["cycles_and_cost"]):
+            pytest.skip(f"{BUILD} has not all instances")
+        (now,) = rank.rank(FWD, (row["target"],), how(tmp_path, row["shape"]))
+        again = f"python benchmark/ranking.py --build {BUILD}"
+        assert now.loss == pytest.approx(row["loss"], abs=tolerance(row["model"])), again
+        cycles = {name: numbers[0] for name, numbers in row["cycles_and_cost"].items() if name in now.cycles}
+        near = pytest.approx(cycles, rel=tolerance(row["model"]))  # instances that came later are not there
+        assert {name: now.cycles[name] for name in cycles} == near, again
+        if tolerance(row["model"]) == EXACT:
+            assert now.chosen == row["chosen"], again
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="no ray: pip install ray==2.60.0")
+@pytest.mark.usefixtures("there")
+def test_ranking_by_ray(tmp_path: Path) -> None:
+    """A cluster that is started here says the same as this process alone."""
+    shape = "prec=bf16 b=1 h=2 s=130 d=64 mask=b"
+    (alone,) = rank.rank(FWD, ("gfx942",), how(tmp_path / "alone", shape))
+    (spread,) = rank.rank(FWD, ("gfx942",), how(tmp_path / "spread", shape, ray="local"))
+    assert len(alone.cycles) > 1 and spread.cycles == pytest.approx(alone.cycles, rel=EXACT)
+    assert (spread.chosen, spread.costs) == (alone.chosen, alone.costs)
+
+
+def test_code_fits_instruction_caches(there: list[Instance]) -> None:
+    """Whose misses the clock does not model."""
+    for one in there:
+        code = read_resources(BUILD / "device" / one.target.name / f"{one.name}.co", one.target.name).code
+        assert len(code) <= INSTRUCTION_CACHE[one.target.name], one.name

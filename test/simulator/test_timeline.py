@@ -166,6 +166,42 @@ def test_nothing_overlaps(library: Path, tmp_path: Path, waves: int) -> None:
     assert {span.letter for span in timeline.of("MFMA")} == {"|"}
 
 
+# Of Google's document "Trace Event Format", in an array of objects: the metadata that is written, with the
+# types of their arguments, and what a complete event must have, whose times are microseconds. Other metadata
+# is left alone by those who read it.
+METADATA: dict[str, dict[str, type]] = {
+    "process_name": {"name": str},
+    "process_labels": {"labels": str},
+    "thread_name": {"name": str},
+    "thread_sort_index": {"sort_index": int},
+    "trace_end": {},
+}
+COMPLETE = {"pid": int, "tid": int, "name": str, "cat": str, "ts": int, "dur": int, "args": dict}
+
+
+def test_trace_event_format(library: Path, tmp_path: Path) -> None:
+    """What chrome://tracing and Perfetto read: events of two phases, whose threads have names."""
+    record(library, tmp_path, MIX.format(rounds=3), 8, groups=3)
+    events = json.loads((tmp_path / "timeline.json").read_text())
+    names: Counter[tuple[str, int, int | None]] = Counter()
+    threads = set()
+    for event in events:
+        if event["ph"] == "M":
+            names[event["name"], event["pid"], event.get("tid")] += 1
+            assert ("tid" in event) == event["name"].startswith("thread")
+            for field, kind in METADATA[event["name"]].items():
+                assert type(event["args"][field]) is kind
+        else:
+            assert event["ph"] == "X"
+            assert {field: type(event[field]) for field in COMPLETE} == COMPLETE
+            assert event["ts"] >= 0 and event["dur"] > 0
+            assert ("thread_name", event["pid"], event["tid"]) in names  # it stands ahead of its events
+            threads.add((event["pid"], event["tid"]))
+    assert set(names.values()) == {1}
+    assert {pid for pid, _ in threads} == {pid for name, pid, _ in names if name == "process_name"}
+    assert len({tid for _, tid in threads}) == len(threads)  # a thread is of one process
+
+
 def issues(spans: list[Span]) -> list[int]:
     """The cycles in which a wave's instructions issued."""
     return sorted(span.issued for span in spans if span.track != "wait")

@@ -11,8 +11,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from codegen.ops.fmha_bwd.cpu import CpuTile, RowsTile
+from codegen.ops.fmha_bwd.cdna import CdnaTile
+from codegen.ops.fmha_bwd.cpu import CpuTile
+from codegen.ops.fmha_bwd.cuda import CudaTile
+from codegen.ops.fmha_bwd.rows import GpuRowsTile, RowsTile
 from codegen.ops.fmha_bwd.traits import (
+    BYTES,
     DATA_TYPE,
     HDIMS,
     HDIMS_OF_ONE,
@@ -60,7 +64,7 @@ class FmhaBwd(Part):
     traits = TRAITS
     sizes = SIZES
     buckets = tuple(sorted({max(hdim) for hdim in HDIMS}))
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile, "cuda": CudaTile}
     optdim_field = "hdim_q"
 
     def __init__(self, mask: str) -> None:
@@ -69,8 +73,9 @@ class FmhaBwd(Part):
         self.parts = (DotDoO(), ConvertDq())
 
     def shadows(self, one: Instance, other: Instance) -> bool:
-        """The same of tiles with as many keys, by which parts of dq are cut."""
-        return one.tile.bn0 == other.tile.bn0 and super().shadows(one, other)
+        """The same of tiles with as many keys, by which parts of dq are cut, that pad head dims no more."""
+        a, b = one.tile, other.tile
+        return a.bn0 == b.bn0 and a.dq <= b.dq and a.dv <= b.dv and super().shadows(one, other)
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """CK's tile: bm0, bn0, what the five products reduce over, head dims; then warps and their shapes."""
@@ -84,9 +89,16 @@ class FmhaBwd(Part):
         )
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
-        """All head dims up to the greatest, since CPU kernels pad every side."""
-        hdim_q, hdim_v = HDIMS[box[0].bit_length() - 1]
-        yield box, ((1, hdim_q, 1), (1, hdim_v, 1))
+        """All head dims up to the greatest, since kernels pad every side."""
+        multiple = tile.hdim_multiple
+        yield box, tuple((multiple, hdim, multiple) for hdim in HDIMS[box[0].bit_length() - 1])
+
+    def row_fields(self, instance: Instance) -> dict[str, str]:
+        """The fields of the table's row; of NVIDIA GPU instances also what a launch asks for."""
+        fields = super().row_fields(instance)
+        if instance.target.kind == "cuda":
+            fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
+        return fields
 
 
 class RowsPart(Part):
@@ -98,15 +110,26 @@ class RowsPart(Part):
     traits: tuple[Trait, ...] = (DATA_TYPE, IS_GROUP_MODE)
     buckets = HDIMS_OF_ONE
     rules = ()
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": RowsTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": RowsTile, "cdna": GpuRowsTile, "cuda": GpuRowsTile}
+
+    def shadows(self, one: Instance, other: Instance) -> bool:
+        """Whether one takes all rows that the other takes, too."""
+        return bool(one.tile.multiple <= other.tile.multiple) and super().shadows(one, other)
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """The tile."""
         return (f"b{instance.tile.bm0}",)
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
-        """All head dims up to the greatest."""
-        yield box, ((1, HDIMS_OF_ONE[max(bits(box[0]))], 1),)
+        """All head dims up to the greatest; of each data type, since rows are whole units."""
+        largest, axis = HDIMS_OF_ONE[max(bits(box[0]))], self.space.index["dtype"]
+        if tile.multiple == 1:
+            yield box, ((1, largest, 1),)
+            return
+        for dtype in self.space.values(box, "dtype"):
+            multiple = tile.multiple // BYTES[dtype]
+            one = (*box[:axis], self.space.axes[axis].mask((dtype,)), *box[axis + 1 :])
+            yield one, ((multiple, largest, multiple),)
 
 
 class DotDoO(RowsPart):

@@ -48,6 +48,9 @@ class CpuTile(cpu_tile.BlockTile):
 
     computes: ClassVar[Mapping[str, Compute]] = COMPUTES
     planes: ClassVar[int] = 1  # numbers of the type of products that make up one
+    dq: ClassVar[int] = 0  # the head dims in products: those of the call
+    dv: ClassVar[int] = 0
+    hdim_multiple: ClassVar[int] = 1  # of head dims of a call
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e", "mr": "mr", "nv": "nv"}
 
     @property
@@ -64,6 +67,7 @@ class CpuTile(cpu_tile.BlockTile):
         """The tile's fields; the other of CK's follow from them."""
         return {
             "bm0": self.bm0, "bn0": self.bn0, "wm": self.mr, "wn": self.nv * target.lanes, "wk": self.words,
+            "dq": self.dq, "dv": self.dv,
         }  # fmt: skip
 
     def cycles(self, target: CpuTarget) -> float:
@@ -82,42 +86,3 @@ class CpuTile(cpu_tile.BlockTile):
             return found
         # At head dims of 128: k, v, dk, dv, and p, ds.
         return self.block_complaint(target, 4 * self.bn0 * (4 * 128 + 2 * self.bm0))
-
-
-@dataclass(frozen=True)
-class RowsTile(cpu_tile.CpuTile):
-    """A row of instances/fmha_bwd_dot_do_o.toml or fmha_bwd_convert_dq.toml for a CPU."""
-
-    pipeline: str
-    epilogue: str
-    compute: str
-    bm0: int  # rows of a task
-    efficiency: float
-    why: str
-    serves: str = ""
-
-    name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
-    dtypes: ClassVar[tuple[str, ...]] = DTYPES
-
-    @property
-    def block(self) -> str:
-        """Block and threads in the short name."""
-        return f"b{self.bm0}_w1"
-
-    def numerics(self, target: CpuTarget) -> str:
-        """How numbers are rounded and functions approximated."""
-        return "fp32 sums; results to nearest even"
-
-    def ck_tile(self, target: CpuTarget) -> dict[str, int]:
-        """The tile's fields."""
-        return {"bm0": self.bm0}
-
-    def cycles(self, target: CpuTarget) -> float:
-        """Starting a task."""
-        return 100.0
-
-    def complaint(self, target: CpuTarget) -> str:
-        """Why the tile does not fit the target, if it does not."""
-        if self.compute != "f32":
-            return f"compute '{self.compute}' is not f32"
-        return "" if self.bm0 > 0 and 0 < self.efficiency <= 1 else "bm0 is positive and 0 < efficiency <= 1"

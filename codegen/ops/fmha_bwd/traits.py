@@ -14,7 +14,8 @@ HDIMS: Hdims = (
     (128, 128), (192, 128), (192, 192), (256, 256), (512, 512),
 )  # fmt: skip
 HDIMS_OF_ONE = tuple(sorted({hdim for pair in HDIMS for hdim in pair}))  # of sub-kernels that see one of them
-DTYPES = ("fp32", "fp16", "bf16")
+BYTES = {"fp32": 4, "fp16": 2, "bf16": 2}
+DTYPES = tuple(BYTES)
 DIVISORS = ("", "8", "1")  # of a head dim: that of the name exactly, multiples of 8, any
 
 

@@ -10,6 +10,7 @@ from typing import Any, ClassVar
 from codegen.ops.fmha_fwd.cdna import CdnaTile
 from codegen.ops.fmha_fwd.cdna_choices import variants
 from codegen.ops.fmha_fwd.cdna_cost import BlockCost, block_cost
+from codegen.ops.fmha_fwd.combine import Combine
 from codegen.ops.fmha_fwd.cpu import CpuTile
 from codegen.ops.fmha_fwd.cuda import CudaTile
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, SIZES, TRAITS, make_rules, make_space
@@ -63,6 +64,7 @@ class FmhaFwd(Operation):
     def __init__(self, mask: str) -> None:
         self.space = make_space(mask)
         self.rules = make_rules(self.space)
+        self.companions = (Combine(),)
 
     def served(self, tile: Any) -> Region:
         """The combinations of the tile's storage types, or those that the row names."""
@@ -103,7 +105,7 @@ class FmhaFwd(Operation):
         if not (a.efficiency and b.efficiency):
             return False  # nobody knows yet
         first, second = self.block_cost(one), self.block_cost(other)
-        if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
+        if one.target.kind == "cuda" and (a.bm0, a.bn0, a.merge) != (b.bm0, b.bn0, b.merge):
             return False  # the best one depends on sizes and masks
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         if first.workgroups < tasks * second.workgroups:
@@ -206,6 +208,7 @@ class FmhaFwd(Operation):
             fields["start"] = f"{cost.start:.2f}f"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
+            fields["merged"] = f"{instance.tile.merge}"
         return fields
 
 

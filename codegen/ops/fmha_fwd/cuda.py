@@ -26,7 +26,7 @@ WARPGROUP = 128  # threads
 TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
 # Registers of a thread that the warp that brings tiles needs, and those that compute may take: ptxas gives
 # all threads of a workgroup the same number at entry, and setmaxnreg moves what one kind leaves to the other.
-PRODUCER_REGISTERS = {1: 56, 2: 56, 3: 32}
+PRODUCER_REGISTERS = {1: 96, 2: 56, 3: 32}
 CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
 # Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
 OTHER_REGISTERS = 24
@@ -83,13 +83,16 @@ class CudaTile(GpuTile):
     efficiency: float  # estimated share of the target's peak in the main loop
     why: str  # the reason that the row is there
     stages: int = 2  # tiles of k, and of v, in shared memory
+    q_stages: int = 2  # tasks whose q is there: the next one's comes while one is computed
+    turns: int = 0  # 1: warpgroups start products in turns, the softmax of one beside products of another
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
+    merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     computes: ClassVar = COMPUTES
-    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "stages": "s", "general": "g"}
+    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "stages": "s", "general": "g", "merge": "m"}
 
     @property
     def bits(self) -> int:
@@ -151,7 +154,8 @@ class CudaTile(GpuTile):
     def held(self) -> str:
         """Clauses on the traits that the kernel is compiled for."""
         plain = "" if self.general else " logits=no bias=no dropout=no"
-        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout=r qscale={self.qscales}{plain}"
+        merged = " dropout=no" if self.merge and self.general else ""
+        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout=r qscale={self.qscales}{plain}{merged}"
 
     @property
     def waves(self) -> int:
@@ -170,11 +174,12 @@ class CudaTile(GpuTile):
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a workgroup, as device/attention/cuda/sizes.h lays them out."""
         keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(self.bn0, self.dv)
-        barriers = 8 * (2 + 2 * TASKS + 4 * self.stages)
+        barriers = 8 * (2 * self.q_stages + 2 * TASKS + 4 * self.stages)
         if self.bits == 8:  # v is transposed into another place
             keys += self.bn0 * self.dv
             barriers += 16 * self.stages
-        return self._slice_bytes(self.bm0, self.dq) + self.stages * keys + TASKS * TASK_BYTES + barriers
+        queries = self.q_stages * self._slice_bytes(self.bm0, self.dq)
+        return queries + self.stages * keys + TASKS * TASK_BYTES + barriers
 
     @property
     def producer_registers(self) -> int:
@@ -233,6 +238,8 @@ class CudaTile(GpuTile):
 
     def complaint(self, target: NvidiaTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
+        if self.merge not in (0, 1):
+            return f"merge = {self.merge} is neither 0 nor 1"
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
         if self.pipeline != "qr_async":
@@ -243,8 +250,11 @@ class CudaTile(GpuTile):
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
-        if min(self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages) < 1 or not 0 < self.efficiency <= 1:
+        sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages, self.q_stages)
+        if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
+        if self.turns not in (0, 1):
+            return f"turns = {self.turns} is neither 0 nor 1"
         return self._uneven() or self._too_large(target)
 
     def _uneven(self) -> str:

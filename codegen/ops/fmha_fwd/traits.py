@@ -40,7 +40,7 @@ def _hdim_view(hdims: Hdims, side: int) -> dict[str, tuple[str, ...]]:
     return words
 
 
-def _flag(name: str, token: str) -> Axis:
+def flag_axis(name: str, token: str) -> Axis:
     """An axis of no and yes, which CK spells nTOKEN and TOKEN."""
     return Axis(name, ("no", "yes"), (f"n{token}", token), aliases={"0": ("no",), "1": ("yes",)})
 
@@ -102,12 +102,12 @@ def make_space(mask: str) -> Space:
             Axis("mode", ("batch", "group"), ("batch", "group")),
             Axis("vlayout", ("r", "c"), ("vr", "vc")),
             Axis("pad", PADS, PADS),
-            _flag("logits", "logits"),
+            flag_axis("logits", "logits"),
             Axis("bias", ("no", "bias", "alibi"), ("nbias", "bias", "alibi")),
             MASK_AXES[mask],
-            _flag("lse", "lse"),
-            _flag("dropout", "dropout"),
-            _flag("skip", "skip"),
+            flag_axis("lse", "lse"),
+            flag_axis("dropout", "dropout"),
+            flag_axis("skip", "skip"),
             Axis(
                 "qscale",
                 ("no", "pt", "bs", "mx"),
@@ -118,7 +118,7 @@ def make_space(mask: str) -> Space:
                 },
             ),
             Axis("trload", ("no",), ("ntrload",)),
-            _flag("sink", "sink"),
+            flag_axis("sink", "sink"),
         )
     )
 

@@ -21,6 +21,7 @@
 #define UNROLL _Pragma("unroll")
 
 #define GLOBAL __attribute__((address_space(1))) // memory
+#define OFFSET_OF(type, member) __builtin_offsetof(type, member)
 
 typedef float f32x2 __attribute__((ext_vector_type(2)));
 typedef float f32x4 __attribute__((ext_vector_type(4)));
@@ -130,6 +131,20 @@ INLINE float inverse_sqrt(float x) { // 1 / sqrt(x) within a relative error of 2
     __asm__("rsqrt.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
     return y;
 }
+
+INLINE float exp2_fast(float x) { // within 2^-22.5 relatively; results below 2^-126 are 0
+    float y;
+    __asm__("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+INLINE float log2_fast(float x) {
+    float y;
+    __asm__("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+
+#define LOG2E 0x1.715476p0f // rounded to fp32
+#define LN2 0x1.62e43p-1f
 
 INLINE float abs_f32(float x) { return __builtin_fabsf(x); }
 INLINE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }

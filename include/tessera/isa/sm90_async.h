@@ -49,29 +49,23 @@ INLINE int any_lane(int condition) {
     return any;
 }
 
+// thread_id(), which is read anew: it and what is made of it take no registers in between.
+INLINE int thread_id_again(void) {
+    int id;
+    __asm__ volatile("mov.u32 %0, %%tid.x;" : "=r"(id));
+    return id;
+}
+
 INLINE int workgroup_count(void) { return __nvvm_read_ptx_sreg_nctaid_x(); } // along x
 
 // ---- arithmetic
 
-INLINE float exp2_fast(float x) { // within 2^-22.5 relatively; results below 2^-126 are 0
-    float y;
-    __asm__("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-INLINE float log2_fast(float x) {
-    float y;
-    __asm__("lg2.approx.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
 INLINE float fused(float a, float b, float c) { return __builtin_fmaf(a, b, c); } // a b + c, rounded once
 INLINE float product(float a, float b) {                                          // rounded, whatever is done with it
     float y;
     __asm__("mul.rn.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b));
     return y;
 }
-
-#define LOG2E 0x1.715476p0f // rounded to fp32
-#define LN2 0x1.62e43p-1f
 
 // ---- registers of a warpgroup: all its warps leave or take them together
 
@@ -106,6 +100,23 @@ INLINE u32x4 shared_load_16(uint32_t from) {
                      : "r"(from)
                      : "memory");
     return (u32x4){x, y, z, w};
+}
+
+INLINE void shared_store_f32(uint32_t to, float x) {
+    __asm__ volatile("st.shared.f32 [%0], %1;" ::"r"(to), "f"(x) : "memory");
+}
+INLINE void shared_store_f32x2(uint32_t to, f32x2 x) {
+    __asm__ volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to), "f"(x.x), "f"(x.y) : "memory");
+}
+INLINE uint32_t shared_load_4(uint32_t from) {
+    uint32_t x;
+    __asm__ volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from) : "memory");
+    return x;
+}
+INLINE f32x2 shared_load_f32x2(uint32_t from) {
+    f32x2 x;
+    __asm__ volatile("ld.shared.v2.f32 {%0, %1}, [%2];" : "=f"(x.x), "=f"(x.y) : "r"(from) : "memory");
+    return x;
 }
 
 // Four matrices of 8 rows of 16 bytes, whose addresses lanes 8 m + row give. Read transposed, as pairs of bytes: x[m]
@@ -181,6 +192,17 @@ INLINE void copy_16(uint32_t to, const void *from, int bytes) {
 INLINE void finish_copies(void) {
     __asm__ volatile("cp.async.wait_all;\n\tfence.proxy.async.shared::cta;" ::: "memory");
 }
+// Barriers 1 to 15 of a workgroup's 16, of each of which two warpgroups are members: one comes and goes on, the other
+// one waits for it (PTX ISA, "Parallel Synchronization: barrier"; CUTLASS, cutlass/arch/barrier.h, NamedBarrier).
+INLINE void wait_for_warpgroup(int barrier) { __asm__ volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory"); }
+INLINE void tell_warpgroup(int barrier) { __asm__ volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory"); }
+// The threads of a warpgroup, which share barrier `number`: each sees what the others wrote before.
+#define MEET_WARPGROUP(number) __asm__ volatile("barrier.sync %0, %1;" ::"n"(number), "n"(WARPGROUP) : "memory")
+// So many threads meet, a number that is known when the kernel is compiled; `aligned`: whole warps, all of them here.
+#define MEET_THREADS(barrier, threads) __asm__ volatile("barrier.sync %0, %1;" ::"r"(barrier), "n"(threads) : "memory")
+#define MEET_ALIGNED_THREADS(barrier, threads)                                                                         \
+    __asm__ volatile("barrier.sync.aligned %0, %1;" ::"n"(barrier), "n"(threads) : "memory")
+
 INLINE void meet_lanes(void) { __asm__ volatile("bar.warp.sync -1;" ::: "memory"); }
 
 // ---- products of a warpgroup
@@ -196,6 +218,31 @@ INLINE uint64_t operand(uint32_t address, uint32_t leading) {
 // ---- random bits
 
 INLINE u32x4 philox(u32x4 counter, uint64_t seed) { return philox_rounds(counter, seed); } // Philox4x32-10
+
+// ---- sums in memory
+
+// Adds a number to one in memory, in one go.
+INLINE void add_f32(float *to, float x) {
+    __asm__ volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory");
+}
+
+// Adds a box of fp32 in shared memory to that of a tensor map, or stores it there; what lies outside of the tensor is
+// left alone. Hardware does it once the lane has committed it.
+INLINE void add_box(const void *map, uint32_t from, int x, int y, int z) {
+    __asm__ volatile(
+        "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+        "r"(from), "r"(x), "r"(y), "r"(z)
+        : "memory");
+}
+INLINE void store_box(const void *map, uint32_t from, int x, int y, int z) {
+    __asm__ volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
+                     "r"(from), "r"(x), "r"(y), "r"(z)
+                     : "memory");
+}
+INLINE void commit_boxes(void) { __asm__ volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+// Waits until shared memory was read, or all was done, of what this lane committed.
+INLINE void await_boxes_read(void) { __asm__ volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+INLINE void await_boxes(void) { __asm__ volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
 // ---- a counter in memory
 

@@ -12,7 +12,8 @@ extern "C" {
 
 typedef struct tessera_fmha_bwd_tile {
     uint16_t bm0, bn0;   // queries and keys of a block
-    uint16_t wm, wn, wk; // CPU: register tile
+    uint16_t wm, wn, wk; // CPU: register tile; GPU: shape of a matrix product
+    uint16_t dq, dv;     // head dims in products; 0: those of the call
 } tessera_fmha_bwd_tile;
 
 struct tessera_fmha_bwd_instance {
@@ -20,6 +21,7 @@ struct tessera_fmha_bwd_instance {
     tessera_fmha_bwd_tile tile;
     tessera_fmha_bwd_cpu_run *run; // CPU instances
     tessera_fmha_bwd_cpu_scratch *scratch_bytes;
+    uint32_t shared_bytes; // NVIDIA GPU instances: of a workgroup, which the launch asks for
 };
 
 TESSERA_TABLE_CALLS(fmha_bwd)

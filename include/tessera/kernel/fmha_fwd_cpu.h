@@ -4,6 +4,7 @@
 #define TESSERA_KERNEL_FMHA_FWD_CPU_H
 
 #include "tessera/fmha_fwd.h"
+#include "tessera/kernel/attention_pages.h"
 #include "tessera/types.h"
 
 // What all tasks of a call share. Everything was checked; in `args` the pointers that the traits do not ask for are
@@ -18,6 +19,11 @@ struct tessera_fmha_fwd_cpu_problem {
     uint64_t drop_seed, drop_offset;
     uint32_t keep_below; // a byte of dropout <= keep_below keeps its element
     float keep_scale;    // 1 / (1 - p_drop)
+    // Where rows of K and V lie that have no fixed distance: the function finds those of a block of keys in `pages`.
+    // NULL: they lie where `args` says.
+    tessera_attention_pages_cpu_run *find_rows;
+    const struct tessera_attention_pages *pages;
+    size_t copy_bytes; // of a block of keys, where rows must be copied
 };
 
 // One task: some rows of one sequence and key head against some of its keys. The rows of the group's query heads are
@@ -28,12 +34,13 @@ struct tessera_fmha_fwd_cpu_task {
     int32_t seqlen_q, seqlen_k; // logical lengths
     int64_t token_q, token_k;   // group mode: the sequence's first token; batch mode: 0
     int32_t kv_begin, kv_end;   // keys of this task; all keys that any row sees lie in its tasks' (with rand_val: all
-                                // keys do); kv_begin is a multiple of the tile's bn0
+                                // keys do); with dropout or mx types kv_begin is a multiple of 32
     int32_t mask_y, mask_x;     // query i sees i - mask_y < j < i + mask_x; no mask: INT32_MAX / 2 each
     int32_t sink;               // query i < seqlen_k sees j < min(sink, i + mask_x) too; 0 where there is none
     int32_t alibi_shift;        // alibi zero point of query i: i + alibi_shift, or 0 with alibi_vertical
     int32_t alibi_vertical;
-    float *partial; // NULL: write o and lse. Else write (rows)x(hdim_v + 2) fp32: sums of exp * v, max (log2), sum
+    uint8_t *copies; // room for those of two blocks
+    float *partial;  // NULL: write o and lse. Else write (rows)x(hdim_v + 2) fp32: sums of exp * v, max (log2), sum
 };
 
 // Runs one task. `scratch` has tessera_fmha_fwd_instance.scratch_bytes(hdim_q, hdim_v) bytes, 64-byte aligned, and need

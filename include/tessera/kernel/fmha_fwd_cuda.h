@@ -9,7 +9,9 @@
 // Tensors that a map describes; other ones are copied by the lanes of a warp.
 enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
 
-// Workgroups stay and take tasks in turns, each bm0 rows of q of one query head and sequence. Tasks are numbered in
+// Workgroups stay and take tasks in turns, each bm0 rows of q of one query head and sequence. Of instances that merge
+// heads a task's rows are those of all query heads of a key head, row = query * group + head, and it has a part of the
+// tiles of keys; tasks are numbered part by part. Other tasks are numbered in
 // groups of `heads_together` heads (of all sequences: number of the sequence * nhead_q + head); within a group the last
 // block of q of each head comes first. `call.blocks_q` counts the blocks of the longest sequence, and tasks past the
 // end of theirs do nothing.
@@ -21,6 +23,11 @@ struct tessera_fmha_fwd_cuda_args {
     struct tessera_fmha_fwd_gpu_args call;
     uint32_t maps; // TESSERA_CUDA_MAP_*
     int32_t tasks, heads_together;
+    // Instances that merge heads. With parts > 1 results go to o_acc [batch, nhead_q, queries, parts, hdim_v] and the
+    // logarithms of their sums, base 2, to lse_acc [batch, nhead_q, queries, parts], where -inf says that there is no
+    // result. A part has `part_tiles` tiles, or a `parts`-th of a task's where that is more.
+    int32_t parts, part_tiles, queries;
+    float *o_acc, *lse_acc;
     uint32_t *counter; // of tasks taken beyond a first for each workgroup; NULL: they are dealt out in turns
 };
 

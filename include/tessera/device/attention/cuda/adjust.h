@@ -27,34 +27,35 @@ INLINE float bias_of(const void *element, int there) { return AS_F32(load_4(elem
 INLINE float bias_of(const void *element, int there) { return UNPACK(load_2(element, there)); }
 #endif
 
-INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, int query, int tile) {
+INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, int tile) {
     const int first = tile + thread_column();
-    const int64_t element =
-        query_element(task, a->call.batch_stride_bias, a->call.nhead_stride_bias, a->call.stride_bias);
+    const int64_t element = sequence_element(task, a->call.batch_stride_bias, a->call.stride_bias);
     UNROLL
     for (int r = 0; r < 2; r++) {
-        const int row = query + 8 * r;
-        const int64_t place = element + (row - task->first) * a->call.stride_bias + first;
+        const int query = own_query(a, task, r);
+        const int64_t row = query * a->call.stride_bias + own_head(a, task, r) * a->call.nhead_stride_bias;
+        const int64_t place = element + row + first;
         const char *const from = (const char *)a->call.bias + place * (BIAS_BITS / 8);
         UNROLL
         for (int j = 0; j < BN / 8; j++) {
             UNROLL
             for (int e = 0; e < 2; e++) {
-                const int there = row < task->seqlen_q && first + COLUMN(j, e) < task->seqlen_k;
+                const int there = query < task->seqlen_q && first + COLUMN(j, e) < task->seqlen_k;
                 s[ELEMENT(j, r, e)] += LOG2E * bias_of(from + COLUMN(j, e) * (BIAS_BITS / 8), there);
             }
         }
     }
 }
 
-INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, int query, int tile) {
+INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, int tile) {
     const float *const slopes = (const float *)a->call.bias;
-    const float slope = LOG2E * slopes[task->batch * a->call.batch_stride_bias + task->head];
     const int shift = a->call.features & TESSERA_GPU_ALIBI_SHIFT ? task->seqlen_k - task->seqlen_q : 0;
     const int vertical = a->call.features & TESSERA_GPU_ALIBI_VERTICAL;
     UNROLL
     for (int r = 0; r < 2; r++) {
-        const float zero = (float)(vertical ? 0 : query + 8 * r + shift) - (float)(tile + thread_column());
+        const int query = own_query(a, task, r);
+        const float slope = LOG2E * slopes[task->batch * a->call.batch_stride_bias + own_head(a, task, r)];
+        const float zero = (float)(vertical ? 0 : query + shift) - (float)(tile + thread_column());
         UNROLL
         for (int j = 0; j < BN / 8; j++) {
             UNROLL
@@ -70,8 +71,8 @@ INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int 
         soft_cap(s, a->call.cap_log2, a->call.cap_scale * score_scale(a));
     else
         scale_scores(s, score_scale(a));
-    if (a->call.features & TESSERA_GPU_BIAS) add_bias(s, a, task, thread_query(task), tile);
-    if (a->call.features & TESSERA_GPU_ALIBI) add_alibi(s, a, task, thread_query(task), tile);
+    if (a->call.features & TESSERA_GPU_BIAS) add_bias(s, a, task, tile);
+    if (a->call.features & TESSERA_GPU_ALIBI) add_alibi(s, a, task, tile);
 }
 #else
 INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int tile) {

@@ -24,9 +24,9 @@ INLINE struct random_bytes draw(const args *a, const struct task *task, int quer
 }
 
 INLINE void store_bytes(const struct random_bytes *x, const args *a, const struct task *task, int query, int key) {
-    const int64_t first =
-        query_element(task, a->call.batch_stride_randval, a->call.nhead_stride_randval, a->call.stride_randval);
-    uint8_t *const to = a->call.rand_val + first + (query - task->first) * a->call.stride_randval + key;
+    const int64_t first = sequence_element(task, a->call.batch_stride_randval, a->call.stride_randval) +
+                          task->head * a->call.nhead_stride_randval;
+    uint8_t *const to = a->call.rand_val + first + query * a->call.stride_randval + key;
     UNROLL
     for (int j = 0; j < 4; j++) {
         UNROLL
@@ -39,7 +39,7 @@ INLINE void store_bytes(const struct random_bytes *x, const args *a, const struc
 // Two lanes that are neighbours need the same 16 bytes of Philox for each of two rows, half of them each: the even lane
 // draws those of the first row, and the odd one those of the second.
 INLINE void drop(float s[SCORES], const args *a, const struct task *task, int tile) {
-    const int query = thread_query(task);
+    const int query = own_query(a, task, 0);
     const int odd = lane_id() % 2;
     UNROLL
     for (int b = 0; b < BN / 32; b++) {

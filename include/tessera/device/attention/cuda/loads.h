@@ -4,7 +4,7 @@
 // All lanes copy what has no map, and a sequence's last tile where the map does not end with the sequence: behind its
 // end may lie the next sequence, NaN, or no memory at all.
 //
-// Takes args, BITS.
+// Takes args, BITS, MERGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 
@@ -48,6 +48,34 @@ INLINE void fill_by_map(struct place place, const void *map, int most, int slice
 // Whether the rows of a map end where this task's sequence does.
 INLINE int ends_with(const int32_t *seqstart, const int32_t *cumulative) { return !seqstart && !cumulative; }
 
+#if MERGED
+INLINE void meet_warpgroup(void) {
+    UNROLL
+    for (int n = 1; n <= WARPGROUPS; n++)
+        if (WARPGROUPS == 1 || of_first_lane(thread_id() / WARPGROUP) == n)
+            MEET_WARPGROUP(3 + n); // those before are of turns.h
+}
+
+// A warpgroup that computes copies its own rows, which lie in several heads, while the next tiles are on their way.
+INLINE void load_own_q(uint32_t base, const args *a, const struct task *task) {
+    const int pieces = Q_SLICES * COLUMNS / PIECE; // of a row
+    const int first = warpgroup_row(task), before = first - task->first, lane = thread_id() % WARPGROUP;
+    const int64_t sequence = sequence_element(task, a->call.batch_stride_q, a->call.stride_q);
+    meet_warpgroup(); // no warp's products read the rows before any longer
+    for (int i = lane; i < 64 * pieces; i += WARPGROUP) {
+        const int row = i / pieces, piece = i - row * pieces, slice = piece / 8;
+        const int inside = first + row < count_rows(a, task) && piece * PIECE < a->call.hdim_q;
+        const int64_t element = row_query(a, first + row) * a->call.stride_q +
+                                row_head(a, task, first + row) * a->call.nhead_stride_q + sequence;
+        const char *const source = (const char *)a->call.q + (inside ? element * BITS / 8 + piece * 16 : 0);
+        copy_16(base + AT_Q + (slice * BM + before + row) * SLICE + ((piece % 8) ^ (row % 8)) * 16, source,
+                inside ? 16 : 0);
+    }
+    finish_copies();
+    meet_warpgroup();
+}
+#endif
+
 INLINE void load_q(struct place place, const args *a, const struct task *task, uint32_t task_at) {
     struct task again;
     const int left = task->seqlen_q - task->first;
@@ -57,7 +85,8 @@ INLINE void load_q(struct place place, const args *a, const struct task *task, u
         return;
     }
     get_task(task_at, &again);
-    const int64_t first = query_element(&again, a->call.batch_stride_q, a->call.nhead_stride_q, a->call.stride_q);
+    const int64_t first = sequence_element(&again, a->call.batch_stride_q, a->call.stride_q) +
+                          again.head * a->call.nhead_stride_q + again.first * a->call.stride_q;
     const struct rows rows = {(const char *)a->call.q + first * BITS / 8, a->call.stride_q * BITS / 8, left,
                               a->call.hdim_q};
     fill_by_lanes(place, &rows, BM, Q_SLICES);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sets scores to -inf where the query does not see the key.
 //
-// Takes BN.
+// Takes args, BN.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_MASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_MASK_H
 
@@ -33,9 +33,10 @@ INLINE void hide_around(float s[SCORES], const struct seen seen[2]) {
     }
 }
 
-INLINE void hide(float s[SCORES], const struct task *task, int tile) {
-    const int query = thread_query(task), first = tile + thread_column();
-    const struct seen seen[2] = {seen_by(task, query, first), seen_by(task, query + 8, first)};
+INLINE void hide(float s[SCORES], const args *a, const struct task *task, int tile) {
+    const int first = tile + thread_column();
+    const struct seen seen[2] = {seen_by(task, own_query(a, task, 0), first),
+                                 seen_by(task, own_query(a, task, 1), first)};
     if (any_lane(max_i32(seen[0].begin, seen[1].begin) > 0)) // the sink only matters beside a left edge
         hide_around(s, seen);
     else

@@ -2,7 +2,7 @@
 // The barriers between the warp that brings things and the warpgroups that compute with them: of each place in shared
 // memory there is one that says that it is full and one that says that it is empty.
 //
-// Takes STAGES, WARPGROUPS, BITS.
+// Takes STAGES, Q_STAGES, WARPGROUPS, BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 
@@ -16,24 +16,24 @@ struct place {
 
 // The number n counts what went through the places of its kind before.
 INLINE struct place queries_place(uint32_t base, uint32_t n) {
-    const uint32_t barriers = base + AT_BARRIERS;
-    return (struct place){barriers, barriers + 8, base + AT_Q, n % 2};
+    const uint32_t stage = n % Q_STAGES, barriers = base + AT_BARRIERS + stage * 16;
+    return (struct place){barriers, barriers + 8, base + AT_Q + stage * Q_BYTES, n / Q_STAGES % 2};
 }
 INLINE struct place task_place(uint32_t base, uint32_t n) {
-    const uint32_t barriers = base + AT_BARRIERS + 16 + n % TASKS * 16;
+    const uint32_t barriers = base + AT_BARRIERS + 16 * Q_STAGES + n % TASKS * 16;
     return (struct place){barriers, barriers + 8, base + AT_TASKS + n % TASKS * TASK_BYTES, n / TASKS % 2};
 }
 INLINE struct place keys_place(uint32_t base, uint32_t n) {
-    const uint32_t stage = n % STAGES, barriers = base + AT_BARRIERS + 16 + 16 * TASKS + stage * 16;
+    const uint32_t stage = n % STAGES, barriers = base + AT_KV_BARRIERS + stage * 16;
     return (struct place){barriers, barriers + 8, base + AT_K + stage * K_BYTES, n / STAGES % 2};
 }
 INLINE struct place values_place(uint32_t base, uint32_t n) {
-    const uint32_t stage = n % STAGES, barriers = base + AT_BARRIERS + 16 + 16 * TASKS + (STAGES + stage) * 16;
+    const uint32_t stage = n % STAGES, barriers = base + AT_KV_BARRIERS + (STAGES + stage) * 16;
     return (struct place){barriers, barriers + 8, base + AT_V + stage * V_BYTES, n / STAGES % 2};
 }
 #if BITS == 8
 INLINE struct place transposed_place(uint32_t base, uint32_t n) {
-    const uint32_t stage = n % STAGES, barriers = base + AT_BARRIERS + 16 + 16 * TASKS + (2 * STAGES + stage) * 16;
+    const uint32_t stage = n % STAGES, barriers = base + AT_KV_BARRIERS + (2 * STAGES + stage) * 16;
     return (struct place){barriers, barriers + 8, base + AT_TRANSPOSED + stage * TRANSPOSED_BYTES, n / STAGES % 2};
 }
 #else
@@ -56,7 +56,7 @@ INLINE void start_place(struct place p, int filling, int emptying) {
 
 INLINE void start_barriers(uint32_t base) {
     if (thread_id() == 0) {
-        start_place(queries_place(base, 0), 1, CONSUMER_WARPS);
+        for (uint32_t n = 0; n < Q_STAGES; n++) start_place(queries_place(base, n), 1, CONSUMER_WARPS);
         for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + TRANSPOSING_WARPS);
         for (uint32_t n = 0; n < STAGES; n++) {
             start_place(keys_place(base, n), 1, CONSUMER_WARPS);

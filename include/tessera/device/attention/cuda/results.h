@@ -19,7 +19,7 @@ INLINE struct total total_of(const struct rows_state *x, int r, const args *a, c
     struct total t = {x->max[r] == -INFINITY_F32 ? -INFINITY_F32 : product(x->max[r], scale), sum_of_four(x->sum[r]),
                       a->call.keep_scale * unit};
     if (a->call.sink) {
-        const float sink = LOG2E * a->call.sink[task->head], most = max_f32(t.max, sink);
+        const float sink = LOG2E * a->call.sink[own_head(a, task, r)], most = max_f32(t.max, sink);
         const float old = t.max == -INFINITY_F32 ? 0.0f : exp2_fast(t.max - most);
         t.sum = t.sum * old + (sink == -INFINITY_F32 ? 0.0f : exp2_fast(sink - most + P_SHIFT));
         t.over *= old;
@@ -27,6 +27,10 @@ INLINE struct total total_of(const struct rows_state *x, int r, const args *a, c
     }
     t.over = t.sum == 0.0f ? 0.0f : t.over * reciprocal(t.sum);
     return t;
+}
+
+INLINE float log2_of(const struct total *t) {
+    return t->sum == 0.0f ? -INFINITY_F32 : t->max + log2_fast(t->sum) - P_SHIFT;
 }
 
 // Four lanes have four pairs of columns each: pair c of lane l is columns 8 c + 2 l and the next. After this lane l has
@@ -46,16 +50,43 @@ INLINE void transpose_four(uint32_t x[4]) {
     }
 }
 
-INLINE void store_results(const struct rows_state *x, float o[RESULTS], const args *a, const struct task *task,
-                          float scale, float unit) {
-    const int query = thread_query(task);
-    const int64_t o_first = query_element(task, a->call.batch_stride_o, a->call.nhead_stride_o, a->call.stride_o);
-    const int64_t lse_first = query_element(task, a->call.batch_stride_lse, a->call.nhead_stride_lse, 1);
+#if MERGED
+// The results of a part of the keys, in fp32.
+INLINE void store_part(const struct rows_state *x, float o[RESULTS], const args *a, const struct task *task,
+                       float scale, float unit) {
     UNROLL
     for (int r = 0; r < 2; r++) {
         const struct total total = total_of(x, r, a, task, scale, unit);
-        const int row = query + 8 * r - task->first, inside = query + 8 * r < task->seqlen_q;
-        char *const to = (char *)a->call.o + (o_first + row * a->call.stride_o) * (O_BITS / 8);
+        const int row = own_row(task, r);
+        if (row >= count_rows(a, task)) continue;
+        const int64_t number = partial_row(a, task, row);
+        float *const to = a->o_acc + number * a->call.hdim_v + thread_column();
+        UNROLL
+        for (int j = 0; j < DV / 8; j++) {
+            const float left = o[ELEMENT(j, r, 0)] * total.over, right = o[ELEMENT(j, r, 1)] * total.over;
+            if (8 * j < a->call.hdim_v) store_8(to + 8 * j, (u32x2){AS_U32(left), AS_U32(right)});
+        }
+        if (lane_id() % 4 == 0) a->lse_acc[number] = log2_of(&total);
+    }
+}
+#endif
+
+INLINE void store_results(const struct rows_state *x, float o[RESULTS], const args *a, const struct task *task,
+                          float scale, float unit) {
+#if MERGED
+    if (a->parts > 1) {
+        store_part(x, o, a, task, scale, unit);
+        return;
+    }
+#endif
+    const int64_t o_first = block_element(task, a->call.batch_stride_o, a->call.nhead_stride_o, a->call.stride_o);
+    const int64_t lse_first = block_element(task, a->call.batch_stride_lse, a->call.nhead_stride_lse, 1);
+    UNROLL
+    for (int r = 0; r < 2; r++) {
+        const struct total total = total_of(x, r, a, task, scale, unit);
+        const int inside = own_query(a, task, r) < task->seqlen_q;
+        const int64_t o_row = row_element(a, task, r, a->call.nhead_stride_o, a->call.stride_o);
+        char *const to = (char *)a->call.o + (o_first + o_row) * (O_BITS / 8);
         UNROLL
         for (int j = 0; j < DV / 8; j += 4) {
             uint32_t pairs[4];
@@ -66,8 +97,9 @@ INLINE void store_results(const struct rows_state *x, float o[RESULTS], const ar
             const int column = 8 * (j + lane_id() % 4);
             if (inside && column < a->call.hdim_v) store_pairs(to + column * (O_BITS / 8), pairs);
         }
-        const float log2_sum = total.sum == 0.0f ? -INFINITY_F32 : total.max + log2_fast(total.sum) - P_SHIFT;
-        if (a->call.lse && inside && lane_id() % 4 == 0) a->call.lse[lse_first + row] = log2_sum * LN2;
+        const float log2_sum = log2_of(&total);
+        if (a->call.lse && inside && lane_id() % 4 == 0)
+            a->call.lse[lse_first + row_element(a, task, r, a->call.nhead_stride_lse, 1)] = log2_sum * LN2;
     }
 }
 

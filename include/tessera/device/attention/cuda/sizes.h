@@ -3,9 +3,9 @@
 //
 // BM, BN: queries of a task and keys of a tile. DQ, DV: head dims, of which a call may use a part. WARPGROUPS: those
 // that compute, each with 64 of the queries; one more brings tiles. STAGES: tiles of k, and of v, that there is room
-// for. BITS: of an element of q, k and v.
+// for. Q_STAGES: that of queries. BITS: of an element of q, k and v.
 //
-// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, BITS.
+// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 
@@ -34,14 +34,15 @@ INLINE int thread_column(void) { return 2 * (lane_id() % 4); }
 // Where things lie, beside shared_base().
 enum {
     AT_Q = 0,
-    AT_K = AT_Q + Q_BYTES,
+    AT_K = AT_Q + Q_STAGES * Q_BYTES,
     AT_V = AT_K + STAGES * K_BYTES,
     AT_TRANSPOSED = AT_V + STAGES * V_BYTES,
     AT_TASKS = AT_TRANSPOSED + STAGES * TRANSPOSED_BYTES,
     TASK_BYTES = 64,
     TASKS = 4, // the current one, the next, and those whose results are being stored
     AT_BARRIERS = AT_TASKS + TASKS * TASK_BYTES,
-    BARRIERS = 2 + 2 * TASKS + (TRANSPOSES ? 6 : 4) * STAGES,
+    AT_KV_BARRIERS = AT_BARRIERS + 16 * (Q_STAGES + TASKS),
+    BARRIERS = 2 * Q_STAGES + 2 * TASKS + (TRANSPOSES ? 6 : 4) * STAGES,
     SHARED_BYTES = AT_BARRIERS + 8 * BARRIERS
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A task: BM queries of one sequence and head, and the tiles of keys that any of them sees.
+// A task: BM rows of one sequence, and the tiles of keys that any of them sees. Rows are the queries of a head; where
+// they are MERGED they are those of all query heads of a key head, query by query, and a task may have a part of the
+// tiles.
 //
-// Takes args.
+// Takes args, MERGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 
@@ -9,16 +11,42 @@
 
 // 64 bytes, which the producing warp hands to the others.
 struct task {
-    int head, head_k, batch; // query head and its key head, sequence
-    int first;               // the first query; below 0: there are no more tasks
+    int head, head_k, batch; // query head (MERGED: the first) and its key head, sequence
+    int first;               // the first row; below 0: there are no more tasks
     int seqlen_q, seqlen_k;  // logical lengths
     int token_q, token_k;    // group mode: the sequence's first tokens
     int mask_y, mask_x;      // query i sees i - mask_y < j < i + mask_x
     int sink;                // and also j < min(sink, i + mask_x), where i < seqlen_k
     int tiles;               // that any query sees: the first `sink_tiles`, and others from tile `begin` on
     int begin, sink_tiles;
-    int unused[2];
+    int part, from; // MERGED: the number of its part of the tiles, and the first of them
 };
+
+// ---- rows
+
+#if MERGED
+INLINE int row_query(const args *a, int row) { return row / a->call.group; }
+INLINE int row_head(const args *a, const struct task *task, int row) { return task->head + row % a->call.group; }
+INLINE int count_rows(const args *a, const struct task *task) { return task->seqlen_q * a->call.group; }
+INLINE int first_tile(const struct task *task) { return task->from; }
+#else
+INLINE int row_query(const args *a, int row) {
+    (void)a;
+    return row;
+}
+INLINE int row_head(const args *a, const struct task *task, int row) {
+    (void)a, (void)row;
+    return task->head;
+}
+INLINE int count_rows(const args *a, const struct task *task) {
+    (void)a;
+    return task->seqlen_q;
+}
+INLINE int first_tile(const struct task *task) {
+    (void)task;
+    return 0;
+}
+#endif
 
 INLINE int logical_length(const int32_t *lengths, const int32_t *cumulative, int b, int physical) {
     if (lengths) return min_i32(physical, lengths[b]);
@@ -42,22 +70,67 @@ INLINE void find_lengths(struct task *task, const args *a) {
 }
 
 INLINE void find_tiles(struct task *task, const args *a) {
-    const int last = min_i32(task->first + BM, task->seqlen_q) - 1;
+    const int first = row_query(a, task->first),
+              last = row_query(a, min_i32(task->first + BM, count_rows(a, task)) - 1);
     const int all = a->call.features & TESSERA_GPU_RANDVAL; // bytes of dropout are stored for hidden keys too
     const int end = all ? task->seqlen_k : min_i32(task->seqlen_k, last + task->mask_x);
-    const int sink_end = task->first < task->seqlen_k ? min_i32(task->sink, end) : 0;
-    task->begin = all ? 0 : max_i32(0, task->first - task->mask_y + 1) / BN;
+    const int sink_end = first < task->seqlen_k ? min_i32(task->sink, end) : 0;
+    task->begin = all ? 0 : max_i32(0, first - task->mask_y + 1) / BN;
     task->sink_tiles = min_i32((max_i32(sink_end, 0) + BN - 1) / BN, task->begin);
     task->tiles = task->sink_tiles + max_i32((max_i32(end, 0) + BN - 1) / BN - task->begin, 0);
 }
 
-// The first key of tile i of those that the task sees.
-INLINE int tile_key(const struct task *task, int i) {
+// The first key of tile i of the task.
+INLINE int tile_key(const struct task *task, int number) {
+    const int i = number + first_tile(task);
     return BN * (i < task->sink_tiles ? i : i - task->sink_tiles + task->begin);
 }
 
-// Finds task number `number`; returns whether it has queries.
-INLINE int find_task(struct task *task, const args *a, int number) {
+#if MERGED
+// The number of a row's partial result.
+INLINE int64_t partial_row(const args *a, const struct task *task, int row) {
+    const int64_t head = (int64_t)task->batch * a->call.nhead_q + row_head(a, task, row);
+    return (head * a->queries + row_query(a, row)) * a->parts + task->part;
+}
+
+// Keeps the task's part of the tiles: parts are of `part_tiles`, or of more where a sequence has more than the host
+// knew of.
+INLINE void find_part(struct task *task, const args *a) {
+    const int each = max_i32(a->part_tiles, (task->tiles + a->parts - 1) / a->parts);
+    task->from = task->part * each;
+    task->tiles = max_i32(min_i32(each, task->tiles - task->from), 0);
+}
+
+// Says of a task's rows that its part has no keys. Returns whether results were asked for in parts.
+INLINE int leave_out(const struct task *task, const args *a) {
+    if (a->parts == 1) return 0;
+    const int rows = min_i32(task->first + BM, count_rows(a, task));
+    for (int row = task->first + lane_id(); row < rows; row += 32)
+        a->lse_acc[partial_row(a, task, row)] = -INFINITY_F32;
+    return 1;
+}
+
+// Parts follow one another, so that those that long sequences alone have come last.
+INLINE void find_place(struct task *task, const args *a, int number) {
+    const int blocks = a->call.blocks_q, nhead_k = a->call.nhead_k, of_part = a->tasks / a->parts;
+    task->part = number / of_part;
+    const int rest = number - task->part * of_part, head = rest / blocks;
+    task->batch = head / nhead_k;
+    task->head_k = head - task->batch * nhead_k;
+    task->head = task->head_k * a->call.group;
+    task->first = BM * (blocks - 1 - (rest - head * blocks));
+}
+#else
+INLINE void find_part(struct task *task, const args *a) {
+    (void)a;
+    task->part = task->from = 0;
+}
+INLINE int leave_out(const struct task *task, const args *a) {
+    (void)task, (void)a;
+    return 0;
+}
+
+INLINE void find_place(struct task *task, const args *a, int number) {
     const int blocks = a->call.blocks_q, together = a->heads_together, nhead_q = a->call.nhead_q;
     const int group = number / (together * blocks), rest = number - group * together * blocks;
     const int heads = min_i32(together, nhead_q * (a->tasks / (nhead_q * blocks)) - group * together);
@@ -66,13 +139,21 @@ INLINE int find_task(struct task *task, const args *a, int number) {
     task->head = head - task->batch * nhead_q;
     task->head_k = task->head / a->call.group;
     task->first = BM * (blocks - 1 - before);
+}
+#endif
+
+// Finds task number `number`; returns whether there is something to do.
+INLINE int find_task(struct task *task, const args *a, int number) {
+    find_place(task, a, number);
     find_lengths(task, a);
     const int shift = task->seqlen_q - task->seqlen_k;
     task->mask_y = a->call.mask_y + a->call.shift_y * shift;
     task->mask_x = a->call.mask_x - a->call.shift_x * shift;
     task->sink = task->mask_y < task->seqlen_q ? a->call.sink_size : 0;
+    if (task->first >= count_rows(a, task) || task->seqlen_q <= a->call.min_seqlen_q) return 0;
     find_tiles(task, a);
-    return task->first < task->seqlen_q && task->seqlen_q > a->call.min_seqlen_q;
+    find_part(task, a);
+    return task->tiles > 0 || !leave_out(task, a);
 }
 
 // Hands a task over, by one lane.
@@ -91,23 +172,29 @@ INLINE void get_task(uint32_t at, struct task *task) {
     *task = SAME_BITS(struct task, x);
 }
 
-// The query of the thread's first row.
-INLINE int thread_query(const struct task *task) {
-    return task->first + 64 * (thread_id() / WARPGROUP - 1) + thread_row();
-}
+// The warpgroup's first row; the thread's rows 0 and 1, and their queries and heads.
+INLINE int warpgroup_row(const struct task *task) { return task->first + 64 * (thread_id() / WARPGROUP - 1); }
+INLINE int own_row(const struct task *task, int r) { return warpgroup_row(task) + thread_row() + 8 * r; }
+INLINE int own_query(const args *a, const struct task *task, int r) { return row_query(a, own_row(task, r)); }
+INLINE int own_head(const args *a, const struct task *task, int r) { return row_head(a, task, own_row(task, r)); }
 
 // What a warpgroup that computes keeps of a task. Keys of tiles that begin at `begin` or behind and end at `end` or
 // before are all seen by all of its queries.
 struct walk {
-    int tile;            // of the task's tiles, the current one
+    int tile, from;      // of the task's tiles, the current one and that to end with
     int gap, sink_tiles; // keys between the first `sink_tiles` tiles and the others
     int begin, end;
 };
 
-INLINE struct walk find_walk(const struct task *task) {
-    const int first = task->first + 64 * (thread_id() / WARPGROUP - 1), last = min_i32(first + 64, task->seqlen_q) - 1;
-    return (struct walk){of_first_lane(task->tiles - 1), of_first_lane(BN * (task->begin - task->sink_tiles)),
-                         of_first_lane(task->sink_tiles), of_first_lane(last - task->mask_y + 1),
+INLINE struct walk find_walk(const args *a, const struct task *task) {
+    const int row = warpgroup_row(task), first = row_query(a, row);
+    const int last = row_query(a, min_i32(row + 64, count_rows(a, task)) - 1);
+    const int from = MERGED ? of_first_lane(first_tile(task)) : 0;
+    return (struct walk){of_first_lane(task->tiles - 1) + from,
+                         from,
+                         of_first_lane(BN * (task->begin - task->sink_tiles)),
+                         of_first_lane(task->sink_tiles),
+                         of_first_lane(last - task->mask_y + 1),
                          of_first_lane(min_i32(task->seqlen_k, first + task->mask_x))};
 }
 INLINE int walk_key(const struct walk *walk) {
@@ -117,14 +204,31 @@ INLINE int is_whole(const struct walk *walk, int key) { return key >= walk->begi
 
 // How many tiles, from the current one on, all queries see whole.
 INLINE int count_whole(const struct walk *walk) {
-    const int first = max_i32(walk->sink_tiles, (walk->begin - walk->gap + BN - 1) / BN);
+    const int first = max_i32(max_i32(walk->sink_tiles, walk->from), (walk->begin - walk->gap + BN - 1) / BN);
     return is_whole(walk, walk_key(walk)) && walk->tile >= walk->sink_tiles ? walk->tile - first + 1 : 0;
 }
 
-// Element (query task->first, 0) of a tensor of queries, and element (key 0, 0) of a tensor of keys.
-INLINE int64_t query_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride) {
+// Element (query 0, head 0, 0) of the sequence in a tensor of queries, and element (key 0, 0) in one of keys.
+INLINE int64_t sequence_element(const struct task *task, int64_t batch_stride, int64_t stride) {
+    return task->batch * batch_stride + (int64_t)task->token_q * stride;
+}
+// The element (first query of the task, its head, 0), and how far on the thread's row r is.
+#if MERGED
+INLINE int64_t block_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride) {
+    return sequence_element(task, batch_stride, stride) + task->head * nhead_stride;
+}
+INLINE int64_t row_element(const args *a, const struct task *task, int r, int64_t nhead_stride, int64_t stride) {
+    return (own_head(a, task, r) - task->head) * nhead_stride + own_query(a, task, r) * stride;
+}
+#else
+INLINE int64_t block_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride) {
     return task->batch * batch_stride + task->head * nhead_stride + (int64_t)(task->token_q + task->first) * stride;
 }
+INLINE int64_t row_element(const args *a, const struct task *task, int r, int64_t nhead_stride, int64_t stride) {
+    (void)a, (void)nhead_stride;
+    return (own_row(task, r) - task->first) * stride;
+}
+#endif
 INLINE int64_t key_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride) {
     return task->batch * batch_stride + task->head_k * nhead_stride + task->token_k * stride;
 }

@@ -16,25 +16,34 @@
 // Where 16 bytes of a tile lie: `piece` of a row of a slice.
 INLINE uint32_t piece_at(uint32_t slice, int row, int piece) { return slice + row * SLICE + (piece ^ row % 8) * 16; }
 
-// 32 keys and 16 columns. Reads of 8 x 8 pairs of bytes give a lane the pair of columns lane / 4 of keys 8 m + 2 q and
-// the next one, for m = 0..3; rows of the pair's first and second columns are stored, 16 bytes of four lanes each.
-INLINE void transpose_block(uint32_t from, uint32_t to, int keys, int columns) {
+// Blocks of 32 keys and 16 columns that lie side by side and are read before the first of them is stored.
+enum { BLOCKS = DV % 64 ? 2 : 4, GROUP_COLUMNS = 16 * BLOCKS };
+
+// Reads of 8 x 8 pairs of bytes give a lane the pair of columns lane / 4 of keys 8 m + 2 q and the next one, for
+// m = 0..3; rows of the pair's first and second columns are stored, 16 bytes of four lanes each.
+INLINE void transpose_blocks(uint32_t from, uint32_t to, int keys, int columns) {
     const int lane = lane_id(), matrix = lane / 8, row = lane % 8;
-    uint32_t x[4], y[4];
-    read_transposed(x, piece_at(from, keys + 8 * matrix + row, columns / 16 % 8));
-    y[0] = even_bytes(x[0], x[1]);
-    y[1] = odd_bytes(x[0], x[1]);
-    y[2] = even_bytes(x[2], x[3]);
-    y[3] = odd_bytes(x[2], x[3]);
-    store_matrices(piece_at(to, columns + 2 * row + matrix % 2, keys / 16 % 8 + matrix / 2), y);
+    uint32_t x[BLOCKS][4];
+    UNROLL
+    for (int i = 0; i < BLOCKS; i++)
+        read_transposed(x[i], piece_at(from, keys + 8 * matrix + row, columns / 16 % 8 + i));
+    UNROLL
+    for (int i = 0; i < BLOCKS; i++) {
+        const uint32_t y[4] = {even_bytes(x[i][0], x[i][1]), odd_bytes(x[i][0], x[i][1]), even_bytes(x[i][2], x[i][3]),
+                               odd_bytes(x[i][2], x[i][3])};
+        store_matrices(piece_at(to, columns + 16 * i + 2 * row + matrix % 2, keys / 16 % 8 + matrix / 2), y);
+    }
 }
 
-// The blocks of a tile are dealt out to the warps.
+// The groups of blocks of a tile are dealt out to the warps.
 INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
-    enum { ACROSS = DV / 16, BLOCKS = BN / 32 * ACROSS };
-    for (int block = warp; block < BLOCKS; block += TRANSPOSING_WARPS) {
-        const int keys = block / ACROSS * 32, columns = block % ACROSS * 16;
-        transpose_block(from + columns / SLICE * BN * SLICE, to + keys / SLICE * DV * SLICE, keys, columns);
+    enum { ACROSS = DV / GROUP_COLUMNS, GROUPS = BN / 32 * ACROSS };
+    UNROLL
+    for (int i = 0; i < (GROUPS + TRANSPOSING_WARPS - 1) / TRANSPOSING_WARPS; i++) {
+        const int group = warp + i * TRANSPOSING_WARPS;
+        if (group >= GROUPS) break;
+        const int keys = group / ACROSS * 32, columns = group % ACROSS * GROUP_COLUMNS;
+        transpose_blocks(from + columns / SLICE * BN * SLICE, to + keys / SLICE * DV * SLICE, keys, columns);
     }
     finish_stores();
     meet_lanes();

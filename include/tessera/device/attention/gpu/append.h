@@ -7,48 +7,7 @@
 #define TESSERA_DEVICE_ATTENTION_GPU_APPEND_H
 
 #include "tessera/device/attention/common/append.h"
-
-// ---- units
-
-typedef struct unit {
-    uint32_t word[VECTORS ? 4 : 1];
-} unit;
-
-INLINE int type_bytes(const problem *p) {
-    return p->type == TESSERA_TYPE_FP32 ? 4 : p->type == TESSERA_TYPE_E4M3 ? 1 : 2;
-}
-
-INLINE unit load_unit(const char *at, int bytes) {
-    unit x;
-#if VECTORS
-    const u32x4 all = *(GLOBAL const u32x4 *)(uint64_t)at;
-    UNROLL
-    for (int i = 0; i < 4; i++) x.word[i] = all[i];
-    (void)bytes;
-#else
-    if (bytes == 4)
-        x.word[0] = *(GLOBAL const uint32_t *)(uint64_t)at;
-    else if (bytes == 2)
-        x.word[0] = *(GLOBAL const uint16_t *)(uint64_t)at;
-    else
-        x.word[0] = *(GLOBAL const uint8_t *)(uint64_t)at;
-#endif
-    return x;
-}
-
-INLINE void store_unit(char *at, unit x, int bytes) {
-#if VECTORS
-    *(GLOBAL u32x4 *)(uint64_t)at = (u32x4){x.word[0], x.word[1], x.word[2], x.word[3]};
-    (void)bytes;
-#else
-    if (bytes == 4)
-        *(GLOBAL uint32_t *)(uint64_t)at = x.word[0];
-    else if (bytes == 2)
-        *(GLOBAL uint16_t *)(uint64_t)at = (uint16_t)x.word[0];
-    else
-        *(GLOBAL uint8_t *)(uint64_t)at = (uint8_t)x.word[0];
-#endif
-}
+#include "tessera/device/attention/gpu/units.h"
 
 // ---- rotation
 
@@ -64,17 +23,8 @@ struct angles {
     const char *cos, *sin;
 };
 INLINE struct angles angles_of(const problem *p, int position) {
-    const int64_t at = (int64_t)position * (p->rotary_dim / 2) * type_bytes(p);
+    const int64_t at = (int64_t)position * (p->rotary_dim / 2) * bytes_of_type(p->type);
     return (struct angles){(const char *)p->cos + at, (const char *)p->sin + at};
-}
-
-INLINE float number_of(int type, uint32_t bits) {
-    return type == TESSERA_TYPE_FP32   ? AS_F32(bits)
-           : type == TESSERA_TYPE_FP16 ? unpack_fp16(bits & 0xffff)
-                                       : unpack_bf16(bits & 0xffff);
-}
-INLINE uint32_t bits_of_two(int type, float a, float b) {
-    return type == TESSERA_TYPE_FP16 ? pack_fp16(a, b) : pack_bf16(a, b);
 }
 
 // (x, y) by the angle whose cosine and sine are c and s, which are numbers of `type` in the low bits.
@@ -126,7 +76,7 @@ INLINE void turn_neighbours(int type, unit *a, const struct angles *by, int64_t 
 // Unit `first` and unit `second` of a row are turned together, by those that begin at byte `at` of the angles.
 INLINE void turn_apart(const problem *p, const struct rows *row, const struct angles *by, int first, int second,
                        int64_t at) {
-    const int bytes = type_bytes(p), step = VECTORS ? 16 : bytes;
+    const int bytes = bytes_of_type(p->type), step = VECTORS ? 16 : bytes;
     unit a = load_unit(row->from + first * step, bytes), b = load_unit(row->from + second * step, bytes);
     const unit cos = load_unit(by->cos + at, bytes), sin = load_unit(by->sin + at, bytes);
     turn_two_units(p->type, &a, &b, &cos, &sin);
@@ -136,7 +86,7 @@ INLINE void turn_apart(const problem *p, const struct rows *row, const struct an
 
 // The first rotary_dim elements of a row. Half of these are a multiple of 8 elements, and so of a unit.
 INLINE void turn_row(const problem *p, const struct rows *row, int position, int lane) {
-    const int bytes = type_bytes(p), step = VECTORS ? 16 : bytes, half = p->rotary_dim / 2 * bytes / step;
+    const int bytes = bytes_of_type(p->type), step = VECTORS ? 16 : bytes, half = p->rotary_dim / 2 * bytes / step;
     const struct angles by = angles_of(p, position);
     for (int u = lane; u < half; u += ROW_LANES) {
         if (p->rope == TESSERA_ROPE_HALF) {
@@ -158,7 +108,7 @@ INLINE void turn_row(const problem *p, const struct rows *row, int position, int
 
 // The elements of a row from `first` on.
 INLINE void copy_row(const problem *p, const struct rows *row, int first, int lane) {
-    const int bytes = type_bytes(p), step = VECTORS ? 16 : bytes, end = row->columns * bytes / step;
+    const int bytes = bytes_of_type(p->type), step = VECTORS ? 16 : bytes, end = row->columns * bytes / step;
     for (int u = first * bytes / step + lane; u < end; u += ROW_LANES)
         store_unit(row->to + u * step, load_unit(row->from + u * step, bytes), bytes);
 }
@@ -166,7 +116,7 @@ INLINE void copy_row(const problem *p, const struct rows *row, int first, int la
 // ---- rows
 
 INLINE struct rows rows_at(const problem *p, const void *from, int64_t first, void *to, int64_t second, int columns) {
-    const int bytes = type_bytes(p);
+    const int bytes = bytes_of_type(p->type);
     return (struct rows){(const char *)from + first * bytes, (char *)to + second * bytes, columns};
 }
 

@@ -1,0 +1,124 @@
+# SPDX-License-Identifier: MIT
+"""The page of fmha_bwd: a step of training, which is attention forward with its LSE, and backward.
+
+Problems, limits and records are those of fmha_fwd's page. Tessera's backward adds in one order whatever the
+threads, so that "deterministic" is no case of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from page import Case, Judgement, Page, Record
+from pages.fmha_fwd import Shape, ShapeCase, limit_of, shape_of, tessera
+from turns import Contestant, Example
+
+# The best rival's time over ours, where the processor has products of the type, and where it has none.
+RATIOS = {"fp32": 1.8, "bf16": 2.5, "fp16": 2.5}
+WITHOUT_PRODUCTS = 1.5
+
+
+@dataclass(frozen=True)
+class Step(Shape):
+    """Forward and backward."""
+
+    @property
+    def flop(self) -> float:
+        """Of seven products, two of which are forward's."""
+        return 3.5 * super().flop
+
+    def intensity(self, prec: str) -> float:
+        """FLOP for a byte: forward moves half of Q, K, V, O, dO, dQ, dK and dV."""
+        return super().intensity(prec) / 2
+
+
+def both(b: int, h: int, h_k: int, s: int, d: int) -> tuple[Step, ...]:
+    """Without a mask, and causal."""
+    return tuple(Step(b, h, h_k, s, s, d, causal) for causal in (False, True))
+
+
+SUITES: dict[str, tuple[Step, ...]] = {
+    "table": (
+        *both(1, 8, 8, 1024, 128),
+        *both(1, 8, 8, 2048, 128),
+        *both(1, 16, 16, 2048, 64),
+        *both(1, 16, 4, 1024, 128),
+    ),
+    "scaling": tuple(Step(1, 8, 8, 1 << n, 1 << n, 128) for n in range(7, 13)),
+}
+
+
+class Both:
+    """Programs whose calls follow each other."""
+
+    name = "tessera"
+
+    def __init__(self, *programs: Example) -> None:
+        self.programs = programs
+
+    def prepare(self, threads: int) -> str:
+        """Returns the last one's instance."""
+        return [program.prepare(threads) for program in self.programs][-1]
+
+    def time(self, count: int) -> float:
+        """Of all."""
+        return sum(program.time(count) for program in self.programs)
+
+    def close(self) -> None:
+        """Of all."""
+        for program in self.programs:
+            program.close()
+
+
+class StepCase(ShapeCase):
+    """A step, beside rivals'."""
+
+    def ours(self, build: Path) -> list[Contestant]:
+        """Two programs."""
+        words = tessera(build, self.shape, self.prec).words
+        forward = Example(build / "bin/tile_example_fmha_fwd", words, "-lse=1")
+        return [Both(forward, Example(build / "bin/tile_example_fmha_bwd", words))]
+
+    def judge(self, records: list[Record]) -> list[Judgement]:
+        """Times of rivals."""
+        ours, rivals = records[0], records[1:]
+        own = self.prec == "fp32" or limit_of(self.shape, ours["instance"]) in ("dot_bf16", "tile_bf16")
+        least = RATIOS[self.prec] if own else WITHOUT_PRODUCTS
+        best = min((r["ratio"] for r in rivals), default=None)
+        return [] if best is None else [Judgement("times the best rival", best, least)]
+
+
+class Training(Page):
+    """fmha_bwd."""
+
+    name = "fmha_bwd"
+    suites = tuple(SUITES)
+    usual = ("table",)
+    precs = ("fp32", "bf16", "fp16")
+    programs = ("tile_example_fmha_fwd", "tile_example_fmha_bwd")
+    rivals = {"torch": "torch"}
+    rival_module = "attention_training"
+    pictured = ("table",)
+    scaling = "scaling"
+    scale_label = "length (8 heads, d 128)"
+
+    def cases(self, suite: str, precs: Sequence[str]) -> list[Case]:
+        """A step each."""
+        return [StepCase(shape, prec) for prec in precs for shape in SUITES[suite]]
+
+    def limit(self, record: Record) -> str:
+        """As backward's instance says."""
+        return limit_of(shape_of(record), record["what"])
+
+    def intensity(self, record: Record) -> float | None:
+        """Of all tensors."""
+        return Step(**vars(shape_of(record))).intensity(record["prec"])
+
+    def scale(self, record: Record) -> float:
+        """The length."""
+        return shape_of(record).s_q
+
+
+PAGE = Training()

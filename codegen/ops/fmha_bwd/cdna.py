@@ -1,0 +1,174 @@
+# SPDX-License-Identifier: MIT
+"""Tiles of fmha_bwd on AMD's CDNA GPUs.
+
+Compiled in are the data type and the head dims, which registers and LDS are laid out by. All else is an
+argument at run time, behind branches that a whole wave takes or does not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from codegen.ops.fmha_bwd.traits import BYTES, HDIM_PADS
+from codegen.targets import CdnaTarget
+
+ALIGNMENT = 16  # bytes that a lane loads at once
+SIDE = 32  # of a matrix product: queries, keys, columns of a head dim
+NUMERICS = {
+    "fp32": "fp32 products and sums, exp2 within 1 ulp",
+    "fp16": "fp16 products (p and ds rounded to nearest even) and fp32 sums, exp2 within 1 ulp",
+    "bf16": "bf16 products (p and ds rounded {rounding}) and fp32 sums, exp2 within 1 ulp",
+}
+ROUNDINGS = {"rtne": "to nearest even", "rtna": "to nearest with halves up"}
+
+
+@dataclass(frozen=True)
+class CdnaTile:
+    """A row of instances/fmha_bwd.toml for CDNA."""
+
+    pipeline: str
+    epilogue: str
+    compute: str  # the type that MFMA reads, which tensors are stored in
+    hdim_q: int  # the greatest head dims; smaller multiples of `hdim_multiple` are padded
+    hdim_v: int
+    bm0: int  # queries of a tile
+    bn0: int  # keys of a workgroup, and of a part of dq where that has several: 32 of each wave
+    occupancy: int  # waves of a SIMD that registers leave room for
+    efficiency: float  # estimated share of the target's peak
+    why: str
+    serves: str = ""  # clauses, as for --where
+
+    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "occupancy": "o"}
+
+    @property
+    def dtypes(self) -> tuple[str, ...]:
+        """The type of tensors."""
+        return (self.compute,)
+
+    @property
+    def held(self) -> str:
+        """Head dims are multiples of `hdim_multiple`: names that say of any do not hold."""
+        return f"dpads={'|'.join(pad for pad in HDIM_PADS if '1' not in pad)}"
+
+    @property
+    def bits(self) -> int:
+        """Of an element."""
+        return 8 * BYTES[self.compute]
+
+    @property
+    def chunk(self) -> int:
+        """Elements of a load."""
+        return 8 * ALIGNMENT // self.bits
+
+    @property
+    def hdim_multiple(self) -> int:
+        """The number that head dims of a call are multiples of: results are stored by eight."""
+        return 8
+
+    @property
+    def alignment(self) -> int:
+        """Bytes that every row begins at a multiple of."""
+        return ALIGNMENT
+
+    @property
+    def dq(self) -> int:
+        """The head dim of q and k in registers and LDS."""
+        return -(-self.hdim_q // SIDE) * SIDE
+
+    @property
+    def dv(self) -> int:
+        """The head dim of v and do in registers and LDS."""
+        return -(-self.hdim_v // SIDE) * SIDE
+
+    @property
+    def waves(self) -> int:
+        """Of a workgroup."""
+        return self.bn0 // SIDE
+
+    @property
+    def threads(self) -> int:
+        """Of a workgroup."""
+        return 64 * self.waves
+
+    @property
+    def block(self) -> str:
+        """Block, head dims and waves in the short name."""
+        hdims = f"{self.hdim_q}" if self.hdim_q == self.hdim_v else f"{self.hdim_q}x{self.hdim_v}"
+        return f"b{self.bm0}x{self.bn0}x{hdims}_w{self.waves}"
+
+    @property
+    def lds_bytes(self) -> int:
+        """Tiles of q and do by rows and transposed, gradients of scores, lse and d, bytes of dropout."""
+        rows = sum(self._row_chunks(columns) for columns in (self.dq, self.dv, self.bn0))
+        transposed = self.bm0 * (self.dq + self.dv) * self.bits // 8
+        return self.bm0 * rows * ALIGNMENT + transposed + 8 * self.bm0 + 1024 * self.waves
+
+    def _row_chunks(self, columns: int) -> int:
+        chunks = columns // self.chunk
+        return chunks if chunks.bit_count() == 1 else chunks + (chunks + 1) % 2
+
+    @property
+    def registers(self) -> int:
+        """That a lane holds through the main loop: sums, operands of the keys, scores, the next tile."""
+        sums = (self.dq + self.dv) // 2
+        own = max(1, -(-(self.dq // SIDE) // self.waves))  # blocks of columns of dq
+        operands = (self.dq + self.dv + own * self.bn0) * self.bits // 64
+        items = sum(-(-self.bm0 // 4 * hdim // self.chunk // self.threads) for hdim in (self.dq, self.dv))
+        return sums + operands + 48 + 16 * items
+
+    def p_rounding(self, target: CdnaTarget) -> str:
+        """How p becomes bf16, and ds."""
+        return "rtne" if target.bf16_conversions else "rtna"
+
+    def numerics(self, target: CdnaTarget) -> str:
+        """How numbers are rounded and functions approximated."""
+        return NUMERICS[self.compute].format(rounding=ROUNDINGS[self.p_rounding(target)])
+
+    def cycles(self, target: CdnaTarget) -> float:
+        """Cycles of a block beside its multiply-adds: none, since efficiency counts all."""
+        return 0.0
+
+    def needs(self, target: CdnaTarget) -> str:
+        """What the machine and a call must bring."""
+        return (
+            f"{self.lds_bytes} bytes of LDS, {self.waves} waves, head dims that are multiples of "
+            f"{self.hdim_multiple}, any lengths, rows aligned to {self.alignment} bytes"
+        )
+
+    def ck_tile(self, target: CdnaTarget) -> dict[str, int]:
+        """The tile's fields; the other of CK's follow from them."""
+        return {
+            "bm0": self.bm0, "bn0": self.bn0, "wm": SIDE, "wn": SIDE, "wk": 2 * self.chunk,
+            "dq": self.dq, "dv": self.dv,
+        }  # fmt: skip
+
+    def complaint(self, target: CdnaTarget) -> str:
+        """Why the tile does not fit the target, if it does not."""
+        if self.compute not in NUMERICS:
+            return f"compute '{self.compute}' is none of {', '.join(NUMERICS)}"
+        if self.epilogue != "store":
+            return f"epilogue '{self.epilogue}' is not 'store'"
+        sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.occupancy)
+        if min(sizes) < 1 or not 0 < self.efficiency <= 1:
+            return "sizes and occupancy must be positive and 0 < efficiency <= 1"
+        if self.bm0 % SIDE or self.bm0.bit_count() != 1 or self.bn0 % SIDE or self.bn0.bit_count() != 1:
+            return f"bm0 = {self.bm0} and bn0 = {self.bn0} must be powers of 2 from {SIDE} on"
+        if self.threads > target.workgroup_threads:
+            most = target.workgroup_threads // 64
+            return f"{self.waves} waves, a workgroup of {target.name} has at most {most}"
+        if self.lds_bytes > target.lds_bytes:
+            return f"tiles take {self.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
+        room = target.registers // self.occupancy
+        if self.registers > room:
+            return (
+                f"sums, operands and tiles take {self.registers} registers of a lane; with "
+                f"occupancy = {self.occupancy} there are {room} on {target.name}"
+            )
+        workgroups = target.workgroups(self.waves, self.occupancy, self.lds_bytes)
+        if workgroups * self.waves < self.occupancy * target.simds:
+            return (
+                f"LDS of {target.name} has room for {workgroups} workgroups of {self.waves} waves; "
+                f"occupancy = {self.occupancy} takes {self.occupancy * target.simds} waves"
+            )
+        return ""

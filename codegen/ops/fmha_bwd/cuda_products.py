@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: MIT
+"""The five products of fmha_bwd on NVIDIA's sm_90a, as inline assembly with one operand a register.
+
+Where operands lie: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions";
+CUTLASS, cute/arch/mma_sm90_gmma.hpp and cute/atom/mma_traits_sm90_gmma.hpp.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from codegen.ops.fmha_fwd.cuda_products import (
+    INDENT,
+    SLICE,
+    UNIT,
+    Chain,
+    Products,
+    Step,
+    Wait,
+    _listed,
+    _operands,
+    _registers,
+    _slices,
+)
+from codegen.render import fill
+
+if TYPE_CHECKING:
+    from codegen.ops.fmha_bwd.cuda import CudaTile
+
+K = 16  # elements that an instruction sums over
+
+
+def _along(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
+    """A product of keys by queries: both factors are read along their rows."""
+    count = tile.bm0 // 2
+    steps = []
+    for step in range(hdim // K):
+        a, b = _slices(step, 2 * K, tile.bn0), _slices(step, 2 * K, tile.bm0)
+        addresses = f"add.s64 x, %{count}, {a};\\n\\tadd.s64 y, %{count + 1}, {b};\\n\\t"
+        steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, 0, 0"))
+    return Chain(
+        name,
+        f"{about}: 64 keys, {tile.bm0} queries, {hdim} columns in steps of {K}.",
+        "uint64_t a",
+        count,
+        tile.wgmma(tile.bm0),
+        "x, y",
+        tuple(steps),
+        _operands("=f", "sums", count),
+        '"l"(a), "l"(b)',
+    )
+
+
+def _across(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
+    """A sum over queries: the factor on the left is registers, that on the right is read across its rows."""
+    count, words = hdim // 2, tile.bm0 // 4
+    steps = []
+    for step in range(tile.bm0 // K):
+        a = _registers(count + 4 * step, 4)
+        addresses = f"add.s64 y, %{count + words}, {step * K * SLICE // UNIT};\\n\\t"
+        steps.append(Step(addresses, f"{a}, y, 1, 1, 1, 1"))
+    return Chain(
+        name,
+        f"{about}: 64 keys, {hdim} columns, {tile.bm0} queries in steps of {K}.",
+        f"const uint32_t p[{words}]",
+        count,
+        tile.wgmma(hdim),
+        "y",
+        tuple(steps),
+        _operands("+f", "sums", count),
+        fill(f'{_operands("r", "p", words)}, "l"(b)'.split(), INDENT),
+    )
+
+
+def _queries(tile: CudaTile) -> Chain:
+    """dQ = dS K: both factors are read across their rows, which are keys. The first step starts the sums."""
+    columns = tile.dq_columns
+    count = columns // 2
+    steps = []
+    for step in range(tile.bn0 // K):
+        at = step * K * SLICE // UNIT
+        addresses = f"add.s64 x, %{count}, {at};\\n\\tadd.s64 y, %{count + 1}, {at};\\n\\t"
+        steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, 1, 1"))
+    return Chain(
+        "start_dq",
+        f"dQ = dS K: 64 queries, {columns} columns, {tile.bn0} keys in steps of {K}.",
+        "uint64_t a",
+        count,
+        tile.wgmma(columns),
+        "x, y",
+        tuple(steps),
+        _operands("=f", "sums", count),
+        '"l"(a), "l"(b)',
+    )
+
+
+def _wait(name: str, about: str, sums: int, pending: int) -> Wait:
+    return Wait(name, about, sums, pending, _operands("+f", "sums", sums))
+
+
+def products(tile: CudaTile) -> Products:
+    """Those of a kernel of pipeline kr_ktr_vr_async."""
+    s, q, dk, dv = tile.bm0 // 2, tile.dq_columns // 2, tile.dq // 2, tile.dv // 2
+    return Products(
+        tuple((count, _listed(count)) for count in sorted({s, q, dk, dv})),
+        (
+            _along(tile, "start_scores", "S^T = K Q^T", tile.dq),
+            _along(tile, "start_dp", "dP^T = V dO^T", tile.dv),
+            _across(tile, "add_dv", "dV += P^T dO", tile.dv),
+            _across(tile, "add_dk", "dK += dS^T Q", tile.dq),
+            _queries(tile),
+        ),
+        (
+            _wait("await_tile", "Waits for scores or dP; the chain that was started last may go on.", s, 1),
+            _wait("await_dq", "Waits for dQ; the chain that was started last may go on.", q, 1),
+            _wait("finish_dv", "Waits for all chains.", dv, 0),
+            _wait("finish_dk", "The same.", dk, 0),
+        ),
+    )

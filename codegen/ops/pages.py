@@ -1,0 +1,151 @@
+# SPDX-License-Identifier: MIT
+"""What operations on caches of keys and values share: rows are found in pages; fmha_fwd attends to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from codegen.ops.fmha_fwd.traits import (
+    BIAS_TYPE,
+    DTYPES,
+    FP8,
+    HDIMS,
+    MASK_AXES,
+    MASK_TYPE,
+    MX,
+    PADS,
+    flag_axis,
+    hdim_axis,
+)
+from codegen.schema import Range, Size, Trait, flag
+from codegen.space import Axis, Box, Region, Space, region_meet
+from codegen.spec import Instance, Operation, Rule
+from codegen.targets import Target
+
+TYPES = tuple(dtype for dtype in DTYPES if dtype not in MX)
+QSCALES = ("no", "pt", "bs", "kvbs", "mx")
+LARGEST = max(max(hdim) for hdim in HDIMS)
+
+
+@dataclass(frozen=True)
+class CpuTile:
+    """A row of instances/attention_pages.toml for a CPU."""
+
+    pipeline: str
+    epilogue: str
+    compute: str  # as rows of a CPU name one; nothing is computed
+    efficiency: float  # of no consequence: there is one row for a target
+    why: str
+    serves: str = ""
+
+    held: ClassVar[str] = ""
+    name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
+    dtypes: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def block(self) -> str:
+        """Threads in the short name."""
+        return "w1"
+
+    def ck_tile(self, target: Target) -> dict[str, int]:
+        """The tile's fields in C."""
+        return {"rows": 1}
+
+    def cycles(self, target: Target) -> float:
+        """What a page costs."""
+        return 50.0
+
+    def needs(self, target: Target) -> str:
+        """What the machine and a call must bring."""
+        return "any sizes, any strides, pointers aligned to their elements"
+
+    def numerics(self, target: Target) -> str:
+        """How numbers are rounded."""
+        return "those of the instance of fmha_fwd that attends"
+
+    def complaint(self, target: Target) -> str:
+        """Why the tile does not fit the target, if it does not."""
+        return ""
+
+
+class Pages(Operation):
+    """An operation on caches, whose first axis is the head dims."""
+
+    family = "attention_pages"
+    entries: ClassVar[dict[str, str]] = {"find": "run"}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    optdim_field = "hdim_q"
+    sizes = (Size("hdim_q"), Size("hdim_v"))
+    middle: str  # the tile in CK's names, which says nothing of CPUs
+
+    def served(self, tile: Any) -> Region:
+        """All there is, or what the row names."""
+        return region_meet(self.everything, self.space.where(tile.serves))
+
+    def shadows(self, one: Instance, other: Instance) -> bool:
+        """Rows of one target would be equal."""
+        return one.macs_per_cycle >= other.macs_per_cycle
+
+    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
+        """All head dims."""
+        yield box, ((1, LARGEST, 1), (1, LARGEST, 1))
+
+    def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
+        """CK's tile for GPUs that have MFMA."""
+        hdim_q, hdim_v = HDIMS[first]
+        return (self.middle.format(q=hdim_q, v=hdim_v),)
+
+
+class OverCache(Pages):
+    """An operation with CK's arguments for caches: a block table, or indices of sequences."""
+
+    head_axes = 3
+    skips = False  # whether it has the trait skip_min_seqlen_q
+
+    def __init__(self, mask: str) -> None:
+        self.traits = (
+            Trait("data_type", "dtype", DTYPES),
+            MASK_TYPE,
+            BIAS_TYPE,
+            Trait("qscale_type", "squant", QSCALES),
+            flag("is_group_mode", "mode", "batch", "group"),
+            flag("is_v_rowmajor", "vlayout", "c", "r"),
+            flag("has_logits_soft_cap", "logits"),
+            flag("has_lse", "lse"),
+            *((flag("skip_min_seqlen_q", "skip"),) if self.skips else ()),
+            flag("has_sink", "sink"),
+        )
+        self.space = space = Space(
+            (
+                hdim_axis(),
+                Axis("dtype", TYPES, TYPES),
+                Axis("mode", ("batch", "group"), ("batch", "group")),
+                Axis("vlayout", ("r",), ("vr",)),
+                Axis("pad", (PADS[-1],), (PADS[-1],)),
+                flag_axis("logits", "logits"),
+                Axis("bias", BIAS_TYPE.words, ("nbias", "bias", "alibi")),
+                MASK_AXES[mask],
+                flag_axis("lse", "lse"),
+                *((flag_axis("skip", "skip"),) if self.skips else ()),
+                Axis("squant", ("no", "pt"), ("nsquant", "squant")),
+                Axis("pagedkv", ("no", "yes"), ("npagedkv", "pagedkv")),
+                flag_axis("sink", "sink"),
+            )
+        )
+        self.rules = rules_of(space, "squant")
+
+
+def rules_of(space: Space, scales: str) -> tuple[Rule, ...]:
+    """Combinations that no instance serves, with reasons. `scales`: the axis of descales."""
+    return (
+        Rule(
+            space.box(logits=("yes",), bias=("bias", "alibi")),
+            "a soft cap goes without a bias, as in CK",
+        ),
+        Rule(
+            space.box(**{scales: ("pt",), "dtype": (d for d in TYPES if d not in FP8)}),
+            "descales belong to fp8 inputs",
+        ),
+    )

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: MIT
+// Backward: the five products of a block, and where their results go. TWO_OF_P packs two probabilities, TWO_OF_S two
+// gradients of scores, of 16 bits.
+//
+// Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX, O_BITS, P_SHIFT, store_four.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
+
+#include "tessera/device/attention/cdna/bwd_scores.h"
+#include "tessera/device/attention/cdna/bwd_tiles.h"
+#include "tessera/isa/cdna_exchange.h"
+
+// Blocks of dQ, 32 queries by 32 columns, are dealt to the waves: each has the same columns in all tiles, D_OWN blocks
+// of them; where there are more waves, these share the queries.
+enum { D_OWN = DQ_BLOCKS > WAVES ? (DQ_BLOCKS + WAVES - 1) / WAVES : 1 };
+enum { SHARERS = DQ_BLOCKS > WAVES ? 1 : WAVES / DQ_BLOCKS };
+
+struct operands { // of the keys, through the whole task
+    operand k[Q_STEPS], v[V_STEPS], columns[D_OWN][KEY_STEPS];
+};
+struct sums {
+    f32x16 dk[DQ_BLOCKS], dv[D_BLOCKS]; // transposed: a lane has a key
+};
+
+LDS u32x4 s_rows[BM * ROW_OF(SCORE_CHUNKS)]; // gradients of scores, [query][key]
+
+INLINE int column_block(int own) { return (wave_id() + WAVES * own) % (DQ_BLOCKS > WAVES ? D_OWN * WAVES : DQ_BLOCKS); }
+
+INLINE void load_operands(struct operands *x, const args *a, const struct task *task) {
+    const int head = task->head / a->group, left = task->of.seqlen_k - task->first;
+    const int64_t k = key_element(task, head, a->batch_stride_k, a->nhead_stride_k, a->stride_k);
+    const int64_t v = key_element(task, head, a->batch_stride_v, a->nhead_stride_v, a->stride_v);
+    load_keys(x->k, Q_STEPS, a->k, k, left, (int)a->stride_k, a->hdim_q);
+    load_keys(x->v, V_STEPS, a->v, v, left, (int)a->stride_v, a->hdim_v);
+    const buffer from = rows_of(a->k, k, left, BN, a->stride_k, a->hdim_q, BITS);
+    UNROLL
+    for (int own = 0; own < D_OWN; own++)
+        load_key_column(x->columns[own], from, (int)a->stride_k, 32 * column_block(own) + lane_id() % 32, a->hdim_q);
+}
+
+INLINE f32x16 product(lds_tile rows, int block, const operand *keys, int steps, int chunks) {
+    const int lane = here(lane_id());
+    f32x16 s = (f32x16)0.0f;
+    UNROLL
+    for (int n = 0; n < steps; n++) s = MMA(row_operand(rows, lane, block, n, chunks), keys[n], s);
+    return s;
+}
+
+// sums += columns x, over the block's queries.
+INLINE void add_product(f32x16 *sums, int blocks, lds_tile columns, int queries, const operand x[BLOCK_STEPS]) {
+    const int lane = here(lane_id());
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int n = 0; n < BLOCK_STEPS; n++)
+            sums[b] = MMA(column_operand(columns, lane, b, queries, n), x[n], sums[b]);
+    }
+}
+
+// Times 2^P_SHIFT, so that small ones are normal numbers of fp16.
+INLINE void pack_p(const f32x16 *p, operand to[BLOCK_STEPS]) {
+    const f32x16 x = P_SHIFT ? *p * (float)(1 << P_SHIFT) : *p;
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e += 32 / BITS) to[e / CHUNK].chunk[0][e % CHUNK * BITS / 32] = PACK_P(x, e);
+}
+INLINE void pack_s(const f32x16 *s, operand to[BLOCK_STEPS]) {
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e += 32 / BITS)
+#if BITS == 32
+        to[e / CHUNK].chunk[0][e % CHUNK] = AS_U32((*s)[e]);
+#else
+        to[e / CHUNK].chunk[0][e % CHUNK / 2] = TWO_OF_S((*s)[e], (*s)[e + 1]);
+#endif
+}
+
+// The gradients of a block go to LDS by rows of queries. With 16 bits a lane and its neighbour have two queries of two
+// keys: each writes both keys of one query.
+INLINE void store_s(const operand s[BLOCK_STEPS], int queries) {
+    const int lane = here(lane_id()), key = 32 * wave_id() + lane % 32, row = 32 * queries + 4 * (lane / 32);
+    SHARED uint32_t *to = (SHARED uint32_t *)s_rows;
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e += 32 / BITS) {
+#if BITS == 32
+        to[4 * row_place(row + QUERY(e), key / CHUNK, SCORE_CHUNKS) + key % CHUNK] = s[e / CHUNK].chunk[0][e % CHUNK];
+#else
+        const uint32_t own = s[e / CHUNK].chunk[0][e % CHUNK / 2], other = LLVM_DPP(own, 0xb1); // the neighbour's
+        const uint32_t word = pick_bytes(own, other, lane % 2 ? 0x03020706 : 0x05040100);
+        to[4 * row_place(row + QUERY(e) + lane % 2, key / CHUNK, SCORE_CHUNKS) + key % CHUNK / 2] = word;
+#endif
+    }
+}
+
+// A block that sees none of the wave's keys.
+INLINE void clear_s(int queries) {
+    operand none[BLOCK_STEPS];
+    UNROLL
+    for (int n = 0; n < BLOCK_STEPS; n++) none[n].chunk[0] = (u32x4){0, 0, 0, 0};
+    store_s(none, queries);
+}
+
+// ---- results
+
+// Atomic, unless the task alone writes the part; a lane adds to the same elements in all tasks, in their order.
+INLINE void put_dq(const f32x16 *dq, buffer to, int query, int column, int hdim, int is_stored) {
+    const int place = column < hdim ? 4 * (query * hdim + column) : OUTSIDE;
+    if (is_stored) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e++) buffer_store_4(to, place + 4 * QUERY(e) * hdim, AS_U32((*dq)[e]));
+        return;
+    }
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++) buffer_add_f32((*dq)[e], to, place + 4 * QUERY(e) * hdim);
+}
+
+// What queries `first` on, of which `left` exist, get from all keys of the workgroup.
+INLINE void add_dq(const struct operands *x, const struct head *h, int first, int left, int is_stored) {
+    const int sharer = wave_id() / DQ_BLOCKS;
+    if (DQ_BLOCKS <= WAVES && sharer >= SHARERS) return;
+    const float scale = ((const args *)kernel_argument())->scale;
+    const buffer to = rows_of(h->dq, rows_before(first, h->hdim_q), left, BM, h->hdim_q, h->hdim_q, 32);
+    UNROLL
+    for (int own = 0; own < D_OWN; own++) {
+        if (DQ_BLOCKS % WAVES != 0 && column_block(own) >= DQ_BLOCKS) break;
+        for (int queries = DQ_BLOCKS > WAVES ? 0 : sharer; queries < Q_BLOCKS; queries += SHARERS) {
+            f32x16 dq = product((lds_tile)s_rows, queries, x->columns[own], KEY_STEPS, SCORE_CHUNKS);
+            dq *= scale;
+            const int lane = here(lane_id());
+            put_dq(&dq, to, 32 * queries + 4 * (lane / 32), 32 * column_block(own) + lane % 32, uniform_here(h->hdim_q),
+                   is_stored); // here, or scalars for all rows stay through the loop
+        }
+    }
+}
+
+INLINE void store_keys(const f32x16 *sums, int blocks, buffer to, int stride, int hdim, float scale) {
+    const int offset = (32 * wave_id() + lane_id() % 32) * stride + 4 * (lane_id() / 32);
+    UNROLL
+    for (int b = 0; b < blocks; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e += 4) {
+            const f32x16 x = sums[b] * scale;
+            const f32x4 four = {x[e], x[e + 1], x[e + 2], x[e + 3]};
+            if (32 * b + 2 * e < hdim) store_four(to, offset + 32 * b + 2 * e, four);
+        }
+    }
+}
+
+INLINE void store_results(const struct sums *sums, struct place at) {
+    const args *a = (const args *)kernel_argument();
+    const struct task task = find_task(a, at);
+    const int left = task.of.seqlen_k - task.first;
+    const int64_t dk = key_element(&task, task.head_dk, a->batch_stride_dk, a->nhead_stride_dk, a->stride_dk);
+    const int64_t dv = key_element(&task, task.head_dk, a->batch_stride_dv, a->nhead_stride_dv, a->stride_dv);
+    store_keys(sums->dk, DQ_BLOCKS, rows_of(a->dk, dk, left, BN, a->stride_dk, a->hdim_q, O_BITS), (int)a->stride_dk,
+               a->hdim_q, a->scale);
+    store_keys(sums->dv, D_BLOCKS, rows_of(a->dv, dv, left, BN, a->stride_dv, a->hdim_v, O_BITS), (int)a->stride_dv,
+               a->hdim_v, a->keep_scale / (float)(1 << P_SHIFT));
+}
+
+#endif

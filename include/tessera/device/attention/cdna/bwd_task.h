@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+// Backward: the task of a workgroup: BN keys of a sequence and head of dk, against all queries that may see them.
+//
+// Takes BM, BN.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
+
+#include "tessera/device/attention/gpu/backward.h"
+#include "tessera/device/common/cdna/buffers.h"
+
+// What queries of a sequence see: i sees i - mask_y < j < i + mask_x, and, where i < seqlen_k, j < min(sink, i +
+// mask_x).
+struct sight {
+    int seqlen_q, seqlen_k;
+    int mask_y, mask_x, sink;
+};
+
+struct task {
+    struct sequence of;
+    struct sight sight;
+    int head_dk; // of dk and dv
+    int head;    // query head
+    int first;   // key
+    int part;    // of dq
+};
+
+// A task's number in its workgroup, and that of a query head among those of head_dk. Code that seldom runs finds the
+// task by them anew, so that it takes no registers from the rest.
+struct place {
+    int number, head;
+};
+
+INLINE int count_tasks(const args *a) {
+    if (!a->share) return 1;
+    const int heads = a->nhead_q / a->dkv_group, all = a->batch * heads * a->blocks_k;
+    return min_i32((int)a->share, all - workgroup_x() * (int)a->share);
+}
+
+INLINE struct task find_task(const args *a, struct place at) {
+    int block = workgroup_x(), head = workgroup_y(), batch = workgroup_z(), part = a->is_dq_stored ? block : 0;
+    if (a->share) {
+        const uint32_t job = (uint32_t)(workgroup_x() * (int)a->share + at.number), blocks = (uint32_t)a->blocks_k;
+        const uint32_t heads = (uint32_t)(a->nhead_q / a->dkv_group), heads_before = job / blocks;
+        part = uniform(workgroup_x() - (int)(heads_before * blocks / (uint32_t)a->share));
+        block = uniform((int)(job - heads_before * blocks));
+        batch = uniform((int)(heads_before / heads));
+        head = uniform((int)(heads_before % heads));
+    }
+    const struct sequence of = find_sequence(a, batch);
+    const int shift = of.seqlen_q - of.seqlen_k, mask_y = a->mask_y + a->shift_y * shift;
+    const struct sight sight = {of.seqlen_q, of.seqlen_k, mask_y, a->mask_x - a->shift_x * shift,
+                                mask_y < of.seqlen_q ? a->sink_size : 0};
+    const struct task task = {of, sight, head, head * a->dkv_group + at.head, block * BN, part};
+    return task;
+}
+
+// The queries `begin` to `end` - 1 that see one of the keys `first` to `last`.
+struct span {
+    int begin, end;
+};
+INLINE struct span queries_of_keys(const struct sight *s, int first, int last) {
+    const int end = min_i32(last + s->mask_y, s->seqlen_q), end_of_sink = min_i32(s->seqlen_k, s->seqlen_q);
+    const struct span span = {max_i32(first - s->mask_x + 1, 0), first < s->sink ? max_i32(end, end_of_sink) : end};
+    return span;
+}
+
+// The tiles of queries: all of them where something is stored of every pair, or every row of a part of dq.
+INLINE struct span find_tiles(const args *a, const struct task *task) {
+    const int last = min_i32(task->first + BN, task->sight.seqlen_k) - 1;
+    const int all = a->features & TESSERA_GPU_RANDVAL || a->dbias || a->is_dq_stored_all;
+    struct span s = queries_of_keys(&task->sight, task->first, last);
+    if (all) s.begin = 0, s.end = task->sight.seqlen_q;
+    s.begin = s.begin / BM * BM;
+    return s;
+}
+
+// Element (query, 0) of the task's head in a tensor of queries.
+INLINE int64_t query_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride,
+                             int query) {
+    return element_of(task->of.batch, batch_stride, task->head, nhead_stride, task->of.token_q + query, stride);
+}
+// Element (first key, 0) of a head in a tensor of keys.
+INLINE int64_t key_element(const struct task *task, int head, int64_t batch_stride, int64_t nhead_stride,
+                           int64_t stride) {
+    return element_of(task->of.batch, batch_stride, head, nhead_stride, task->of.token_k + task->first, stride);
+}
+
+#endif

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// The barriers between the warps that bring things and the warpgroups that compute with them: of each place in shared
+// memory there is one that says that it is full and one that says that it is empty.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_PIPE_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_BWD_PIPE_H
+
+#include "tessera/device/attention/cuda_bwd/sizes.h"
+
+struct place {
+    uint32_t full, empty; // barriers
+    uint32_t at;          // its bytes
+    uint32_t parity;      // of the full barrier's phase
+};
+
+INLINE struct place place_of(uint32_t base, uint32_t n, int stages, int first, int at, int bytes) {
+    const uint32_t stage = n % stages, barriers = base + AT_BARRIERS + 16 * (first + stage);
+    return (struct place){barriers, barriers + 8, base + at + stage * bytes, n / stages % 2};
+}
+
+// The number n counts what went through the places of its kind before.
+INLINE struct place k_place(uint32_t base, uint32_t n) { return place_of(base, n, 1, 0, AT_K, K_BYTES); }
+INLINE struct place v_place(uint32_t base, uint32_t n) { return place_of(base, n, 1, 1, AT_V, V_BYTES); }
+INLINE struct place task_place(uint32_t base, uint32_t n) { return place_of(base, n, TASKS, 2, AT_TASKS, TASK_BYTES); }
+INLINE struct place q_place(uint32_t base, uint32_t n) { return place_of(base, n, Q_STAGES, 2 + TASKS, AT_Q, Q_BYTES); }
+INLINE struct place do_place(uint32_t base, uint32_t n) {
+    return place_of(base, n, DO_STAGES, 2 + TASKS + Q_STAGES, AT_DO, DO_BYTES);
+}
+INLINE struct place sums_place(uint32_t base, uint32_t n) {
+    return place_of(base, n, SUMS_STAGES, 2 + TASKS + Q_STAGES + DO_STAGES, AT_SUMS, SUMS_BYTES);
+}
+
+INLINE void wait_until_full(struct place p) { wait_for(p.full, p.parity); }
+INLINE void wait_until_empty(struct place p) { wait_for(p.empty, p.parity ^ 1); }
+
+// A warp is done with a place, whose products it has waited for.
+INLINE void release(struct place p) {
+    if (lane_id() == 0) arrive(p.empty);
+}
+
+// The numbers of warps that fill a place, and that empty it.
+INLINE void start_place(struct place p, int filling, int emptying) {
+    start_barrier(p.full, filling);
+    start_barrier(p.empty, emptying);
+}
+
+INLINE void start_barriers(uint32_t base) {
+    if (thread_id() == 0) {
+        start_place(k_place(base, 0), 1, CONSUMER_WARPS);
+        start_place(v_place(base, 0), 1, CONSUMER_WARPS);
+        for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + 2);
+        for (uint32_t n = 0; n < Q_STAGES; n++) start_place(q_place(base, n), 1, CONSUMER_WARPS);
+        for (uint32_t n = 0; n < DO_STAGES; n++) start_place(do_place(base, n), 1, CONSUMER_WARPS);
+        for (uint32_t n = 0; n < SUMS_STAGES; n++) start_place(sums_place(base, n), 1, CONSUMER_WARPS);
+        publish_barriers();
+    }
+    barrier();
+}
+
+// Waits for the warpgroup, at one of the numbers from 2 on.
+INLINE void meet_warpgroup(int number) { MEET_THREADS(number, WARPGROUP); }
+
+// Waits for all warpgroups that compute.
+INLINE void meet_consumers(void) { MEET_ALIGNED_THREADS(1, WARPGROUPS * WARPGROUP); }
+
+#endif

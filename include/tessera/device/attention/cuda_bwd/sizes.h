@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: MIT
+// Sizes of an instance of fmha_bwd, and where things lie in shared memory.
+//
+// BN, BM: keys of a task and queries of a step. DQ, DV: head dims, of which a call may use a part. WARPGROUPS: those
+// that compute, each with 64 of the keys. Q_STAGES, DO_STAGES: tiles of q and of do that there is room for.
+// DQ_COLUMNS: columns of dq that a warpgroup computes of 64 queries.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
+
+#include "tessera/isa/sm90_async.h"
+
+enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS };
+// A tile lies in shared memory as slices of 128 bytes of each row, COLUMNS elements, one slice after the other.
+enum { SLICE = 128, COLUMNS = 64 };
+enum { DQ_SLICES = (DQ + COLUMNS - 1) / COLUMNS, DV_SLICES = (DV + COLUMNS - 1) / COLUMNS };
+enum { K_BYTES = DQ_SLICES * BN * SLICE, V_BYTES = DV_SLICES * BN * SLICE };
+enum { Q_BYTES = DQ_SLICES * BM * SLICE, DO_BYTES = DV_SLICES * BM * SLICE };
+enum { DS_SLICES = BM / COLUMNS, DS_BYTES = DS_SLICES * BN * SLICE, DS_STAGES = 2 };
+enum { SUMS_BYTES = 2 * 4 * BM, SUMS_STAGES = Q_STAGES }; // lse and d of a step's queries
+enum { WARPGROUP_ROWS = 64 * SLICE };                     // from a warpgroup's keys to those of the next one
+
+// A thread's share of a product's 64 rows x n columns (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts",
+// D of wgmma.m64nNk16; CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp, CLayout_64xN): elements 4 j + 2 r + e of its n / 2
+// are in row 16 (warp % 4) + lane / 4 + 8 r and column 8 j + 2 (lane % 4) + e.
+enum { SCORES = BM / 2, P_WORDS = BM / 4, DQ_SUMS = DQ_COLUMNS / 2 };
+#define ELEMENT(j, r, e) (4 * (j) + 2 * (r) + (e))
+#define COLUMN(j, e) (8 * (j) + (e)) // beside 2 (lane % 4)
+INLINE int thread_row(void) { return thread_id() % WARPGROUP / 32 * 16 + lane_id() / 4; }
+INLINE int thread_column(void) { return 2 * (lane_id() % 4); }
+
+// dQ of a step: a warpgroup has 64 queries of it and DQ_COLUMNS columns. Where BM is 64 warpgroups share out columns,
+// else queries.
+#define DS_OF_WARPGROUP(warpgroup) (BM == 64 ? 0 : (warpgroup)*BN * SLICE)
+#define KEYS_OF_WARPGROUP(warpgroup)                                                                                   \
+    (BM == 64 ? (warpgroup)*DQ_COLUMNS / COLUMNS * BN * SLICE + (warpgroup)*DQ_COLUMNS % COLUMNS * 2 : 0)
+
+// Where things lie, beside shared_base().
+enum {
+    AT_K = 0,
+    AT_V = AT_K + K_BYTES,
+    AT_Q = AT_V + V_BYTES,
+    AT_DO = AT_Q + Q_STAGES * Q_BYTES,
+    AT_DS = AT_DO + DO_STAGES * DO_BYTES,
+    AT_DQ = AT_DS + DS_STAGES * DS_BYTES,
+    AT_SUMS = AT_DQ + WARPGROUPS * 64 * 4 * DQ_COLUMNS,
+    AT_TASKS = AT_SUMS + SUMS_STAGES * SUMS_BYTES,
+    TASK_BYTES = 64,
+    TASKS = 2, // the current one and the next
+    AT_BARRIERS = AT_TASKS + TASKS * TASK_BYTES,
+    BARRIERS = 2 * (2 + TASKS + Q_STAGES + DO_STAGES + SUMS_STAGES),
+    SHARED_BYTES = AT_BARRIERS + 8 * BARRIERS
+};
+
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Attention over caches of keys and values, for decoding: the keys of a sequence are split, each split attends by
+// itself, and the splits are combined (flash decoding: Dao et al., 2023). Fields have the names and meanings of CK's
+// (example/ck_tile/01_fmha), but for those that say so. The equations, the mask, alibi, NaN and infinity are those of
+// tessera/fmha_fwd.h without dropout: results are the same for every num_splits up to rounding. A learned sink enters
+// the denominator once, whatever the splits.
+//
+// Where key j of sequence b lies.
+//   group mode, no pages        row seqstart_k[b] + j of k and v
+//   batch mode, no pages        row j of sequence cache_batch_idx[b] (or b, where that is NULL) of the cache
+//   block_table_ptr             row t % page_block_size of page block_table[b, t / page_block_size], with t = j, or
+//                               with is_gappy t = seqstart_k[b] + j
+// batch_stride_k and batch_stride_v lead from one sequence, or page, to the next. Only pages that hold one of a
+// sequence's keys are looked up.
+//
+// Lengths. Queries are those of tessera/fmha_fwd.h. A sequence has seqlen_k_ptr[b] keys, those included that were
+// appended before; where that is NULL seqlen_k, or in group mode seqstart_k[b + 1] - seqstart_k[b].
+#ifndef TESSERA_FMHA_FWD_SPLITKV_H
+#define TESSERA_FMHA_FWD_SPLITKV_H
+
+#include "tessera/attention.h"
+#include "tessera/call.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+// Decides which instances may serve a request.
+typedef struct tessera_fmha_fwd_splitkv_traits {
+    size_t struct_size;           // sizeof(tessera_fmha_fwd_splitkv_traits)
+    int32_t hdim_q, hdim_v;       // 1 .. 512
+    tessera_fmha_dtype data_type; // all but the mx types
+    int32_t is_group_mode;        // 0: batch, every sequence has the same room; 1: group, queries are concatenated
+    int32_t is_v_rowmajor;        // 1
+    int32_t has_logits_soft_cap;  // not together with a bias, as in CK
+    tessera_mask mask_type;
+    tessera_bias bias_type;
+    int32_t has_lse;
+    tessera_qscale qscale_type; // NONE, or PER_TENSOR for fp8, fp8bf16, fp8fp32: CK's do_fp8_static_quant
+    int32_t has_sink;           // sink_ptr or sink_size is given
+} tessera_fmha_fwd_splitkv_traits;
+
+// Strides count elements and are 0 or more; tensors are indexed as in tessera/fmha_fwd.h, k and v by sequence or page
+// in place of the batch. Outputs overlap nothing. The innermost dimension is contiguous. Memory must stay valid until
+// the stream has finished the call.
+//
+//   seqlen_k_ptr     [batch] int32, or NULL
+//   seqstart_q_ptr   [batch + 1] int32, group mode
+//   seqstart_k_ptr   [batch + 1] int32, group mode without pages, or with pages where seqlen_k_ptr is NULL; with
+//                    is_gappy [batch]: where in its first page a sequence begins
+//   block_table_ptr  [batch, pages of a sequence] int32, stride batch_stride_block_table; it holds the pages of
+//   seqlen_k
+//                    keys, with is_gappy those of page_block_size - 1 more
+//   cache_batch_idx  [batch] int32
+//
+// On the CPU a call refuses lengths that are not within 0 .. seqlen_k and ids that are not below cache_blocks.
+typedef struct tessera_fmha_fwd_splitkv_args {
+    size_t struct_size; // sizeof(tessera_fmha_fwd_splitkv_args)
+
+    const void *q_ptr, *k_ptr, *v_ptr;
+    const void *bias_ptr; // bias, or alibi slopes
+    const void *q_descale_ptr, *k_descale_ptr, *v_descale_ptr;
+    void *lse_ptr;
+    void *o_ptr;
+    const void *block_table_ptr; // NULL: the cache has no pages
+    const void *cache_batch_idx; // batch mode without pages; else NULL
+    const void *seqstart_q_ptr, *seqstart_k_ptr, *seqlen_k_ptr;
+    const void *sink_ptr; // NULL: no learned sink
+
+    int32_t seqlen_q; // batch mode
+    int32_t seqlen_k; // batch mode and pages: the keys of a sequence, at most so many with seqlen_k_ptr
+    int32_t batch;
+    int32_t max_seqlen_q; // group mode: at least the longest length
+    int32_t hdim_q, hdim_v;
+    int32_t nhead_q, nhead_k;
+    int32_t cache_blocks;    // sequences, or pages, that k and v hold; group mode without pages ignores it
+    int32_t page_block_size; // with pages 1 or more
+    int32_t is_gappy;        // group mode with pages
+    int32_t num_splits;      // 1 .. 128, or 0: as many for each sequence as keep the device busy
+
+    float scale_s;
+    float logits_soft_cap;
+
+    int64_t batch_stride_block_table;
+    int64_t stride_q, stride_k, stride_v, stride_bias, stride_o;
+    int64_t nhead_stride_q, nhead_stride_k, nhead_stride_v, nhead_stride_bias, nhead_stride_lse, nhead_stride_o;
+    int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_bias, batch_stride_lse, batch_stride_o;
+
+    int32_t window_size_left, window_size_right;
+    int32_t sink_size;
+    tessera_mask mask_type; // that of the traits
+
+    void *workspace_ptr; // tessera_fmha_fwd_splitkv_workspace_size() bytes, 64-byte aligned, contents lost
+    size_t workspace_size;
+    const struct tessera_fmha_fwd_splitkv_instance *instance; // that must be taken; NULL: that of least estimated cost
+} tessera_fmha_fwd_splitkv_args;
+
+typedef struct tessera_fmha_fwd_splitkv_instance tessera_fmha_fwd_splitkv_instance;
+
+// All zero but the struct's size, and of the traits is_v_rowmajor, of the arguments the windows (-1).
+static inline tessera_fmha_fwd_splitkv_traits tessera_fmha_fwd_splitkv_traits_init(void) {
+    tessera_fmha_fwd_splitkv_traits traits;
+    for (size_t i = 0; i < sizeof traits; i++) ((unsigned char *)&traits)[i] = 0;
+    traits.struct_size = sizeof traits;
+    traits.is_v_rowmajor = 1;
+    return traits;
+}
+static inline tessera_fmha_fwd_splitkv_args tessera_fmha_fwd_splitkv_args_init(void) {
+    tessera_fmha_fwd_splitkv_args args;
+    for (size_t i = 0; i < sizeof args; i++) ((unsigned char *)&args)[i] = 0;
+    args.struct_size = sizeof args;
+    args.window_size_left = args.window_size_right = -1;
+    return args;
+}
+
+// tessera_fmha_fwd_splitkv_check() reads the arrays of lengths, block_table and cache_batch_idx. On the CPU a call
+// reads them too.
+TESSERA_CALLS(fmha_fwd_splitkv)
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// More words of CDNA: what lanes exchange, and sums in memory that several workgroups add to.
+#ifndef TESSERA_ISA_CDNA_EXCHANGE_H
+#define TESSERA_ISA_CDNA_EXCHANGE_H
+
+#include "tessera/isa/cdna.h"
+
+// Waits for all lanes of the wave: each sees what the others wrote to LDS before.
+INLINE void meet_lanes(void) {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
+    __builtin_amdgcn_wave_barrier();
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
+}
+
+// Of the bytes 0 to 3 of a and 4 to 7 of b those whose numbers are the selector's bytes (CDNA ISA, V_PERM_B32).
+INLINE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) { return __builtin_amdgcn_perm(b, a, selector); }
+
+#if __has_builtin(__builtin_amdgcn_make_buffer_rsrc)
+DEVICE float llvm_buffer_add(float, buffer, int, int, int) __asm("llvm.amdgcn.raw.ptr.buffer.atomic.fadd.f32");
+#else
+DEVICE float llvm_buffer_add(float, buffer, int, int, int) __asm("llvm.amdgcn.raw.buffer.atomic.fadd.f32");
+#endif
+
+// Adds to a number in memory, as a whole; nothing where the offset is past the end.
+INLINE void buffer_add_f32(float x, buffer to, int offset) { (void)llvm_buffer_add(x, to, offset, 0, 0); }
+
+#endif

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// Keys and values that lie in pages, as CPU kernels of attention get them. Not for callers.
+#ifndef TESSERA_KERNEL_ATTENTION_PAGES_H
+#define TESSERA_KERNEL_ATTENTION_PAGES_H
+
+#include <stdint.h>
+
+// Where rows of a tensor of pages lie, in elements.
+struct tessera_attention_page_strides {
+    int64_t page, head, row;
+};
+
+// Key j of sequence b is row (j + offset) % page_size of the page that entry (j + offset) / page_size of the sequence's
+// part of the table names.
+struct tessera_attention_pages {
+    const int32_t *table;  // NULL: sequence b is page b
+    const int32_t *begin;  // the sequence's part begins at entry begin[b]; NULL: at b * table_stride
+    const int32_t *offset; // of the sequence; NULL: 0
+    int64_t table_stride;
+    int32_t page_size;
+    const void *k, *v;
+    struct tessera_attention_page_strides of_k, of_v;
+    // Elements of a piece where pages hold k as [hdim_q / piece, page_size, piece] and v as [page_size / piece, hdim_v,
+    // piece]; 0: rows are contiguous.
+    int32_t piece;
+    int32_t hdim_q, hdim_v, element_bytes;
+};
+
+// Where rows lie, in elements of the base: row n at[n], or where there is no list first + n * stride.
+struct tessera_attention_rows {
+    const void *base;
+    int64_t first, stride;
+    const int64_t *at;
+};
+
+// Finds the rows of keys key .. key + count - 1, count > 0, of a sequence and key head. `room` has 2 * count elements,
+// for lists; `copies` has room for copies of the rows that are not contiguous.
+typedef void tessera_attention_pages_cpu_run(const struct tessera_attention_pages *pages, int32_t batch, int32_t head,
+                                             int32_t key, int32_t count, int64_t *room, void *copies,
+                                             struct tessera_attention_rows *k, struct tessera_attention_rows *v);
+
+// Rows of a block are found one by one: there is nothing to choose.
+typedef struct tessera_attention_pages_tile {
+    uint16_t rows;
+} tessera_attention_pages_tile;
+
+#endif

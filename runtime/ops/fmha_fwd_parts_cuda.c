@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+// Parts of keys on an NVIDIA GPU: into how many an instance that merges heads cuts those of a task, and what that
+// costs. Equal calls on equal devices are cut alike.
+//
+// A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer; more parts give work to
+// more multiprocessors, and cost the way of their results to memory and back, and the launch that combines them. Where
+// sequences have lengths that only the device knows, some workgroup begins the last part when the others are done.
+#include "library.h"
+#include "ops/fmha_fwd_internal.h"
+
+typedef tessera_fmha_fwd_instance instance_t;
+typedef struct tessera_fmha_fwd_parts parts_t;
+
+// Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200.
+static const double combine_cycles = 12000;
+
+static bool is_ragged(const struct tessera_fmha_fwd_call *call) {
+    return call->traits.is_group_mode || call->args.cu_seqlen_k_ptr;
+}
+
+double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
+    const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
+    const double all = (double)call->keys, beside = (double)queries;
+    double keys = all;
+    if (left && right) keys = beside + a->window_size_left + (double)a->window_size_right;
+    if (left != right) keys = all - (double)tessera_min(call->queries, call->keys) / 2 + beside / 2;
+    return keys < all ? keys : all;
+}
+
+struct work {
+    int64_t tasks, tiles; // tasks of one part each; tiles of the longest
+    double rows, tile_bytes;
+};
+
+static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_call *call) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
+    const double keys = tessera_fmha_fwd_seen_keys(call, tessera_ceil_div(row->tile.bm0, a->nhead_q / a->nhead_k));
+    return (struct work){tessera_max(1, tessera_fmha_fwd_blocks(row, call)) * a->nhead_k * a->batch,
+                         tessera_max(1, tessera_ceil_div((int64_t)keys, row->tile.bn0)),
+                         (double)a->batch * a->nhead_q * (double)call->queries, call->hdims * row->tile.bn0 * bits / 8};
+}
+
+// Cycles with so many tiles in a part.
+static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_call *call, const struct work *w,
+                        int64_t tiles, int64_t units) {
+    const tessera_rates *const rates = &tessera_target_rates[row->base.target];
+    const int64_t parts = tessera_ceil_div(w->tiles, tiles), tasks = w->tasks * parts;
+    const double of_unit = w->tile_bytes / rates->unit_bytes, busy = (double)row->busy_cycles;
+    const double part = (double)row->alone_cycles + (double)tiles * (busy > of_unit ? busy : of_unit);
+    const double results = parts > 1 ? 8 * w->rows * (double)parts * call->args.hdim_v : 0;
+    const double bytes = (double)(w->tasks * w->tiles) * w->tile_bytes + results;
+    const double memory = bytes / rates->device_bytes;
+    double time = (double)tessera_ceil_div(tasks, units) * part;
+    if (time < memory + time / 16) time = memory + time / 16; // what begins and ends sooner leaves memory idle less
+    if (is_ragged(call)) {
+        const double share = w->tile_bytes * (double)units / rates->device_bytes;
+        const double slow = (double)row->alone_cycles + (double)tiles * (busy > share ? busy : share);
+        time = (double)tasks / (double)units * slow + slow;
+    }
+    return time + (parts > 1 ? combine_cycles : 0);
+}
+
+// Nothing says how long sequences are: enough parts for 16 tasks of each multiprocessor, of a length that is worth one.
+static parts_t unknown_lengths(const struct work *w, int64_t units) {
+    const int64_t parts = tessera_min(tessera_ceil_div(16 * units, w->tasks), 32);
+    return (parts_t){parts, parts > 1 ? 4 : 1, 0};
+}
+
+parts_t tessera_fmha_fwd_cuda_parts(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
+    const struct work w = work_of(row, call);
+    const int64_t asked = call->args.num_splits;
+    parts_t best = {1, w.tiles, cycles_of(row, call, &w, w.tiles, units)};
+    if (asked == 1 || w.rows > INT32_MAX / 2) return best;
+    if (asked > 1) {
+        best.tiles = tessera_ceil_div(w.tiles, asked);
+        best.parts = is_ragged(call) ? asked : tessera_ceil_div(w.tiles, best.tiles);
+        return best;
+    }
+    if (call->traits.is_group_mode && call->args.seqlen_k <= 0) {
+        const parts_t guess = unknown_lengths(&w, units);
+        return (parts_t){guess.parts, guess.tiles, best.cycles};
+    }
+    for (int64_t n = 2; n <= TESSERA_FMHA_FWD_MOST_SPLITS && n <= w.tiles; n++) {
+        const int64_t tiles = tessera_ceil_div(w.tiles, n);
+        const double cycles = cycles_of(row, call, &w, tiles, units);
+        if (cycles < best.cycles) best = (parts_t){tessera_ceil_div(w.tiles, tiles), tiles, cycles};
+    }
+    return best;
+}

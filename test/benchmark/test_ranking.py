@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: MIT
+"""benchmark/ranking.py: its grid, what it sums up, and that docs/simulator.md shows that."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "benchmark"))
+
+import ranking  # noqa: E402
+
+
+def row(target: str, shape: str, cycles: dict[str, int], chosen: str) -> ranking.Row:
+    best = min(cycles, key=lambda name: cycles[name])
+    loss = cycles[chosen] / cycles[best] - 1
+    return {"target": target, "shape": shape, "chosen": chosen, "best": best, "loss": round(loss, 4)}
+
+
+def test_summary() -> None:
+    rows = [
+        row("gfx942", "s=1", {"a": 100, "b": 110}, "a"),
+        row("gfx942", "s=2", {"a": 100, "b": 110}, "b"),
+        row("gfx90a", "s=3", {"a": 7}, "a"),
+    ]
+    head, rule, *lines = ranking.document(rows).splitlines()
+    assert head.count("|") == rule.count("|") == lines[0].count("|") == lines[1].count("|")
+    assert lines == [
+        "| gfx90a | 1 | 1 | 0.0 % | 0.0 % | 0.0 % | `s=3` |",
+        "| gfx942 | 2 | 1 | 5.0 % | 0.0 % | 10.0 % | `s=2` |",
+    ]
+
+
+def test_every_third_problem_has_all_of_each_axis() -> None:
+    problems = [(target, shape) for target in ranking.MODELLED for shape in ranking.grid(target)]
+    assert len(set(problems)) == len(problems)
+    for axis in ("target", "prec", "d", "mask", "s", "s_k"):
+
+        def values(some: list[tuple[str, str]], axis: str = axis) -> set[str]:
+            return {
+                target if axis == "target" else f" {shape} ".split(f"{axis}=")[1].split()[0]
+                for target, shape in some
+            }
+
+        assert values(problems[::3]) == values(problems)
+
+
+def test_what_is_recorded() -> None:
+    """Problems of the grid, each once by a version of the model; the document sums up that which it names."""
+    text = (ROOT / "docs" / "simulator.md").read_text()
+    named = re.search(r"checked against the model of version (\w+)", text)
+    assert named
+    rows = ranking.read(ranking.RESULTS, named[1])
+    assert len({(one["target"], one["shape"]) for one in rows}) == len(rows) > 100
+    for one in rows:
+        assert one["shape"] in set(ranking.grid(one["target"]))
+        cycles = {name: numbers[0] for name, numbers in one["cycles_and_cost"].items()}
+        assert one["best"] == min(cycles, key=lambda name: cycles[name])
+        assert one["loss"] == pytest.approx(cycles[one["chosen"]] / cycles[one["best"]] - 1, abs=1e-3)
+    assert ranking.document(rows) in text, "python benchmark/ranking.py --summary"

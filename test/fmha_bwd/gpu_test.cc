@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// The suites on GPUs, which are simulated unless TESSERA_TEST_DEVICE names a real one. A problem without an instance
+// must be refused with a reason; the suite Landed lists problems that must be served.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+#include <iterator>
+#include <memory>
+
+#include "suites.h"
+#include "tessera/kernel/fmha_bwd.h"
+
+namespace {
+
+// ---- problems that must be served, whatever the covers are: every trait with every data type and head dim
+
+// clang-format off
+const Axis hdims{"-d=32", "-d=64", "-d=128", "-d=96"},
+    traits{"-mask=t", "-mask=b:9,9", "-mode=1", "-mode=1 -deterministic=1", "-deterministic=1", "-bias=e -dbias=1", "-bias=a", "-logits_soft_cap=5",
+           "-p_drop=0.2", "-sink_grad=1 -mask=b:20,5,3", "-h_k=1 -dkv_heads=k", "-iperm=0 -operm=0 -scale=-0.2"},
+    lacking{"-bias=e", "-bias=e -dbias=1", "-bias=a", "-logits_soft_cap=5", "-p_drop=0.2"}; // on NVIDIA's GPUs
+// clang-format on
+
+bool is_nvidia(const std::string &kind) { return kind.find("-device=cuda") != std::string::npos; }
+
+// Those of `all` for which `is`, or those for which it is not.
+Axis filtered(const Axis &all, const std::function<bool(const std::string &)> &is, bool wanted) {
+    Axis some;
+    std::copy_if(all.begin(), all.end(), std::back_inserter(some), [&](const auto &one) { return is(one) == wanted; });
+    return some;
+}
+bool is_lacking(const std::string &trait) { return std::find(lacking.begin(), lacking.end(), trait) != lacking.end(); }
+
+Suite landed_suite(const Place &on) {
+    const Axis amd = filtered(kinds(on, {"fp16", "bf16"}), is_nvidia, false);
+    return {"Landed", {amd, {"-b=1 -h=2 -s=70 -s_k=140"}}, {hdims, traits}};
+}
+Suite landed_on_nvidia(const Place &on) {
+    const Axis nvidia = filtered(kinds(on, {"fp16", "bf16"}), is_nvidia, true);
+    return {"LandedOnNvidia", {nvidia, {"-b=1 -h=2 -s=70 -s_k=140"}, hdims}, {filtered(traits, is_lacking, false)}};
+}
+Suite landed_fp32_suite(const Place &on) {
+    return {"LandedFp32", {kinds(on, {"fp32"}), {"-b=1 -h=2 -s=70 -s_k=140"}}, {{"-d=32", "-d=64"}, traits}};
+}
+
+// ---- refused with a reason: there is no instance, and nothing runs
+
+const Axis refusals{"-d=100", "-d=64 -d_v=44", "-d=7", "-d=192 -d_v=128", "-d=256"};
+
+// ---- deterministic calls have the same bytes whatever the order of waves
+
+const char *const deterministic[] = {
+    "-b=2 -h=2 -h_k=1 -s=150 -s_k=300 -d=64 -mask=b -sink_grad=1",
+    "-b=1 -h=2 -s=70 -s_k=400 -d=128 -p_drop=0.2",
+    "-b=1 -h=4 -h_k=2 -s=65 -s_k=300 -d=32 -dkv_heads=k",
+    "-mode=1 -b=2 -h=2 -s=64,133 -s_k=300,90 -d=64",
+    "-mode=1 -b=2 -h=2 -s=64,33 -s_k=300,90 -d=128 -mask=t:50,20 -bias=e:1 -dbias=1",
+};
+
+void expect_same_in_all_orders(const std::string &arguments) {
+    std::vector<uint8_t> want;
+    for (const char *order : {"forward", "backward", "alternate", "random:1"}) {
+        setenv("TESSERA_SIM_ORDER", order, 1);
+        Problem p(arguments + " -deterministic=1");
+        unsetenv("TESSERA_SIM_ORDER");
+        p.launch(want.empty());
+        if (want.empty()) want = p.outputs();
+        EXPECT_EQ(p.outputs(), want) << command(fmha_bwd, arguments) << ", waves " << order;
+    }
+}
+
+// ---- the workspace's head, written on the device
+
+struct Closer {
+    void operator()(tessera_device *device) const { tessera_device_close(device); }
+};
+
+template <class T> std::vector<T> read(const tessera_device *device, const char *from, size_t count) {
+    std::vector<T> all(count);
+    EXPECT_EQ(tessera_device_copy_from(device, all.data(), from, count * sizeof(T)), TESSERA_SUCCESS);
+    return all;
+}
+
+void *upload(const tessera_device *device, const std::vector<int32_t> &list) {
+    void *to = nullptr;
+    EXPECT_EQ(tessera_device_malloc(device, list.size() * 4, &to), TESSERA_SUCCESS);
+    EXPECT_EQ(tessera_device_copy_to(device, to, list.data(), list.size() * 4), TESSERA_SUCCESS);
+    return to;
+}
+
+// Lengths of so many sequences, which the host tells the launcher or not.
+void expect_head(const std::string &arguments) {
+    const Case one(fmha_bwd, arguments);
+    const int32_t batch = static_cast<const fmha_bwd_arguments *>(one.values())->forward.options.b;
+    const bool known = arguments.find("-seed=1") != std::string::npos;
+    tessera_device *opened = nullptr;
+    ASSERT_EQ(tessera_device_open(one.options().device, &opened), TESSERA_SUCCESS) << tessera_last_error();
+    const std::unique_ptr<tessera_device, Closer> device(opened);
+    std::vector<int32_t> q{0}, k{0};
+    for (int32_t b = 0; b < batch; b++) {
+        q.push_back(q.back() + b * 7 % 23);
+        k.push_back(k.back() + b * 37 % 300);
+    }
+    tessera_fmha_bwd_traits t = tessera_fmha_bwd_traits_init();
+    t.data_type = TESSERA_FMHA_BF16, t.is_group_mode = t.is_deterministic = 1;
+    t.mask_type = TESSERA_MASK_TOP_LEFT; // parts are zeroed
+    t.batch = batch, t.seqlen_q = q.back(), t.seqlen_k = k.back(), t.max_seqlen_q = 22, t.max_seqlen_k = 299;
+    t.hdim_q = t.hdim_v = 32, t.nhead_q = 2, t.nhead_k = 1;
+    if (known) t.seqstart_qs = q.data(), t.seqstart_ks = k.data();
+    tessera_fmha_bwd_launcher l;
+    ASSERT_EQ(tessera_fmha_bwd_launcher_init(device.get(), &t, &l), TESSERA_SUCCESS) << tessera_last_error();
+    void *workspace = nullptr, *const device_q = upload(device.get(), q), *const device_k = upload(device.get(), k);
+    ASSERT_EQ(tessera_device_malloc(device.get(), l.workspace_size, &workspace), TESSERA_SUCCESS);
+    ASSERT_EQ(tessera_device_set(device.get(), workspace, 0xff, l.workspace_size), TESSERA_SUCCESS);
+    ASSERT_EQ(known ? tessera_fmha_bwd_prepare_workspace(&l, workspace, nullptr)
+                    : tessera_fmha_bwd_prepare_workspace_async(&l, workspace, device_q, device_k, nullptr),
+              TESSERA_SUCCESS)
+        << tessera_last_error();
+    ASSERT_EQ(tessera_device_synchronize(device.get()), TESSERA_SUCCESS);
+
+    const char *const at = static_cast<const char *>(workspace);
+    const auto count = static_cast<size_t>(batch);
+    const std::vector<int32_t> parts = read<int32_t>(device.get(), at, count);
+    const std::vector<int64_t> offsets = read<int64_t>(device.get(), at + l.offsets_offset, count + 1);
+    int64_t offset = 0;
+    for (size_t b = 0; b < count; b++) {
+        const int32_t bn0 = l.instance->tile.bn0, blocks = (k[b + 1] - k[b] + bn0 - 1) / bn0;
+        EXPECT_EQ(parts[b], blocks) << b;
+        EXPECT_EQ(offsets[b], offset) << b;
+        offset += int64_t{2} * blocks * (q[b + 1] - q[b]) * 32;
+    }
+    EXPECT_EQ(offsets[count], offset);
+    EXPECT_LE(static_cast<size_t>(offset) * 4, l.device_ws_size);
+    for (float x : read<float>(device.get(), at + l.host_ws_size, static_cast<size_t>(offset))) ASSERT_EQ(x, 0.0F);
+    for (void *memory : {workspace, device_q, device_k}) tessera_device_free(device.get(), memory);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+    testing::InitGoogleTest(&argc, argv);
+    const Axis usual = kinds(gpus, {"bf16"});
+    if (usual.empty()) {
+        std::printf("this build has no instances for the GPU, or no simulator\n");
+        return 77;
+    }
+    Place valid = gpus, refused = gpus, orders = gpus, heads = gpus;
+    valid.run = cpus.run;
+    refused.run = [](const std::string &arguments) { expect_refused(fmha_bwd, arguments); };
+    for (const Suite &suite : suites(gpus)) register_suite(gpus, suite);
+    register_suite(valid, landed_suite(gpus));
+    register_suite(valid, landed_fp32_suite(gpus));
+    register_suite(valid, landed_on_nvidia(gpus));
+    register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64"}, refusals}, {}});
+    const Axis nvidia = filtered(usual, is_nvidia, true);
+    register_suite(refused, {"RefusedOnNvidia", {nvidia, {"-b=1 -h=2 -s=64"}, lacking}, {}});
+    orders.run = expect_same_in_all_orders;
+    if (!real_gpu())
+        register_suite(orders, {"Orders", {usual, Axis(std::begin(deterministic), std::end(deterministic))}, {}});
+    heads.run = expect_head;
+    register_suite(heads, {"Heads", {usual, {"-b=1", "-b=5", "-b=700"}, {"-seed=0", "-seed=1"}}, {}});
+    const int status = RUN_ALL_TESTS();
+    std::printf("%d problems of the covers have no instance in this build and were refused by name\n", count_refused());
+    return status;
+}

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// fmha_batch_prefill against the reference: both lookup tables, both layouts of pages.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "case.h"
+#include "tessera/fmha_batch_prefill.h"
+
+namespace {
+
+int bytes_of(const Case &c) { return element_bits(fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE)) / 8; }
+
+// Pages in pieces of x elements: element i of row r of a linear page goes to where `place` says.
+template <typename Place>
+void pieces(const Tensors &x, const Guarded &from, const int64_t stride[3], int hdim, const Guarded &to, Place place) {
+    const auto bytes = static_cast<size_t>(bytes_of(x.c));
+    for (int page = 0; page < x.blocks; page++)
+        for (int g = 0; g < x.c.heads_k; g++)
+            for (int r = 0; r < x.rows; r++)
+                for (int i = 0; i < hdim; i++) {
+                    const int64_t head = (static_cast<int64_t>(page) * x.c.heads_k + g) * x.rows * hdim;
+                    std::memcpy(to.as<char>() + static_cast<size_t>(head + place(r, i)) * bytes,
+                                from.as<char>() +
+                                    static_cast<size_t>(page * stride[0] + g * stride[1] + r * stride[2] + i) * bytes,
+                                bytes);
+                }
+}
+
+// Lists of pages one after the other, each as long as its sequence needs.
+struct Lists {
+    explicit Lists(const Tensors &x) : first{0} {
+        for (int b = 0; b < x.c.batch; b++) {
+            const int keys = x.c.seqlen_k[b], pages = (keys + x.c.page - 1) / x.c.page;
+            first.push_back(first.back() + pages);
+            last.push_back(pages ? keys - (pages - 1) * x.c.page : -5);
+            for (int i = 0; i < pages; i++) all.push_back(x.table.as<int32_t>()[b * x.columns + i]);
+        }
+    }
+    std::vector<int32_t> first, last, all;
+};
+
+class BatchPrefill : public testing::Test {
+  protected:
+    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
+    void TearDown() override {
+        tessera_device_close(device);
+        EXPECT_GT(served, 0);
+    }
+
+    void run(const Tensors &x, tessera_kv_layout layout, tessera_kv_lookup lookup) {
+        const Case &c = x.c;
+        tessera_fmha_batch_prefill_traits t = tessera_fmha_batch_prefill_traits_init();
+        tessera_fmha_batch_prefill_args a = tessera_fmha_batch_prefill_args_init();
+        x.put(t, a);
+        t.has_dropout = c.drop > 0;
+        a.p_drop = c.drop, a.drop_seed = 7, a.drop_offset = 9;
+        const Lists lists(x);
+        const Guarded indices(std::max<size_t>(lists.all.size(), 1) * sizeof(int32_t));
+        std::copy(lists.all.begin(), lists.all.end(), indices.as<int32_t>());
+        t.kv_memory_layout = a.kv_memory_layout = layout;
+        t.kv_lookup_table = a.kv_lookup_table = lookup;
+        a.num_total_pages = x.blocks, a.page_block_size = c.page, a.max_seqlen_k = x.max_k;
+        if (lookup == TESSERA_KV_SGLANG_1D) {
+            a.kv_indptr = lists.first.data(), a.kv_page_indices = indices.as<void>();
+            a.kv_last_page_lens = c.page == 1 ? nullptr : lists.last.data();
+        } else {
+            a.kv_page_indices = x.table.as<void>(), a.batch_stride_block_table = x.columns;
+            a.seqlen_k_ptr = x.length_k.data();
+        }
+        const int p = 16 / bytes_of(c), rows = x.rows;
+        const Guarded k(x.k.size()), v(x.v.size());
+        if (layout == TESSERA_KV_VECTORIZED) {
+            pieces(x, x.k, x.k_stride, c.hdim_q, k, [=](int r, int i) { return i / p * rows * p + r * p + i % p; });
+            pieces(x, x.v, x.v_stride, c.hdim_v, v,
+                   [=, d = c.hdim_v](int r, int i) { return r / p * d * p + i * p + r % p; });
+            a.k_ptr = k.as<void>(), a.v_ptr = v.as<void>();
+            a.batch_stride_k = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
+            a.batch_stride_v = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
+            a.nhead_stride_k = static_cast<int64_t>(rows) * c.hdim_q;
+            a.nhead_stride_v = static_cast<int64_t>(rows) * c.hdim_v;
+            a.stride_k = a.stride_v = -1; // ignored
+        }
+        const std::string failed =
+            run_with_workspace(device, t, a, tessera_fmha_batch_prefill_workspace_size, tessera_fmha_batch_prefill);
+        is_served = failed != kNone;
+        served += is_served;
+        if (is_served) {
+            ASSERT_EQ(failed, "") << c.words();
+        }
+    }
+    tessera_device *device = nullptr;
+    bool is_served = false; // the last case
+    int served = 0;         // of all
+};
+
+TEST_F(BatchPrefill, RandomCases) {
+    const uint32_t seed = seed_of_today();
+    std::mt19937 random(seed);
+    for (int n = 0; n < count_of_cases(120, 2000) && !HasFailure(); n++) {
+        Case c = draw_case(random);
+        c.group = true, c.keys = Keys::kPages;
+        const bool vectorized = random() % 2;
+        c.page = 1 << random() % 11;
+        c.drop = random() % 4 ? 0.0F : 0.3F;
+        if (vectorized) {
+            c.page = std::max(c.page, 16);
+            c.hdim_q = (c.hdim_q + 15) / 16 * 16, c.hdim_v = (c.hdim_v + 15) / 16 * 16;
+        }
+        const Tensors tensors(c, seed + static_cast<uint32_t>(n));
+        run(tensors, vectorized ? TESSERA_KV_VECTORIZED : TESSERA_KV_LINEAR,
+            random() % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
+        if (is_served) {
+            EXPECT_EQ(tensors.wrong(), "") << c.words() << ", vectorized " << vectorized << ", seed " << seed;
+        }
+    }
+}
+
+} // namespace

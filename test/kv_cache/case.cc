@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+#include "case.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <ctime>
+#include <limits>
+#include <new>
+#include <numeric>
+#include <sstream>
+
+// ---- memory
+
+Guarded::Guarded(size_t wanted, unsigned char fill) : bytes(wanted) {
+    const auto unit = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    mapped = (bytes + unit - 1) / unit * unit + 2 * unit;
+    all = static_cast<unsigned char *>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    if (all == MAP_FAILED || mprotect(all + unit, mapped - 2 * unit, PROT_READ | PROT_WRITE) != 0)
+        throw std::bad_alloc();
+    data = all + mapped - unit - bytes;
+    std::memset(all + unit, fill, mapped - 2 * unit);
+}
+
+Guarded::~Guarded() { munmap(all, mapped); }
+
+// ---- cases
+
+std::string Case::words() const {
+    static const char *const names[] = {"tokens", "sequences", "indexed", "pages", "gappy"};
+    std::ostringstream out;
+    out << tessera_fmha_dtype_string(dtype) << (group ? " group " : " batch ") << names[static_cast<int>(keys)]
+        << " page " << page << " heads " << heads << "/" << heads_k << " d " << hdim_q << "/" << hdim_v << " sq";
+    for (const int n : seqlen_q) out << " " << n;
+    out << " sk";
+    for (const int n : seqlen_k) out << " " << n;
+    out << " mask " << tessera_mask_string(mask) << " " << left << "," << right << "," << sink_size << " bias "
+        << tessera_bias_string(bias) << " cap " << cap << " sink " << sink << " lse " << lse << " rows_first "
+        << rows_first << " splits " << splits << " drop " << drop;
+    return out.str();
+}
+
+namespace {
+
+int pick(std::mt19937 &random, std::initializer_list<int> of) { return of.begin()[random() % of.size()]; }
+
+} // namespace
+
+Case draw_case(std::mt19937 &random) {
+    static const tessera_fmha_dtype dtypes[] = {TESSERA_FMHA_FP32, TESSERA_FMHA_FP16,    TESSERA_FMHA_BF16,
+                                                TESSERA_FMHA_BF16, TESSERA_FMHA_FP8BF16, TESSERA_FMHA_FP8FP32};
+    Case c;
+    c.dtype = dtypes[random() % 6];
+    c.group = random() % 2;
+    c.keys = c.group ? static_cast<Keys>(pick(random, {0, 3, 3, 4})) : static_cast<Keys>(pick(random, {1, 2, 3, 3}));
+    c.page = pick(random, {1, 2, 3, 16, 24, 128, 1024});
+    c.batch = pick(random, {1, 2, 5});
+    c.heads_k = pick(random, {1, 2});
+    c.heads = c.heads_k * pick(random, {1, 1, 4, 5, 16});
+    c.hdim_q = pick(random, {1, 32, 40, 64, 128});
+    c.hdim_v = pick(random, {33, 64, 128});
+    const int queries = pick(random, {1, 1, 1, 3, 17, 130});
+    for (int b = 0; b < c.batch; b++) {
+        c.seqlen_q.push_back(c.group && random() % 2 ? static_cast<int>(random() % (queries + 1)) : queries);
+        c.seqlen_k.push_back(pick(random, {0, 1, 15, 16, 31, 33, 127, 129, 200, 333, 700}));
+    }
+    c.mask = static_cast<tessera_mask>(random() % 4);
+    c.left = c.mask == TESSERA_MASK_NONE ? -1 : pick(random, {-1, 0, 7, 40, 150});
+    c.right = c.mask == TESSERA_MASK_NONE ? -1 : pick(random, {-1, 0, 0, 5});
+    c.sink_size = c.mask != TESSERA_MASK_NONE && random() % 4 == 0 ? 3 : 0;
+    c.sink = random() % 3 == 0;
+    c.lse = random() % 4 != 0;
+    c.bias = static_cast<tessera_bias>(random() % 3);
+    c.cap = c.bias == TESSERA_BIAS_NONE && random() % 3 == 0;
+    c.rows_first = random() % 2;
+    c.splits = pick(random, {0, 1, 2, 3, 8, 31, 128});
+    return c;
+}
+
+const char *const kNone = "this build has no instance for it";
+
+uint32_t seed_of_today() {
+    const char *const given = std::getenv("TESSERA_TEST_SEED");
+    return static_cast<uint32_t>(given ? std::atol(given) : std::time(nullptr) / 86400);
+}
+
+int count_of_cases(int some, int all) { return std::getenv("TESSERA_TEST_ALL") ? all : some; }
+
+// ---- tensors
+
+namespace {
+
+int bytes_of(tessera_type type) { return element_bits(type) / 8; }
+tessera_type in_of(const Case &c) { return fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE); }
+
+int sum_of(const std::vector<int> &list) { return std::accumulate(list.begin(), list.end(), 0); }
+int most_of(const std::vector<int> &list) { return *std::max_element(list.begin(), list.end()); }
+bool paged(const Case &c) { return c.keys == Keys::kPages || c.keys == Keys::kGappy; }
+
+// Entries of the table for a sequence, and blocks of the cache, some of which no sequence has.
+int columns_of(const Case &c) {
+    const int keys = most_of(c.seqlen_k) + (c.keys == Keys::kGappy ? c.page - 1 : 0);
+    return paged(c) ? (keys + c.page - 1) / c.page : 1;
+}
+int blocks_of(const Case &c) {
+    if (c.keys == Keys::kTokens) return 1;
+    return paged(c) ? c.batch * columns_of(c) + 2 : c.batch + (c.keys == Keys::kIndexed ? 2 : 0);
+}
+int rows_of(const Case &c) {
+    return paged(c) ? c.page : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) : most_of(c.seqlen_k);
+}
+size_t queries_of(const Case &c) {
+    return c.group ? static_cast<size_t>(sum_of(c.seqlen_q)) : static_cast<size_t>(c.batch * most_of(c.seqlen_q));
+}
+
+void fill(const Case &c, std::mt19937 &random, const Guarded &to, tessera_type type, size_t first, int count) {
+    const double size = type == TESSERA_TYPE_E4M3 ? 200 : 1;
+    (void)c;
+    for (int i = 0; i < count; i++)
+        element_store(type, to.as<void>(), static_cast<int64_t>(first) + i,
+                      size * (static_cast<double>(random()) / 2147483648.0 - 1));
+}
+
+} // namespace
+
+Tensors::Tensors(const Case &of, uint32_t seed)
+    : c(of), max_q(most_of(of.seqlen_q)), max_k(most_of(of.seqlen_k)), total_q(sum_of(of.seqlen_q)),
+      blocks(blocks_of(of)), rows(rows_of(of)), columns(columns_of(of)),
+      q(queries_of(of) * of.heads * of.hdim_q * bytes_of(in_of(of))),
+      k(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_q * bytes_of(in_of(of))),
+      v(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_v * bytes_of(in_of(of))),
+      o(queries_of(of) * of.heads * of.hdim_v * bytes_of(fmha_fwd_output_element(of.dtype, TESSERA_FP8_NONE))),
+      lse(queries_of(of) * of.heads * sizeof(float)),
+      bias(of.bias == TESSERA_BIAS_ALIBI
+               ? of.heads * sizeof(float)
+               : queries_of(of) * of.heads * max_k * bytes_of(fmha_fwd_bias_element(of.dtype))),
+      sinks(of.heads * sizeof(float)), table(static_cast<size_t>(of.batch) * columns * sizeof(int32_t)),
+      descales(3 * sizeof(float)) {
+    std::mt19937 random(seed);
+    k_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
+    v_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
+    k_stride[1] = c.rows_first ? c.hdim_q : static_cast<int64_t>(rows) * c.hdim_q;
+    v_stride[1] = c.rows_first ? c.hdim_v : static_cast<int64_t>(rows) * c.hdim_v;
+    k_stride[2] = c.rows_first ? c.heads_k * c.hdim_q : c.hdim_q;
+    v_stride[2] = c.rows_first ? c.heads_k * c.hdim_v : c.hdim_v;
+
+    start_q = start_k = {0};
+    std::vector<int32_t> pages(static_cast<size_t>(blocks));
+    std::iota(pages.begin(), pages.end(), 0);
+    std::shuffle(pages.begin(), pages.end(), random);
+    for (int b = 0; b < c.batch; b++) {
+        start_q.push_back(start_q.back() + c.seqlen_q[b]);
+        start_k.push_back(start_k.back() + c.seqlen_k[b]);
+        length_k.push_back(c.seqlen_k[b]);
+        offset.push_back(c.keys == Keys::kGappy ? static_cast<int>(random() % c.page) : 0);
+        index.push_back(c.keys == Keys::kIndexed ? pages[b] : b);
+        for (int i = 0; i < columns; i++)
+            table.as<int32_t>()[b * columns + i] =
+                i * c.page < offset[b] + c.seqlen_k[b] && c.seqlen_k[b] ? pages[(b * columns + i) % blocks] : -7;
+    }
+    fill(c, random, q, in_of(c), 0, static_cast<int>(q.size() / bytes_of(in_of(c))));
+    for (int b = 0; b < c.batch; b++)
+        for (int j = 0; j < c.seqlen_k[b]; j++)
+            for (int g = 0; g < c.heads_k; g++) {
+                const auto at = [&](const int64_t *s) {
+                    return static_cast<size_t>(block_of(b, j) * s[0] + g * s[1] + row_of(b, j) * s[2]);
+                };
+                fill(c, random, k, in_of(c), at(k_stride), c.hdim_q);
+                fill(c, random, v, in_of(c), at(v_stride), c.hdim_v);
+            }
+    const tessera_type bias_type = c.bias == TESSERA_BIAS_ALIBI ? TESSERA_TYPE_FP32 : fmha_fwd_bias_element(c.dtype);
+    fill(c, random, bias, bias_type, 0, static_cast<int>(bias.size() / bytes_of(bias_type)));
+    for (int h = 0; h < c.heads; h++) sinks.as<float>()[h] = static_cast<float>(h % 3) - 1;
+    const float scales[] = {0.01F, 0.02F, 0.005F};
+    std::copy_n(scales, 3, descales.as<float>());
+}
+
+int32_t Tensors::block_of(int b, int j) const {
+    if (c.keys == Keys::kTokens) return 0;
+    return paged(c) ? table.as<int32_t>()[b * columns + (offset[b] + j) / c.page] : index[b];
+}
+
+int Tensors::row_of(int b, int j) const {
+    return c.keys == Keys::kTokens ? start_k[b] + j : paged(c) ? (offset[b] + j) % c.page : j;
+}
+
+// ---- what is right
+
+namespace {
+
+struct Found {
+    const Case &c;
+    const Tensors &tensors;
+    const tessera_fmha_fwd_traits &traits;
+    const tessera_fmha_fwd_args &args;
+    fmha_fwd_tolerance tolerance;
+    std::string wrong;
+};
+
+void visit(void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
+    auto &found = *static_cast<Found *>(user);
+    double error = 0;
+    const auto type = fmha_fwd_output_element(found.c.dtype, TESSERA_FP8_NONE);
+    const double ratio = fmha_fwd_compare_row(type, fmha_fwd_o_row(&found.traits, &found.args, *row), want,
+                                              found.c.hdim_v, &found.tolerance, &error);
+    const double other = found.c.lse ? fmha_fwd_compare_lse(*fmha_fwd_lse_of(&found.traits, &found.args, *row), want,
+                                                            &found.tolerance, &error)
+                                     : 0;
+    if (ratio <= 1 && other <= 1) return;
+    std::ostringstream out;
+    out << (ratio <= 1 ? "lse" : "o") << " of sequence " << row->batch << " head " << row->head << " query "
+        << row->query << " is " << std::max(ratio, other) << " times as far off as it may be";
+    found.wrong = out.str();
+}
+
+} // namespace
+
+// Keys one after the other, as fmha_fwd has them: in batch mode with room for the longest sequence.
+std::string Tensors::wrong() const {
+    const auto size = static_cast<size_t>(bytes_of(in_of(c)));
+    const int tokens = c.group ? start_k.back() : max_k;
+    std::vector<unsigned char> keys(static_cast<size_t>(c.group ? 1 : c.batch) * c.heads_k * tokens * c.hdim_q * size);
+    std::vector<unsigned char> values(keys.size() / c.hdim_q * c.hdim_v);
+    for (int b = 0; b < c.batch; b++)
+        for (int j = 0; j < c.seqlen_k[b]; j++)
+            for (int g = 0; g < c.heads_k; g++) {
+                const size_t row = c.group ? static_cast<size_t>(g) * tokens + start_k[b] + j
+                                           : (static_cast<size_t>(b) * c.heads_k + g) * tokens + j;
+                const auto from = [&](const int64_t *s) {
+                    return block_of(b, j) * s[0] + g * s[1] + row_of(b, j) * s[2];
+                };
+                std::memcpy(&keys[row * c.hdim_q * size], k.as<unsigned char>() + from(k_stride) * size,
+                            c.hdim_q * size);
+                std::memcpy(&values[row * c.hdim_v * size], v.as<unsigned char>() + from(v_stride) * size,
+                            c.hdim_v * size);
+            }
+    tessera_fmha_fwd_traits traits = TESSERA_FMHA_FWD_TRAITS_INIT;
+    tessera_fmha_fwd_args args = TESSERA_FMHA_FWD_ARGS_INIT;
+    put(traits, args);
+    args.seqlen_q = max_q;
+    traits.has_dropout = c.drop > 0;
+    args.p_drop = c.drop, args.drop_seed = 7, args.drop_offset = 9;
+    args.k_ptr = keys.data(), args.v_ptr = values.data();
+    args.seqlen_k = max_k;
+    args.seqstart_k_ptr = start_k.data();
+    if (!c.group) args.cu_seqlen_k_ptr = start_k.data();
+    args.stride_k = c.hdim_q, args.nhead_stride_k = static_cast<int64_t>(tokens) * c.hdim_q;
+    args.batch_stride_k = c.heads_k * args.nhead_stride_k;
+    args.stride_v = c.hdim_v, args.nhead_stride_v = static_cast<int64_t>(tokens) * c.hdim_v;
+    args.batch_stride_v = c.heads_k * args.nhead_stride_v;
+    std::vector<fmha_fwd_row> all;
+    for (int b = 0; b < c.batch; b++)
+        for (int h = 0; h < c.heads; h++)
+            for (int i = 0; i < c.seqlen_q[b]; i++) all.push_back({b, h, i});
+    Found found{c, *this, traits, args, fmha_fwd_tolerance_of(c.dtype, "cpu"), ""};
+    if (fmha_fwd_reference(&traits, &args, TESSERA_FP8_NONE, all.data(), static_cast<int64_t>(all.size()), 1, visit,
+                           &found) != 0)
+        return "no memory for the reference";
+    return found.wrong;
+}

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+// Calls of operations on caches of keys and values, with random contents, and what they must give: the reference walks
+// the tables by itself and asks that of fmha_fwd about the keys that it found.
+#ifndef KV_CACHE_CASE_H
+#define KV_CACHE_CASE_H
+
+#include <cstdint>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "fmha_fwd_reference.h"
+#include "tessera/device.h"
+#include "tessera/fmha_fwd.h"
+
+// Where keys lie.
+enum class Keys { kTokens, kSequences, kIndexed, kPages, kGappy };
+
+struct Case {
+    tessera_fmha_dtype dtype = TESSERA_FMHA_FP16;
+    bool group = false;
+    Keys keys = Keys::kPages;
+    int page = 16;
+    int batch = 2, heads = 4, heads_k = 2, hdim_q = 32, hdim_v = 32;
+    std::vector<int> seqlen_q, seqlen_k; // of each sequence; batch mode: as many queries in all
+    tessera_mask mask = TESSERA_MASK_NONE;
+    int left = -1, right = -1, sink_size = 0;
+    bool sink = false, lse = true, cap = false, rows_first = false; // rows_first: [row, head, element], not [head, row]
+    tessera_bias bias = TESSERA_BIAS_NONE;
+    int splits = 1;
+    float drop = 0; // fmha_batch_prefill: of dropout, by seed 7 and offset 9
+    std::string words() const;
+};
+
+// A random one.
+Case draw_case(std::mt19937 &random);
+
+// Memory that ends where a page that nobody may touch begins.
+class Guarded {
+  public:
+    explicit Guarded(size_t bytes, unsigned char fill = 0xff);
+    ~Guarded();
+    Guarded(const Guarded &) = delete;
+    Guarded &operator=(const Guarded &) = delete;
+    template <typename T> T *as() const { return reinterpret_cast<T *>(data); }
+    size_t size() const { return bytes; }
+
+  private:
+    unsigned char *all, *data;
+    size_t bytes, mapped;
+};
+
+// The tensors of a case. What no key of a sequence lies in is NaN, and entries of the table past its keys are no pages.
+struct Tensors {
+    Tensors(const Case &c, uint32_t seed);
+    const Case &c;
+    int max_q = 0, max_k = 0, total_q = 0, blocks = 0, rows = 0, columns = 0;
+    int64_t k_stride[3], v_stride[3]; // block, head, row
+    std::vector<int32_t> start_q, length_k, start_k, offset, index;
+    Guarded q, k, v, o, lse, bias, sinks, table, descales;
+
+    // The fields that the args of all operations share.
+    template <typename Traits, typename Args> void put(Traits &t, Args &a) const;
+    // Empty where o and lse are right, else what is wrong.
+    std::string wrong() const;
+
+  private:
+    int32_t block_of(int b, int j) const;
+    int row_of(int b, int j) const;
+};
+
+template <typename Traits, typename Args> void Tensors::put(Traits &t, Args &a) const {
+    const int tokens_q = c.group ? total_q : max_q;
+    t.hdim_q = a.hdim_q = c.hdim_q, t.hdim_v = a.hdim_v = c.hdim_v;
+    t.data_type = c.dtype;
+    t.is_group_mode = c.group;
+    t.has_logits_soft_cap = c.cap;
+    t.mask_type = a.mask_type = c.mask;
+    t.bias_type = c.bias;
+    t.has_lse = c.lse;
+    t.qscale_type = c.dtype >= TESSERA_FMHA_FP8 ? TESSERA_QSCALE_PER_TENSOR : TESSERA_QSCALE_NONE;
+    t.has_sink = c.sink || c.sink_size;
+    a.q_ptr = q.as<void>(), a.k_ptr = k.as<void>(), a.v_ptr = v.as<void>(), a.o_ptr = o.as<void>();
+    a.lse_ptr = lse.as<void>(), a.bias_ptr = bias.as<void>();
+    a.q_descale_ptr = descales.as<float>(), a.k_descale_ptr = descales.as<float>() + 1;
+    a.v_descale_ptr = descales.as<float>() + 2;
+    a.sink_ptr = c.sink ? sinks.as<void>() : nullptr;
+    a.seqstart_q_ptr = start_q.data();
+    a.max_seqlen_q = max_q;
+    a.batch = c.batch, a.nhead_q = c.heads, a.nhead_k = c.heads_k;
+    a.scale_s = 0.25F, a.logits_soft_cap = 3;
+    a.stride_q = c.hdim_q, a.nhead_stride_q = static_cast<int64_t>(tokens_q) * c.hdim_q;
+    a.batch_stride_q = c.heads * a.nhead_stride_q;
+    a.stride_o = c.hdim_v, a.nhead_stride_o = static_cast<int64_t>(tokens_q) * c.hdim_v;
+    a.batch_stride_o = c.heads * a.nhead_stride_o;
+    a.nhead_stride_lse = tokens_q, a.batch_stride_lse = static_cast<int64_t>(c.heads) * tokens_q;
+    a.stride_bias = c.bias == TESSERA_BIAS_ALIBI ? 0 : max_k;
+    a.nhead_stride_bias = static_cast<int64_t>(tokens_q) * max_k, a.batch_stride_bias = c.heads * a.nhead_stride_bias;
+    a.batch_stride_k = k_stride[0], a.nhead_stride_k = k_stride[1], a.stride_k = k_stride[2];
+    a.batch_stride_v = v_stride[0], a.nhead_stride_v = v_stride[1], a.stride_v = v_stride[2];
+    a.window_size_left = c.left, a.window_size_right = c.right, a.sink_size = c.sink_size;
+}
+
+// The fields that say where the keys of operations with CK's arguments for caches lie.
+template <typename Traits, typename Args> void put_cache(const Tensors &x, Traits &t, Args &a) {
+    const Case &c = x.c;
+    const bool pages = c.keys == Keys::kPages || c.keys == Keys::kGappy;
+    x.put(t, a);
+    a.seqlen_q = x.max_q;
+    a.seqlen_k = x.max_k;
+    a.cache_blocks = x.blocks;
+    if (pages) a.block_table_ptr = x.table.template as<void>(), a.batch_stride_block_table = x.columns;
+    a.page_block_size = c.page;
+    if (c.keys == Keys::kIndexed) a.cache_batch_idx = x.index.data();
+    a.is_gappy = c.keys == Keys::kGappy;
+    a.seqstart_k_ptr = a.is_gappy ? x.offset.data() : x.start_k.data();
+    if (!c.group || a.is_gappy) a.seqlen_k_ptr = x.length_k.data();
+}
+
+// Runs a call with a workspace of just the size that it needs. Empty, or the error; kNone where this build has no
+// instance of its type.
+extern const char *const kNone;
+template <typename Traits, typename Args, typename Size, typename Run>
+std::string run_with_workspace(const tessera_device *device, const Traits &t, Args &a, Size size, Run run) {
+    size_t bytes = 0;
+    const tessera_status status = size(device, &t, &a, &bytes);
+    if (status != TESSERA_SUCCESS) return status == TESSERA_ERROR_NO_INSTANCE ? kNone : tessera_last_error();
+    const Guarded workspace((bytes + 63) / 64 * 64);
+    a.workspace_ptr = workspace.as<void>(), a.workspace_size = bytes;
+    return run(device, &t, &a, nullptr) == TESSERA_SUCCESS ? "" : tessera_last_error();
+}
+
+// Of the day, or TESSERA_TEST_SEED; and how many of `some` or all random cases a test tries.
+uint32_t seed_of_today();
+int count_of_cases(int some, int all);
+
+#endif

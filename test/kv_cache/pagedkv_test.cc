@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// fmha_fwd_pagedkv against the reference: caches of every kind, and sequences that are skipped.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "case.h"
+#include "tessera/fmha_fwd_pagedkv.h"
+
+namespace {
+
+class Pagedkv : public testing::Test {
+  protected:
+    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
+    void TearDown() override {
+        tessera_device_close(device);
+        EXPECT_GT(served, 0);
+    }
+
+    void run(const Tensors &x, int32_t skipped) {
+        tessera_fmha_fwd_pagedkv_traits t = tessera_fmha_fwd_pagedkv_traits_init();
+        tessera_fmha_fwd_pagedkv_args a = tessera_fmha_fwd_pagedkv_args_init();
+        put_cache(x, t, a);
+        t.skip_min_seqlen_q = skipped > 0;
+        a.min_seqlen_q = skipped;
+        const std::string failed =
+            run_with_workspace(device, t, a, tessera_fmha_fwd_pagedkv_workspace_size, tessera_fmha_fwd_pagedkv);
+        is_served = failed != kNone;
+        served += is_served;
+        if (is_served) {
+            ASSERT_EQ(failed, "") << x.c.words();
+        }
+    }
+    tessera_device *device = nullptr;
+    bool is_served = false; // the last case
+    int served = 0;         // of all
+};
+
+TEST_F(Pagedkv, RandomCases) {
+    const uint32_t seed = seed_of_today();
+    std::mt19937 random(seed);
+    for (int n = 0; n < count_of_cases(100, 2000) && !HasFailure(); n++) {
+        const Case c = draw_case(random);
+        const Tensors tensors(c, seed + static_cast<uint32_t>(n));
+        run(tensors, 0);
+        if (is_served) {
+            EXPECT_EQ(tensors.wrong(), "") << c.words() << ", seed " << seed;
+        }
+    }
+}
+
+// Sequences with few queries stay as they are: NaN.
+TEST_F(Pagedkv, SkipsShortSequences) {
+    Case c;
+    c.group = true;
+    c.seqlen_q = {3, 5}, c.seqlen_k = {40, 50};
+    const Tensors all(c, 1), some(c, 1);
+    run(all, 0);
+    run(some, 3);
+    for (int h = 0; h < c.heads; h++)
+        for (int i = 0; i < 8; i++)
+            for (int d = 0; d < c.hdim_v; d++) {
+                const int at = (h * 8 + i) * c.hdim_v + d;
+                EXPECT_EQ(some.o.as<uint16_t>()[at], i < 3 ? 0xffff : all.o.as<uint16_t>()[at]);
+            }
+}
+
+} // namespace

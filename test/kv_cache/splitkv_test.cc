@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: MIT
+// fmha_fwd_splitkv against the reference: caches of every kind, whatever the number of splits.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <cstring>
+
+#include "case.h"
+#include "tessera/fmha_fwd_splitkv.h"
+
+namespace {
+
+class Splitkv : public testing::Test {
+  protected:
+    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
+    void TearDown() override {
+        tessera_device_close(device);
+        EXPECT_GT(served, 0);
+    }
+
+    // Runs a case; the result is in its tensors.
+    void run(const Tensors &x) {
+        tessera_fmha_fwd_splitkv_traits t = tessera_fmha_fwd_splitkv_traits_init();
+        tessera_fmha_fwd_splitkv_args a = tessera_fmha_fwd_splitkv_args_init();
+        put_cache(x, t, a);
+        a.num_splits = x.c.splits;
+        const std::string failed =
+            run_with_workspace(device, t, a, tessera_fmha_fwd_splitkv_workspace_size, tessera_fmha_fwd_splitkv);
+        is_served = failed != kNone;
+        served += is_served;
+        if (is_served) {
+            ASSERT_EQ(failed, "") << x.c.words();
+        }
+    }
+    void check(const Case &c, uint32_t seed) {
+        const Tensors tensors(c, seed);
+        run(tensors);
+        if (is_served) {
+            EXPECT_EQ(tensors.wrong(), "") << c.words() << ", seed " << seed;
+        }
+    }
+    tessera_device *device = nullptr;
+    bool is_served = false; // the last case
+    int served = 0;         // of all
+};
+
+TEST_F(Splitkv, RandomCases) {
+    const uint32_t seed = seed_of_today();
+    std::mt19937 random(seed);
+    for (int n = 0; n < count_of_cases(150, 3000) && !HasFailure(); n++)
+        check(draw_case(random), seed + static_cast<uint32_t>(n));
+}
+
+// Sinks count once, whatever the splits, of which some have no key; queries that see no key; no keys at all.
+TEST_F(Splitkv, SinksAndSplits) {
+    for (const int splits : {0, 1, 2, 5, 128})
+        for (const int queries : {1, 7})
+            for (const bool group : {false, true}) {
+                Case c;
+                c.group = group;
+                c.keys = Keys::kPages;
+                c.batch = 3;
+                c.heads = 8;
+                c.seqlen_q = {queries, queries, queries};
+                c.seqlen_k = {0, 1, 300};
+                c.sink = true;
+                c.splits = splits;
+                check(c, 1);
+                c.mask = TESSERA_MASK_BOTTOM_RIGHT, c.left = 20, c.right = 0;
+                check(c, 2);
+                c.sink = false;
+                check(c, 3);
+            }
+}
+
+// Decoding as it is done: one query, many heads of it to a key head, long caches.
+TEST_F(Splitkv, Decodes) {
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16, TESSERA_FMHA_FP8BF16})
+        for (const int page : {1, 16, 128}) {
+            Case c;
+            c.dtype = dtype, c.page = page;
+            c.heads = 16, c.heads_k = 2, c.hdim_q = c.hdim_v = 128;
+            c.seqlen_q = {1, 1}, c.seqlen_k = {2100, 777};
+            c.mask = TESSERA_MASK_BOTTOM_RIGHT, c.right = 0;
+            for (const int splits : {0, 7}) {
+                c.splits = splits;
+                check(c, 4);
+            }
+        }
+}
+
+TEST_F(Splitkv, BitsDoNotDependOnThreads) {
+    std::mt19937 random(5);
+    for (int n = 0; n < 20; n++) {
+        const Case c = draw_case(random);
+        const Tensors first(c, 6), second(c, 6);
+        setenv("TESSERA_NUM_THREADS", "1", 1);
+        run(first);
+        setenv("TESSERA_NUM_THREADS", "4", 1);
+        run(second);
+        unsetenv("TESSERA_NUM_THREADS");
+        EXPECT_EQ(std::memcmp(first.o.as<void>(), second.o.as<void>(), first.o.size()), 0) << c.words();
+        EXPECT_EQ(std::memcmp(first.lse.as<void>(), second.lse.as<void>(), first.lse.size()), 0) << c.words();
+    }
+}
+
+} // namespace

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// What calls of fmha_fwd_splitkv refuse, in which words, and that they write nothing then; and their names.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "tessera/kernel/fmha_fwd_splitkv.h"
+
+namespace {
+
+// Two sequences in pages of 4 rows, 3 pages each; 4 and 2 heads of 32 and 16 elements; 2 queries; 9 and 12 keys.
+enum { kQ, kK, kV, kO, kLse, kLengths, kStartQ, kStartK, kTable, kWorkspace };
+struct Call {
+    static constexpr size_t kBytes = 4096, kTensors = kWorkspace + 64;
+    std::vector<unsigned char> memory = std::vector<unsigned char>(kTensors * kBytes + 64, 0x11);
+    unsigned char *const base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
+    tessera_fmha_fwd_splitkv_traits traits = tessera_fmha_fwd_splitkv_traits_init();
+    tessera_fmha_fwd_splitkv_args args = tessera_fmha_fwd_splitkv_args_init();
+    int32_t *lengths = ints(kLengths), *start_q = ints(kStartQ), *start_k = ints(kStartK), *table = ints(kTable);
+
+    Call() {
+        traits.hdim_q = args.hdim_q = 32, traits.hdim_v = args.hdim_v = 16;
+        traits.data_type = TESSERA_FMHA_FP16;
+        traits.has_lse = 1;
+        args.batch = 2, args.nhead_q = 4, args.nhead_k = 2, args.seqlen_q = args.max_seqlen_q = 2, args.seqlen_k = 12;
+        args.cache_blocks = 7, args.page_block_size = 4, args.batch_stride_block_table = 3, args.num_splits = 2;
+        args.scale_s = 0.2F;
+        args.stride_q = args.stride_k = 32, args.stride_v = args.stride_o = 16;
+        args.nhead_stride_q = 64, args.nhead_stride_k = 128, args.nhead_stride_v = 64, args.nhead_stride_o = 32;
+        args.batch_stride_q = 256, args.batch_stride_k = 256, args.batch_stride_v = 128, args.batch_stride_o = 128;
+        args.nhead_stride_lse = 2, args.batch_stride_lse = 8;
+        args.q_ptr = at(kQ), args.k_ptr = at(kK), args.v_ptr = at(kV), args.o_ptr = at(kO), args.lse_ptr = at(kLse);
+        args.seqlen_k_ptr = lengths, args.block_table_ptr = table;
+        args.workspace_ptr = at(kWorkspace), args.workspace_size = 64 * kBytes;
+        put({9, 12}, lengths), put({0, 2, 4}, start_q), put({3, 2, 0}, start_k), put({6, 0, 2, 1, 5, 3, 4, 4}, table);
+    }
+    static void put(std::initializer_list<int32_t> values, int32_t *to) { std::copy(values.begin(), values.end(), to); }
+    void *at(size_t number) { return base + number * kBytes; }
+    int32_t *ints(size_t number) { return static_cast<int32_t *>(at(number)); }
+    tessera_status run(const tessera_device *device) {
+        return tessera_fmha_fwd_splitkv(device, &traits, &args, nullptr);
+    }
+};
+
+// Two sequences of a cache without pages.
+void in_order(Call &c, int32_t first, int32_t second) {
+    c.args.cache_batch_idx = c.table;
+    c.args.block_table_ptr = nullptr;
+    c.table[0] = first, c.table[1] = second;
+    c.args.cache_blocks = 3;
+    c.args.nhead_stride_k = 384, c.args.batch_stride_k = 768;
+    c.args.nhead_stride_v = 192, c.args.batch_stride_v = 384;
+}
+
+// Queries one after the other. gappy: sequences begin in rows 3 and 2 of their first pages.
+void grouped(Call &c, bool gappy) {
+    c.traits.is_group_mode = 1;
+    c.args.seqstart_q_ptr = c.start_q;
+    c.args.nhead_stride_q = 128, c.args.nhead_stride_o = 64, c.args.nhead_stride_lse = 4;
+    c.args.is_gappy = gappy;
+    c.args.seqstart_k_ptr = c.start_k;
+    if (gappy)
+        c.args.batch_stride_block_table = 4, c.put({6, 0, 2, -7, 1, 5, 3, 4}, c.table);
+    else
+        c.put({0, 9, 21}, c.start_k);
+}
+
+// Keys one after the other, too.
+void tokens(Call &c) {
+    grouped(c, false);
+    c.args.block_table_ptr = c.args.seqlen_k_ptr = nullptr;
+    c.args.nhead_stride_k = 21 * 32, c.args.nhead_stride_v = 21 * 16;
+}
+
+class Splitkv : public testing::Test {
+  protected:
+    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
+    void TearDown() override { tessera_device_close(device); }
+    tessera_device *device = nullptr;
+};
+
+TEST_F(Splitkv, Refuses) {
+    const struct {
+        std::function<void(Call &)> spoil;
+        const char *says;
+    } all[] = {
+        {[](Call &c) { c.traits.hdim_q = 0; }, "hdim_q is 0: 1 to 512"},
+        {[](Call &c) { c.traits.data_type = TESSERA_FMHA_MXFP8; }, "data_type is mxfp8: all but mxfp8 and mxfp4"},
+        {[](Call &c) { c.traits.data_type = TESSERA_FMHA_MXFP4; }, "data_type is mxfp4: all but mxfp8 and mxfp4"},
+        {[](Call &c) { c.traits.data_type = static_cast<tessera_fmha_dtype>(99); }, "data_type is 99"},
+        {[](Call &c) { c.traits.is_v_rowmajor = 0; }, "is_v_rowmajor is 0: 1"},
+        {[](Call &c) { c.traits.data_type = TESSERA_FMHA_FP8, c.traits.qscale_type = TESSERA_QSCALE_BLOCK; },
+         "qscale_type is bs: a cache has no blocks with scales"},
+        {[](Call &c) { c.traits.qscale_type = TESSERA_QSCALE_PER_TENSOR; }, "qscale_type pt with data_type fp16"},
+        {[](Call &c) { c.args.num_splits = -1; }, "num_splits is -1: 1 to 128, or 0 for as many as pay"},
+        {[](Call &c) { c.args.num_splits = 129; }, "num_splits is 129: 1 to 128"},
+        {[](Call &c) { c.args.is_gappy = 2; }, "is_gappy is 2: 0 or 1"},
+        {[](Call &c) { c.args.is_gappy = -1; }, "is_gappy is -1: 0 or 1"},
+        {[](Call &c) { c.args.is_gappy = 1; }, "is_gappy is 1: for pages in group mode alone"},
+        {[](Call &c) { tokens(c), c.args.is_gappy = 1; }, "is_gappy is 1: for pages in group mode alone"},
+        {[](Call &c) { c.args.cache_batch_idx = c.lengths; }, "cache_batch_idx is given: NULL with pages"},
+        {[](Call &c) { tokens(c), c.args.cache_batch_idx = c.lengths; }, "NULL with pages and in group mode"},
+        {[](Call &c) { c.args.seqlen_k = -1; }, "seqlen_k is -1: 0 to"},
+        {[](Call &c) { grouped(c, false), c.args.seqlen_k = -1; }, "seqlen_k is -1: 0 to"},
+        {[](Call &c) { c.args.seqlen_k = 1 << 30; }, "seqlen_k is 1073741824: 0 to 1073741823"},
+        {[](Call &c) { grouped(c, false), c.args.seqlen_k = 1 << 30; }, "seqlen_k is 1073741824: 0 to 1073741823"},
+        {[](Call &c) { c.args.page_block_size = 0; }, "page_block_size is 0: 1 or more"},
+        {[](Call &c) { c.args.cache_blocks = -1; }, "cache_blocks is -1: 0 or more"},
+        {[](Call &c) { in_order(c, 0, 1), c.args.cache_batch_idx = nullptr, c.args.cache_blocks = 1; },
+         "cache_blocks is 1: at least batch, 2"},
+        {[](Call &c) { in_order(c, 0, 3); }, "cache_batch_idx[1] is 3: 0 to 2"},
+        {[](Call &c) { in_order(c, -1, 0); }, "cache_batch_idx[0] is -1: 0 to 2"},
+        {[](Call &c) { c.lengths[1] = -1; }, "sequence 1 has -1 keys: 0 to its room of 12"},
+        {[](Call &c) { c.lengths[1] = 13; }, "sequence 1 has 13 keys: 0 to its room of 12"},
+        {[](Call &c) { grouped(c, false), c.args.seqlen_k_ptr = nullptr, c.start_k[2] = 22; },
+         "sequence 1 has 13 keys: 0 to its room of 12"},
+        {[](Call &c) { tokens(c), c.start_k[0] = -1; }, "seqstart_k_ptr[0] is -1: 0 or more"},
+        {[](Call &c) { tokens(c), c.start_k[1] = 22; }, "seqstart_k_ptr[2] is 21: at least the one before, 22"},
+        {[](Call &c) { c.table[2] = 7; }, "block_table_ptr[0][2] is 7: a page, 0 to 6"},
+        {[](Call &c) { c.table[5] = -1; }, "block_table_ptr[1][2] is -1: a page, 0 to 6"},
+        {[](Call &c) { grouped(c, true), c.start_k[1] = 4; },
+         "seqstart_k_ptr[1] is 4: with is_gappy a row of the first"},
+        {[](Call &c) { grouped(c, true), c.start_k[1] = -1; }, "seqstart_k_ptr[1] is -1: with is_gappy"},
+        {[](Call &c) { grouped(c, true), c.table[7] = 7; }, "block_table_ptr[1][3] is 7: a page, 0 to 6"},
+        {[](Call &c) { grouped(c, true), c.args.seqlen_k_ptr = nullptr; }, "seqlen_k_ptr is NULL: is_gappy needs it"},
+        {[](Call &c) { c.args.k_ptr = nullptr; }, "k_ptr is NULL"},
+        {[](Call &c) { c.args.lse_ptr = nullptr; }, "lse_ptr is NULL"},
+        {[](Call &c) { grouped(c, false), c.args.seqstart_q_ptr = nullptr; }, "seqstart_q_ptr is NULL"},
+        {[](Call &c) { tokens(c), c.args.seqstart_k_ptr = nullptr; }, "seqstart_k_ptr is NULL"},
+        {[](Call &c) { c.args.batch_stride_v = INT64_C(1) << 61; }, "v_ptr: its sizes and strides reach beyond"},
+        {[](Call &c) { c.args.o_ptr = const_cast<void *>(c.args.v_ptr); }, "overlaps"},
+        {[](Call &c) { c.args.o_ptr = c.table; }, "overlaps block_table_ptr"},
+    };
+    for (const auto &bad : all) {
+        Call call;
+        bad.spoil(call);
+        const std::vector<unsigned char> before = call.memory;
+        EXPECT_EQ(call.run(device), TESSERA_ERROR_INVALID_ARGUMENT) << bad.says;
+        EXPECT_NE(std::string(tessera_last_error()).find(bad.says), std::string::npos)
+            << bad.says << "\nbut: " << tessera_last_error();
+        EXPECT_EQ(call.memory, before) << bad.says;
+    }
+    const std::function<void(Call &)> good[] = {[](Call &) {},
+                                                [](Call &c) { in_order(c, 2, 0); },
+                                                [](Call &c) { grouped(c, false); },
+                                                [](Call &c) { grouped(c, false), c.args.seqlen_k_ptr = nullptr; },
+                                                [](Call &c) { grouped(c, true); },
+                                                tokens};
+    for (const auto &change : good) {
+        Call call;
+        change(call);
+        const std::vector<unsigned char> before = call.memory;
+        EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_NE(call.memory, before);
+    }
+}
+
+// A sequence without keys has no pages, and its entries may be none; one that may have none needs no block at all.
+TEST_F(Splitkv, NoKeysNeedNoPages) {
+    Call call;
+    call.lengths[0] = call.lengths[1] = 0;
+    std::fill_n(call.table, 6, -7);
+    call.args.cache_blocks = 0;
+    EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+    in_order(call, -7, -7);
+    EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+}
+
+TEST_F(Splitkv, NameOfCk) {
+    Call call;
+    const tessera_fmha_fwd_splitkv_instance *instance = nullptr;
+    char text[256] = "";
+    ASSERT_EQ(tessera_fmha_fwd_splitkv_select(tessera_device_get_facts(device), &call.traits, &call.args, &instance),
+              TESSERA_SUCCESS);
+    tessera_fmha_fwd_splitkv_ck_name(instance, &call.traits, &call.args, text, sizeof text);
+    EXPECT_STREQ(text, "fmha_fwd_splitkv_d32_fp16_batch_b64x128x32x32x32x32_r4x1x1_r4x1x1_w16x16x16_w16x16x16_qr_vr_"
+                       "psskddv_nlogits_nbias_nmask_lse_nsquant_pagedkv_nsink");
+}
+
+} // namespace
