@@ -50,7 +50,7 @@ def test_a_missing_parameter_is_refused(checkout: Path, tmp_path: Path) -> None:
 SAID = """
 #include "tessera/isa/cdna.h"
 #include "tessera/kernel/fmha_fwd_gpu.h"
-enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, P_SHIFT = 0 };
+enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, PASSES = 1, P_SHIFT = 0 };
 #define BITS 16
 #define OPERAND_CHUNKS 1
 #define MX 0

@@ -15,7 +15,7 @@ namespace {
 // ---- problems that must be served, whatever the covers are: every trait with every data type and head dim
 
 // clang-format off
-const Axis hdims{"-d=32", "-d=64", "-d=128", "-d=96"},
+const Axis hdims{"-d=32", "-d=64", "-d=128", "-d=96"}, large{"-d=192 -d_v=128", "-d=192", "-d=256", "-d=160 -d_v=240"},
     traits{"-mask=t", "-mask=b:9,9", "-mode=1", "-mode=1 -deterministic=1", "-deterministic=1", "-bias=e -dbias=1", "-bias=a", "-logits_soft_cap=5",
            "-p_drop=0.2", "-sink_grad=1 -mask=b:20,5,3", "-h_k=1 -dkv_heads=k", "-iperm=0 -operm=0 -scale=-0.2"},
     lacking{"-bias=e", "-bias=e -dbias=1", "-bias=a", "-logits_soft_cap=5", "-p_drop=0.2"}; // on NVIDIA's GPUs
@@ -35,17 +35,25 @@ Suite landed_suite(const Place &on) {
     const Axis amd = filtered(kinds(on, {"fp16", "bf16"}), is_nvidia, false);
     return {"Landed", {amd, {"-b=1 -h=2 -s=70 -s_k=140"}}, {hdims, traits}};
 }
+// Several passes over the queries.
+Suite landed_large_suite(const Place &on) {
+    const Axis amd = filtered(kinds(on, {"fp16", "bf16"}), is_nvidia, false);
+    return {"LandedLarge", {amd, {"-b=1 -h=2 -s=34 -s_k=140"}}, {large, traits}};
+}
 Suite landed_on_nvidia(const Place &on) {
     const Axis nvidia = filtered(kinds(on, {"fp16", "bf16"}), is_nvidia, true);
     return {"LandedOnNvidia", {nvidia, {"-b=1 -h=2 -s=70 -s_k=140"}, hdims}, {filtered(traits, is_lacking, false)}};
 }
 Suite landed_fp32_suite(const Place &on) {
-    return {"LandedFp32", {kinds(on, {"fp32"}), {"-b=1 -h=2 -s=70 -s_k=140"}}, {{"-d=32", "-d=64"}, traits}};
+    return {"LandedFp32",
+            {kinds(on, {"fp32"}), {"-b=1 -h=2 -s=70 -s_k=140"}},
+            {{"-d=32", "-d=64", "-d=128", "-d=72 -d_v=104"}, traits}};
 }
 
 // ---- refused with a reason: there is no instance, and nothing runs
 
-const Axis refusals{"-d=100", "-d=64 -d_v=44", "-d=7", "-d=192 -d_v=128", "-d=256"};
+const Axis refusals{"-d=100", "-d=64 -d_v=44", "-d=7", "-d=264", "-d=64 -d_v=512"},
+    refusals_of_fp32{"-d=136", "-d=64 -d_v=256"};
 
 // ---- deterministic calls have the same bytes whatever the order of waves
 
@@ -55,6 +63,8 @@ const char *const deterministic[] = {
     "-b=1 -h=4 -h_k=2 -s=65 -s_k=300 -d=32 -dkv_heads=k",
     "-mode=1 -b=2 -h=2 -s=64,133 -s_k=300,90 -d=64",
     "-mode=1 -b=2 -h=2 -s=64,33 -s_k=300,90 -d=128 -mask=t:50,20 -bias=e:1 -dbias=1",
+    "-b=1 -h=2 -s=40 -s_k=300 -d=192 -mask=b",
+    "-mode=1 -b=2 -h=1 -s=40,33 -s_k=200,90 -d=256 -p_drop=0.2",
 };
 
 void expect_same_in_all_orders(const std::string &arguments) {
@@ -149,11 +159,14 @@ int main(int argc, char **argv) {
     refused.run = [](const std::string &arguments) { expect_refused(fmha_bwd, arguments); };
     for (const Suite &suite : suites(gpus)) register_suite(gpus, suite);
     register_suite(valid, landed_suite(gpus));
+    register_suite(valid, landed_large_suite(gpus));
     register_suite(valid, landed_fp32_suite(gpus));
     register_suite(valid, landed_on_nvidia(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64"}, refusals}, {}});
+    register_suite(refused, {"RefusedFp32", {kinds(gpus, {"fp32"}), {"-b=1 -h=2 -s=64"}, refusals_of_fp32}, {}});
     const Axis nvidia = filtered(usual, is_nvidia, true);
     register_suite(refused, {"RefusedOnNvidia", {nvidia, {"-b=1 -h=2 -s=64"}, lacking}, {}});
+    register_suite(refused, {"RefusedLargeOnNvidia", {nvidia, {"-b=1 -h=2 -s=64"}, large}, {}});
     orders.run = expect_same_in_all_orders;
     if (!real_gpu())
         register_suite(orders, {"Orders", {usual, Axis(std::begin(deterministic), std::end(deterministic))}, {}});

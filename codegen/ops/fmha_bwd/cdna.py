@@ -20,6 +20,7 @@ NUMERICS = {
     "fp16": "fp16 products (p and ds rounded to nearest even) and fp32 sums, exp2 within 1 ulp",
     "bf16": "bf16 products (p and ds rounded {rounding}) and fp32 sums, exp2 within 1 ulp",
 }
+PASSES = {1: ("FOR_ALL",), 2: ("FOR_DV", "FOR_DS"), 3: ("FOR_DV", "FOR_DK", "FOR_DQ")}  # what each computes
 ROUNDINGS = {"rtne": "to nearest even", "rtna": "to nearest with halves up"}
 
 
@@ -38,8 +39,9 @@ class CdnaTile:
     efficiency: float  # estimated share of the target's peak
     why: str
     serves: str = ""  # clauses, as for --where
+    passes: int = 1  # over the queries: several take fewer registers and less LDS, see PASSES
 
-    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "occupancy": "o"}
+    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "occupancy": "o", "passes": "p"}
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -98,11 +100,17 @@ class CdnaTile:
         return f"b{self.bm0}x{self.bn0}x{hdims}_w{self.waves}"
 
     @property
+    def pass_names(self) -> tuple[str, ...]:
+        """Of the passes over the queries, in the kernels' words."""
+        return PASSES[self.passes]
+
+    @property
     def lds_bytes(self) -> int:
         """Tiles of q and do by rows and transposed, gradients of scores, lse and d, bytes of dropout."""
-        rows = sum(self._row_chunks(columns) for columns in (self.dq, self.dv, self.bn0))
-        transposed = self.bm0 * (self.dq + self.dv) * self.bits // 8
-        return self.bm0 * rows * ALIGNMENT + transposed + 8 * self.bm0 + 1024 * self.waves
+        rows, scores = (self._row_chunks(self.dq) + self._row_chunks(self.dv)), self._row_chunks(self.bn0)
+        columns = (self.dq + self.dv if self.passes == 1 else max(self.dq, self.dv)) // self.chunk
+        of_passes = columns + scores if self.passes < 3 else max(columns, scores)
+        return self.bm0 * (rows + of_passes) * ALIGNMENT + 8 * self.bm0 + 1024 * self.waves
 
     def _row_chunks(self, columns: int) -> int:
         chunks = columns // self.chunk
@@ -111,7 +119,7 @@ class CdnaTile:
     @property
     def registers(self) -> int:
         """That a lane holds through the main loop: sums, operands of the keys, scores, the next tile."""
-        sums = (self.dq + self.dv) // 2
+        sums = (self.dq + self.dv if self.passes == 1 else max(self.dq, self.dv)) // 2
         own = max(1, -(-(self.dq // SIDE) // self.waves))  # blocks of columns of dq
         operands = (self.dq + self.dv + own * self.bn0) * self.bits // 64
         items = sum(-(-self.bm0 // 4 * hdim // self.chunk // self.threads) for hdim in (self.dq, self.dv))
@@ -150,6 +158,8 @@ class CdnaTile:
         if self.epilogue != "store":
             return f"epilogue '{self.epilogue}' is not 'store'"
         sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.occupancy)
+        if self.passes not in PASSES:
+            return f"passes = {self.passes} is none of {', '.join(map(str, PASSES))}"
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and occupancy must be positive and 0 < efficiency <= 1"
         if self.bm0 % SIDE or self.bm0.bit_count() != 1 or self.bn0 % SIDE or self.bn0.bit_count() != 1:

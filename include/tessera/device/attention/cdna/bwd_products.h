@@ -2,7 +2,7 @@
 // Backward: the five products of a block, and where their results go. TWO_OF_P packs two probabilities, TWO_OF_S two
 // gradients of scores, of 16 bits.
 //
-// Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX, O_BITS, P_SHIFT, store_four.
+// Takes BM, BN, DQ, DV, WAVES, PASSES, BITS, OPERAND_CHUNKS, MX, O_BITS, P_SHIFT, store_four.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
 
@@ -15,23 +15,22 @@
 enum { D_OWN = DQ_BLOCKS > WAVES ? (DQ_BLOCKS + WAVES - 1) / WAVES : 1 };
 enum { SHARERS = DQ_BLOCKS > WAVES ? 1 : WAVES / DQ_BLOCKS };
 
-struct operands { // of the keys, through the whole task
+struct operands { // of the keys, through the whole pass
     operand k[Q_STEPS], v[V_STEPS], columns[D_OWN][KEY_STEPS];
 };
 struct sums {
     f32x16 dk[DQ_BLOCKS], dv[D_BLOCKS]; // transposed: a lane has a key
 };
 
-LDS u32x4 s_rows[BM * ROW_OF(SCORE_CHUNKS)]; // gradients of scores, [query][key]
-
 INLINE int column_block(int own) { return (wave_id() + WAVES * own) % (DQ_BLOCKS > WAVES ? D_OWN * WAVES : DQ_BLOCKS); }
 
-INLINE void load_operands(struct operands *x, const args *a, const struct task *task) {
+INLINE void load_operands(struct operands *x, const args *a, const struct task *task, int pass) {
     const int head = task->head / a->group, left = task->of.seqlen_k - task->first;
     const int64_t k = key_element(task, head, a->batch_stride_k, a->nhead_stride_k, a->stride_k);
     const int64_t v = key_element(task, head, a->batch_stride_v, a->nhead_stride_v, a->stride_v);
     load_keys(x->k, Q_STEPS, a->k, k, left, (int)a->stride_k, a->hdim_q);
-    load_keys(x->v, V_STEPS, a->v, v, left, (int)a->stride_v, a->hdim_v);
+    if (pass & FOR_DS) load_keys(x->v, V_STEPS, a->v, v, left, (int)a->stride_v, a->hdim_v);
+    if (!(pass & FOR_DQ)) return;
     const buffer from = rows_of(a->k, k, left, BN, a->stride_k, a->hdim_q, BITS);
     UNROLL
     for (int own = 0; own < D_OWN; own++)
@@ -77,7 +76,7 @@ INLINE void pack_s(const f32x16 *s, operand to[BLOCK_STEPS]) {
 // keys: each writes both keys of one query.
 INLINE void store_s(const operand s[BLOCK_STEPS], int queries) {
     const int lane = here(lane_id()), key = 32 * wave_id() + lane % 32, row = 32 * queries + 4 * (lane / 32);
-    SHARED uint32_t *to = (SHARED uint32_t *)s_rows;
+    SHARED uint32_t *to = (SHARED uint32_t *)s_rows();
     UNROLL
     for (int e = 0; e < ELEMENTS; e += 32 / BITS) {
 #if BITS == 32
@@ -120,9 +119,9 @@ INLINE void add_dq(const struct operands *x, const struct head *h, int first, in
     const buffer to = rows_of(h->dq, rows_before(first, h->hdim_q), left, BM, h->hdim_q, h->hdim_q, 32);
     UNROLL
     for (int own = 0; own < D_OWN; own++) {
-        if (DQ_BLOCKS % WAVES != 0 && column_block(own) >= DQ_BLOCKS) break;
+        if (DQ_BLOCKS % WAVES != 0 && uniform_here(column_block(own)) >= DQ_BLOCKS) break;
         for (int queries = DQ_BLOCKS > WAVES ? 0 : sharer; queries < Q_BLOCKS; queries += SHARERS) {
-            f32x16 dq = product((lds_tile)s_rows, queries, x->columns[own], KEY_STEPS, SCORE_CHUNKS);
+            f32x16 dq = product(s_rows(), queries, x->columns[own], KEY_STEPS, SCORE_CHUNKS);
             dq *= scale;
             const int lane = here(lane_id());
             put_dq(&dq, to, 32 * queries + 4 * (lane / 32), 32 * column_block(own) + lane % 32, uniform_here(h->hdim_q),
@@ -144,16 +143,20 @@ INLINE void store_keys(const f32x16 *sums, int blocks, buffer to, int stride, in
     }
 }
 
-INLINE void store_results(const struct sums *sums, struct place at) {
+INLINE void store_results(const struct sums *sums, struct place at, int pass) {
     const args *a = (const args *)kernel_argument();
     const struct task task = find_task(a, at);
     const int left = task.of.seqlen_k - task.first;
-    const int64_t dk = key_element(&task, task.head_dk, a->batch_stride_dk, a->nhead_stride_dk, a->stride_dk);
-    const int64_t dv = key_element(&task, task.head_dk, a->batch_stride_dv, a->nhead_stride_dv, a->stride_dv);
-    store_keys(sums->dk, DQ_BLOCKS, rows_of(a->dk, dk, left, BN, a->stride_dk, a->hdim_q, O_BITS), (int)a->stride_dk,
-               a->hdim_q, a->scale);
-    store_keys(sums->dv, D_BLOCKS, rows_of(a->dv, dv, left, BN, a->stride_dv, a->hdim_v, O_BITS), (int)a->stride_dv,
-               a->hdim_v, a->keep_scale / (float)(1 << P_SHIFT));
+    if (pass & FOR_DK) {
+        const int64_t dk = key_element(&task, task.head_dk, a->batch_stride_dk, a->nhead_stride_dk, a->stride_dk);
+        store_keys(sums->dk, DQ_BLOCKS, rows_of(a->dk, dk, left, BN, a->stride_dk, a->hdim_q, O_BITS),
+                   (int)a->stride_dk, a->hdim_q, a->scale);
+    }
+    if (pass & FOR_DV) {
+        const int64_t dv = key_element(&task, task.head_dk, a->batch_stride_dv, a->nhead_stride_dv, a->stride_dv);
+        store_keys(sums->dv, D_BLOCKS, rows_of(a->dv, dv, left, BN, a->stride_dv, a->hdim_v, O_BITS), (int)a->stride_dv,
+                   a->hdim_v, a->keep_scale / (float)(1 << P_SHIFT));
+    }
 }
 
 #endif

@@ -2,12 +2,16 @@
 // Backward: tiles of Q and dO. They go from memory through registers to LDS, as rows for the products that sum over the
 // head dim, and transposed for those that sum over queries. The keys' operands stay in registers.
 //
-// Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX.
+// Takes BM, BN, DQ, DV, WAVES, PASSES, BITS, OPERAND_CHUNKS, MX.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TILES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TILES_H
 
 #include "tessera/device/attention/cdna/bwd_task.h"
 #include "tessera/device/attention/cdna/operands.h"
+
+// What a pass over the queries computes. One pass computes everything; where registers have no room for that, the first
+// of two computes dV and the other one, from the same scores again, dK and dQ; or each of three computes one of them.
+enum { FOR_DV = 1, FOR_DK = 2, FOR_DQ = 4, FOR_DS = FOR_DK | FOR_DQ, FOR_ALL = FOR_DV | FOR_DS };
 
 // ---- LDS
 //
@@ -17,11 +21,19 @@
 enum { V_CHUNKS = DV / CHUNK, QUERY_CHUNKS = BM / CHUNK, SCORE_CHUNKS = BN / CHUNK };
 #define POWER_OF_2(n) (((n) & ((n)-1)) == 0)
 #define ROW_OF(chunks) (POWER_OF_2(chunks) ? (chunks) : (chunks) + ((chunks) + 1) % 2)
+#define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
+enum { COLUMNS = MAX_OF(DQ, DV) * QUERY_CHUNKS, SCORES = BM * ROW_OF(SCORE_CHUNKS) };
 LDS u32x4 q_rows[BM * ROW_OF(Q_CHUNKS)], o_rows[BM * ROW_OF(V_CHUNKS)];
-LDS u32x4 q_columns[DQ * QUERY_CHUNKS], o_columns[DV * QUERY_CHUNKS];
-LDS float lse_of[BM], d_of[BM]; // in units of log2
+LDS u32x4 columns_of_q[DQ * QUERY_CHUNKS], columns_of_o[DV * QUERY_CHUNKS];
+LDS u32x4 scores[SCORES];                                           // gradients of scores, [query][key]
+LDS u32x4 of_pass[PASSES == 3 ? MAX_OF(COLUMNS, SCORES) : COLUMNS]; // or in one place what different passes need
+LDS float lse_of[BM], d_of[BM];                                     // in units of log2
 
 typedef SHARED u32x4 *lds_tile; // HIP does not see from an array's type that it lies in LDS
+
+INLINE lds_tile q_columns(void) { return PASSES == 1 ? (lds_tile)columns_of_q : (lds_tile)of_pass; }
+INLINE lds_tile o_columns(void) { return PASSES == 1 ? (lds_tile)columns_of_o : (lds_tile)of_pass; }
+INLINE lds_tile s_rows(void) { return PASSES == 3 ? (lds_tile)of_pass : (lds_tile)scores; }
 
 INLINE int row_place(int row, int chunk, int chunks) {
     const int cycle = chunks < 8 ? 8 / chunks : 1; // rows that have eight chunks together
@@ -45,6 +57,7 @@ INLINE int group_position(int group) { return group / 2 % GROUPS; }
 
 enum { Q_ITEMS = BM / 4 * Q_CHUNKS, O_ITEMS = BM / 4 * V_CHUNKS, SPLIT = Q_ITEMS % 64 == 0 };
 #define COPIES_OF(items) (((items) + THREADS - 1) / THREADS)
+enum { EVEN = SPLIT && (Q_ITEMS + O_ITEMS) % THREADS == 0 }; // each lane has an item in each copy
 enum { COPIES = SPLIT ? COPIES_OF(Q_ITEMS + O_ITEMS) : COPIES_OF(Q_ITEMS) + COPIES_OF(O_ITEMS) };
 
 struct staged {
@@ -56,14 +69,15 @@ struct staged {
 INLINE int is_of_o(int c) { return SPLIT ? 64 * wave_id() + THREADS * c >= Q_ITEMS : c >= COPIES_OF(Q_ITEMS); }
 INLINE int item_of(int c, int of_o) {
     const int first = SPLIT ? (of_o ? Q_ITEMS : 0) : (of_o ? THREADS * COPIES_OF(Q_ITEMS) : 0);
-    const int item = thread_id() + THREADS * c - first;
+    const int thread = EVEN ? thread_id() : here(thread_id()); // here, or masks of lanes stay in scalars
+    const int item = thread + THREADS * c - first;
     return item < (of_o ? O_ITEMS : Q_ITEMS) ? item : -1;
 }
 
 // A query head: what its tiles are read from, each from the sequence's first query on, and the task's part of dq.
 struct head {
     const char *q, *o;
-    const float *lse, *d;
+    int64_t lsed; // element of lse and d
     float *dq;
     int stride_q, stride_o, hdim_q, hdim_v;
 };
@@ -75,8 +89,7 @@ INLINE struct head find_head(const args *a, const struct task *task) {
     const int64_t row = query_element(task, a->batch_stride_lsed, a->nhead_stride_lsed, 1, 0);
     const struct head h = {(const char *)a->q + BYTES(q),
                            (const char *)a->d_o + BYTES(o),
-                           a->lse + row,
-                           a->d + row,
+                           row,
                            parts.first + task->part * parts.stride,
                            (int)a->stride_q,
                            (int)a->stride_do,
@@ -108,8 +121,9 @@ INLINE void load_tile(struct staged *s, const struct head *h, int first, int lef
         else
             load_item(s->items[c], item_of(c, 0), Q_CHUNKS, q, stride_q, h->hdim_q);
     }
-    s->lse = buffer_load_4(rows_of(h->lse, first, left, BM, 1, 1, 32), 4 * n);
-    s->d = buffer_load_4(rows_of(h->d, first, left, BM, 1, 1, 32), 4 * n);
+    const args *a = (const args *)kernel_argument(); // or both pointers would take scalars throughout the loop
+    s->lse = buffer_load_4(rows_of(a->lse, h->lsed + first, left, BM, 1, 1, 32), 4 * n);
+    s->d = buffer_load_4(rows_of(a->d, h->lsed + first, left, BM, 1, 1, 32), 4 * n);
 }
 
 #if BITS == 32
@@ -121,33 +135,41 @@ INLINE void store_column(lds_tile columns, int d, int group, four x) {
     ((SHARED four *)&columns[column_place(d, group_chunk(group))])[group_position(group)] = x;
 }
 
-INLINE void store_item(lds_tile rows, lds_tile columns, const u32x4 x[4], int item, int chunks) {
+INLINE void store_rows(lds_tile rows, const u32x4 x[4], int item, int chunks) {
+    if (item < 0) return;
+    UNROLL
+    for (int r = 0; r < 4; r++) rows[row_place(4 * (item / chunks) + r, item % chunks, chunks)] = x[r];
+}
+
+INLINE void store_columns(lds_tile to, const u32x4 x[4], int item, int chunks) {
     const int group = item / chunks, chunk = item % chunks, d = CHUNK * chunk;
     if (item < 0) return;
     UNROLL
-    for (int r = 0; r < 4; r++) rows[row_place(4 * group + r, chunk, chunks)] = x[r];
-    UNROLL
     for (int w = 0; w < 4; w++) { // words of a chunk
 #if BITS == 32
-        store_column(columns, d + w, group, (u32x4){x[0][w], x[1][w], x[2][w], x[3][w]});
+        store_column(to, d + w, group, (u32x4){x[0][w], x[1][w], x[2][w], x[3][w]});
 #else
         const u32x2 even = {low_halves(x[0][w], x[1][w]), low_halves(x[2][w], x[3][w])};
         const u32x2 odd = {high_halves(x[0][w], x[1][w]), high_halves(x[2][w], x[3][w])};
-        store_column(columns, d + 2 * w, group, even);
-        store_column(columns, d + 2 * w + 1, group, odd);
+        store_column(to, d + 2 * w, group, even);
+        store_column(to, d + 2 * w + 1, group, odd);
 #endif
     }
 }
 
 // Of the tile's queries `left` exist; others have lse = inf, so that their probabilities are 0 whatever their scores
 // are. Rows that see no key have lse = -inf; masks hide all of their scores, whatever is subtracted from them.
-INLINE void store_tile(const struct staged *s, int left) {
+INLINE void store_tile(const struct staged *s, int left, int pass) {
     UNROLL
     for (int c = 0; c < COPIES; c++) {
-        if (is_of_o(c))
-            store_item((lds_tile)o_rows, (lds_tile)o_columns, s->items[c], item_of(c, 1), V_CHUNKS);
-        else
-            store_item((lds_tile)q_rows, (lds_tile)q_columns, s->items[c], item_of(c, 0), Q_CHUNKS);
+        const u32x4 *const x = s->items[c];
+        if (is_of_o(c)) {
+            if (pass & FOR_DS) store_rows((lds_tile)o_rows, x, item_of(c, 1), V_CHUNKS);
+            if (pass & FOR_DV) store_columns(o_columns(), x, item_of(c, 1), V_CHUNKS);
+        } else {
+            store_rows((lds_tile)q_rows, x, item_of(c, 0), Q_CHUNKS);
+            if (pass & FOR_DK) store_columns(q_columns(), x, item_of(c, 0), Q_CHUNKS);
+        }
     }
     if (thread_id() >= BM) return;
     const float lse = AS_F32(s->lse);
