@@ -52,25 +52,34 @@ def _room(instance: Instance) -> int:
     return workgroups(instance.tile, instance.target)
 
 
+def _points(instance: Instance) -> tuple[Point, ...]:
+    """Those of instances that cut keys fill all units: keys of workgroups on few would be cut."""
+    return tuple(point for point in POINTS if point[0] or not instance.tile.merge)
+
+
 def tasks_of(instance: Instance, code: bytes) -> dict[Point, Task]:
     """The launches that decide its figures."""
-    return {point: make_task(instance, code, _problem(instance, point)) for point in POINTS}
+    return {point: make_task(instance, code, _problem(instance, point)) for point in _points(instance)}
 
 
 def figures_of(instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
-    """An instance's figures from the cycles of its launches."""
+    """An instance's figures from the cycles of its launches.
+
+    Where none is on few units, a workgroup is taken to be no faster alone than beside others.
+    """
     assert isinstance(instance.target, CdnaTarget)
     launch = parameter("launch_cycles", instance.target.name)
     blocks = [-(-keys // instance.tile.bn0) for keys in KEYS]
-    block, starts = [], []
-    for full in (False, True):
+    block: dict[bool, float] = {}
+    starts = []
+    for full in sorted({full for full, _ in cycles}):
         few, many = (cycles[full, keys] - launch for keys in KEYS)
-        block.append((many - few) / (blocks[1] - blocks[0]))
-        starts.append(few / block[-1] - blocks[0])
+        block[full] = (many - few) / (blocks[1] - blocks[0])
+        starts.append(few / block[full] - blocks[0])
     peak = peak_cycles(instance.tile, instance.target)
     return {
         "efficiency": round(_room(instance) * peak / block[True], 3),
-        "alone": round(peak / block[False], 3),
+        "alone": round(peak / block.get(False, block[True]), 3),
         "start": round(max(sum(starts) / len(starts), 0.1), 2),
     }
 

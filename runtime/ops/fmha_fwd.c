@@ -102,15 +102,14 @@ static void add_problem(struct tessera_text *out, const void *of) {
 
 static tessera_status check_row(const void *call, const tessera_instance *row) {
     const int32_t splits = ((const struct tessera_fmha_fwd_call *)call)->args.num_splits;
-    GUARD(is_cuda(row) || splits <= 1, "num_splits is %d: %s does not cut keys into parts", splits, row->name);
+    GUARD(row->symbol || splits <= 1, "num_splits is %d: %s does not cut keys into parts", splits, row->name);
     if (!row->symbol) return TESSERA_SUCCESS;
     return (is_cuda(row) ? tessera_fmha_fwd_cuda_check : tessera_fmha_fwd_cdna_check)((const instance_t *)row, call);
 }
 
-// Kernels of AMD GPUs keep everything in registers and LDS.
 static tessera_status add_regions(void *call, struct tessera_plan *plan) {
-    if (is_cuda(plan->row)) return tessera_fmha_fwd_cuda_regions(call, plan);
-    return plan->row->symbol ? TESSERA_SUCCESS : tessera_fmha_fwd_cpu_regions(call, plan->row, plan);
+    if (!plan->row->symbol) return tessera_fmha_fwd_cpu_regions(call, plan->row, plan);
+    return (is_cuda(plan->row) ? tessera_fmha_fwd_cuda_regions : tessera_fmha_fwd_cdna_regions)(call, plan);
 }
 
 static tessera_status add_steps(void *call, struct tessera_plan *plan) {

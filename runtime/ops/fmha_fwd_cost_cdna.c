@@ -29,6 +29,8 @@
 // before it without a place at first: among lengths that differ evenly, after wait = ln(tasks of other sequences /
 // places).
 //
+// What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
+//
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by these formulas, for all sizes.
 // generate.py --rank compares choices with what the clock says of whole calls.
 #include <math.h>
@@ -72,6 +74,8 @@ double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fm
     const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
     const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * a->nhead_q * a->batch;
     int64_t keys = call->keys;
+    if (row->merged) return tessera_fmha_fwd_find_parts(row, call, units).cycles;
+    if (a->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
     if (left && right) keys = tessera_min(keys, bm0 + a->window_size_left + (int64_t)a->window_size_right);
     const int64_t most = tessera_ceil_div(tasks, units);
     const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);

@@ -10,7 +10,7 @@
 // what is not beside products, at the beginning and at the end of a task. Without a mask tasks are dealt out in whole
 // rounds; under one they differ, and workgroups take a new one when they are done, so that the average counts. Under a
 // mask with one edge a query sees all keys less half of the shorter side on average, and a task half of its queries
-// more. What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts_cuda.c.
+// more. What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
 #include <math.h>
 
 #include "ops/fmha_fwd_internal.h"
@@ -22,7 +22,7 @@ double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fm
     const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
     const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
     if (!row->merged && a->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
-    if (row->merged) return tessera_fmha_fwd_cuda_parts(row, call, units).cycles;
+    if (row->merged) return tessera_fmha_fwd_find_parts(row, call, units).cycles;
     const int64_t tasks = tessera_max(tessera_ceil_div(call->queries, row->tile.bm0), 1) * a->nhead_q * a->batch;
     const double all = (double)call->keys, bn0 = row->tile.bn0, keys = tessera_fmha_fwd_seen_keys(call, row->tile.bm0);
     const double alone = (double)row->alone_cycles, busy = (double)row->busy_cycles;

@@ -63,14 +63,29 @@ static inline int64_t tessera_fmha_fwd_parts(int64_t keys, double keys_of_all_ti
     return parts > 1 ? parts : 1;
 }
 
-// On NVIDIA's GPUs an instance that merges heads cuts a task's tiles of keys (fmha_fwd_parts_cuda.c).
+// On GPUs an instance that merges heads cuts a task's tiles of keys (fmha_fwd_parts.c); others take them whole.
 enum { TESSERA_FMHA_FWD_MOST_SPLITS = 128 };
 struct tessera_fmha_fwd_parts {
     int64_t parts, tiles; // tiles: of a part, more where a sequence is longer than the host knows
     double cycles;        // estimated, of the call
 };
-struct tessera_fmha_fwd_parts tessera_fmha_fwd_cuda_parts(const tessera_fmha_fwd_instance *row,
+struct tessera_fmha_fwd_parts tessera_fmha_fwd_find_parts(const tessera_fmha_fwd_instance *row,
                                                           const struct tessera_fmha_fwd_call *call, int64_t units);
+
+// Where parts leave their results (tessera/kernel/fmha_fwd_combine_gpu.h), and the launch that combines them to what
+// `whole` says (fmha_fwd_combine.c).
+struct tessera_fmha_fwd_partial {
+    float *o_acc, *lse_acc;
+    int64_t parts;
+};
+tessera_status tessera_fmha_fwd_check_parts(const tessera_fmha_fwd_instance *instance,
+                                            const struct tessera_fmha_fwd_call *call);
+tessera_status tessera_fmha_fwd_add_partial(const struct tessera_fmha_fwd_call *call, int64_t parts,
+                                            struct tessera_plan *plan);
+struct tessera_fmha_fwd_partial tessera_fmha_fwd_get_partial(const struct tessera_plan *plan, int64_t parts);
+tessera_status tessera_fmha_fwd_add_combine(const struct tessera_fmha_fwd_call *call,
+                                            const struct tessera_fmha_fwd_partial *partial,
+                                            const struct tessera_fmha_fwd_gpu_args *whole, struct tessera_plan *plan);
 
 // The keys of the longest sequence that any of so many queries beside one another sees, on average under a mask.
 double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries);
@@ -87,6 +102,7 @@ tessera_status tessera_fmha_fwd_check_cap(const struct tessera_fmha_fwd_call *ca
 // Checks limits that only GPUs' kernels have.
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
+tessera_status tessera_fmha_fwd_cdna_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 
 tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,

@@ -1,9 +1,15 @@
 // SPDX-License-Identifier: MIT
-// A call on an AMD GPU: checks, and one launch with its argument.
+// A call on an AMD GPU: checks, and one launch with its argument; where keys are cut into parts, another one combines
+// their results.
+#include <string.h>
+
 #include "guard.h"
 #include "ops/fmha_fwd_internal.h"
+#include "tessera/kernel/fmha_fwd_cdna.h"
 
 typedef struct tessera_fmha_fwd_gpu_args kernel_args;
+typedef tessera_fmha_fwd_instance instance_t;
+typedef const struct tessera_fmha_fwd_call call_t;
 
 // Kernels address the rows of a block by 32-bit byte offsets from its first row.
 static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
@@ -36,6 +42,43 @@ static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
     return TESSERA_SUCCESS;
 }
 
+// ---- parts of keys
+
+static struct tessera_fmha_fwd_parts parts_of(const instance_t *instance, call_t *call, int64_t units) {
+    if (instance->merged) return tessera_fmha_fwd_find_parts(instance, call, units);
+    return (struct tessera_fmha_fwd_parts){1, 1, 0};
+}
+
+// A launch of workgroups that merge heads and have a part of the keys each.
+static tessera_status add_split(call_t *call, int64_t blocks, struct tessera_plan *plan) {
+    const instance_t *const instance = (const instance_t *)plan->row;
+    const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, plan->facts->compute_units);
+    const uint32_t grid[3] = {(uint32_t)call->args.nhead_k, (uint32_t)(blocks * parts.parts),
+                              (uint32_t)call->args.batch};
+    void *room;
+    TRY(tessera_plan_room(plan, sizeof(struct tessera_fmha_fwd_cdna_args), &room));
+    struct tessera_fmha_fwd_cdna_args *const args = memset(room, 0, sizeof *args);
+    tessera_fmha_fwd_fill(call, (int32_t)blocks, &args->call);
+    args->parts = (int32_t)parts.parts;
+    args->part_tiles = (int32_t)parts.tiles;
+    args->queries = (int32_t)call->queries;
+    if (parts.parts == 1) return tessera_add_launch(plan, plan->row, grid, 0, args, sizeof *args);
+    const struct tessera_fmha_fwd_gpu_args whole = args->call;
+    const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);
+    args->o_acc = partial.o_acc;
+    args->lse_acc = partial.lse_acc;
+    args->call.sink = NULL; // it is no part's: the combination counts it
+    TRY(tessera_add_launch(plan, plan->row, grid, 0, args, sizeof *args));
+    return tessera_fmha_fwd_add_combine(call, &partial, &whole, plan);
+}
+
+tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, struct tessera_plan *plan) {
+    const int64_t parts = parts_of((const instance_t *)plan->row, call, plan->facts->compute_units).parts;
+    return parts > 1 ? tessera_fmha_fwd_add_partial(call, parts, plan) : TESSERA_SUCCESS;
+}
+
+// ---- checks and the launch
+
 // The HIP runtime's limit of workgroups along y and z, and the kernels' limit of heads.
 enum { GRID_MAX = 65535 };
 
@@ -43,20 +86,25 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
                                            const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
+    const int64_t blocks = tessera_fmha_fwd_blocks(instance, call) * tessera_max(1, a->num_splits);
     TRY(tessera_fmha_fwd_check_cap(call));
+    TRY(tessera_fmha_fwd_check_parts(instance, call));
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
-    GUARD(tessera_fmha_fwd_blocks(instance, call) <= GRID_MAX,
-          "%s is %d: at most %d on a GPU with blocks of %d queries", group ? "max_seqlen_q" : "seqlen_q",
-          group ? a->max_seqlen_q : a->seqlen_q, GRID_MAX * instance->tile.bm0, instance->tile.bm0);
+    GUARD(instance->merged || blocks <= GRID_MAX, "%s is %d: at most %d on a GPU with blocks of %d queries",
+          group ? "max_seqlen_q" : "seqlen_q", group ? a->max_seqlen_q : a->seqlen_q, GRID_MAX * instance->tile.bm0,
+          instance->tile.bm0);
+    GUARD(blocks <= GRID_MAX, "%s gives %lld workgroups of %d queries of a key head and a part of its keys: at most %d",
+          group ? "max_seqlen_q" : "seqlen_q", (long long)blocks, instance->tile.bm0, GRID_MAX);
     return check_strides(instance, call);
 }
 
-tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
-    const int64_t blocks = tessera_fmha_fwd_blocks((const tessera_fmha_fwd_instance *)plan->row, call);
+tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, struct tessera_plan *plan) {
+    const int64_t blocks = tessera_fmha_fwd_blocks((const instance_t *)plan->row, call);
     const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)blocks, (uint32_t)call->args.batch};
     void *args;
     if (blocks == 0) return TESSERA_SUCCESS;
+    if (((const instance_t *)plan->row)->merged) return add_split(call, blocks, plan);
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &args));
     tessera_fmha_fwd_fill(call, (int32_t)blocks, args);
     return tessera_add_launch(plan, plan->row, grid, 0, args, sizeof(kernel_args));

@@ -6,7 +6,6 @@
 #include "guard.h"
 #include "ops/attention_gpu.h"
 #include "ops/fmha_fwd_internal.h"
-#include "tessera/kernel/fmha_fwd_combine_gpu.h"
 #include "tessera/kernel/fmha_fwd_cuda.h"
 
 typedef struct tessera_fmha_fwd_cuda_args kernel_args;
@@ -59,7 +58,7 @@ static int32_t heads_together(const struct tessera_fmha_fwd_call *call) {
 enum { MOST_TASKS = INT32_MAX / 2 };
 
 static struct tessera_fmha_fwd_parts parts_of(instance_t *instance, call_t *call, int64_t units) {
-    if (instance->merged) return tessera_fmha_fwd_cuda_parts(instance, call, units);
+    if (instance->merged) return tessera_fmha_fwd_find_parts(instance, call, units);
     return (struct tessera_fmha_fwd_parts){1, 1, 0};
 }
 
@@ -78,75 +77,11 @@ static bool is_counted(call_t *call, const struct tessera_plan *plan, int64_t pa
     return !even && count_tasks((instance_t *)plan->row, call) * parts > plan->facts->compute_units;
 }
 
-// ---- the launch that combines
-
-// There is one for each target, and memory is its limit.
-static double combine_cost(const tessera_instance *row, const struct tessera_request *r) {
-    call_t *const call = r->call;
-    return (double)call->args.batch * call->args.nhead_q * (double)call->queries * call->args.hdim_v /
-           (double)row->macs_per_cycle / r->units;
-}
-static const struct tessera_kernels combine_kernels = {.get_table = tessera_fmha_fwd_combine_get_table,
-                                                       .cost = combine_cost};
-
-static int32_t combined_type(tessera_type o) {
-    return o == TESSERA_TYPE_FP16   ? TESSERA_COMBINED_FP16
-           : o == TESSERA_TYPE_BF16 ? TESSERA_COMBINED_BF16
-           : o == TESSERA_TYPE_FP32 ? TESSERA_COMBINED_FP32
-                                    : TESSERA_COMBINED_FP8;
-}
-
-static tessera_status add_combine(call_t *call, const kernel_args *parts, const struct tessera_fmha_fwd_gpu_args *k,
-                                  struct tessera_plan *plan) {
-    const tessera_instance *const row = plan->rows[1].row;
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const int64_t rows = (int64_t)a->batch * a->nhead_q * call->queries;
-    const int32_t of_group = ((const tessera_fmha_fwd_combine_instance *)row)->tile.rows;
-    const uint32_t grid[3] = {(uint32_t)tessera_ceil_div(rows, of_group), 1, 1};
-    void *room;
-    TRY(tessera_plan_room(plan, sizeof(struct tessera_fmha_fwd_combine_args), &room));
-    struct tessera_fmha_fwd_combine_args *const c = memset(room, 0, sizeof *c);
-    *c = (struct tessera_fmha_fwd_combine_args){
-        .o_acc = parts->o_acc,
-        .lse_acc = parts->lse_acc,
-        .o = k->o,
-        .lse = k->lse,
-        .sink = k->sink,
-        .seqstart_q = k->seqstart_q,
-        .seqlen_q_of = k->seqlen_q_of,
-        .cu_seqlen_q = k->cu_seqlen_q,
-        .stride_o = k->stride_o,
-        .nhead_stride_o = k->nhead_stride_o,
-        .batch_stride_o = k->batch_stride_o,
-        .nhead_stride_lse = k->nhead_stride_lse,
-        .batch_stride_lse = k->batch_stride_lse,
-        .batch = a->batch,
-        .nhead_q = a->nhead_q,
-        .queries = parts->queries,
-        .splits = parts->parts,
-        .seqlen_q = k->seqlen_q,
-        .min_seqlen_q = k->min_seqlen_q,
-        .hdim_v = k->hdim_v,
-        .type = combined_type(tessera_attention_storages[call->traits.data_type].o),
-    };
-    return tessera_add_launch(plan, row, grid, 0, c, sizeof *c);
-}
-
 // ---- regions and checks
-
-static size_t partial_rows(call_t *call, int64_t parts) {
-    return (size_t)call->args.batch * (size_t)call->args.nhead_q * (size_t)call->queries * (size_t)parts;
-}
 
 tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
     const int64_t parts = parts_of((instance_t *)plan->row, call, plan->facts->compute_units).parts;
-    const size_t rows = partial_rows(call, parts);
-    const tessera_instance *combine;
-    if (parts > 1) {
-        TRY(tessera_plan_choose(plan, &combine_kernels, &call->traits, call, &combine));
-        TRY(tessera_add_region(plan, "o_acc", rows * (size_t)call->args.hdim_v * sizeof(float), false));
-        TRY(tessera_add_region(plan, "lse_acc", rows * sizeof(float), false));
-    }
+    if (parts > 1) TRY(tessera_fmha_fwd_add_partial(call, parts, plan));
     if (!is_counted(call, plan, parts)) return TESSERA_SUCCESS;
     return tessera_add_region(plan, "counter of tasks", sizeof(uint32_t), true);
 }
@@ -154,11 +89,7 @@ tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call 
 tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
     const int64_t tasks = count_tasks(instance, call) * tessera_max(1, call->args.num_splits);
-    GUARD(instance->merged || call->args.num_splits <= 1, "num_splits is %d: %s does not cut keys into parts",
-          call->args.num_splits, instance->base.name);
-    GUARD(call->args.num_splits <= 1 || partial_rows(call, 1) <= INT32_MAX / 2,
-          "batch * nhead_q * queries are %zu: at most %d where num_splits asks for parts", partial_rows(call, 1),
-          INT32_MAX / 2);
+    TRY(tessera_fmha_fwd_check_parts(instance, call));
     GUARD(tasks <= MOST_TASKS, "batch * nhead_q * blocks of %d queries are %lld: at most %d on a GPU",
           instance->tile.bm0, (long long)tasks, MOST_TASKS);
     return tessera_fmha_fwd_check_cap(call);
@@ -183,9 +114,10 @@ tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *c
     if (is_counted(call, plan, parts.parts)) args->counter = plan->regions[plan->region_count - 1].memory;
     if (parts.parts == 1) return tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
-    args->o_acc = plan->regions[0].memory;
-    args->lse_acc = plan->regions[1].memory;
+    const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);
+    args->o_acc = partial.o_acc;
+    args->lse_acc = partial.lse_acc;
     args->call.sink = NULL; // it is no part's: the combination counts it
     TRY(tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args));
-    return add_combine(call, args, &whole, plan);
+    return tessera_fmha_fwd_add_combine(call, &partial, &whole, plan);
 }

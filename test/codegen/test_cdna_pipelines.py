@@ -45,6 +45,9 @@ def test_lds_is_the_same_however_rows_are_loaded() -> None:
         ("gfx942", direct(hdim_q=192), "k and v take 81920 bytes of LDS, gfx942 has 65536"),
         ("gfx950", direct(hdim_q=192), ""),
         ("gfx950", direct(hdim_q=256, hdim_v=256), "scores of two tiles and v on its way take"),
+        ("gfx942", tile("bf16", pipeline="qr_split"), ""),
+        ("gfx942", tile("fp32", pipeline="qr_split"), "'qr_split' is for fp16 and bf16"),
+        ("gfx950", tile("bf16", pipeline="qr_split", v_layout="c"), "row-major v"),
         ("gfx942", direct(pipeline="qs"), "pipeline 'qs' is none of qr, qr_async"),
     ],
 )

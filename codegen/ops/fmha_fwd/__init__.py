@@ -105,8 +105,10 @@ class FmhaFwd(Operation):
         if not (a.efficiency and b.efficiency):
             return False  # nobody knows yet
         first, second = self.block_cost(one), self.block_cost(other)
-        if one.target.kind == "cuda" and (a.bm0, a.bn0, a.merge) != (b.bm0, b.bn0, b.merge):
-            return False  # the best one depends on sizes and masks
+        if a.merge != b.merge:
+            return False  # the best one depends on sizes
+        if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
+            return False  # and on masks
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         if first.workgroups < tasks * second.workgroups:
             return False  # under a mask its last workgroups may begin later
@@ -206,9 +208,9 @@ class FmhaFwd(Operation):
             fields["alone_cycles"] = f"{cost.alone_cycles:.1f}f"
             fields["busy_cycles"] = f"{cost.busy_cycles:.1f}f"
             fields["start"] = f"{cost.start:.2f}f"
+            fields["merged"] = f"{instance.tile.merge}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
-            fields["merged"] = f"{instance.tile.merge}"
         return fields
 
 

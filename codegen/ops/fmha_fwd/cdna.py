@@ -173,6 +173,11 @@ class CdnaTile(GpuTile):
         """The power of 2 by which p may exceed that before sums are rescaled."""
         return LAZY if self.pipeline == "qr_bundled" else 0
 
+    @property
+    def merge(self) -> int:
+        """1: a tile has the queries of all heads of a key head, and perhaps a part of the keys."""
+        return int(self.pipeline == "qr_split")
+
     def step(self, target: CdnaTarget) -> Step:
         """The main loop of a pipeline whose order is planned."""
         return Step(self, target)
@@ -187,9 +192,9 @@ class CdnaTile(GpuTile):
         """Clauses on the traits that the kernel is compiled for.
 
         One pair of head dims. A row of column-major v begins at an aligned address, but a group's sequences
-        begin anywhere in it.
+        begin anywhere in it. Random bytes are numbered by heads, whose queries a tile has one by one.
         """
-        mode = " mode=batch" if self.v_layout == "c" else ""
+        mode = " mode=batch" if self.v_layout == "c" else " dropout=no" if self.merge else ""
         return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout}{mode}"
 
     @property

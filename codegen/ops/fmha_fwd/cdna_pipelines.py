@@ -34,6 +34,18 @@ def staged(tile: CdnaTile) -> Needs:
     return Needs(k + v + tile.scale_bytes, registers, "q, o, scores and the next tile")
 
 
+def split(tile: CdnaTile) -> Needs:
+    """Pipeline qr_split: as qr, for queries of all heads of a key head."""
+    needs = staged(tile)
+    if tile.bits != 16 or tile.v_layout != "r" or tile.access != 16:
+        complaint = (
+            "pipeline 'qr_split' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
+            f"not {tile.compute}, {tile.v_layout}, {tile.access}"
+        )
+        return replace(needs, complaint=complaint)
+    return needs
+
+
 def direct(tile: CdnaTile) -> Needs:
     """Pipeline qr_async: two tiles of k and of v; scores of two tiles, and a share of v on its way."""
     complaint = ""
@@ -57,4 +69,4 @@ def bundled(tile: CdnaTile) -> Needs:
     return replace(needs, registers=registers, held=f"{needs.held}, operands", complaint=complaint)
 
 
-PIPELINES = {"qr": staged, "qr_async": direct, "qr_bundled": bundled}
+PIPELINES = {"qr": staged, "qr_async": direct, "qr_bundled": bundled, "qr_split": split}

@@ -36,7 +36,7 @@ class CombineTile:
     alignment: ClassVar[int] = 0
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
     dtypes: ClassVar[tuple[str, ...]] = DTYPES
-    wave: ClassVar[int] = 32
+    wave: ClassVar[int] = 32  # lanes
 
     @property
     def block(self) -> str:
@@ -71,6 +71,13 @@ class CombineTile:
         return "" if 0 < self.rows <= 16 else f"rows = {self.rows}: 1 to 16"
 
 
+@dataclass(frozen=True)
+class CdnaCombineTile(CombineTile):
+    """The same on CDNA."""
+
+    wave: ClassVar[int] = 64
+
+
 class Combine(Operation):
     """The sub-kernel."""
 
@@ -79,7 +86,7 @@ class Combine(Operation):
     kernels = ("combine",)
     entries: ClassVar[dict[str, str]] = {"run": "run"}
     head_axes = 1
-    tiles: ClassVar[dict[str, type[Any]]] = {"cuda": CombineTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cuda": CombineTile, "cdna": CdnaCombineTile}
     optdim_field = None
     space = Space((Axis("dtype", DTYPES, DTYPES),))
     traits = (Trait("data_type", "dtype", DTYPES),)

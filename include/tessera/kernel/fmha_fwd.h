@@ -27,7 +27,7 @@ struct tessera_fmha_fwd_instance {
     float alone_cycles, busy_cycles; // GPU instances: of a block, see runtime/ops/fmha_fwd_cost_*.c
     float start;                     // AMD GPU instances: blocks that beginning and end of a workgroup count for
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
-    uint32_t merged;                 // NVIDIA GPU instances: 1: rows of a tile are those of all heads of a key head
+    uint32_t merged;                 // GPU instances: 1: rows of a tile are those of all heads of a key head
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)

@@ -2,7 +2,7 @@
 // Changes that scores take before softmax, beside their scale: soft cap, bias and ALiBi. UNPACK widens an element of a
 // 16-bit bias.
 //
-// Takes args, DESCALED, BIAS_BITS.
+// Takes args, DESCALED, MERGED, BIAS_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_ADJUST_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_ADJUST_H
 
@@ -25,12 +25,32 @@ INLINE void soft_cap(f32x16 s[KEY_BLOCKS], float cap_log2, float cap_scale) { //
     }
 }
 
-#if BIAS_BITS == 32
-INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, int query, int tile) {
+// The head of the lane's row.
+#if MERGED
+#define HEAD(task, row) ((row)->head)
+#else
+#define HEAD(task, row) ((task)->head)
+#endif
+
+#if MERGED
+// Rows are those of several heads, which may lie anywhere: elements one at a time, the last one for those behind it.
+INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
+    const int64_t first = task->batch * a->batch_stride_bias + r->head * a->nhead_stride_bias;
+    GLOBAL const uint16_t *const bias =
+        (GLOBAL const uint16_t *)(uint64_t)a->bias + first + (task->token_q + r->query) * a->stride_bias;
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e++)
+            s[b][e] += LOG2E * UNPACK(bias[min_i32(first_key(tile) + KEY(b, e), task->seqlen_k - 1)]);
+    }
+}
+#elif BIAS_BITS == 32
+INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
     const int64_t first = query_element(task, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
     const int stride = (int)a->stride_bias, left = task->seqlen_q - task->first;
     const buffer bias = rows_of(a->bias, first, left, BM, stride, task->seqlen_k, 32);
-    const int offset = 4 * ((query - task->first) * stride + first_key(tile));
+    const int offset = 4 * ((r->query - task->first) * stride + first_key(tile));
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
@@ -40,11 +60,11 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *tas
 #else
 // Loads four elements at a time where every row, and the end of the last one, lies on a whole word. A load that
 // crosses the end of its buffer returns zero for all of them, so other layouts take one element at a time.
-INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, int query, int tile) {
+INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
     const int64_t first = query_element(task, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
     const int stride = (int)a->stride_bias, left = task->seqlen_q - task->first;
     const buffer bias = rows_of(a->bias, first, left, BM, stride, task->seqlen_k, 16);
-    const int offset = 2 * ((query - task->first) * stride + first_key(tile));
+    const int offset = 2 * ((r->query - task->first) * stride + first_key(tile));
     const int words =
         (((uint64_t)a->bias / 2 + (uint64_t)first) | (uint64_t)stride | (uint64_t)task->seqlen_k) % 2 == 0;
     UNROLL
@@ -66,11 +86,11 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *tas
 }
 #endif
 
-INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, int query, int tile) {
-    const float slope = LOG2E * read_float(a->bias, task->batch * a->batch_stride_bias + task->head);
+INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
+    const float slope = LOG2E * read_float(a->bias, task->batch * a->batch_stride_bias + HEAD(task, r));
     const int shift = a->features & TESSERA_GPU_ALIBI_SHIFT ? task->seqlen_k - task->seqlen_q : 0;
     const int vertical = a->features & TESSERA_GPU_ALIBI_VERTICAL;
-    const float zero = (float)(vertical ? 0 : query + shift) - (float)first_key(tile);
+    const float zero = (float)(vertical ? 0 : r->query + shift) - (float)first_key(tile);
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
@@ -82,7 +102,8 @@ INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct task *ta
 INLINE void adjust(f32x16 s[KEY_BLOCKS], const struct row *r, int tile) {
     const args *a = (const args *)kernel_argument();
     const struct task task = find_task(a);
-    const int query = here(r->query);
+    struct row row = *r;
+    row.query = here(r->query);
 #if DESCALED
     if (a->features & TESSERA_GPU_BLOCK) descale_scores(s, a, &task, r->descale, tile);
 #endif
@@ -92,8 +113,8 @@ INLINE void adjust(f32x16 s[KEY_BLOCKS], const struct row *r, int tile) {
         UNROLL
         for (int b = 0; b < KEY_BLOCKS; b++) s[b] *= score_scale(a);
     }
-    if (a->features & TESSERA_GPU_BIAS) add_bias(s, a, &task, query, tile);
-    if (a->features & TESSERA_GPU_ALIBI) add_alibi(s, a, &task, query, tile);
+    if (a->features & TESSERA_GPU_BIAS) add_bias(s, a, &task, &row, tile);
+    if (a->features & TESSERA_GPU_ALIBI) add_alibi(s, a, &task, &row, tile);
 }
 
 #endif

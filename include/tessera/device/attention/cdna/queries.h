@@ -2,12 +2,13 @@
 // A wave's queries: loads q, stores o and the logarithm of the sum. WHOLE_CHUNKS: rows begin at multiples of 16 bytes,
 // else of 4. store_four() is the epilogue's, for elements of O_BITS.
 //
-// Takes args, MX, WHOLE_CHUNKS, P_SHIFT, O_BITS, store_four.
+// Takes args, MX, WHOLE_CHUNKS, O_BITS, store_four.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
 
 #include "tessera/device/attention/cdna/scores.h"
 #include "tessera/device/attention/cdna/task.h"
+#include "tessera/device/attention/cdna/totals.h"
 
 #if MX
 INLINE void load_q_scales(operand q[Q_STEPS], const args *a, const struct task *task, int query) {
@@ -49,15 +50,7 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
     const args *a = (const args *)kernel_argument();
     const struct task task = find_task(a);
     const int row = r->query - task.first;
-    float max = r->max * scale, sum = r->sum + other_half(r->sum), over = a->keep_scale * unit;
-    if (a->sink) {
-        const float sink = LOG2E * read_float(a->sink, task.head), most = max_f32(max, sink);
-        const float old = max == -INFINITY_F32 ? 0.0f : exp2_fast(max - most);
-        sum = sum * old + (sink == -INFINITY_F32 ? 0.0f : exp2_fast(sink - most + P_SHIFT));
-        over *= old;
-        max = most;
-    }
-    over = sum == 0.0f ? 0.0f : over * reciprocal(sum);
+    const struct total total = total_of(r, a, task.head, scale, unit);
 
     const int left = task.seqlen_q - task.first, half = lane_id() / 32;
     const int64_t o_first = query_element(&task, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
@@ -67,15 +60,14 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
     for (int b = 0; b < D_BLOCKS; b++) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e += 4) {
-            const f32x16 x = o[b] * over;
+            const f32x16 x = o[b] * total.over;
             const f32x4 four = {x[e], x[e + 1], x[e + 2], x[e + 3]};
             if (32 * b + 2 * e < a->hdim_v) store_four(to, offset + 32 * b + 2 * e, four);
         }
     }
     const int64_t lse_first = query_element(&task, a->batch_stride_lse, a->nhead_stride_lse, 1);
     const buffer lse = rows_of(a->lse, lse_first, a->lse ? left : 0, BM, 1, 1, 32);
-    const float log2_sum = sum == 0.0f ? -INFINITY_F32 : max + log2_fast(sum) - P_SHIFT;
-    if (half == 0) buffer_store_4(lse, 4 * row, AS_U32(log2_sum * LN2));
+    if (half == 0) buffer_store_4(lse, 4 * row, AS_U32(log2_of(&total) * LN2));
 }
 
 #endif

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A wave's scores, and the state of a lane's row of them. DESCALED: fp8, whose tensors or blocks have descales.
+// A wave's scores, and the state of a lane's row of them. DESCALED: fp8, whose tensors or blocks have descales. MERGED:
+// rows are queries of all heads of a key head.
 //
-// Takes DESCALED.
+// Takes DESCALED, MERGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_SCORES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_SCORES_H
 
@@ -14,6 +15,9 @@ struct row {
     float max, sum; // of all scores; of the probabilities of this lane's keys
 #if DESCALED
     float descale; // TESSERA_GPU_BLOCK: the query's
+#endif
+#if MERGED
+    int head;
 #endif
 };
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The task of a workgroup: BM queries of one sequence and head.
+// The task of a workgroup: BM queries of one sequence and head, or, MERGED, BM rows that are queries of all heads of a
+// key head, row = query * group + head.
 //
-// Takes args.
+// Takes args, MERGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_TASK_H
 
@@ -10,7 +11,7 @@
 struct task {
     int head, head_k, batch; // query head and its key head, sequence
     int seqlen_q, seqlen_k;
-    int first;                // the first query
+    int first;                // the first query, or row
     int64_t token_q, token_k; // group mode: the sequence's first token
     int mask_y, mask_x;       // query i sees i - mask_y < j < i + mask_x
     int sink;                 // and also j < min(sink, i + mask_x), where i < seqlen_k
@@ -22,27 +23,61 @@ INLINE int logical_length(const int32_t *lengths, const int32_t *cumulative, int
     return physical;
 }
 
+INLINE void find_lengths(struct task *task, const args *a) {
+    const int b = task->batch;
+    if (a->seqstart_q) {
+        const int tokens_k = !MERGED || a->seqstart_k; // keys in a cache have no tokens
+        task->token_q = read_int(a->seqstart_q, b);
+        if (tokens_k) task->token_k = read_int(a->seqstart_k, b);
+        task->seqlen_q = read_int(a->seqstart_q, b + 1) - (int)task->token_q;
+        if (tokens_k) task->seqlen_k = read_int(a->seqstart_k, b + 1) - (int)task->token_k;
+    }
+    task->seqlen_q = logical_length(a->seqlen_q_of, a->cu_seqlen_q, b, task->seqlen_q);
+    task->seqlen_k = logical_length(a->seqlen_k_of, a->cu_seqlen_k, b, task->seqlen_k);
+}
+
+INLINE void find_mask(struct task *task, const args *a) {
+    const int shift = task->seqlen_q - task->seqlen_k;
+    task->mask_y = a->mask_y + a->shift_y * shift;
+    task->mask_x = a->mask_x - a->shift_x * shift;
+    task->sink = task->mask_y < task->seqlen_q ? a->sink_size : 0;
+}
+
+#if MERGED
+// In the grid x is the key head; y the part of the keys and, within it, the block of rows; z the sequence.
+INLINE int part_of_keys(const args *a) { return workgroup_y() / a->blocks_q; }
+INLINE struct task find_task(const args *a) {
+    const int head_k = workgroup_x(), block = workgroup_y() - part_of_keys(a) * a->blocks_q;
+    struct task task = {head_k * a->group, head_k, workgroup_z(), a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
+    find_lengths(&task, a);
+    task.first = BM * (a->blocks_q - 1 - block);
+    find_mask(&task, a);
+    return task;
+}
+
+INLINE int row_query(const args *a, int row) { return (int)((uint32_t)row / (uint32_t)a->group); }
+INLINE int count_rows(const args *a, const struct task *task) { return task->seqlen_q * a->group; }
+#else
 // Hardware deals workgroups to the dies of a GPU in turns, x first. Query heads of one key head are nhead_k apart in x,
 // so that each key head's K and V stay in one die's L2 where nhead_k is a multiple of the number of dies.
 INLINE struct task find_task(const args *a) {
     const int x = workgroup_x(), b = workgroup_z();
     const int member = (int)multiply_high((uint32_t)x + 1, a->over_nhead_k), head_k = x - member * a->nhead_k;
     struct task task = {head_k * a->group + member, head_k, b, a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
-    if (a->seqstart_q) {
-        task.token_q = read_int(a->seqstart_q, b);
-        task.token_k = read_int(a->seqstart_k, b);
-        task.seqlen_q = read_int(a->seqstart_q, b + 1) - (int)task.token_q;
-        task.seqlen_k = read_int(a->seqstart_k, b + 1) - (int)task.token_k;
-    }
-    task.seqlen_q = logical_length(a->seqlen_q_of, a->cu_seqlen_q, b, task.seqlen_q);
-    task.seqlen_k = logical_length(a->seqlen_k_of, a->cu_seqlen_k, b, task.seqlen_k);
+    find_lengths(&task, a);
     task.first = BM * (a->blocks_q - 1 - workgroup_y());
-    const int shift = task.seqlen_q - task.seqlen_k;
-    task.mask_y = a->mask_y + a->shift_y * shift;
-    task.mask_x = a->mask_x - a->shift_x * shift;
-    task.sink = task.mask_y < task.seqlen_q ? a->sink_size : 0;
+    find_mask(&task, a);
     return task;
 }
+INLINE int row_query(const args *a, int row) {
+    (void)a;
+    return row;
+}
+INLINE int count_rows(const args *a, const struct task *task) {
+    (void)a;
+    return task->seqlen_q;
+}
+#endif
 
 // Element (query task->first, 0) of a tensor of queries, and element (key `key`, 0) of a tensor of keys.
 INLINE int64_t query_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride) {

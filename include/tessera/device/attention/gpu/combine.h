@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Combines the results of parts of the keys, a row by a wave: what tessera/kernel/fmha_fwd_combine_gpu.h says.
+//
+// Takes HAS_FP8.
 #ifndef TESSERA_DEVICE_ATTENTION_GPU_COMBINE_H
 #define TESSERA_DEVICE_ATTENTION_GPU_COMBINE_H
 
@@ -98,10 +100,11 @@ INLINE f32x4 sum_of_parts(const struct row *row, const problem *p, const struct 
 INLINE void store_columns(const struct row *row, const problem *p, int column, f32x4 x) {
     char *const o = (char *)p->o;
     const int64_t at = row->o + column;
-    if (p->type == TESSERA_COMBINED_FP32)
-        *(GLOBAL f32x4 *)(uint64_t)(o + 4 * at) = x;
+    if (p->type == TESSERA_COMBINED_FP32) *(GLOBAL f32x4 *)(uint64_t)(o + 4 * at) = x;
+#if HAS_FP8
     else if (p->type == TESSERA_COMBINED_FP8)
         *(GLOBAL uint32_t *)(uint64_t)(o + at) = pack_fp8(x.x, x.y, x.z, x.w);
+#endif
     else if (p->type == TESSERA_COMBINED_FP16)
         *(GLOBAL u32x2 *)(uint64_t)(o + 2 * at) = (u32x2){pack_fp16(x.x, x.y), pack_fp16(x.z, x.w)};
     else

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Parts of keys on an NVIDIA GPU: into how many an instance that merges heads cuts those of a task, and what that
-// costs. Equal calls on equal devices are cut alike.
+// Parts of keys on a GPU: into how many an instance that merges heads cuts those of a task, and what that costs. Equal
+// calls on equal devices are cut alike.
 //
 // A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer; more parts give work to
-// more multiprocessors, and cost the way of their results to memory and back, and the launch that combines them. Where
+// more compute units, and cost the way of their results to memory and back, and the launch that combines them. Where
 // sequences have lengths that only the device knows, some workgroup begins the last part when the others are done.
 #include "library.h"
 #include "ops/fmha_fwd_internal.h"
@@ -11,8 +11,11 @@
 typedef tessera_fmha_fwd_instance instance_t;
 typedef struct tessera_fmha_fwd_parts parts_t;
 
-// Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200.
+// Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200, and taken
+// to be as much on AMD's GPUs.
 static const double combine_cycles = 12000;
+
+enum { MOST_GRID = 65535 }; // workgroups along y, which parts and blocks of rows share on AMD's GPUs
 
 static bool is_ragged(const struct tessera_fmha_fwd_call *call) {
     return call->traits.is_group_mode || call->args.cu_seqlen_k_ptr;
@@ -30,7 +33,7 @@ double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int6
 }
 
 struct work {
-    int64_t tasks, tiles; // tasks of one part each; tiles of the longest
+    int64_t blocks, tasks, tiles; // blocks of rows; tasks of one part each; tiles of the longest
     double rows, tile_bytes;
 };
 
@@ -38,9 +41,25 @@ static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_
     const tessera_fmha_fwd_args *const a = &call->args;
     const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const double keys = tessera_fmha_fwd_seen_keys(call, tessera_ceil_div(row->tile.bm0, a->nhead_q / a->nhead_k));
-    return (struct work){tessera_max(1, tessera_fmha_fwd_blocks(row, call)) * a->nhead_k * a->batch,
+    const int64_t blocks = tessera_max(1, tessera_fmha_fwd_blocks(row, call));
+    return (struct work){blocks, blocks * a->nhead_k * a->batch,
                          tessera_max(1, tessera_ceil_div((int64_t)keys, row->tile.bn0)),
                          (double)a->batch * a->nhead_q * (double)call->queries, call->hdims * row->tile.bn0 * bits / 8};
+}
+
+// An NVIDIA GPU's multiprocessor has one workgroup.
+static bool is_cuda(const instance_t *row) { return row->base.target == TESSERA_TARGET_SM_90A; }
+
+// Cycles of a task beside its tiles, and of a tile, where so many workgroups are beside one another on a unit.
+struct pace {
+    double begin, tile;
+};
+
+static struct pace pace_of(const instance_t *row, double beside) {
+    const double alone = (double)row->alone_cycles, busy = (double)row->busy_cycles * beside;
+    if (is_cuda(row)) return (struct pace){alone, busy};
+    const double tile = alone > busy ? alone : busy;
+    return (struct pace){(double)row->start * tile, tile};
 }
 
 // Cycles with so many tiles in a part.
@@ -48,17 +67,20 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
                         int64_t tiles, int64_t units) {
     const tessera_rates *const rates = &tessera_target_rates[row->base.target];
     const int64_t parts = tessera_ceil_div(w->tiles, tiles), tasks = w->tasks * parts;
-    const double of_unit = w->tile_bytes / rates->unit_bytes, busy = (double)row->busy_cycles;
-    const double part = (double)row->alone_cycles + (double)tiles * (busy > of_unit ? busy : of_unit);
+    const double beside = is_cuda(row) ? 1 : (double)tessera_min(row->workgroups, tessera_ceil_div(tasks, units));
+    const double of_unit = beside * w->tile_bytes / rates->unit_bytes;
+    const struct pace pace = pace_of(row, beside);
+    const double part = pace.begin + (double)tiles * (pace.tile > of_unit ? pace.tile : of_unit);
     const double results = parts > 1 ? 8 * w->rows * (double)parts * call->args.hdim_v : 0;
     const double bytes = (double)(w->tasks * w->tiles) * w->tile_bytes + results;
     const double memory = bytes / rates->device_bytes;
-    double time = (double)tessera_ceil_div(tasks, units) * part;
+    const int64_t places = units * (int64_t)beside;
+    double time = (double)tessera_ceil_div(tasks, places) * part;
     if (time < memory + time / 16) time = memory + time / 16; // what begins and ends sooner leaves memory idle less
     if (is_ragged(call)) {
-        const double share = w->tile_bytes * (double)units / rates->device_bytes;
-        const double slow = (double)row->alone_cycles + (double)tiles * (busy > share ? busy : share);
-        time = (double)tasks / (double)units * slow + slow;
+        const double share = w->tile_bytes * (double)places / rates->device_bytes;
+        const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
+        time = (double)tasks / (double)places * slow + slow;
     }
     return time + (parts > 1 ? combine_cycles : 0);
 }
@@ -69,7 +91,7 @@ static parts_t unknown_lengths(const struct work *w, int64_t units) {
     return (parts_t){parts, parts > 1 ? 4 : 1, 0};
 }
 
-parts_t tessera_fmha_fwd_cuda_parts(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
+parts_t tessera_fmha_fwd_find_parts(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
     const struct work w = work_of(row, call);
     const int64_t asked = call->args.num_splits;
     parts_t best = {1, w.tiles, cycles_of(row, call, &w, w.tiles, units)};
@@ -83,7 +105,8 @@ parts_t tessera_fmha_fwd_cuda_parts(const instance_t *row, const struct tessera_
         const parts_t guess = unknown_lengths(&w, units);
         return (parts_t){guess.parts, guess.tiles, best.cycles};
     }
-    for (int64_t n = 2; n <= TESSERA_FMHA_FWD_MOST_SPLITS && n <= w.tiles; n++) {
+    const int64_t most = tessera_min(TESSERA_FMHA_FWD_MOST_SPLITS, MOST_GRID / w.blocks);
+    for (int64_t n = 2; n <= most && n <= w.tiles; n++) {
         const int64_t tiles = tessera_ceil_div(w.tiles, n);
         const double cycles = cycles_of(row, call, &w, tiles, units);
         if (cycles < best.cycles) best = (parts_t){tessera_ceil_div(w.tiles, tiles), tiles, cycles};

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// A wave's rows where a tile has the queries of all heads of a key head: loads q, and stores o and the logarithm of the
+// sum, or those of a part of the keys. Rows past the last one are copies of it that are not stored. TWO_OF_O packs two
+// elements of o.
+//
+// Takes args, P_SHIFT, MERGED, TWO_OF_O.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
+
+#include "tessera/device/attention/cdna/task.h"
+#include "tessera/device/attention/cdna/totals.h"
+#include "tessera/kernel/fmha_fwd_cdna.h"
+
+INLINE int row_number(const struct task *task) { return task->first + 32 * wave_id() + lane_id() % 32; }
+
+INLINE struct row find_row(const args *a, const struct task *task) {
+    const int number = min_i32(row_number(task), count_rows(a, task) - 1), query = row_query(a, number);
+    const struct row row = {
+        .query = query, .max = -INFINITY_F32, .sum = 0.0f, .head = task->head + number - query * a->group};
+    return row;
+}
+
+// Element (r, 0) of a tensor of queries.
+INLINE int64_t row_element(const struct task *task, const struct row *r, int64_t batch_stride, int64_t nhead_stride,
+                           int64_t stride) {
+    return task->batch * batch_stride + r->head * nhead_stride + (task->token_q + r->query) * stride;
+}
+
+// Chunk `chunk` of a row of `width` elements; chunks past its end are 0.
+INLINE u32x4 chunk_of_row(const char *row, int chunk, int width) {
+    const int inside = CHUNK * chunk < width;
+    const u32x4 x = *(GLOBAL const u32x4 *)(uint64_t)(row + (inside ? 16 * chunk : 0));
+    return inside ? x : (u32x4){0, 0, 0, 0};
+}
+
+INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, const struct row *r) {
+    const int64_t first = row_element(task, r, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
+    const char *const row = (const char *)a->q + BYTES(first);
+    UNROLL
+    for (int n = 0; n < Q_STEPS; n++) q[n].chunk[0] = chunk_of_row(row, 2 * n + lane_id() / 32, a->hdim_q);
+}
+
+// The lane's columns of O: calls `store` with the first column, and with it and the next three.
+#define STORE_COLUMNS(o, over, hdim_v, store)                                                                          \
+    UNROLL                                                                                                             \
+    for (int b = 0; b < D_BLOCKS; b++) {                                                                               \
+        UNROLL                                                                                                         \
+        for (int e = 0; e < ELEMENTS; e += 4) {                                                                        \
+            const int column = 32 * b + 2 * e + 4 * (lane_id() / 32);                                                  \
+            const f32x16 x = o[b] * (over);                                                                            \
+            if (column < (hdim_v)) store;                                                                              \
+        }                                                                                                              \
+    }
+
+// Stores O over the sum and the logarithm of the sum. The maximum score is scale * r->max.
+INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale) {
+    const struct tessera_fmha_fwd_cdna_args *p = (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
+    const args *a = &p->call;
+    const struct task task = find_task(a);
+    const struct total total = total_of(r, a, r->head, scale, 1.0f);
+    if (row_number(&task) >= count_rows(a, &task)) return;
+    if (p->parts > 1) {
+        const int64_t head = (int64_t)task.batch * a->nhead_q + r->head;
+        const int64_t number = (head * p->queries + r->query) * p->parts + part_of_keys(a);
+        float *const to = p->o_acc + number * a->hdim_v;
+        STORE_COLUMNS(o, total.over, a->hdim_v,
+                      *(GLOBAL f32x4 *)(uint64_t)(to + column) = ((f32x4){x[e], x[e + 1], x[e + 2], x[e + 3]}));
+        if (lane_id() < 32) p->lse_acc[number] = log2_of(&total);
+        return;
+    }
+    const int64_t first = row_element(&task, r, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
+    char *const to = (char *)a->o + 2 * first;
+    STORE_COLUMNS(o, total.over, a->hdim_v,
+                  *(GLOBAL u32x2 *)(uint64_t)(to + 2 * column) =
+                      ((u32x2){TWO_OF_O(x[e], x[e + 1]), TWO_OF_O(x[e + 2], x[e + 3])}));
+    if (a->lse && lane_id() < 32)
+        a->lse[row_element(&task, r, a->batch_stride_lse, a->nhead_stride_lse, 1)] = log2_of(&total) * LN2;
+}
+
+#endif

@@ -1,0 +1,21 @@
+// SPDX-License-Identifier: MIT
+// The argument of an emitted CDNA kernel of fmha_fwd that merges heads and cuts keys into parts. Not for callers.
+#ifndef TESSERA_KERNEL_FMHA_FWD_CDNA_H
+#define TESSERA_KERNEL_FMHA_FWD_CDNA_H
+
+#include "tessera/kernel/fmha_fwd_gpu.h"
+
+// A workgroup computes bm0 rows, which are queries of all heads of a key head, row = query * group + head, over a part
+// of their tiles of keys. Its x in the grid is the key head; y is part * call.blocks_q + block, where the last block of
+// rows comes first; z is the sequence.
+//
+// With parts > 1 results go to o_acc [batch, nhead_q, queries, parts, hdim_v] and the logarithms of their sums, base 2,
+// to lse_acc [batch, nhead_q, queries, parts], where -inf says that there is no result. A part has `part_tiles` tiles,
+// or a `parts`-th of a workgroup's where that is more.
+struct tessera_fmha_fwd_cdna_args {
+    struct tessera_fmha_fwd_gpu_args call; // the first member, which code that serves all kernels reads
+    float *o_acc, *lse_acc;
+    int32_t parts, part_tiles, queries;
+};
+
+#endif
