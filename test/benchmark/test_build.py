@@ -11,14 +11,15 @@ sys.path.insert(0, str(ROOT / "benchmark"))
 
 import pytest  # noqa: E402
 
-from build import BARS, Run, build_one, count, is_compiler, missed, run, steps_of, summary  # noqa: E402
+from build import BARS, FORWARD_BARS, Run, build_one, count, is_compiler, missed, run, steps_of, summary  # noqa: E402
 
 
 def test_steps() -> None:
-    folder, steps = steps_of("cd /a/b && cc -c 'x y.c' -o x.o && ld x.o -o x.co")
+    folder, steps = steps_of("cd /a/b && cc -c 'x y.c' -o x.o && ld x.o -o x.co", Path("/c"))
     assert folder == Path("/a/b")
     assert steps == [["cc", "-c", "x y.c", "-o", "x.o"], ["ld", "x.o", "-o", "x.co"]]
     assert [is_compiler(step) for step in steps] == [True, False]
+    assert steps_of("cc -c x.c -o x.o", Path("/c"))[0] == Path("/c")
 
 
 def test_a_process_is_measured(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_a_process_is_measured(tmp_path: Path) -> None:
 def test_of_a_code_object_the_compiler_is_told_apart(tmp_path: Path) -> None:
     (tmp_path / "x.c").write_text("")
     busy = f"{sys.executable} -c 'sum(range(5_000_000))'"
-    compiler, processor = build_one(f"cd {tmp_path} && {sys.executable} x.c -o x.o && {busy}")
+    compiler, processor = build_one(f"cd {tmp_path} && {sys.executable} x.c -o x.o && {busy}", Path("/"))
     assert processor > compiler.processor > 0
 
 
@@ -47,8 +48,11 @@ def test_bars() -> None:
         70.0,
     )
     assert figures["median_wall_s"] == 2.0
-    assert missed(figures) == ["max_s 3.0 > 2"]
-    assert set(BARS) <= set(figures)
+    assert missed("fmha_fwd", "gfx942", figures) == ["max_s 3.0 > 2"]
+    assert missed("fmha_fwd", "x86-64-v3", figures) == []
+    assert missed("fmha_fwd", "x86-64-v3", {**figures, "median_s": 0.9}) == ["median_s 0.9 > 0.8"]
+    assert missed("fmha_bwd", "gfx942", figures) == []
+    assert set(FORWARD_BARS) | set(BARS) <= set(figures)
 
 
 def test_counts() -> None:
