@@ -31,20 +31,38 @@ FEW = 4  # units that show what a workgroup alone takes
 HEAD = """# SPDX-License-Identifier: MIT
 # What the simulator's clock says of instances on CDNA: python -m codegen.figures makes this file.
 # efficiency: the share of the target's peak that the main loop reaches where units are full; alone: where
-# each has one workgroup; start: the time that a workgroup takes beside its blocks, in blocks.
+# each has one workgroup; start: the time that a workgroup takes beside its blocks, in blocks; half: the
+# share of a block's time that it takes where half of the waves have no queries.
 """
 
 
-Point = tuple[bool, int]  # whether all units are full, and the number of keys
-POINTS: tuple[Point, ...] = tuple((full, keys) for full in (False, True) for keys in KEYS)
+# A workgroup on each of few units; as many as units hold; so many, half of whose waves have no queries.
+ALONE, FULL, HALF = "alone", "full", "half"
+Point = tuple[str, int]  # one of these, and the number of keys
+
+
+def points_of(instance: Instance) -> tuple[Point, ...]:
+    """Keys of workgroups alone would be cut, where an instance cuts keys.
+
+    Half of fewer waves than two a SIMD would leave SIMDs idle, and the others' time as it is.
+    """
+    assert isinstance(instance.target, CdnaTarget)
+    alone = () if instance.tile.merge else (ALONE,)
+    half = (HALF,) if instance.tile.rm0 >= 2 * instance.target.simds and not instance.tile.merge else ()
+    return tuple((load, keys) for load in (*alone, FULL, *half) for keys in KEYS)
 
 
 def _problem(instance: Instance, point: Point) -> tuple[str, ...]:
-    """The arguments of a launch with a workgroup on each of few units, or with as many as all units hold."""
-    full, keys = point
-    units = parameter("units", instance.target.name)
-    heads, tiles = (-(-units * _room(instance) // TILES), TILES) if full else (1, FEW)
-    return ("-b=1", f"-h={heads}", f"-s={tiles * instance.tile.bm0}", f"-s_k={keys}", *ONCE)
+    """The arguments of a launch."""
+    load, keys = point
+    bm0 = instance.tile.bm0
+    shared = -(-parameter("units", instance.target.name) * _room(instance) // TILES)  # k and v on full units
+    sizes = {
+        ALONE: ("-h=1", f"-s={FEW * bm0}"),
+        FULL: (f"-h={shared}", f"-s={TILES * bm0}"),
+        HALF: (f"-h={TILES * shared}", f"-h_k={shared}", f"-s={bm0 // 2}"),
+    }
+    return ("-b=1", *sizes[load], f"-s_k={keys}", *ONCE)
 
 
 def _room(instance: Instance) -> int:
@@ -52,14 +70,9 @@ def _room(instance: Instance) -> int:
     return workgroups(instance.tile, instance.target)
 
 
-def _points(instance: Instance) -> tuple[Point, ...]:
-    """Those of instances that cut keys fill all units: keys of workgroups on few would be cut."""
-    return tuple(point for point in POINTS if point[0] or not instance.tile.merge)
-
-
 def tasks_of(instance: Instance, code: bytes) -> dict[Point, Task]:
     """The launches that decide its figures."""
-    return {point: make_task(instance, code, _problem(instance, point)) for point in _points(instance)}
+    return {point: make_task(instance, code, _problem(instance, point)) for point in points_of(instance)}
 
 
 def figures_of(instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
@@ -70,18 +83,21 @@ def figures_of(instance: Instance, cycles: dict[Point, float]) -> dict[str, floa
     assert isinstance(instance.target, CdnaTarget)
     launch = parameter("launch_cycles", instance.target.name)
     blocks = [-(-keys // instance.tile.bn0) for keys in KEYS]
-    block: dict[bool, float] = {}
-    starts = []
-    for full in sorted({full for full, _ in cycles}):
-        few, many = (cycles[full, keys] - launch for keys in KEYS)
-        block[full] = (many - few) / (blocks[1] - blocks[0])
-        starts.append(few / block[full] - blocks[0])
+    block, starts = {}, {}
+    for load in {load for load, _ in cycles}:
+        few, many = (cycles[load, keys] - launch for keys in KEYS)
+        block[load] = (many - few) / (blocks[1] - blocks[0])
+        starts[load] = few / block[load] - blocks[0]
+    beginnings = [starts[load] for load in (ALONE, FULL) if load in starts]
     peak = peak_cycles(instance.tile, instance.target)
-    return {
-        "efficiency": round(_room(instance) * peak / block[True], 3),
-        "alone": round(peak / block.get(False, block[True]), 3),
-        "start": round(max(sum(starts) / len(starts), 0.1), 2),
+    figures = {
+        "efficiency": round(_room(instance) * peak / block[FULL], 3),
+        "alone": round(peak / block.get(ALONE, block[FULL]), 3),
+        "start": round(max(sum(beginnings) / len(beginnings), 0.1), 2),
     }
+    if HALF in block:
+        figures["half"] = round(min(block[HALF] / block[FULL], 1), 3)
+    return figures
 
 
 def model(build: Path, instances: list[Instance], runner: Runner) -> Figures:

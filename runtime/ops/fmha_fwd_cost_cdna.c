@@ -8,9 +8,10 @@
 // that `start` counts for, which is reading q and the first keys, and writing o. With n workgroups on a unit, each
 // takes for a block
 //
-//   round(n) = max(alone, n * busy)
+//   round(n) = max(alone, n * busy), of 1 < n < workgroups (alone^4 + (n * busy)^4)^(1/4)
 //
-// cycles: few workgroups leave latencies uncovered, and many share the unit. The unit with most work has
+// cycles: few workgroups leave latencies uncovered, and many share the unit; between there is some of both. The unit
+// with most work has
 //
 //   x      = ceil(tasks / compute_units) workgroups, where tasks = batch * nhead_q * ceil(seqlen_q / bm0), and takes
 //   rounds = x / workgroups * round(workgroups) + round(x % workgroups) cycles for a block of each of them,
@@ -29,12 +30,21 @@
 // before it without a place at first: among lengths that differ evenly, after wait = ln(tasks of other sequences /
 // places).
 //
+// A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. And where the
+// last cache has no room for all keys and values, they come from memory, in which
+//
+//   time >= bytes of all blocks / (bandwidth * sharers)
+//
+// because workgroups on neighbouring units that read the same keys find what the first of them brought; in the order of
+// the grid these are nhead_k workgroups apart, so there are sharers = compute_units / nhead_k of them, or one.
+//
 // What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
 //
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by these formulas, for all sizes.
 // generate.py --rank compares choices with what the clock says of whole calls.
 #include <math.h>
 
+#include "library.h"
 #include "ops/fmha_fwd_internal.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
@@ -49,6 +59,8 @@ struct load {
 // Cycles until each of n workgroups of a unit has done one block.
 static double round_of(const instance_t *row, int64_t n) {
     const double shared = (double)n * (double)row->busy_cycles, alone = (double)row->alone_cycles;
+    const double both = shared * shared * shared * shared + alone * alone * alone * alone;
+    if (1 < n && n < row->workgroups) return sqrt(sqrt(both));
     return n == 0 ? 0 : shared > alone ? shared : alone;
 }
 
@@ -67,6 +79,17 @@ static double uneven_cost(const instance_t *row, const struct load *load) {
     return fmax(average * work, load->longest * ((round_of(row, 1) + 3 * beside) / 4 + wait * full));
 }
 
+// Of so many blocks of keys in all workgroups together.
+static double memory_cycles(const instance_t *row, const struct tessera_fmha_fwd_call *call, double blocks,
+                            int64_t units) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const tessera_rates *const rates = &tessera_target_rates[row->base.target];
+    const double key = call->hdims * tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv) / 8;
+    const double all = (double)a->batch * a->nhead_k * (double)call->keys * key;
+    const double sharers = (double)tessera_max(units / a->nhead_k, 1);
+    return all > rates->cache_bytes ? blocks * row->tile.bn0 * key / (rates->device_bytes * sharers) : 0;
+}
+
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const int64_t queries = call->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
@@ -79,8 +102,10 @@ double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fm
     if (left && right) keys = tessera_min(keys, bm0 + a->window_size_left + (int64_t)a->window_size_right);
     const int64_t most = tessera_ceil_div(tasks, units);
     const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);
-    if (left == right) return longest * rounds_of(row, most);
-    const int64_t least = tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
+    const int64_t least = left == right ? keys : tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
     const double shortest = (double)row->start + (double)tessera_ceil_div(least, bn0);
-    return uneven_cost(row, &(struct load){(double)tasks, (double)a->batch, (double)units, most, longest, shortest});
+    const struct load load = {(double)tasks, (double)a->batch, (double)units, most, longest, shortest};
+    const double time = left == right ? longest * rounds_of(row, most) : uneven_cost(row, &load);
+    const double blocks = (double)tasks * ((longest + shortest) / 2 - (double)row->start);
+    return fmax(2 * queries <= bm0 ? time * (double)row->half : time, memory_cycles(row, call, blocks, units));
 }

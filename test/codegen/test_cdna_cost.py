@@ -101,7 +101,7 @@ def test_shadowing_agrees_with_a_search_through_sizes(tmp_path: Path) -> None:
         (1024, 8, None, 128),  # alone on its unit a large tile takes a key for more queries in the same time
         (8192, 16 * 16, None, 128),
         (8192, 16 * 16, -1, 128),
-        (1024, 56, None, 64),  # 448 tiles of 128 are two rounds of units, 896 of 64 fill them three at a time
+        (1024, 56, None, 128),  # 448 tiles are two for some units, which hide less of each other than three
         (32, 1200, None, 32),  # all rows of larger tiles but 32 would be idle, and units are full
         (64, 1024, None, 64),
         (16384, 8, 64, 64),  # 128 keys are seen, not 192

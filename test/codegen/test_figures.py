@@ -6,6 +6,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
 from conftest import ROOT, refused
 from test_cdna_rows import DEFAULT, ROW
 
@@ -61,30 +62,50 @@ def test_unmodelled_rows_are_taken_and_shadow_none(tmp_path: Path) -> None:
     assert isinstance(plain.target, CdnaTarget) and block_cost(plain.tile, plain.target).busy_cycles > 0
 
 
-def test_figures_from_cycles(tmp_path: Path) -> None:
-    """Of a kernel whose blocks take 3000 cycles alone and 5000 on a full unit; it starts in two blocks."""
-    instance = instance_of(tmp_path)
+def of_waves(count: int) -> str:
+    """A row with more of them, and as many more queries."""
+    return DEFAULT + ROW.replace("efficiency = 0.5\n", "").replace(
+        "bm0 = 128", f"bm0 = {32 * count}\nrm0 = {count}"
+    )
+
+
+waves = pytest.mark.parametrize("waves", [4, 8])
+
+
+@waves
+def test_figures_from_cycles(waves: int, tmp_path: Path) -> None:
+    """Of a kernel whose blocks take 3000 cycles alone, 5000 on a full unit and 3500 where waves are empty."""
+    instance = instance_of(tmp_path, of_waves(waves))
     assert isinstance(instance.target, CdnaTarget)
     launch = parameter("launch_cycles", "gfx942")
+    block = {figures.ALONE: 3000, figures.FULL: 5000, figures.HALF: 3500}
     cycles = {
-        (full, keys): launch + (2 + keys / instance.tile.bn0) * (5000 if full else 3000)
-        for full, keys in figures.POINTS
+        (load, keys): launch + (2 + keys / instance.tile.bn0) * block[load]
+        for load, keys in figures.points_of(instance)
     }
     found = figures.figures_of(instance, cycles)
     peak = peak_cycles(instance.tile, instance.target)
     workgroups = block_cost(instance.tile, instance.target).workgroups
     assert found["efficiency"] == round(workgroups * peak / 5000, 3)
     assert (found["alone"], found["start"]) == (round(peak / 3000, 3), 2.0)
+    assert found.get("half") == (0.7 if waves == 8 else None)
 
 
-def test_launches_fill_all_units_or_leave_workgroups_alone(tmp_path: Path) -> None:
-    instance = instance_of(tmp_path)
+@waves
+def test_launches_fill_all_units_or_leave_workgroups_alone(waves: int, tmp_path: Path) -> None:
+    instance = instance_of(tmp_path, of_waves(waves))
     tasks = figures.tasks_of(instance, b"code")
     units, workgroups = parameter("units", "gfx942"), block_cost(instance.tile, instance.target).workgroups  # type: ignore[arg-type]
-    for (full, keys), task in tasks.items():
+    assert len(tasks) == (6 if waves == 8 else 4)
+    for (load, keys), task in tasks.items():
         sizes = dict(word[1:].split("=") for word in task.command if "=" in word)
-        count = int(sizes["b"]) * int(sizes["h"]) * int(sizes["s"]) // instance.tile.bm0
+        queries, heads = int(sizes["s"]), int(sizes["b"]) * int(sizes["h"])
         assert int(sizes["s_k"]) == keys and sizes["sample"] == "1"
-        assert count == (units * workgroups if full else figures.FEW)
+        if load == figures.HALF:
+            assert (queries, heads) == (instance.tile.bm0 // 2, units * workgroups)
+        else:
+            full = units * workgroups if load == figures.FULL else figures.FEW
+            assert heads * queries // instance.tile.bm0 == full
     assert len({task.key for task in tasks.values()}) == len(tasks)
-    assert figures.tasks_of(instance, b"other")[figures.POINTS[0]].key != tasks[figures.POINTS[0]].key
+    point = figures.points_of(instance)[0]
+    assert figures.tasks_of(instance, b"other")[point].key != tasks[point].key

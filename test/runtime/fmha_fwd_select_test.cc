@@ -8,6 +8,9 @@
 #include <sstream>
 
 #include "fmha_fwd_fixture.h"
+extern "C" {
+#include "library.h"
+}
 
 namespace {
 
@@ -395,6 +398,7 @@ tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_serv
     instance.alone_cycles = alone;
     instance.busy_cycles = busy;
     instance.start = 1;
+    instance.half = 1;
     return instance;
 }
 
@@ -434,8 +438,13 @@ class GpuCost : public SelectOnGpu {
   protected:
     void mask(tessera_mask type) { call.traits.mask_type = call.args.mask_type = type; }
 
-    void expect_cost(double cost) {
-        const Table table({make_gpu_instance("gpu", &all, 128, 1000, 1500, 3)});
+    const double two =
+        std::pow(std::pow(1500, 4) + std::pow(2000, 4), 0.25); // workgroups where there is room for three
+
+    void expect_cost(double cost, float half = 1) {
+        auto instance = make_gpu_instance("gpu", &all, 128, 1000, 1500, 3);
+        instance.half = half;
+        const Table table({instance});
         char line[64];
         snprintf(line, sizeof line, "* gpu  cost %.4g cycles\n", cost);
         EXPECT_EQ(explained(table), line);
@@ -443,8 +452,8 @@ class GpuCost : public SelectOnGpu {
 };
 
 TEST_F(GpuCost, IsTheTimeOfTheUnitWithMostTiles) {
-    const std::pair<int, double> cycles[] = {{1, 1500},        {19 * 128, 1500},  {19 * 128 + 1, 2000},
-                                             {38 * 128, 2000}, {57 * 128, 3000},  {57 * 128 + 1, 4500},
+    const std::pair<int, double> cycles[] = {{1, 1500},        {19 * 128, 1500},  {19 * 128 + 1, two},
+                                             {38 * 128, two},  {57 * 128, 3000},  {57 * 128 + 1, 4500},
                                              {76 * 128, 4500}, {114 * 128, 6000}, {190 * 128, 9000 + 1500}};
     for (const auto &[seqlen_q, rounds] : cycles) { // 19 * 16 tiles are one for each unit
         SCOPED_TRACE(seqlen_q);
@@ -453,6 +462,29 @@ TEST_F(GpuCost, IsTheTimeOfTheUnitWithMostTiles) {
     }
     sizes(0, 0);
     expect_cost(1500);
+}
+
+TEST_F(GpuCost, OfWorkgroupsWithoutHalfOfTheirQueries) {
+    sizes(64, 65);
+    expect_cost(4 * 1500 * 0.5, 0.5f);
+    sizes(65, 65);
+    expect_cost(4 * 1500, 0.5f);
+}
+
+TEST_F(GpuCost, IsNotLessThanThatOfMemory) {
+    const double row = 2 * (128 + 128), rate = tessera_target_rates[TESSERA_TARGET_GFX942].device_bytes;
+    call.args.nhead_q = call.args.nhead_k = 304; // as many as units, so that no two that run together share keys
+    call.set_strides();
+    sizes(128, 4096);
+    EXPECT_GT(304 * 4096 * row, tessera_target_rates[TESSERA_TARGET_GFX942].cache_bytes);
+    expect_cost(304 * 4096 * row / rate);
+    call.args.nhead_k = 152; // two
+    call.set_strides();
+    expect_cost((1 + 4096 / 32) * 1500);
+    call.args.nhead_k = 304;
+    call.set_strides();
+    sizes(128, 1024); // a cache holds them
+    expect_cost((1 + 1024 / 32) * 1500);
 }
 
 TEST_F(GpuCost, OfAWindowWithTwoEdges) {
@@ -479,7 +511,7 @@ TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
     sizes(190 * 128, 190 * 128);
     expect_cost(ten);
     sizes(38 * 128, 38 * 128); // two for each, one of which has the unit for itself at last
-    expect_cost((1 + 38 * 4) * (1500 + 3 * 2000) / 4.0);
+    expect_cost((1 + 38 * 4) * (1500 + 3 * two) / 4.0);
     sizes(128, 64 * 32); // few queries see nearly all keys
     expect_cost((1 + 64) * 1500.0);
     call.args.window_size_left = 0;

@@ -112,8 +112,11 @@ class FmhaFwd(Operation):
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         if first.workgroups < tasks * second.workgroups:
             return False  # under a mask its last workgroups may begin later
+        if a.bm0 < b.bm0:
+            return False  # it reads keys more often, where memory is the limit
         counts = range(1, first.workgroups * second.workgroups + 1)
-        rounds = [(first.rounds(tasks * count), second.rounds(count)) for count in counts]
+        half = min(1.0, second.half / (first.half if a.bm0 == b.bm0 else 1.0))
+        rounds = [(first.rounds(tasks * count), half * second.rounds(count)) for count in counts]
         return all(
             blocks * ours <= theirs and first.start * ours <= second.start * theirs for ours, theirs in rounds
         )
@@ -208,6 +211,7 @@ class FmhaFwd(Operation):
             fields["alone_cycles"] = f"{cost.alone_cycles:.1f}f"
             fields["busy_cycles"] = f"{cost.busy_cycles:.1f}f"
             fields["start"] = f"{cost.start:.2f}f"
+            fields["half"] = f"{cost.half:.2f}f"
             fields["merged"] = f"{instance.tile.merge}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"

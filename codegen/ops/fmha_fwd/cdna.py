@@ -104,8 +104,9 @@ class CdnaTile(GpuTile):
     efficiency: float = 0.0  # the share of the target's peak that the main loop reaches on a full unit,
     alone: float = 0.0  # and where a workgroup has a unit for itself
     start: float = 0.0  # the time of a workgroup beside its blocks, in blocks
+    half: float = 0.0  # the share of a block's time where half of the waves have no queries
 
-    modelled: ClassVar[tuple[str, ...]] = ("efficiency", "alone", "start")
+    modelled: ClassVar[tuple[str, ...]] = ("efficiency", "alone", "start", "half")
     computes: ClassVar = COMPUTES
     name_tokens: ClassVar[dict[str, str]] = {
         "epilogue": "e", "wm0": "wm", "wn0": "wn", "wk0": "wk", "occupancy": "o",
@@ -312,7 +313,7 @@ class CdnaTile(GpuTile):
             self.mma_k,
             self.occupancy,
         )
-        if min(sizes) < 1 or min(self.alone, self.start) < 0 or not 0 <= self.efficiency <= 1:
+        if min(sizes) < 1 or min(self.alone, self.start, self.half) < 0 or not 0 <= self.efficiency <= 1:
             return "sizes, rm0 and occupancy must be positive and 0 <= efficiency <= 1"
         shapes = target.mfma[self.compute]
         if not any((self.wm0, self.wn0) == (m, n) and self.mma_k % k == 0 for m, n, k in shapes):

@@ -27,10 +27,16 @@ class BlockCost:
     alone_cycles: float  # of a block where a workgroup has a unit for itself
     busy_cycles: float  # the share of a workgroup in a block's time where a unit is full
     start: float = 1.0  # blocks that the beginning and the end of a workgroup count for
+    half: float = 1.0  # the share of a block's time where half of the waves have no queries
 
     def round(self, count: int) -> float:
         """Cycles until so many workgroups of a unit have done a block each."""
-        return max(self.alone_cycles, count * self.busy_cycles) if count else 0.0
+        if count == 0:
+            return 0.0
+        shared = count * self.busy_cycles
+        if 1 < count < self.workgroups:
+            return float((self.alone_cycles**4 + shared**4) ** 0.25)
+        return max(self.alone_cycles, shared)
 
     def rounds(self, count: int) -> float:
         """Cycles for any number of workgroups, of which a unit has only so many at once."""
@@ -54,4 +60,4 @@ def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
     efficiency = tile.efficiency or EFFICIENCY
     alone = tile.alone or efficiency * min(1, ALONE / room)
     cycles = peak_cycles(tile, target)
-    return BlockCost(room, cycles / alone, cycles / efficiency, tile.start or START)
+    return BlockCost(room, cycles / alone, cycles / efficiency, tile.start or START, tile.half or 1.0)

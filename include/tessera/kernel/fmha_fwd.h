@@ -26,6 +26,7 @@ struct tessera_fmha_fwd_instance {
     uint32_t workgroups;             // AMD GPU instances: the most that a compute unit has room for
     float alone_cycles, busy_cycles; // GPU instances: of a block, see runtime/ops/fmha_fwd_cost_*.c
     float start;                     // AMD GPU instances: blocks that beginning and end of a workgroup count for
+    float half;                      // AMD GPU instances: share of a block's time where half of the waves are empty
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t merged;                 // GPU instances: 1: rows of a tile are those of all heads of a key head
 };

@@ -455,6 +455,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 2844.4f,
         .busy_cycles = 2055.0f,
         .start = 1.18f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -477,6 +478,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 3145.0f,
         .busy_cycles = 2466.3f,
         .start = 1.83f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -499,6 +501,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 3701.2f,
         .busy_cycles = 3023.6f,
         .start = 1.72f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -521,6 +524,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 10113.6f,
         .busy_cycles = 9214.8f,
         .start = 0.41f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -543,6 +547,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 1868.6f,
         .busy_cycles = 1479.8f,
         .start = 1.50f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -565,6 +570,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 2723.4f,
         .busy_cycles = 2139.3f,
         .start = 1.64f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -587,6 +593,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 3190.0f,
         .busy_cycles = 2415.1f,
         .start = 1.50f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -609,6 +616,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 5846.7f,
         .busy_cycles = 5875.4f,
         .start = 1.87f,
+        .half = 0.59f,
         .merged = 0,
     },
     {
@@ -631,6 +639,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 4329.8f,
         .busy_cycles = 4329.8f,
         .start = 3.62f,
+        .half = 1.00f,
         .merged = 0,
     },
     {
@@ -653,6 +662,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 5565.2f,
         .busy_cycles = 2775.1f,
         .start = 1.95f,
+        .half = 1.00f,
         .merged = 1,
     },
 };
