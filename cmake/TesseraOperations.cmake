@@ -20,7 +20,7 @@ foreach(op ${tessera_ops})
 endforeach()
 
 # Operations on caches attend by instances of fmha_fwd.
-foreach(op fmha_fwd_splitkv fmha_fwd_pagedkv fmha_batch_prefill)
+foreach(op fmha_fwd_splitkv fmha_fwd_pagedkv fmha_batch_prefill paged_attention)
     if(op IN_LIST tessera_ops AND NOT fmha_fwd IN_LIST tessera_ops)
         message(FATAL_ERROR "TESSERA_OPS=${TESSERA_OPS}: ${op} needs fmha_fwd, whose instances attend")
     endif()

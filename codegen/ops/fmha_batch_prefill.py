@@ -4,12 +4,11 @@
 from __future__ import annotations
 
 from codegen.ops.fmha_fwd.traits import BIAS_TYPE, DTYPES, MASK_AXES, MASK_TYPE, PADS, flag_axis, hdim_axis
-from codegen.ops.pages import QSCALES, TYPES, Pages, rules_of
+from codegen.ops.pages import LAYOUTS, QSCALES, TYPES, Pages, rules_of
 from codegen.schema import Trait, flag
 from codegen.space import Axis, Space
 
 PAGES = tuple(str(1 << power) for power in range(17))
-LAYOUTS = ("vectorized", "linear")
 LOOKUPS = ("sglang", "vllm")
 
 

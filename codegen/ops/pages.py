@@ -26,6 +26,7 @@ from codegen.targets import Target
 
 TYPES = tuple(dtype for dtype in DTYPES if dtype not in MX)
 QSCALES = ("no", "pt", "bs", "kvbs", "mx")
+LAYOUTS = ("vectorized", "linear", "vllm")
 LARGEST = max(max(hdim) for hdim in HDIMS)
 
 

@@ -69,6 +69,7 @@ typedef enum tessera_rope {
 typedef enum tessera_kv_layout {
     TESSERA_KV_VECTORIZED = 0, // in pieces of 16 bytes: of a key's elements, and of a column's values
     TESSERA_KV_LINEAR = 1,     // row by row
+    TESSERA_KV_VLLM = 2,       // keys as in VECTORIZED, values column by column
     TESSERA_KV_LAYOUT_COUNT
 } tessera_kv_layout;
 
@@ -78,6 +79,14 @@ typedef enum tessera_kv_lookup {
     TESSERA_KV_VLLM_2D = 1,   // a row of a table for each sequence
     TESSERA_KV_LOOKUP_COUNT
 } tessera_kv_lookup;
+
+// How numbers lie in a cache; see tessera/paged_attention.h.
+typedef enum tessera_kv_cache_dtype {
+    TESSERA_KV_AUTO = 0,     // as in q
+    TESSERA_KV_FP8_E4M3 = 1, // OCP's, with scales
+    TESSERA_KV_INT8 = 2,     // -128 to 127, with scales
+    TESSERA_KV_CACHE_DTYPE_COUNT
+} tessera_kv_cache_dtype;
 
 // Words are "fp32" ... "mxfp4"; "no", "top_left", ... For any other text the ..._from_string functions return
 // TESSERA_ERROR_INVALID_ARGUMENT and leave *out alone (tessera_last_error() lists the words). For any other value the
@@ -94,10 +103,13 @@ TESSERA_API const char *tessera_qscale_string(tessera_qscale value);
 TESSERA_API tessera_status tessera_rope_from_string(const char *text, tessera_rope *out); // no|inter|half
 TESSERA_API const char *tessera_rope_string(tessera_rope value);
 TESSERA_API tessera_status tessera_kv_layout_from_string(const char *text,
-                                                         tessera_kv_layout *out); // vectorized|linear
+                                                         tessera_kv_layout *out); // vectorized|linear|vllm
 TESSERA_API const char *tessera_kv_layout_string(tessera_kv_layout value);
 TESSERA_API tessera_status tessera_kv_lookup_from_string(const char *text, tessera_kv_lookup *out); // sglang|vllm
 TESSERA_API const char *tessera_kv_lookup_string(tessera_kv_lookup value);
+TESSERA_API tessera_status tessera_kv_cache_dtype_from_string(const char *text,
+                                                              tessera_kv_cache_dtype *out); // auto|fp8_e4m3|int8
+TESSERA_API const char *tessera_kv_cache_dtype_string(tessera_kv_cache_dtype value);
 
 #ifdef __cplusplus
 }

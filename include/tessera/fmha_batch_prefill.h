@@ -16,9 +16,11 @@
 //   kv_memory_layout  a page of k                       a page of v
 //   LINEAR            [P, hdim_q], rows stride_k apart  [P, hdim_v], rows stride_v apart
 //   VECTORIZED        [hdim_q / x, P, x]                [P / x, hdim_v, x]         x elements are 16 bytes
+//   VLLM              [hdim_q / x, P, x]                [hdim_v, P]
 //
 // batch_stride_k and batch_stride_v lead from one page to the next, nhead_stride_k and nhead_stride_v from one head to
-// the next. With VECTORIZED, P and head dims are multiples of x, and stride_k and stride_v are ignored.
+// the next. With VECTORIZED, P and head dims are multiples of x, with VLLM hdim_q is; stride_k and stride_v are ignored
+// with both.
 #ifndef TESSERA_FMHA_BATCH_PREFILL_H
 #define TESSERA_FMHA_BATCH_PREFILL_H
 

@@ -34,10 +34,16 @@ static const char *const ropes[TESSERA_ROPE_COUNT] = {
 static const char *const layouts[TESSERA_KV_LAYOUT_COUNT] = {
     [TESSERA_KV_VECTORIZED] = "vectorized",
     [TESSERA_KV_LINEAR] = "linear",
+    [TESSERA_KV_VLLM] = "vllm",
 };
 static const char *const lookups[TESSERA_KV_LOOKUP_COUNT] = {
     [TESSERA_KV_SGLANG_1D] = "sglang",
     [TESSERA_KV_VLLM_2D] = "vllm",
+};
+static const char *const cache_dtypes[TESSERA_KV_CACHE_DTYPE_COUNT] = {
+    [TESSERA_KV_AUTO] = "auto",
+    [TESSERA_KV_FP8_E4M3] = "fp8_e4m3",
+    [TESSERA_KV_INT8] = "int8",
 };
 WORDS(fmha_dtype, "dtype", dtypes, TESSERA_FMHA_DTYPE_COUNT)
 WORDS(mask, "mask", masks, TESSERA_MASK_COUNT)
@@ -46,6 +52,7 @@ WORDS(qscale, "qscale", qscales, TESSERA_QSCALE_COUNT)
 WORDS(rope, "rope", ropes, TESSERA_ROPE_COUNT)
 WORDS(kv_layout, "layout", layouts, TESSERA_KV_LAYOUT_COUNT)
 WORDS(kv_lookup, "lookup table", lookups, TESSERA_KV_LOOKUP_COUNT)
+WORDS(kv_cache_dtype, "type of a cache", cache_dtypes, TESSERA_KV_CACHE_DTYPE_COUNT)
 
 const struct tessera_attention_storages tessera_attention_storages[TESSERA_FMHA_DTYPE_COUNT] = {
     [TESSERA_FMHA_FP32] = {TESSERA_TYPE_FP32, TESSERA_TYPE_FP32, TESSERA_TYPE_FP32},

@@ -12,10 +12,11 @@
 struct tessera_attention_cache {
     struct tessera_attention_pages pages; // rows of the table without pages: cache_batch_idx
     tessera_attention_pages_cpu_run *find;
-    int64_t blocks, rows;    // sequences or pages, and rows of one
-    const int32_t *seqlen_k; // of each sequence; NULL: all have max_seqlen_k, or
-    const int32_t *starts;   // the differences of these
-    const int32_t *last;     // with pages.begin: rows of the last page of each sequence; NULL: all
+    int64_t blocks, rows;           // sequences or pages, and rows of one
+    const int32_t *seqlen_k;        // of each sequence; NULL: all have max_seqlen_k, or
+    const int32_t *starts;          // the differences of these
+    const int32_t *last;            // with pages.begin: rows of the last page of each sequence; NULL: all
+    const float *scale_k, *scale_v; // of all keys, and of all values; NULL: 1
     int32_t max_seqlen_k;
     bool is_paged;
     const char *table_name; // of pages

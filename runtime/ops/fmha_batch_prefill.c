@@ -14,36 +14,15 @@ struct tessera_fmha_batch_prefill_call {
 
 typedef struct tessera_fmha_batch_prefill_call call_t;
 
-enum { MOST_PAGE = 1 << 16, PIECE_BYTES = 16 };
-
-static bool is_power_of_two(int32_t n) { return n > 0 && (n & (n - 1)) == 0; }
-
 static tessera_status check_traits(const tessera_fmha_batch_prefill_traits *t,
                                    const tessera_fmha_batch_prefill_args *a) {
     GUARD(t->is_group_mode == 1, "is_group_mode is %d: 1", t->is_group_mode);
-    GUARD(tessera_kv_layout_string(t->kv_memory_layout), "kv_memory_layout is %d: 0, 1", (int)t->kv_memory_layout);
+    GUARD(tessera_kv_layout_string(t->kv_memory_layout), "kv_memory_layout is %d: 0 to 2", (int)t->kv_memory_layout);
     GUARD(tessera_kv_lookup_string(t->kv_lookup_table), "kv_lookup_table is %d: 0, 1", (int)t->kv_lookup_table);
     GUARD(a->kv_memory_layout == t->kv_memory_layout, "args->kv_memory_layout is %d: traits->kv_memory_layout is %d",
           (int)a->kv_memory_layout, (int)t->kv_memory_layout);
     GUARD(a->kv_lookup_table == t->kv_lookup_table, "args->kv_lookup_table is %d: traits->kv_lookup_table is %d",
           (int)a->kv_lookup_table, (int)t->kv_lookup_table);
-    return TESSERA_SUCCESS;
-}
-
-static tessera_status check_pages(const tessera_fmha_batch_prefill_args *a) {
-    GUARD(is_power_of_two(a->page_block_size), "page_block_size is %d: a power of two", a->page_block_size);
-    GUARD(a->page_block_size <= MOST_PAGE, "page_block_size is %d: at most %d", a->page_block_size, MOST_PAGE);
-    GUARD(a->num_total_pages >= 0, "num_total_pages is %d: 0 or more", a->num_total_pages);
-    GUARD(within(a->max_seqlen_k, 0, TESSERA_ATTENTION_MAX_SEQLEN), "max_seqlen_k is %d: 0 to %d", a->max_seqlen_k,
-          TESSERA_ATTENTION_MAX_SEQLEN);
-    return TESSERA_SUCCESS;
-}
-
-static tessera_status check_pieces(const tessera_fmha_batch_prefill_args *a, int32_t piece) {
-    GUARD(a->page_block_size % piece == 0, "page_block_size is %d: vectorized pages have a multiple of %d rows",
-          a->page_block_size, piece);
-    GUARD(a->hdim_q % piece == 0, "hdim_q is %d: in vectorized pages a multiple of %d", a->hdim_q, piece);
-    GUARD(a->hdim_v % piece == 0, "hdim_v is %d: in vectorized pages a multiple of %d", a->hdim_v, piece);
     return TESSERA_SUCCESS;
 }
 
@@ -53,7 +32,6 @@ static void fill_attention(const call_t *call, struct tessera_fmha_fwd_call *to)
     TESSERA_ATTENTION_COPY(&to->args, a);
     to->traits.has_dropout = call->traits.has_dropout;
     to->traits.skip_min_seqlen_q = call->traits.skip_min_seqlen_q;
-    to->args.seqlen_k = a->max_seqlen_k;
     to->args.min_seqlen_q = a->min_seqlen_q;
     to->args.p_drop = a->p_drop;
     to->args.s_randval = a->s_randval;
@@ -67,47 +45,30 @@ static void fill_attention(const call_t *call, struct tessera_fmha_fwd_call *to)
     to->args.nhead_stride_randval = a->nhead_stride_randval;
 }
 
-static struct tessera_attention_cache cache_of(const call_t *call, int32_t piece) {
-    const tessera_fmha_batch_prefill_args *const a = &call->args;
+static void set_tables(const tessera_fmha_batch_prefill_args *a, struct tessera_attention_cache *cache) {
     const bool list = a->kv_lookup_table == TESSERA_KV_SGLANG_1D;
-    return (struct tessera_attention_cache){
-        .pages = {.table = a->kv_page_indices,
-                  .begin = list ? a->kv_indptr : NULL,
-                  .table_stride = a->batch_stride_block_table,
-                  .page_size = a->page_block_size,
-                  .k = a->k_ptr,
-                  .v = a->v_ptr,
-                  .of_k = {a->batch_stride_k, a->nhead_stride_k, a->stride_k},
-                  .of_v = {a->batch_stride_v, a->nhead_stride_v, a->stride_v},
-                  .piece = piece,
-                  .hdim_q = a->hdim_q,
-                  .hdim_v = a->hdim_v,
-                  .element_bytes = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv) / 8},
-        .blocks = a->num_total_pages,
-        .rows = a->page_block_size,
-        .seqlen_k = list ? NULL : a->seqlen_k_ptr,
-        .last = list ? a->kv_last_page_lens : NULL,
-        .max_seqlen_k = a->max_seqlen_k,
-        .is_paged = true,
-        .table_name = "kv_page_indices",
-    };
+    cache->pages.table = a->kv_page_indices;
+    cache->pages.begin = list ? a->kv_indptr : NULL;
+    cache->pages.table_stride = a->batch_stride_block_table;
+    cache->seqlen_k = list ? NULL : a->seqlen_k_ptr;
+    cache->last = list ? a->kv_last_page_lens : NULL;
+    cache->table_name = "kv_page_indices";
 }
 
 static tessera_status check_sizes(void *of) {
     call_t *const call = of;
+    const tessera_fmha_batch_prefill_args *const a = &call->args;
     struct tessera_over_cache *const over = &call->over;
-    TRY(check_traits(&call->traits, &call->args));
-    TRY(check_pages(&call->args));
+    const struct tessera_cache_pages pages = {a->page_block_size, a->num_total_pages, a->max_seqlen_k,
+                                              a->kv_memory_layout, TESSERA_KV_AUTO};
+    TRY(check_traits(&call->traits, a));
     tessera_over_cache_begin(over);
     fill_attention(call, &over->attention);
     TRY(tessera_over_cache_check_traits(&over->attention.traits));
-    over->attention.cache = &over->cache;
-    TRY(tessera_fmha_fwd_check_call(&over->attention));
-    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
-    const int32_t piece = call->args.kv_memory_layout == TESSERA_KV_VECTORIZED ? PIECE_BYTES * 8 / bits : 0;
-    if (piece) TRY(check_pieces(&call->args, piece));
-    over->cache = cache_of(call, piece);
-    return TESSERA_SUCCESS;
+    TRY(tessera_fmha_fwd_check_traits(&over->attention.traits));
+    TRY(tessera_over_cache_set_pages(over, &pages));
+    set_tables(a, &over->cache);
+    return tessera_fmha_fwd_check_call(&over->attention);
 }
 
 static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_tensors *all) {

@@ -13,7 +13,7 @@ static bool is_fp8(tessera_fmha_dtype dtype) {
 }
 static bool is_mx(tessera_fmha_dtype dtype) { return dtype == TESSERA_FMHA_MXFP8 || dtype == TESSERA_FMHA_MXFP4; }
 
-static tessera_status check_traits(const tessera_fmha_fwd_traits *t) {
+tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
     GUARD(within(t->hdim_q, 1, 512), "hdim_q is %d: 1 to 512", t->hdim_q);
     GUARD(within(t->hdim_v, 1, 512), "hdim_v is %d: 1 to 512", t->hdim_v);
     GUARD(tessera_fmha_dtype_string(t->data_type), "data_type is %d: TESSERA_FMHA_FP32 (0) to TESSERA_FMHA_MXFP4 (7)",
@@ -110,13 +110,14 @@ tessera_status tessera_fmha_fwd_check_sizes(void *checked) {
     struct tessera_fmha_fwd_call *const call = checked;
     call->cache = NULL;
     call->splits = 0;
+    call->leaves_longer = false;
     return tessera_fmha_fwd_check_call(call);
 }
 
 tessera_status tessera_fmha_fwd_check_call(struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
-    TRY(check_traits(t));
+    TRY(tessera_fmha_fwd_check_traits(t));
     TRY(check_sizes(call));
     call->queries = t->is_group_mode ? a->max_seqlen_q : a->seqlen_q;
     call->keys = t->is_group_mode && a->seqlen_k <= 0 ? a->max_seqlen_q : a->seqlen_k;
@@ -165,6 +166,7 @@ static tessera_status check_sequence(const struct tessera_fmha_fwd_call *call, i
     }
     const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
     const bool dropout = t->has_dropout, group = t->is_group_mode;
+    if (tessera_fmha_fwd_is_left_alone(call, &s)) return TESSERA_SUCCESS;
     TRY(tessera_attention_check_room(&s));
     GUARD(!group || s.seqlen_q <= a->max_seqlen_q, "max_seqlen_q is %d: sequence %d has %d queries", a->max_seqlen_q, b,
           s.seqlen_q);
@@ -208,7 +210,8 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bo
     for (int32_t b = 0; b < a->batch; b++) {
         TRY(check_sequence(call, b));
         const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
-        if (call->cache) TRY(tessera_attention_check_cache(call->cache, &s));
+        const bool alone = tessera_fmha_fwd_is_left_alone(call, &s);
+        if (call->cache && !alone) TRY(tessera_attention_check_cache(call->cache, &s));
         if (!group) continue;
         out->tokens_q = s.token_q + s.physical_q;
         out->tokens_k = s.token_k + s.physical_k;
@@ -276,19 +279,21 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const struct tessera_attention_storages *const storages = &tessera_attention_storages[t->data_type];
-    const int bits = tessera_type_bits(storages->qkv);
+    const struct tessera_attention_pages *const pages = call->cache ? &call->cache->pages : NULL;
+    const int bits = tessera_type_bits(storages->qkv), kv_bits = pages ? 8 * pages->element_bytes : bits;
+    const int64_t row_k = pages ? pages->row_k : t->hdim_q, row_v = pages ? pages->row_v : t->hdim_v;
     const struct tessera_axis heads_v = HEADS(v, a->nhead_k);
     const struct tessera_axis k_blocks = KV_BLOCKS(k), v_blocks = KV_BLOCKS(v);
 
     tessera_add_tensor(all, "q_ptr", a->q_ptr, bits, false, BATCH(q), HEADS(q, a->nhead_q), ROWS(q, n->tokens_q),
                        t->hdim_q);
     // In pages of pieces a row is the whole page of a head.
-    const bool pieces = call->cache && call->cache->pages.piece;
+    const bool pieces = pages && pages->piece_v;
     const int64_t rows = pieces ? 1 : n->tokens_k, tokens = pieces ? n->tokens_k : 1;
-    tessera_add_tensor(all, "k_ptr", a->k_ptr, bits, false, k_blocks, HEADS(k, a->nhead_k), ROWS(k, rows),
-                       tokens * t->hdim_q);
+    tessera_add_tensor(all, "k_ptr", a->k_ptr, kv_bits, false, k_blocks, HEADS(k, a->nhead_k), ROWS(k, rows),
+                       tokens * row_k);
     if (t->is_v_rowmajor)
-        tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, v_blocks, heads_v, ROWS(v, rows), tokens * t->hdim_v);
+        tessera_add_tensor(all, "v_ptr", a->v_ptr, kv_bits, false, v_blocks, heads_v, ROWS(v, rows), tokens * row_v);
     else
         tessera_add_tensor(all, "v_ptr", a->v_ptr, bits, false, BATCH(v), heads_v, ROWS(v, t->hdim_v), n->tokens_k);
     tessera_add_tensor(all, "o_ptr", a->o_ptr, tessera_type_bits(storages->o), true, BATCH(o), HEADS(o, a->nhead_q),

@@ -20,12 +20,14 @@ struct tessera_fmha_fwd_call {
     // Calls of operations on caches: where keys lie, and how many splits they are cut into (0: the launcher's choice).
     const struct tessera_attention_cache *cache; // NULL: as args says
     int32_t splits;
+    bool leaves_longer; // sequences of more than max_seqlen_q queries are left alone, not refused
 };
 
 extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c
 
 // ---- validation (fmha_fwd_check.c)
 
+tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *traits);
 tessera_status tessera_fmha_fwd_check_sizes(void *call);                        // traits, sizes, numbers
 tessera_status tessera_fmha_fwd_check_call(struct tessera_fmha_fwd_call *call); // the same with `cache` and `splits`
 tessera_status tessera_fmha_fwd_check_memory(const void *call, bool on_gpu, struct tessera_tensors *all);
@@ -45,6 +47,11 @@ double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const st
 struct tessera_attention_lengths tessera_fmha_fwd_get_lengths(const struct tessera_fmha_fwd_call *call);
 struct tessera_attention_sequence tessera_fmha_fwd_get_sequence(const struct tessera_fmha_fwd_call *call,
                                                                 int32_t batch);
+
+static inline bool tessera_fmha_fwd_is_left_alone(const struct tessera_fmha_fwd_call *call,
+                                                  const struct tessera_attention_sequence *s) {
+    return call->leaves_longer && s->seqlen_q > call->args.max_seqlen_q;
+}
 
 // ---- parts of keys, by rules that selection and launch share
 

@@ -246,9 +246,9 @@ static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a
 
 static size_t copy_bytes(const struct tessera_attention_cache *cache, const tessera_fmha_fwd_instance *instance) {
     const struct tessera_attention_pages *const p = &cache->pages;
-    if (!p->piece) return 0;
-    const int64_t bytes = (int64_t)instance->tile.bn0 * (p->hdim_q + p->hdim_v) * p->element_bytes;
-    return (size_t)tessera_round_up(bytes, TESSERA_PLAN_ALIGNMENT);
+    if (!p->piece_v && p->dtype == TESSERA_KV_AUTO) return 0;
+    const int64_t numbers = (int64_t)instance->tile.bn0 * (p->hdim_q + p->hdim_v);
+    return (size_t)tessera_round_up(numbers * tessera_type_bits(p->number) / 8, TESSERA_PLAN_ALIGNMENT);
 }
 
 static void set_problem(struct launch *l, const struct tessera_attention_cache *cache) {
@@ -278,6 +278,8 @@ static void set_problem(struct launch *l, const struct tessera_attention_cache *
         l->problem.scale_s *= *(const float *)a->q_descale_ptr * *(const float *)a->k_descale_ptr;
         l->problem.scale_o = *(const float *)a->v_descale_ptr;
     }
+    if (cache && cache->scale_k) l->problem.scale_s *= *cache->scale_k;
+    if (cache && cache->scale_v) l->problem.scale_o = *cache->scale_v;
     if (t->has_dropout && a->drop_prefs) {
         l->problem.drop_seed = *a->drop_seed_ptr;
         l->problem.drop_offset = *a->drop_offset_ptr;
@@ -331,7 +333,8 @@ static int32_t order_sequences(const struct tessera_fmha_fwd_call *call, uint64_
     int32_t count = 0;
     for (int32_t b = 0; b < call->args.batch; b++) {
         const struct tessera_attention_sequence s = tessera_fmha_fwd_get_sequence(call, b);
-        if (s.seqlen_q == 0 || (call->traits.skip_min_seqlen_q && s.seqlen_q <= call->args.min_seqlen_q)) continue;
+        const bool is_short = call->traits.skip_min_seqlen_q && s.seqlen_q <= call->args.min_seqlen_q;
+        if (s.seqlen_q == 0 || is_short || tessera_fmha_fwd_is_left_alone(call, &s)) continue;
         order[count++] = (uint64_t)s.seqlen_k << 32 | ~(uint32_t)b;
     }
     sort(order, count);

@@ -3,12 +3,14 @@
 #include "ops/fmha_fwd_over_cache.h"
 
 #include "guard.h"
+#include "ops/kv_types.h"
 
 void tessera_over_cache_begin(struct tessera_over_cache *x) {
     x->attention.traits = tessera_fmha_fwd_traits_init();
     x->attention.args = tessera_fmha_fwd_args_init();
     x->attention.cache = NULL;
     x->attention.splits = 0;
+    x->attention.leaves_longer = false;
 }
 
 tessera_status tessera_over_cache_check_traits(const tessera_fmha_fwd_traits *t) {
@@ -34,6 +36,18 @@ static tessera_status check_place(const tessera_fmha_fwd_traits *t, int32_t batc
     GUARD(paged || at->cache_batch_idx || at->cache_blocks >= batch,
           "cache_blocks is %d: at least batch, %d, without cache_batch_idx", at->cache_blocks, batch);
     return TESSERA_SUCCESS;
+}
+
+static void set_rows(struct tessera_attention_pages *p, const tessera_fmha_fwd_traits *t,
+                     tessera_kv_cache_dtype dtype) {
+    const struct tessera_kv_type *const type = &tessera_kv_types[dtype];
+    p->dtype = dtype;
+    p->number = tessera_attention_storages[t->data_type].qkv;
+    p->element_bytes = type->bytes ? type->bytes : tessera_type_bits(p->number) / 8;
+    p->hdim_q = t->hdim_q;
+    p->hdim_v = t->hdim_v;
+    p->row_k = (int32_t)tessera_ceil_div(t->hdim_q, type->numbers) + type->tail;
+    p->row_v = (int32_t)tessera_ceil_div(t->hdim_v, type->numbers) + type->tail;
 }
 
 static struct tessera_attention_cache cache_of(const struct tessera_fmha_fwd_call *attention,
@@ -69,8 +83,58 @@ tessera_status tessera_over_cache_place(struct tessera_over_cache *x, const stru
         return TESSERA_SUCCESS;
     }
     x->cache = cache_of(attention, at);
+    set_rows(&x->cache.pages, &attention->traits, TESSERA_KV_AUTO);
     attention->cache = &x->cache;
     return TESSERA_SUCCESS;
+}
+
+enum { MOST_PAGE = 1 << 16, PIECE_BYTES = 16 };
+
+static tessera_status check_pages(const struct tessera_cache_pages *at) {
+    const int32_t size = at->page_block_size;
+    GUARD(size > 0 && (size & (size - 1)) == 0, "page_block_size is %d: a power of two", size);
+    GUARD(size <= MOST_PAGE, "page_block_size is %d: at most %d", size, MOST_PAGE);
+    GUARD(at->num_total_pages >= 0, "num_total_pages is %d: 0 or more", at->num_total_pages);
+    GUARD(within(at->max_seqlen_k, 0, TESSERA_ATTENTION_MAX_SEQLEN), "max_seqlen_k is %d: 0 to %d", at->max_seqlen_k,
+          TESSERA_ATTENTION_MAX_SEQLEN);
+    return TESSERA_SUCCESS;
+}
+
+static tessera_status set_pieces(struct tessera_attention_pages *p, const struct tessera_cache_pages *at) {
+    const int32_t piece = PIECE_BYTES / p->element_bytes;
+    const bool vectorized = at->layout == TESSERA_KV_VECTORIZED;
+    p->piece_v = 0;
+    if (at->layout == TESSERA_KV_LINEAR) return TESSERA_SUCCESS;
+    GUARD(tessera_kv_types[at->dtype].takes_pieces, "kv_memory_layout is %s: caches of %s are linear",
+          tessera_kv_layout_string(at->layout), tessera_kv_cache_dtype_string(at->dtype));
+    GUARD(p->hdim_q % piece == 0, "hdim_q is %d: in %s pages a multiple of %d", p->hdim_q,
+          tessera_kv_layout_string(at->layout), piece);
+    GUARD(!vectorized || p->hdim_v % piece == 0, "hdim_v is %d: in vectorized pages a multiple of %d", p->hdim_v,
+          piece);
+    GUARD(!vectorized || p->page_size % piece == 0,
+          "page_block_size is %d: vectorized pages have a multiple of %d rows", p->page_size, piece);
+    p->piece_v = vectorized ? piece : p->page_size;
+    return TESSERA_SUCCESS;
+}
+
+tessera_status tessera_over_cache_set_pages(struct tessera_over_cache *x, const struct tessera_cache_pages *at) {
+    const tessera_fmha_fwd_args *const a = &x->attention.args;
+    TRY(check_pages(at));
+    x->cache = (struct tessera_attention_cache){
+        .pages = {.page_size = at->page_block_size,
+                  .k = a->k_ptr,
+                  .v = a->v_ptr,
+                  .of_k = {a->batch_stride_k, a->nhead_stride_k, a->stride_k},
+                  .of_v = {a->batch_stride_v, a->nhead_stride_v, a->stride_v}},
+        .blocks = at->num_total_pages,
+        .rows = at->page_block_size,
+        .max_seqlen_k = at->max_seqlen_k,
+        .is_paged = true,
+    };
+    x->attention.args.seqlen_k = at->max_seqlen_k;
+    x->attention.cache = &x->cache;
+    set_rows(&x->cache.pages, &x->attention.traits, at->dtype);
+    return set_pieces(&x->cache.pages, at);
 }
 
 tessera_status tessera_over_cache_check_memory(const struct tessera_over_cache *x, bool on_gpu,

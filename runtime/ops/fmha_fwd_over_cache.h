@@ -24,6 +24,13 @@ struct tessera_cache_place {
             (a)->batch_stride_block_table, (a)->seqlen_k, (a)->cache_blocks, (a)->page_block_size, (a)->is_gappy       \
     }
 
+// Pages as SGLang, vLLM and AITER keep them.
+struct tessera_cache_pages {
+    int32_t page_block_size, num_total_pages, max_seqlen_k;
+    tessera_kv_layout layout;
+    tessera_kv_cache_dtype dtype;
+};
+
 // Begins the call of fmha_fwd, whose traits and args an operation then fills in.
 void tessera_over_cache_begin(struct tessera_over_cache *x);
 
@@ -32,6 +39,10 @@ tessera_status tessera_over_cache_check_traits(const tessera_fmha_fwd_traits *tr
 
 // Checks where keys lie, and tells the call of fmha_fwd. Reads no memory.
 tessera_status tessera_over_cache_place(struct tessera_over_cache *x, const struct tessera_cache_place *place);
+
+// Checks pages, and tells the call of fmha_fwd, whose traits and args are filled in. What is left are the table and
+// lengths of `cache`.
+tessera_status tessera_over_cache_set_pages(struct tessera_over_cache *x, const struct tessera_cache_pages *pages);
 
 // For struct tessera_operation and its kernels, but for the types of their arguments.
 tessera_status tessera_over_cache_check_memory(const struct tessera_over_cache *x, bool on_gpu,

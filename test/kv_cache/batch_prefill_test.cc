@@ -71,10 +71,11 @@ class BatchPrefill : public testing::Test {
         }
         const int p = 16 / bytes_of(c), rows = x.rows;
         const Guarded k(x.k.size()), v(x.v.size());
-        if (layout == TESSERA_KV_VECTORIZED) {
+        if (layout != TESSERA_KV_LINEAR) {
+            const int p_v = layout == TESSERA_KV_VLLM ? rows : p;
             pieces(x, x.k, x.k_stride, c.hdim_q, k, [=](int r, int i) { return i / p * rows * p + r * p + i % p; });
             pieces(x, x.v, x.v_stride, c.hdim_v, v,
-                   [=, d = c.hdim_v](int r, int i) { return r / p * d * p + i * p + r % p; });
+                   [=, d = c.hdim_v](int r, int i) { return r / p_v * d * p_v + i * p_v + r % p_v; });
             a.k_ptr = k.as<void>(), a.v_ptr = v.as<void>();
             a.batch_stride_k = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
             a.batch_stride_v = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
@@ -101,18 +102,18 @@ TEST_F(BatchPrefill, RandomCases) {
     for (int n = 0; n < count_of_cases(120, 2000) && !HasFailure(); n++) {
         Case c = draw_case(random);
         c.group = true, c.keys = Keys::kPages;
-        const bool vectorized = random() % 2;
+        const auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
         c.page = 1 << random() % 11;
         c.drop = random() % 4 ? 0.0F : 0.3F;
-        if (vectorized) {
+        if (layout != TESSERA_KV_LINEAR) {
             c.page = std::max(c.page, 16);
             c.hdim_q = (c.hdim_q + 15) / 16 * 16, c.hdim_v = (c.hdim_v + 15) / 16 * 16;
         }
         const Tensors tensors(c, seed + static_cast<uint32_t>(n));
-        run(tensors, vectorized ? TESSERA_KV_VECTORIZED : TESSERA_KV_LINEAR,
-            random() % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
+        run(tensors, layout, random() % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
         if (is_served) {
-            EXPECT_EQ(tensors.wrong(), "") << c.words() << ", vectorized " << vectorized << ", seed " << seed;
+            EXPECT_EQ(tensors.wrong(), "")
+                << c.words() << ", " << tessera_kv_layout_string(layout) << ", seed " << seed;
         }
     }
 }

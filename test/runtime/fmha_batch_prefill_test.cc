@@ -78,7 +78,7 @@ TEST_F(BatchPrefill, Refuses) {
         {[](Call &c) { c.traits.is_v_rowmajor = 0; }, "is_v_rowmajor is 0: 1"},
         {[](Call &c) { c.traits.data_type = TESSERA_FMHA_MXFP8; }, "data_type is mxfp8: all but"},
         {[](Call &c) { c.traits.data_type = static_cast<tessera_fmha_dtype>(99); }, "data_type is 99"},
-        {[](Call &c) { c.traits.kv_memory_layout = static_cast<tessera_kv_layout>(2); }, "kv_memory_layout is 2: 0, 1"},
+        {[](Call &c) { c.traits.kv_memory_layout = static_cast<tessera_kv_layout>(3); }, "kv_memory_layout is 3: 0 to 2"},
         {[](Call &c) { c.traits.kv_lookup_table = static_cast<tessera_kv_lookup>(2); }, "kv_lookup_table is 2: 0, 1"},
         {[](Call &c) { c.args.kv_memory_layout = TESSERA_KV_VECTORIZED; },
          "args->kv_memory_layout is 0: traits->kv_memory_layout is 1"},
@@ -150,7 +150,7 @@ TEST_F(BatchPrefill, NameOfCk) {
 TEST(Words, OfPages) {
     tessera_kv_layout layout = TESSERA_KV_LAYOUT_COUNT;
     tessera_kv_lookup lookup = TESSERA_KV_LOOKUP_COUNT;
-    for (const tessera_kv_layout value : {TESSERA_KV_VECTORIZED, TESSERA_KV_LINEAR}) {
+    for (const tessera_kv_layout value : {TESSERA_KV_VECTORIZED, TESSERA_KV_LINEAR, TESSERA_KV_VLLM}) {
         ASSERT_EQ(tessera_kv_layout_from_string(tessera_kv_layout_string(value), &layout), TESSERA_SUCCESS);
         EXPECT_EQ(layout, value);
     }

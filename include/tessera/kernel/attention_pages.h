@@ -5,9 +5,17 @@
 
 #include <stdint.h>
 
+#include "tessera/attention.h"
+
 // Where rows of a tensor of pages lie, in elements.
 struct tessera_attention_page_strides {
     int64_t page, head, row;
+};
+
+// The fp32 scale of each row of a tensor of pages. A page's or a head's only scale has strides of 0.
+struct tessera_attention_page_scales {
+    const float *base; // NULL: there are none
+    struct tessera_attention_page_strides of;
 };
 
 // Key j of sequence b is row (j + offset) % page_size of the page that entry (j + offset) / page_size of the sequence's
@@ -20,10 +28,15 @@ struct tessera_attention_pages {
     int32_t page_size;
     const void *k, *v;
     struct tessera_attention_page_strides of_k, of_v;
-    // Elements of a piece where pages hold k as [hdim_q / piece, page_size, piece] and v as [page_size / piece, hdim_v,
-    // piece]; 0: rows are contiguous.
-    int32_t piece;
-    int32_t hdim_q, hdim_v, element_bytes;
+    // Pages in pieces hold k as [row_k / x, page_size, x] with x elements in 16 bytes, and v as [page_size / piece_v,
+    // row_v, piece_v]. 0: rows are contiguous.
+    int32_t piece_v;
+    int32_t row_k, row_v, element_bytes; // elements of a row, and bytes of one
+    // What is not stored as q is: rows are copied, as numbers of type `number` times their scales.
+    tessera_kv_cache_dtype dtype;
+    tessera_type number;
+    int32_t hdim_q, hdim_v;
+    struct tessera_attention_page_scales k_scale, v_scale;
 };
 
 // Where rows lie, in elements of the base: row n at[n], or where there is no list first + n * stride.
@@ -34,9 +47,10 @@ struct tessera_attention_rows {
 };
 
 // Finds the rows of keys key .. key + count - 1, count > 0, of a sequence and key head. `room` has 2 * count elements,
-// for lists; `copies` has room for copies of the rows that are not contiguous.
+// for lists; `copies` has room for copies of the rows that are not contiguous or not numbers as in q. `ahead`: of keys
+// after them, whose rows will be asked for next.
 typedef void tessera_attention_pages_cpu_run(const struct tessera_attention_pages *pages, int32_t batch, int32_t head,
-                                             int32_t key, int32_t count, int64_t *room, void *copies,
+                                             int32_t key, int32_t count, int32_t ahead, int64_t *room, void *copies,
                                              struct tessera_attention_rows *k, struct tessera_attention_rows *v);
 
 // Rows of a block are found one by one: there is nothing to choose.

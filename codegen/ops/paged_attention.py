@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: MIT
+"""paged_attention: decoding over keys and values in pages, which may be quantised."""
+
+from __future__ import annotations
+
+from codegen.ops.fmha_fwd.traits import BIAS_TYPE, DTYPES, flag_axis, hdim_axis
+from codegen.ops.pages import LAYOUTS, Pages
+from codegen.schema import Trait, flag
+from codegen.space import Axis, Space
+from codegen.spec import Rule
+
+TYPES = ("fp32", "fp16", "bf16")
+CACHE_TYPES = ("auto", "fp8_e4m3", "int8")
+
+
+class PagedAttention(Pages):
+    """The operation."""
+
+    api = "paged_attention"
+    name = "paged_attention"
+    kernels = ("paged_attention",)
+    head_axes = 5
+    middle = "p256"
+    traits = (
+        Trait("data_type", "dtype", DTYPES),
+        Trait("kv_cache_dtype", "kv", CACHE_TYPES),
+        Trait("kv_memory_layout", "layout", LAYOUTS),
+        BIAS_TYPE,
+        flag("is_group_mode", "mode", "batch", "group"),
+        flag("has_logits_soft_cap", "logits"),
+        flag("has_lse", "lse"),
+        flag("has_sink", "sink"),
+    )
+
+    def __init__(self) -> None:
+        self.space = space = Space(
+            (
+                hdim_axis(),
+                Axis("dtype", TYPES, TYPES),
+                Axis("kv", CACHE_TYPES, CACHE_TYPES),
+                Axis("layout", LAYOUTS, LAYOUTS),
+                Axis("mode", ("batch", "group"), ("batch", "group")),
+                flag_axis("logits", "logits"),
+                Axis("bias", ("no", "alibi"), ("nbias", "alibi")),
+                flag_axis("lse", "lse"),
+                flag_axis("sink", "sink"),
+            )
+        )
+        self.rules = (
+            Rule(
+                space.box(logits=("yes",), bias=("alibi",)),
+                "a soft cap goes without a bias, as in fmha_fwd",
+            ),
+        )
+
+
+def operation(mask: str) -> PagedAttention:
+    """This module's operation."""
+    return PagedAttention()

@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: MIT
+// paged_attention against a reference that walks the tables by itself: types of caches and their scales, layouts of
+// pages, several queries of a sequence, batches with sequences that are being prefilled.
+#include "tessera/paged_attention.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <numeric>
+#include <sstream>
+
+#include "case.h"
+#include "paged_attention_reference.h"
+
+namespace {
+
+enum class Scales { kNone, kTensor, kPage, kToken };
+
+struct Decode {
+    tessera_fmha_dtype dtype = TESSERA_FMHA_BF16;
+    tessera_kv_cache_dtype kv = TESSERA_KV_AUTO;
+    tessera_kv_layout layout = TESSERA_KV_LINEAR;
+    bool rows_first = true; // linear: [row, head, element] (NHD), not [head, row, element] (HND)
+    Scales scales = Scales::kNone;
+    int page = 16, heads = 8, heads_k = 2, hdim_q = 128, hdim_v = 128, window = 0, most = 1;
+    std::vector<int> queries, keys; // of each sequence; all have `most` queries where `queries` is empty
+    bool alibi = false, cap = false, lse = true, sink = false;
+    int first_page = 0; // pages below are nobody's
+    std::string words() const {
+        std::ostringstream out;
+        out << tessera_fmha_dtype_string(dtype) << " kv " << tessera_kv_cache_dtype_string(kv) << " "
+            << tessera_kv_layout_string(layout) << (rows_first ? " nhd" : " hnd") << " scales "
+            << static_cast<int>(scales) << " page " << page << " heads " << heads << "/" << heads_k << " d " << hdim_q
+            << "/" << hdim_v << " window " << window << " most " << most << " queries";
+        for (const int n : queries) out << " " << n;
+        out << " keys";
+        for (const int n : keys) out << " " << n;
+        out << " alibi " << alibi << " cap " << cap << " lse " << lse << " sink " << sink;
+        return out.str();
+    }
+};
+
+int pick(std::mt19937 &random, std::initializer_list<int> of) { return of.begin()[random() % of.size()]; }
+
+Decode draw(std::mt19937 &random) {
+    static const std::pair<int, int> heads[] = {{8, 1}, {4, 2}, {32, 8}, {5, 1}, {6, 6}, {16, 1}, {40, 2}};
+    Decode c;
+    c.dtype = static_cast<tessera_fmha_dtype>(random() % 3);
+    c.kv = static_cast<tessera_kv_cache_dtype>(random() % TESSERA_KV_CACHE_DTYPE_COUNT);
+    c.layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
+    c.rows_first = random() % 2;
+    c.scales = c.kv == TESSERA_KV_AUTO ? Scales::kNone : static_cast<Scales>(random() % 4);
+    c.page = pick(random, {1, 8, 16, 32, 64, 128, 1024});
+    std::tie(c.heads, c.heads_k) = heads[random() % std::size(heads)];
+    c.hdim_q = c.hdim_v = pick(random, {64, 80, 112, 128, 256});
+    if (c.layout == TESSERA_KV_LINEAR && random() % 3 == 0)
+        c.hdim_q = pick(random, {1, 40, 65, 200}), c.hdim_v = pick(random, {1, 33, 96});
+    if (c.layout == TESSERA_KV_VECTORIZED) c.page = std::max(c.page, 16);
+    c.window = pick(random, {0, 0, 1, 10, 128});
+    c.most = pick(random, {1, 1, 2, 4, 8});
+    const bool group = random() % 2;
+    for (int n = pick(random, {1, 2, 5}); n > 0; n--) {
+        c.keys.push_back(pick(random, {0, 1, 7, 26, 57, 66, 109, 128, 257, 282, 1100}));
+        if (group) c.queries.push_back(pick(random, {0, 1, 1, c.most, c.most, c.most + 1, 70}));
+    }
+    c.alibi = random() % 3 == 0;
+    c.cap = !c.alibi && random() % 3 == 0;
+    c.lse = random() % 2;
+    c.sink = random() % 3 == 0;
+    return c;
+}
+
+tessera_type type_of(const Decode &c) { return fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE); }
+tessera_type cached_type(const Decode &c) {
+    return c.kv == TESSERA_KV_AUTO ? type_of(c) : c.kv == TESSERA_KV_INT8 ? TESSERA_TYPE_INT8 : TESSERA_TYPE_E4M3;
+}
+size_t bytes_of(tessera_type type) { return static_cast<size_t>(element_bits(type)) / 8; }
+int sum_of(const std::vector<int> &list) { return std::accumulate(list.begin(), list.end(), 0); }
+int batch_of(const Decode &c) { return static_cast<int>(c.keys.size()); }
+int tokens_of(const Decode &c) { return c.queries.empty() ? batch_of(c) * c.most : sum_of(c.queries); }
+int columns_of(const Decode &c) { return (*std::max_element(c.keys.begin(), c.keys.end()) + c.page - 1) / c.page; }
+int pages_of(const Decode &c) { return c.first_page + batch_of(c) * columns_of(c) + 2; }
+size_t rows_of(const Decode &c) { return static_cast<size_t>(pages_of(c)) * c.heads_k * c.page; }
+size_t scales_of(const Decode &c) {
+    return c.scales == Scales::kToken  ? rows_of(c)
+           : c.scales == Scales::kPage ? static_cast<size_t>(pages_of(c)) * c.heads_k
+                                       : 1;
+}
+
+// The tensors of a case: none is longer than it must be, and nobody may touch what lies behind it.
+struct Memory {
+    Memory(const Decode &c, uint32_t seed);
+    const Decode &c;
+    Guarded q, k, v, o, lse, k_scale, v_scale, slopes, sinks, starts, lengths, table;
+    tessera_paged_attention_traits traits = tessera_paged_attention_traits_init();
+    tessera_paged_attention_args args = tessera_paged_attention_args_init();
+    std::string wrong() const; // empty, or what is wrong
+  private:
+    void set_args();
+    void set_scales();
+};
+
+Memory::Memory(const Decode &of, uint32_t seed)
+    : c(of), q(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_q * bytes_of(type_of(of))),
+      k(rows_of(of) * of.hdim_q * bytes_of(cached_type(of))), v(rows_of(of) * of.hdim_v * bytes_of(cached_type(of))),
+      o(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_v * bytes_of(type_of(of))),
+      lse(static_cast<size_t>(tokens_of(of)) * of.heads * sizeof(float)), k_scale(scales_of(of) * sizeof(float)),
+      v_scale(scales_of(of) * sizeof(float)), slopes(of.heads * sizeof(float)), sinks(of.heads * sizeof(float)),
+      starts((of.keys.size() + 1) * sizeof(int32_t)), lengths(of.keys.size() * sizeof(int32_t)),
+      table(of.keys.size() * columns_of(of) * sizeof(int32_t)) {
+    std::mt19937 random(seed);
+    const auto uniform = [&] { return static_cast<double>(random()) / 2147483648.0 - 1; };
+    const auto fill = [&](const Guarded &to, tessera_type type, double size) {
+        for (size_t i = 0; i < to.size() / bytes_of(type); i++)
+            element_store(type, to.as<void>(), static_cast<int64_t>(i), size * uniform());
+    };
+    const double size = c.kv == TESSERA_KV_AUTO ? 1 : c.scales == Scales::kNone ? 3 : 120;
+    fill(q, type_of(c), 1), fill(k, cached_type(c), size), fill(v, cached_type(c), size);
+    for (size_t i = 0; i < scales_of(c); i++) {
+        k_scale.as<float>()[i] = static_cast<float>(0.02 + 0.015 * uniform());
+        v_scale.as<float>()[i] = static_cast<float>(0.02 + 0.015 * uniform());
+    }
+    for (int h = 0; h < c.heads; h++) {
+        slopes.as<float>()[h] = std::exp2(-8.0F * static_cast<float>(h + 1) / static_cast<float>(c.heads));
+        sinks.as<float>()[h] = static_cast<float>(h % 3) - 1;
+    }
+    std::vector<int32_t> pages(static_cast<size_t>(pages_of(c) - c.first_page));
+    std::iota(pages.begin(), pages.end(), c.first_page);
+    std::shuffle(pages.begin(), pages.end(), random);
+    starts.as<int32_t>()[0] = 0;
+    for (int b = 0; b < batch_of(c); b++) {
+        lengths.as<int32_t>()[b] = c.keys[b];
+        starts.as<int32_t>()[b + 1] = starts.as<int32_t>()[b] + (c.queries.empty() ? c.most : c.queries[b]);
+        for (int i = 0; i < columns_of(c); i++)
+            table.as<int32_t>()[b * columns_of(c) + i] = i * c.page < c.keys[b] ? pages[b * columns_of(c) + i] : -7;
+    }
+    set_args();
+    set_scales();
+}
+
+void Memory::set_args() {
+    tessera_paged_attention_traits &t = traits;
+    tessera_paged_attention_args &a = args;
+    t.hdim_q = a.hdim_q = c.hdim_q, t.hdim_v = a.hdim_v = c.hdim_v;
+    t.data_type = c.dtype, t.kv_cache_dtype = c.kv, t.kv_memory_layout = c.layout;
+    t.is_group_mode = !c.queries.empty();
+    t.has_logits_soft_cap = c.cap, t.has_lse = c.lse, t.has_sink = c.sink;
+    t.bias_type = c.alibi ? TESSERA_BIAS_ALIBI : TESSERA_BIAS_NONE;
+    a.q_ptr = q.as<void>(), a.k_ptr = k.as<void>(), a.v_ptr = v.as<void>(), a.o_ptr = o.as<void>();
+    a.lse_ptr = lse.as<void>(), a.alibi_slopes_ptr = slopes.as<void>(), a.sink_ptr = sinks.as<void>();
+    a.seqstart_q_ptr = starts.as<void>(), a.seqlen_k_ptr = lengths.as<void>(), a.block_table_ptr = table.as<void>();
+    a.batch = batch_of(c), a.max_seqlen_q = c.most, a.max_seqlen_k = *std::max_element(c.keys.begin(), c.keys.end());
+    a.nhead_q = c.heads, a.nhead_k = c.heads_k;
+    a.num_total_pages = pages_of(c), a.page_block_size = c.page, a.batch_stride_block_table = columns_of(c);
+    a.sliding_window = c.window, a.scale_s = 0.25F, a.logits_soft_cap = 3;
+    a.nhead_stride_q = c.hdim_q, a.stride_q = a.nhead_stride_q * c.heads, a.batch_stride_q = a.stride_q * c.most;
+    a.nhead_stride_o = c.hdim_v, a.stride_o = a.nhead_stride_o * c.heads, a.batch_stride_o = a.stride_o * c.most;
+    a.nhead_stride_lse = tokens_of(c), a.batch_stride_lse = c.most;
+    const bool by_rows = c.layout == TESSERA_KV_LINEAR && c.rows_first;
+    a.nhead_stride_k = static_cast<int64_t>(by_rows ? 1 : c.page) * c.hdim_q;
+    a.nhead_stride_v = static_cast<int64_t>(by_rows ? 1 : c.page) * c.hdim_v;
+    a.stride_k = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * c.hdim_q : c.hdim_q;
+    a.stride_v = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * c.hdim_v : c.hdim_v;
+    a.batch_stride_k = static_cast<int64_t>(c.heads_k) * c.page * c.hdim_q;
+    a.batch_stride_v = static_cast<int64_t>(c.heads_k) * c.page * c.hdim_v;
+}
+
+void Memory::set_scales() {
+    tessera_paged_attention_args &a = args;
+    if (c.scales == Scales::kNone) return;
+    a.k_scale_ptr = k_scale.as<void>(), a.v_scale_ptr = v_scale.as<void>();
+    if (c.scales == Scales::kPage) {
+        a.batch_stride_k_scale = a.batch_stride_v_scale = c.heads_k;
+        a.nhead_stride_k_scale = a.nhead_stride_v_scale = 1;
+    }
+    if (c.scales == Scales::kToken) { // [page, row, head], and [page, head, row]
+        a.batch_stride_k_scale = a.batch_stride_v_scale = static_cast<int64_t>(c.heads_k) * c.page;
+        a.stride_k_scale = c.heads_k, a.nhead_stride_k_scale = 1;
+        a.stride_v_scale = 1, a.nhead_stride_v_scale = c.page;
+    }
+}
+
+struct Found {
+    const Memory &x;
+    fmha_fwd_tolerance tolerance;
+    std::vector<bool> computed; // [token][head]
+    std::string wrong;
+};
+
+void visit(void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
+    auto &found = *static_cast<Found *>(user);
+    const Decode &c = found.x.c;
+    double error = 0;
+    const void *const o = paged_attention_o_row(&found.x.traits, &found.x.args, row);
+    const double ratio = fmha_fwd_compare_row(type_of(c), o, want, c.hdim_v, &found.tolerance, &error);
+    const double other = c.lse ? fmha_fwd_compare_lse(*paged_attention_lse_of(&found.x.traits, &found.x.args, row),
+                                                      want, &found.tolerance, &error)
+                               : 0;
+    const int first = c.queries.empty() ? row->batch * c.most : found.x.starts.as<int32_t>()[row->batch];
+    found.computed[static_cast<size_t>(first + row->query) * c.heads + row->head] = true;
+    if (ratio <= 1 && other <= 1) return;
+    std::ostringstream out;
+    out << (ratio <= 1 ? "lse" : "o") << " of sequence " << row->batch << " head " << row->head << " query "
+        << row->query << " is " << std::max(ratio, other) << " times as far off as it may be";
+    found.wrong = out.str();
+}
+
+std::string Memory::wrong() const {
+    Found found{*this, fmha_fwd_tolerance_of(c.dtype, "cpu"),
+                std::vector<bool>(static_cast<size_t>(tokens_of(c)) * c.heads), ""};
+    if (paged_attention_reference(&traits, &args, visit, &found) < 0) return "no memory for the reference";
+    const size_t bytes = c.hdim_v * bytes_of(type_of(c));
+    for (size_t n = 0; n < found.computed.size(); n++) // rows that are left alone
+        for (size_t i = 0; !found.computed[n] && i < bytes; i++)
+            if (o.as<unsigned char>()[n * bytes + i] != 0xff) found.wrong = "a row that was to be left alone is not";
+    return found.wrong;
+}
+
+class PagedAttention : public testing::Test {
+  protected:
+    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
+    void TearDown() override {
+        tessera_device_close(device);
+        EXPECT_GT(served, 0);
+    }
+    void run(Memory &x) {
+        const std::string failed = run_with_workspace(device, x.traits, x.args, tessera_paged_attention_workspace_size,
+                                                      tessera_paged_attention);
+        is_served = failed != kNone;
+        served += is_served;
+        if (is_served) {
+            ASSERT_EQ(failed, "") << x.c.words();
+        }
+    }
+    void check(const Decode &c, uint32_t seed) {
+        Memory memory(c, seed);
+        run(memory);
+        if (is_served) {
+            EXPECT_EQ(memory.wrong(), "") << c.words() << ", seed " << seed;
+        }
+    }
+    tessera_device *device = nullptr;
+    bool is_served = false; // the last case
+    int served = 0;         // of all
+};
+
+TEST_F(PagedAttention, RandomCases) {
+    const uint32_t seed = seed_of_today();
+    std::mt19937 random(seed);
+    for (int n = 0; n < count_of_cases(120, 4000) && !HasFailure(); n++)
+        check(draw(random), seed + static_cast<uint32_t>(n));
+}
+
+// Contexts that are cut into parts, whose scales are those of each part's rows.
+TEST_F(PagedAttention, LongContexts) {
+    for (int kv = 0; kv < TESSERA_KV_CACHE_DTYPE_COUNT; kv++)
+        for (const Scales scales : {Scales::kNone, Scales::kTensor, Scales::kPage, Scales::kToken})
+            for (const int most : {1, 4}) {
+                Decode c;
+                c.kv = static_cast<tessera_kv_cache_dtype>(kv);
+                c.scales = kv == TESSERA_KV_AUTO ? Scales::kNone : scales;
+                c.most = most;
+                c.keys = {4097, 1};
+                c.sink = true;
+                check(c, 3);
+            }
+}
+
+// A mixed batch: nothing of a sequence that is being prefilled is read but where its queries are.
+TEST_F(PagedAttention, LeavesPrefillAlone) {
+    Decode c;
+    c.most = 2;
+    c.queries = {1, 9, 2, 3}, c.keys = {40, 50, 60, 70};
+    Memory x(c, 4);
+    for (const int b : {1, 3}) {
+        x.lengths.as<int32_t>()[b] = -5;
+        std::fill_n(x.table.as<int32_t>() + b * columns_of(c), columns_of(c), 1 << 30);
+    }
+    run(x);
+    if (is_served) {
+        EXPECT_EQ(x.wrong(), "");
+    }
+}
+
+// Numbers of pages that 16 bits do not hold.
+TEST_F(PagedAttention, ManyPages) {
+    for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM}) {
+        Decode c;
+        c.kv = TESSERA_KV_FP8_E4M3, c.layout = layout;
+        c.page = 8, c.heads = c.heads_k = 1, c.hdim_q = c.hdim_v = 16;
+        c.keys = {100, 40};
+        c.first_page = 70000;
+        check(c, 5);
+    }
+}
+
+TEST_F(PagedAttention, BitsDoNotDependOnThreads) {
+    std::mt19937 random(6);
+    for (int n = 0; n < 20; n++) {
+        const Decode c = draw(random);
+        Memory first(c, 7), second(c, 7);
+        setenv("TESSERA_NUM_THREADS", "1", 1);
+        run(first);
+        setenv("TESSERA_NUM_THREADS", "4", 1);
+        run(second);
+        unsetenv("TESSERA_NUM_THREADS");
+        EXPECT_EQ(std::memcmp(first.o.as<void>(), second.o.as<void>(), first.o.size()), 0) << c.words();
+    }
+}
+
+} // namespace

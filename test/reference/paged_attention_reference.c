@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+#include "paged_attention_reference.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+typedef tessera_paged_attention_traits traits_t;
+typedef tessera_paged_attention_args args_t;
+
+// ---- queries
+
+static tessera_type type_of(const traits_t *t) { return fmha_fwd_input_element(t->data_type, TESSERA_FP8_NONE); }
+
+static int64_t first_token(const traits_t *t, const args_t *a, int32_t b) {
+    return t->is_group_mode ? ((const int32_t *)a->seqstart_q_ptr)[b] : 0;
+}
+
+int32_t paged_attention_queries(const traits_t *t, const args_t *a, int32_t b) {
+    if (!t->is_group_mode) return a->max_seqlen_q;
+    const int64_t count = first_token(t, a, b + 1) - first_token(t, a, b);
+    return count <= a->max_seqlen_q ? (int32_t)count : 0;
+}
+
+static int64_t place(const traits_t *t, const args_t *a, const fmha_fwd_row *row, int64_t batch, int64_t head,
+                     int64_t stride) {
+    return (t->is_group_mode ? 0 : row->batch * batch) + row->head * head +
+           (first_token(t, a, row->batch) + row->query) * stride;
+}
+
+void *paged_attention_o_row(const traits_t *t, const args_t *a, const fmha_fwd_row *row) {
+    return (char *)a->o_ptr +
+           place(t, a, row, a->batch_stride_o, a->nhead_stride_o, a->stride_o) * element_bits(type_of(t)) / 8;
+}
+
+float *paged_attention_lse_of(const traits_t *t, const args_t *a, const fmha_fwd_row *row) {
+    return (float *)a->lse_ptr + place(t, a, row, a->batch_stride_lse, a->nhead_stride_lse, 1);
+}
+
+// ---- the cache
+
+// One of its two tensors.
+typedef struct side {
+    const void *base;
+    const float *scale;
+    int64_t page, head, row, scale_page, scale_head, scale_row;
+    int32_t hdim, is_v;
+} side;
+
+static side side_of(const args_t *a, int is_v) {
+    if (is_v)
+        return (side){a->v_ptr,
+                      a->v_scale_ptr,
+                      a->batch_stride_v,
+                      a->nhead_stride_v,
+                      a->stride_v,
+                      a->batch_stride_v_scale,
+                      a->nhead_stride_v_scale,
+                      a->stride_v_scale,
+                      a->hdim_v,
+                      1};
+    return (side){a->k_ptr,
+                  a->k_scale_ptr,
+                  a->batch_stride_k,
+                  a->nhead_stride_k,
+                  a->stride_k,
+                  a->batch_stride_k_scale,
+                  a->nhead_stride_k_scale,
+                  a->stride_k_scale,
+                  a->hdim_q,
+                  0};
+}
+
+// Where element d of row r of a head's page lies, behind the page's first one.
+static int64_t within_page(const traits_t *t, const args_t *a, const side *s, int64_t x, int64_t r, int64_t d) {
+    const int64_t size = a->page_block_size;
+    if (t->kv_memory_layout == TESSERA_KV_LINEAR) return r * s->row + d;
+    if (!s->is_v) return (d / x * size + r) * x + d % x;
+    if (t->kv_memory_layout == TESSERA_KV_VLLM) return d * size + r;
+    return (r / x * s->hdim + d) * x + r % x;
+}
+
+static double rounded(tessera_type type, double value) {
+    unsigned char bytes[8];
+    element_store(type, bytes, 0, value);
+    return element_load(type, bytes, 0);
+}
+
+// Decodes key j's row, for one head.
+static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b, int32_t g, int64_t j, double *out) {
+    static const tessera_type types[] = {
+        [TESSERA_KV_FP8_E4M3] = TESSERA_TYPE_E4M3,
+        [TESSERA_KV_INT8] = TESSERA_TYPE_INT8,
+    };
+    const int plain = t->kv_cache_dtype == TESSERA_KV_AUTO;
+    const tessera_type type = plain ? type_of(t) : types[t->kv_cache_dtype];
+    const int32_t *const table = a->block_table_ptr;
+    const int64_t page = table[b * a->batch_stride_block_table + j / a->page_block_size], r = j % a->page_block_size;
+    const int64_t first = page * s->page + g * s->head, x = 128 / element_bits(type);
+    const int is_tensors = !s->scale_page && !s->scale_head && !s->scale_row;
+    const float scale = s->scale ? s->scale[page * s->scale_page + g * s->scale_head + r * s->scale_row] : 1;
+    for (int32_t d = 0; d < s->hdim; d++) {
+        const double value = element_load(type, s->base, first + within_page(t, a, s, x, r, d));
+        out[d] = is_tensors ? value * scale : rounded(type_of(t), (float)(value * scale));
+    }
+}
+
+// ---- rows
+
+typedef struct bench {
+    double *k, *v;      // of one sequence and head: [seqlen_k][hdim]
+    double *p;          // [seqlen_k]
+    double *o, *o_size; // [hdim_v]
+    double *q;
+} bench;
+
+static double length_of(const double *x, int32_t n) {
+    double sum = 0;
+    for (int32_t i = 0; i < n; i++) sum += x[i] * x[i];
+    return sqrt(sum);
+}
+
+static int sees(const args_t *a, int64_t position, int64_t j) {
+    return j <= position && (a->sliding_window == 0 || j > position - a->sliding_window);
+}
+
+// The score of key j for the query at a position; alibi as in tessera/fmha_fwd.h under the mask that is used.
+static double score(const traits_t *t, const args_t *a, const bench *x, int32_t head, int64_t position, int64_t j) {
+    double s = 0;
+    for (int32_t d = 0; d < a->hdim_q; d++) s += x->q[d] * x->k[j * a->hdim_q + d];
+    s *= (double)a->scale_s;
+    if (t->has_logits_soft_cap) s = (double)a->logits_soft_cap * tanh(s / (double)a->logits_soft_cap);
+    if (t->bias_type == TESSERA_BIAS_ALIBI) {
+        const double slope = ((const float *)a->alibi_slopes_ptr)[head];
+        s += slope * (double)(a->sliding_window ? j - position : j);
+    }
+    return s;
+}
+
+static fmha_fwd_reference_row attend(const traits_t *t, const args_t *a, bench *x, const fmha_fwd_row *row, int64_t n) {
+    const int64_t keys = ((const int32_t *)a->seqlen_k_ptr)[row->batch], position = keys - n + row->query;
+    const int64_t from = place(t, a, row, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
+    double greatest = t->has_sink && a->sink_ptr ? (double)((const float *)a->sink_ptr)[row->head] : -INFINITY;
+    double longest = 0, sum = 0, value_size = 0;
+    const double sink = greatest;
+    for (int32_t d = 0; d < a->hdim_q; d++) x->q[d] = element_load(type_of(t), a->q_ptr, from + d);
+    for (int64_t j = 0; j < keys; j++) {
+        x->p[j] = sees(a, position, j) ? score(t, a, x, row->head, position, j) : -INFINITY;
+        greatest = fmax(greatest, x->p[j]);
+        if (sees(a, position, j)) longest = fmax(longest, length_of(x->k + j * a->hdim_q, a->hdim_q));
+    }
+    for (int64_t j = 0; j < keys; j++) sum += x->p[j] = x->p[j] == -INFINITY ? 0 : exp(x->p[j] - greatest);
+    if (sink > -INFINITY) sum += exp(sink - greatest);
+    for (int32_t d = 0; d < a->hdim_v; d++) {
+        x->o[d] = x->o_size[d] = 0;
+        for (int64_t j = 0; j < keys && sum > 0; j++) {
+            const double value = x->v[j * a->hdim_v + d];
+            x->o[d] += x->p[j] / sum * value;
+            x->o_size[d] += x->p[j] / sum * fabs(value);
+            value_size = fmax(value_size, fabs(value));
+        }
+    }
+    return (fmha_fwd_reference_row){
+        .o = x->o,
+        .o_size = x->o_size,
+        .lse = sum > 0 ? greatest + log(sum) : -INFINITY,
+        .seqlen_k = (int32_t)keys,
+        .score_size = fabs((double)a->scale_s) * length_of(x->q, a->hdim_q) * longest +
+                      (greatest > -INFINITY ? fabs(greatest) : 0),
+        .value_size = value_size,
+    };
+}
+
+static int64_t visit_head(const traits_t *t, const args_t *a, bench *x, int32_t b, int32_t g, int64_t number,
+                          fmha_fwd_visit visit, void *user) {
+    const int32_t group = a->nhead_q / a->nhead_k, queries = paged_attention_queries(t, a, b);
+    const side k = side_of(a, 0), v = side_of(a, 1);
+    if (queries == 0) return number;
+    for (int64_t j = 0; j < ((const int32_t *)a->seqlen_k_ptr)[b]; j++) {
+        decode(t, a, &k, b, g, j, x->k + j * a->hdim_q);
+        decode(t, a, &v, b, g, j, x->v + j * a->hdim_v);
+    }
+    for (int32_t h = g * group; h < (g + 1) * group; h++)
+        for (int32_t i = 0; i < queries; i++) {
+            const fmha_fwd_row row = {b, h, i};
+            const fmha_fwd_reference_row answer = attend(t, a, x, &row, queries);
+            visit(user, number++, &row, &answer);
+        }
+    return number;
+}
+
+int64_t paged_attention_reference(const traits_t *t, const args_t *a, fmha_fwd_visit visit, void *user) {
+    const size_t keys = (size_t)a->max_seqlen_k + 1, hdim_q = (size_t)a->hdim_q, hdim_v = (size_t)a->hdim_v;
+    double *const all = malloc(sizeof *all * (keys * (hdim_q + hdim_v + 1) + 2 * hdim_v + hdim_q));
+    if (!all) return -1;
+    bench x = {.k = all, .v = all + keys * hdim_q, .p = all + keys * (hdim_q + hdim_v)};
+    x.o = x.p + keys;
+    x.o_size = x.o + hdim_v;
+    x.q = x.o_size + hdim_v;
+    int64_t number = 0;
+    for (int32_t b = 0; b < a->batch; b++)
+        for (int32_t g = 0; g < a->nhead_k; g++) number = visit_head(t, a, &x, b, g, number, visit, user);
+    free(all);
+    return number;
+}
