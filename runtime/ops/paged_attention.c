@@ -131,6 +131,7 @@ static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_t
     const call_t *const call = of;
     const tessera_paged_attention_args *const a = &call->args;
     GUARD(a->seqlen_k_ptr, "seqlen_k_ptr is NULL: [batch] lengths");
+    GUARD(call->traits.bias_type == TESSERA_BIAS_NONE || a->alibi_slopes_ptr, "alibi_slopes_ptr is NULL: [nhead_q]");
     if (a->k_scale_ptr) SCALES(k);
     if (a->v_scale_ptr) SCALES(v);
     return tessera_over_cache_check_memory(&call->over, on_gpu, all);

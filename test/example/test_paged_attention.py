@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+"""tile_example_paged_attention from the outside: its line, JSON, exit codes."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(
+    os.environ.get("TESSERA_BIN_DIR") or Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build")) / "bin"
+)
+PROGRAM = BIN / "tile_example_paged_attention"
+
+pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"it is not built in {BIN}")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [PROGRAM, *arguments], check=False, capture_output=True, text=True, timeout=300, env=os.environ
+    )
+
+
+def test_line_and_json(tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    done = run(
+        "-b=3", "-h=8", "-h_k=2", "-qlen=2", "-ctx=40", "-d=48", "-d_v=64", "-block_size=8",
+        "-kv_cache_dtype=int8", "-kv_scale=token", "-kv_layout=hnd", "-mixed=1",
+        "-window=9", "-warmup=0", "-repeat=1", "-json=1",
+        f"-jsonfile={path}",
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    want = "[bf16|int8|hnd] b:3, h:8/2, qlen:2, ctx:40, d:48/64, block_size:8, kv_scale:token, window:9, "
+    assert done.stdout.startswith(want)
+    rest = done.stdout.removeprefix(want)
+    assert re.fullmatch(r"paged_attention__\w+, \d+\.\d{3} us, \d+\.\d{2} GB/s, valid:y\n", rest)
+    result = json.loads(path.read_text())
+    assert result["kv_scale"] == "token" and result["rows_wrong"] == 0
+    assert result["rows_verified"] == 2 * 2 * 8  # the second sequence is in prefill
+
+
+def test_readme_has_the_help() -> None:
+    done = run("-?")
+    assert done.returncode == 0
+    assert f"```\n{done.stdout}```\n" in (ROOT / "example/paged_attention/README.md").read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["-b=0"], 1, "-b=0: at least 1"),
+        (["-block_size=0"], 1, "-block_size=0: at least 1"),
+        (["-block_size=24"], 1, "page_block_size is 24: a power of two"),
+        (["-prec=fp8"], 1, "-prec=fp8: fp32, fp16 or bf16"),
+        (["-kv_cache_dtype=int3"], 1, "-kv_cache_dtype=int3: auto, fp8_e4m3"),
+        (["-kv_scale=row"], 1, "-kv_scale=row: none, tensor, page or token"),
+        (["-kv_layout=bhsd"], 1, "-kv_layout=bhsd: nhd, hnd, vllm or vectorized"),
+        (["-kv_scale=token"], 1, "k_scale_ptr or v_scale_ptr is given: caches of auto have no scales"),
+        (["-kv_layout=vllm", "-d=36"], 1, "hdim_q is 36: in vllm pages a multiple of 8"),
+        (["-h=3", "-h_k=2"], 1, "nhead_q is 3: a multiple of nhead_k, which is 2"),
+        (["-window=-1"], 1, "sliding_window is -1: 0 or more"),
+        (["-alibi=1", "-softcap=3"], 1, "a soft cap goes only without bias"),
+        (["-instance=nobody"], 2, "nobody"),
+    ],
+)
+def test_refusals(arguments: list[str], code: int, says: str) -> None:
+    done = run(*arguments)
+    assert done.returncode == code and says in done.stdout + done.stderr
+    assert done.stderr.count("\n") <= 1
+
+
+def test_explain() -> None:
+    done = run("-explain=1", "-warmup=0", "-repeat=1")
+    assert done.returncode == 0 and "* paged_attention__" in done.stdout
