@@ -113,7 +113,8 @@ def sources(op: Operation, instances: list[Instance]) -> Iterator[Source]:
     keys = []
     for instance in instances:
         keys.append(digest(generator_digest().encode(), instance.record.encode()))
-        yield instance.file, keys[-1], partial(instance_source, instance)
+        if instance.emitted:
+            yield instance.file, keys[-1], partial(instance_source, instance)
     key = digest(generator_digest().encode(), op.describe().encode(), *(key.encode() for key in keys))
     rendered: dict[str, str] = {}
 
@@ -324,7 +325,8 @@ def _manifest(entries: dict[str, Entry]) -> bytes:
 
 def compiled_files(selection: Selection) -> list[str]:
     """The files that a compiler is given: kernels, then the table."""
-    return [*(instance.file for instance in selection.instances), *list(selection.op.dispatch_files)[:1]]
+    kernels = (instance.file for instance in selection.instances if instance.emitted)
+    return [*kernels, *list(selection.op.dispatch_files)[:1]]
 
 
 def diff(selection: Selection, folder: Path) -> Iterator[str]:

@@ -99,6 +99,11 @@ class Instance:
         return self.symbol if entry == "run" else f"{self.symbol}_{entry}"
 
     @property
+    def emitted(self) -> bool:
+        """Whether it has code of its own: instances of another operation may do the work."""
+        return getattr(self.tile, "emitted", True)
+
+    @property
     def file(self) -> str:
         """The emitted file."""
         return f"{self.name}{self.op.suffix}"

@@ -21,6 +21,7 @@ class PagedAttention(Pages):
     kernels = ("paged_attention",)
     head_axes = 5
     middle = "p256"
+    on_gpus = "kv=auto layout=linear"
     traits = (
         Trait("data_type", "dtype", DTYPES),
         Trait("kv_cache_dtype", "kv", CACHE_TYPES),

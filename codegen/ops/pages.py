@@ -44,6 +44,9 @@ class CpuTile:
     held: ClassVar[str] = ""
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
     dtypes: ClassVar[tuple[str, ...]] = ()
+    multiple: ClassVar[int] = 1
+    largest: ClassVar[int] = LARGEST
+    emitted: ClassVar[bool] = True
 
     @property
     def block(self) -> str:
@@ -71,27 +74,43 @@ class CpuTile:
         return ""
 
 
+@dataclass(frozen=True)
+class GpuTile(CpuTile):
+    """A row for GPUs, where an instance of fmha_fwd finds the rows by itself."""
+
+    multiple: ClassVar[int] = 8  # of head dims
+    largest: ClassVar[int] = 256
+    alignment: ClassVar[int] = 16
+    emitted: ClassVar[bool] = False
+
+    def needs(self, target: Target) -> str:
+        """What the machine and a call must bring."""
+        return f"head dims that are multiples of {self.multiple}, rows aligned to {self.alignment} bytes"
+
+
 class Pages(Operation):
     """An operation on caches, whose first axis is the head dims."""
 
     family = "attention_pages"
     entries: ClassVar[dict[str, str]] = {"find": "run"}
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": GpuTile}
+    on_gpus: ClassVar[str] = ""  # what GPUs serve of its own traits, as for --where
     optdim_field = "hdim_q"
     sizes = (Size("hdim_q"), Size("hdim_v"))
     middle: str  # the tile in CK's names, which says nothing of CPUs
 
     def served(self, tile: Any) -> Region:
         """All there is, or what the row names."""
-        return region_meet(self.everything, self.space.where(tile.serves))
+        own = "" if tile.emitted else self.on_gpus
+        return region_meet(self.everything, self.space.where(f"{tile.serves} {own}"))
 
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Rows of one target would be equal."""
         return one.macs_per_cycle >= other.macs_per_cycle
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
-        """All head dims."""
-        yield box, ((1, LARGEST, 1), (1, LARGEST, 1))
+        """All head dims that the kind takes."""
+        yield box, ((tile.multiple, tile.largest, tile.multiple),) * 2
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """CK's tile for GPUs that have MFMA."""

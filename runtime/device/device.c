@@ -115,7 +115,7 @@ static tessera_status load_all(const tessera_device *device, const tessera_table
     for (uint32_t i = 0; i < table->row_count; i++) {
         const tessera_instance *const row = tessera_row(table, i);
         const struct tessera_gpu_kernel kernel = {table->schema->operation, row->symbol};
-        if (device->facts.targets >> row->target & 1) TRY(tessera_gpu_load(device, &kernel));
+        if (device->facts.targets >> row->target & 1 && row->symbol) TRY(tessera_gpu_load(device, &kernel));
     }
     return TESSERA_SUCCESS;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "integers.h"
+#include "library.h"
 #include "op/select.h"
 #include "verbose.h"
 
@@ -212,7 +213,7 @@ static void add_elsewhere(text_t *out, const request_t *r) {
     unsigned targets = 0, cpus = 0;
     for (uint32_t i = 0; i < r->table->row_count; i++) {
         const instance_t *const row = tessera_row(r->table, i);
-        if (!row->symbol) cpus |= 1u << row->target;
+        if (strcmp(tessera_target_kinds[row->target], "cpu") == 0) cpus |= 1u << row->target;
         if (tessera_serves(row, r)) targets |= 1u << row->target;
     }
     if (!targets) return;

@@ -131,7 +131,7 @@ void tessera_place_regions(struct tessera_plan *plan, void *workspace) {
 tessera_status tessera_load_plan(const tessera_device *device, const struct tessera_plan *plan) {
     for (uint32_t i = 0; i < plan->row_count; i++) {
         const struct tessera_gpu_kernel kernel = {plan->rows[i].op, plan->rows[i].row->symbol};
-        TRY(tessera_gpu_load(device, &kernel));
+        if (kernel.symbol) TRY(tessera_gpu_load(device, &kernel));
     }
     return TESSERA_SUCCESS;
 }

@@ -13,21 +13,22 @@ static int list_starts(const struct tessera_request *r, struct tessera_start sta
     const struct tessera_fmha_fwd_call *const call = r->call;
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool batches = !call->traits.is_group_mode && a->batch > 1, batch_mode = !call->traits.is_group_mode;
+    const bool blocks = call->cache ? call->cache->blocks > 1 : batches; // of k and v
     const bool rows_q = !batch_mode || a->seqlen_q > 1, rows_k = !batch_mode || a->seqlen_k > 1;
     const bool rows_v = call->traits.is_v_rowmajor ? rows_k : a->hdim_v > 1;
     const int in = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const int out = tessera_type_bits(tessera_attention_storages[call->traits.data_type].o);
     int n = 0;
 #define STRIDE(name, bits, matters) starts[n++] = (struct tessera_start){#name, (uint64_t)a->name, bits, false, matters}
-#define ADD(x, bits, rows, heads)                                                                                      \
+#define ADD(x, bits, rows, heads, batches)                                                                             \
     starts[n++] = (struct tessera_start){#x "_ptr", (uintptr_t)a->x##_ptr, 8, true, true};                             \
     STRIDE(stride_##x, bits, rows);                                                                                    \
     STRIDE(nhead_stride_##x, bits, heads > 1);                                                                         \
     STRIDE(batch_stride_##x, bits, batches)
-    ADD(q, in, rows_q, a->nhead_q);
-    ADD(k, in, rows_k, a->nhead_k);
-    ADD(v, in, rows_v, a->nhead_k);
-    ADD(o, out, rows_q, a->nhead_q);
+    ADD(q, in, rows_q, a->nhead_q, batches);
+    ADD(k, in, rows_k, a->nhead_k, blocks);
+    ADD(v, in, rows_v, a->nhead_k, blocks);
+    ADD(o, out, rows_q, a->nhead_q, batches);
 #undef ADD
 #undef STRIDE
     return n;
@@ -108,13 +109,13 @@ static tessera_status check_row(const void *call, const tessera_instance *row) {
 }
 
 static tessera_status add_regions(void *call, struct tessera_plan *plan) {
-    if (!plan->row->symbol) return tessera_fmha_fwd_cpu_regions(call, plan->row, plan);
-    return (is_cuda(plan->row) ? tessera_fmha_fwd_cuda_regions : tessera_fmha_fwd_cdna_regions)(call, plan);
+    if (is_cuda(plan->row)) return tessera_fmha_fwd_cuda_regions(call, plan);
+    return (plan->row->symbol ? tessera_fmha_fwd_cdna_regions : tessera_fmha_fwd_cpu_regions)(call, plan->row, plan);
 }
 
 static tessera_status add_steps(void *call, struct tessera_plan *plan) {
-    if (!plan->row->symbol) return tessera_fmha_fwd_cpu_steps(call, plan->row, plan);
-    return (is_cuda(plan->row) ? tessera_fmha_fwd_cuda_steps : tessera_fmha_fwd_cdna_steps)(call, plan);
+    if (is_cuda(plan->row)) return tessera_fmha_fwd_cuda_steps(call, plan);
+    return (plan->row->symbol ? tessera_fmha_fwd_cdna_steps : tessera_fmha_fwd_cpu_steps)(call, plan->row, plan);
 }
 
 TESSERA_DEFINE_CALLS(fmha_fwd)

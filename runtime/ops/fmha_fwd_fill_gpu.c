@@ -29,6 +29,12 @@ static void set_lengths(const struct tessera_fmha_fwd_call *call, kernel_args *o
     out->cu_seqlen_k = out->seqlen_k_of ? NULL : a->cu_seqlen_k_ptr;
     out->seqlen_q = group ? 0 : a->seqlen_q;
     out->seqlen_k = group ? 0 : a->seqlen_k;
+    if (call->cache) { // in place of those of tensors
+        out->seqstart_k = NULL;
+        out->seqlen_k_of = call->cache->seqlen_k;
+        out->cu_seqlen_k = call->cache->starts;
+        out->seqlen_k = call->cache->max_seqlen_k;
+    }
     out->min_seqlen_q = call->traits.skip_min_seqlen_q ? a->min_seqlen_q : -1;
 }
 

@@ -94,6 +94,11 @@ tessera_status tessera_fmha_fwd_add_combine(const struct tessera_fmha_fwd_call *
                                             const struct tessera_fmha_fwd_partial *partial,
                                             const struct tessera_fmha_fwd_gpu_args *whole, struct tessera_plan *plan);
 
+// Whether a table says where keys lie.
+static inline bool tessera_fmha_fwd_in_pages(const struct tessera_fmha_fwd_call *call) {
+    return call->cache && call->cache->pages.table;
+}
+
 // The keys of the longest sequence that any of so many queries beside one another sees, on average under a mask.
 double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries);
 
@@ -106,18 +111,19 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_check_cap(const struct tessera_fmha_fwd_call *call);
 
-// Checks limits that only GPUs' kernels have.
+// `row` is the instance. Checks are of limits that only GPUs' kernels have.
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
-tessera_status tessera_fmha_fwd_cdna_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
-tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_cdna_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                             struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                           struct tessera_plan *plan);
 
 tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
 
-// `row` is the instance.
 tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
                                             struct tessera_plan *plan);
 tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,

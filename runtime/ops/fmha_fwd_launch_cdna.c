@@ -49,9 +49,20 @@ static struct tessera_fmha_fwd_parts parts_of(const instance_t *instance, call_t
     return (struct tessera_fmha_fwd_parts){1, 1, 0};
 }
 
+// Where keys lie, as tables say, or one sequence after another.
+static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    args->pages = (struct tessera_attention_pages){.page_size = INT32_MAX,
+                                                   .of_k = {a->batch_stride_k, a->nhead_stride_k, a->stride_k},
+                                                   .of_v = {a->batch_stride_v, a->nhead_stride_v, a->stride_v}};
+    if (!call->cache) return;
+    args->pages = call->cache->pages;
+    args->last = call->cache->last;
+}
+
 // A launch of workgroups that merge heads and have a part of the keys each.
-static tessera_status add_split(call_t *call, int64_t blocks, struct tessera_plan *plan) {
-    const instance_t *const instance = (const instance_t *)plan->row;
+static tessera_status add_split(call_t *call, const instance_t *instance, int64_t blocks, struct tessera_plan *plan) {
+    const tessera_instance *const row = &instance->base;
     const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, plan->facts->compute_units);
     const uint32_t grid[3] = {(uint32_t)call->args.nhead_k, (uint32_t)(blocks * parts.parts),
                               (uint32_t)call->args.batch};
@@ -62,18 +73,19 @@ static tessera_status add_split(call_t *call, int64_t blocks, struct tessera_pla
     args->parts = (int32_t)parts.parts;
     args->part_tiles = (int32_t)parts.tiles;
     args->queries = (int32_t)call->queries;
-    if (parts.parts == 1) return tessera_add_launch(plan, plan->row, grid, 0, args, sizeof *args);
+    if (instance->paged) set_pages(call, args);
+    if (parts.parts == 1) return tessera_add_launch(plan, row, grid, 0, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
     const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);
     args->o_acc = partial.o_acc;
     args->lse_acc = partial.lse_acc;
     args->call.sink = NULL; // it is no part's: the combination counts it
-    TRY(tessera_add_launch(plan, plan->row, grid, 0, args, sizeof *args));
+    TRY(tessera_add_launch(plan, row, grid, 0, args, sizeof *args));
     return tessera_fmha_fwd_add_combine(call, &partial, &whole, plan);
 }
 
-tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, struct tessera_plan *plan) {
-    const int64_t parts = parts_of((const instance_t *)plan->row, call, plan->facts->compute_units).parts;
+tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
+    const int64_t parts = parts_of((const instance_t *)row, call, plan->facts->compute_units).parts;
     return parts > 1 ? tessera_fmha_fwd_add_partial(call, parts, plan) : TESSERA_SUCCESS;
 }
 
@@ -99,13 +111,14 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
     return check_strides(instance, call);
 }
 
-tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, struct tessera_plan *plan) {
-    const int64_t blocks = tessera_fmha_fwd_blocks((const instance_t *)plan->row, call);
+tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
+    const instance_t *const instance = (const instance_t *)row;
+    const int64_t blocks = tessera_fmha_fwd_blocks(instance, call);
     const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)blocks, (uint32_t)call->args.batch};
     void *args;
     if (blocks == 0) return TESSERA_SUCCESS;
-    if (((const instance_t *)plan->row)->merged) return add_split(call, blocks, plan);
+    if (instance->merged) return add_split(call, instance, blocks, plan);
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &args));
     tessera_fmha_fwd_fill(call, (int32_t)blocks, args);
-    return tessera_add_launch(plan, plan->row, grid, 0, args, sizeof(kernel_args));
+    return tessera_add_launch(plan, row, grid, 0, args, sizeof(kernel_args));
 }

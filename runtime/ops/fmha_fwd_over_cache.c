@@ -5,6 +5,8 @@
 #include "guard.h"
 #include "ops/kv_types.h"
 
+typedef tessera_fmha_fwd_instance instance_t;
+
 void tessera_over_cache_begin(struct tessera_over_cache *x) {
     x->attention.traits = tessera_fmha_fwd_traits_init();
     x->attention.args = tessera_fmha_fwd_args_init();
@@ -144,16 +146,27 @@ tessera_status tessera_over_cache_check_memory(const struct tessera_over_cache *
     return tessera_fmha_fwd_check_memory(&x->attention, on_gpu, all);
 }
 
+// ---- on a GPU, and on a CPU, whose rows find keys by a function of their own
+
 tessera_status tessera_over_cache_regions(struct tessera_over_cache *x, tessera_attention_pages_cpu_run *find,
                                           struct tessera_plan *plan) {
     x->cache.find = find;
     TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &x->attention.traits, &x->attention,
                             &x->attends));
-    return tessera_fmha_fwd_cpu_regions(&x->attention, x->attends, plan);
+    if (!find && tessera_fmha_fwd_in_pages(&x->attention) && !((const instance_t *)x->attends)->paged)
+        return tessera_fail(TESSERA_ERROR_NO_INSTANCE,
+                            "this build has no instance of fmha_fwd that finds keys in caches: "
+                            "%s takes tensors",
+                            x->attends->name);
+    return (find ? tessera_fmha_fwd_cpu_regions : tessera_fmha_fwd_cdna_regions)(&x->attention, x->attends, plan);
+}
+
+tessera_status tessera_over_cache_check_row(const struct tessera_over_cache *x) {
+    return x->cache.find ? TESSERA_SUCCESS : tessera_fmha_fwd_cdna_check((const instance_t *)x->attends, &x->attention);
 }
 
 tessera_status tessera_over_cache_steps(const struct tessera_over_cache *x, struct tessera_plan *plan) {
-    return tessera_fmha_fwd_cpu_steps(&x->attention, x->attends, plan);
+    return (x->cache.find ? tessera_fmha_fwd_cpu_steps : tessera_fmha_fwd_cdna_steps)(&x->attention, x->attends, plan);
 }
 
 // Rows of one target differ in nothing that a call could prefer.

@@ -49,6 +49,7 @@ tessera_status tessera_over_cache_check_memory(const struct tessera_over_cache *
                                                struct tessera_tensors *all);
 tessera_status tessera_over_cache_regions(struct tessera_over_cache *x, tessera_attention_pages_cpu_run *find,
                                           struct tessera_plan *plan);
+tessera_status tessera_over_cache_check_row(const struct tessera_over_cache *x);
 tessera_status tessera_over_cache_steps(const struct tessera_over_cache *x, struct tessera_plan *plan);
 double tessera_over_cache_cost(const tessera_instance *row, const struct tessera_request *r);
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The operation fmha_fwd_pagedkv. On CPUs an instance of fmha_fwd attends, which finds rows in pages.
+// The operation fmha_fwd_pagedkv. An instance of fmha_fwd attends, which finds rows in pages.
 #include "tessera/kernel/fmha_fwd_pagedkv.h"
 
 #include "guard.h"
@@ -46,6 +46,11 @@ static uint32_t count_ck(const struct tessera_request *r, const tessera_instance
     return ((const call_t *)r->call)->args.block_table_ptr != NULL;
 }
 
+static tessera_status check_row(const void *of, const tessera_instance *row) {
+    (void)row;
+    return tessera_over_cache_check_row(&((const call_t *)of)->over);
+}
+
 static tessera_status add_regions(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
     return tessera_over_cache_regions(&call->over, ((const tessera_fmha_fwd_pagedkv_instance *)plan->row)->find, plan);
@@ -73,6 +78,7 @@ const struct tessera_operation tessera_fmha_fwd_pagedkv_operation = {
                 .count_ck = count_ck},
     .check_sizes = check_sizes,
     .check_memory = check_memory,
+    .check_row = check_row,
     .add_regions = add_regions,
     .add_steps = add_steps,
     .add_problem = add_problem,

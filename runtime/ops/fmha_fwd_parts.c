@@ -18,7 +18,8 @@ static const double combine_cycles = 12000;
 enum { MOST_GRID = 65535 }; // workgroups along y, which parts and blocks of rows share on AMD's GPUs
 
 static bool is_ragged(const struct tessera_fmha_fwd_call *call) {
-    return call->traits.is_group_mode || call->args.cu_seqlen_k_ptr;
+    const bool cached = call->cache && (call->cache->seqlen_k || call->cache->starts || call->cache->pages.begin);
+    return call->traits.is_group_mode || call->args.cu_seqlen_k_ptr || cached;
 }
 
 double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries) {
@@ -93,7 +94,7 @@ static parts_t unknown_lengths(const struct work *w, int64_t units) {
 
 parts_t tessera_fmha_fwd_find_parts(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
     const struct work w = work_of(row, call);
-    const int64_t asked = call->args.num_splits;
+    const int64_t asked = call->cache || call->splits ? call->splits : call->args.num_splits;
     parts_t best = {1, w.tiles, cycles_of(row, call, &w, w.tiles, units)};
     if (asked == 1 || w.rows > INT32_MAX / 2) return best;
     if (asked > 1) {

@@ -137,6 +137,11 @@ static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_t
     return tessera_over_cache_check_memory(&call->over, on_gpu, all);
 }
 
+static tessera_status check_row(const void *of, const tessera_instance *row) {
+    (void)row;
+    return tessera_over_cache_check_row(&((const call_t *)of)->over);
+}
+
 static tessera_status add_regions(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
     return tessera_over_cache_regions(&call->over, ((const tessera_paged_attention_instance *)plan->row)->find, plan);
@@ -170,6 +175,7 @@ const struct tessera_operation tessera_paged_attention_operation = {
                 .add_ck_tile = add_ck_tile},
     .check_sizes = check_sizes,
     .check_memory = check_memory,
+    .check_row = check_row,
     .add_regions = add_regions,
     .add_steps = add_steps,
     .add_problem = add_problem,

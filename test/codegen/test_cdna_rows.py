@@ -232,7 +232,7 @@ def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
     assert {hdim for hdim, _ in smallest} == set(HDIMS)
     assert {dtype for _, dtype in smallest} == set(DTYPES[target])
     planned = set() if target == "gfx90a" else {"qr_bundled"}
-    assert {row["pipeline"] for row in rows} == {"qr", "qr_async", "qr_split"} | planned
+    assert {row["pipeline"] for row in rows} == {"qr", "qr_async", "qr_split", "qr_pages"} | planned
 
 
 # A selection, and what it leaves of (data types, head dims) on gfx942.

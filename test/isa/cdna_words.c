@@ -53,6 +53,7 @@ WORD(word_meet_lanes) { // the neighbour's value
     out[THREAD] = exchange[THREAD ^ 1];
 }
 
+WORD(word_of_lane) { out[THREAD] = of_lane(in[THREAD], (int)(in[T + THREAD] % 64)); }
 WORD(word_pick_bytes) { out[THREAD] = pick_bytes(in[THREAD], in[T + THREAD], in[2 * T + THREAD] & 0x07070707); }
 
 WORD(word_buffer_add_f32) { // the sum of two, and past the end nothing

@@ -129,6 +129,8 @@ def test_every_word_has_a_test() -> None:
 
 def test_what_lanes_exchange(run: Run) -> None:
     """Within a wave, byte by byte, and in memory."""
+    first = THREADS // 64 * 64  # of the wave
+    assert (run("of_lane", IN) == IN[:T][first + IN[T + THREADS].astype(int) % 64]).all()
     assert (run("meet_lanes", IN) == IN[:T][THREADS ^ 1]).all()
     a, b, selector = (IN[n * T : (n + 1) * T].copy().view(np.uint8).reshape(T, 4) for n in range(3))
     picked = np.take_along_axis(np.hstack([a, b]), selector & 7, axis=1)

@@ -13,6 +13,8 @@
 #include <numeric>
 #include <sstream>
 
+#include "tessera/kernel/fmha_fwd.h"
+
 // ---- memory
 
 Guarded::Guarded(size_t wanted, unsigned char fill) : bytes(wanted) {
@@ -26,6 +28,62 @@ Guarded::Guarded(size_t wanted, unsigned char fill) : bytes(wanted) {
 }
 
 Guarded::~Guarded() { munmap(all, mapped); }
+
+// ---- devices
+
+void *Copies::of(const void *host, size_t bytes) {
+    if (!is_needed) return const_cast<void *>(host);
+    void *&copy = there[host];
+    if (copy) return copy;
+    if (tessera_device_malloc(device, std::max<size_t>(bytes, 1), &copy) != TESSERA_SUCCESS ||
+        tessera_device_copy_to(device, copy, host, bytes) != TESSERA_SUCCESS)
+        throw std::bad_alloc();
+    return copy;
+}
+
+void Copies::get(const Guarded &x) {
+    const auto copy = there.find(x.as<void>());
+    if (copy != there.end()) tessera_device_copy_from(device, x.as<void>(), copy->second, x.size());
+}
+
+Copies::~Copies() {
+    for (const auto &copy : there) tessera_device_free(device, copy.second);
+}
+
+namespace {
+
+bool has_instances(const tessera_device *device) {
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+        if (tessera_device_get_facts(device)->targets >> row->base.target & 1 && row->paged) return true;
+    }
+    return false;
+}
+
+} // namespace
+
+void OnDevice::SetUp() {
+    const tessera_status status = tessera_device_open(GetParam(), &device);
+    if (is_simulated() && status != TESSERA_SUCCESS) GTEST_SKIP() << tessera_last_error();
+    ASSERT_EQ(status, TESSERA_SUCCESS);
+    if (is_simulated() && !has_instances(device)) GTEST_SKIP() << "this build has no instance for it";
+}
+
+void OnDevice::TearDown() {
+    tessera_device_close(device);
+    if (!IsSkipped()) {
+        EXPECT_GT(served, 0);
+    }
+}
+
+// GPUs serve 16-bit types, head dims that are multiples of 8, and rows that begin at multiples of 16 bytes.
+Case OnDevice::fit(Case c) const {
+    if (!is_simulated()) return c;
+    if (c.dtype != TESSERA_FMHA_BF16) c.dtype = TESSERA_FMHA_FP16;
+    c.hdim_q = (c.hdim_q + 7) / 8 * 8, c.hdim_v = (c.hdim_v + 7) / 8 * 8;
+    return c;
+}
 
 // ---- cases
 
@@ -239,7 +297,8 @@ std::string Tensors::wrong() const {
             }
     tessera_fmha_fwd_traits traits = TESSERA_FMHA_FWD_TRAITS_INIT;
     tessera_fmha_fwd_args args = TESSERA_FMHA_FWD_ARGS_INIT;
-    put(traits, args);
+    Copies here(nullptr, false);
+    put(here, traits, args);
     args.seqlen_q = max_q;
     traits.has_dropout = c.drop > 0;
     args.p_drop = c.drop, args.drop_seed = 7, args.drop_offset = 9;

@@ -4,7 +4,10 @@
 #ifndef KV_CACHE_CASE_H
 #define KV_CACHE_CASE_H
 
+#include <gtest/gtest.h>
+
 #include <cstdint>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -50,6 +53,26 @@ class Guarded {
     size_t bytes, mapped;
 };
 
+// Copies on a device of what lies on the host, each made when it is first asked for; for CPUs there are none.
+class Copies {
+  public:
+    Copies(const tessera_device *to, bool copies) : device(to), is_needed(copies) {}
+    ~Copies();
+    Copies(const Copies &) = delete;
+    Copies &operator=(const Copies &) = delete;
+    void *of(const void *host, size_t bytes);
+    void *of(const Guarded &x) { return of(x.as<void>(), x.size()); }
+    const int32_t *of(const std::vector<int32_t> &x) {
+        return static_cast<const int32_t *>(of(x.data(), x.size() * sizeof(int32_t)));
+    }
+    void get(const Guarded &x); // what a call has left
+    const tessera_device *const device;
+
+  private:
+    const bool is_needed;
+    std::map<const void *, void *> there;
+};
+
 // The tensors of a case. What no key of a sequence lies in is NaN, and entries of the table past its keys are no pages.
 struct Tensors {
     Tensors(const Case &c, uint32_t seed);
@@ -60,7 +83,7 @@ struct Tensors {
     Guarded q, k, v, o, lse, bias, sinks, table, descales;
 
     // The fields that the args of all operations share.
-    template <typename Traits, typename Args> void put(Traits &t, Args &a) const;
+    template <typename Traits, typename Args> void put(Copies &to, Traits &t, Args &a) const;
     // Empty where o and lse are right, else what is wrong.
     std::string wrong() const;
 
@@ -69,7 +92,7 @@ struct Tensors {
     int row_of(int b, int j) const;
 };
 
-template <typename Traits, typename Args> void Tensors::put(Traits &t, Args &a) const {
+template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &t, Args &a) const {
     const int tokens_q = c.group ? total_q : max_q;
     t.hdim_q = a.hdim_q = c.hdim_q, t.hdim_v = a.hdim_v = c.hdim_v;
     t.data_type = c.dtype;
@@ -80,12 +103,12 @@ template <typename Traits, typename Args> void Tensors::put(Traits &t, Args &a) 
     t.has_lse = c.lse;
     t.qscale_type = c.dtype >= TESSERA_FMHA_FP8 ? TESSERA_QSCALE_PER_TENSOR : TESSERA_QSCALE_NONE;
     t.has_sink = c.sink || c.sink_size;
-    a.q_ptr = q.as<void>(), a.k_ptr = k.as<void>(), a.v_ptr = v.as<void>(), a.o_ptr = o.as<void>();
-    a.lse_ptr = lse.as<void>(), a.bias_ptr = bias.as<void>();
-    a.q_descale_ptr = descales.as<float>(), a.k_descale_ptr = descales.as<float>() + 1;
-    a.v_descale_ptr = descales.as<float>() + 2;
-    a.sink_ptr = c.sink ? sinks.as<void>() : nullptr;
-    a.seqstart_q_ptr = start_q.data();
+    const float *const scales = static_cast<float *>(to.of(descales));
+    a.q_ptr = to.of(q), a.k_ptr = to.of(k), a.v_ptr = to.of(v), a.o_ptr = to.of(o);
+    a.lse_ptr = static_cast<decltype(a.lse_ptr)>(to.of(lse)), a.bias_ptr = to.of(bias);
+    a.q_descale_ptr = scales, a.k_descale_ptr = scales + 1, a.v_descale_ptr = scales + 2;
+    a.sink_ptr = static_cast<decltype(a.sink_ptr)>(c.sink ? to.of(sinks) : nullptr);
+    a.seqstart_q_ptr = to.of(start_q);
     a.max_seqlen_q = max_q;
     a.batch = c.batch, a.nhead_q = c.heads, a.nhead_k = c.heads_k;
     a.scale_s = 0.25F, a.logits_soft_cap = 3;
@@ -102,36 +125,65 @@ template <typename Traits, typename Args> void Tensors::put(Traits &t, Args &a) 
 }
 
 // The fields that say where the keys of operations with CK's arguments for caches lie.
-template <typename Traits, typename Args> void put_cache(const Tensors &x, Traits &t, Args &a) {
+template <typename Traits, typename Args> void put_cache(const Tensors &x, Copies &to, Traits &t, Args &a) {
     const Case &c = x.c;
     const bool pages = c.keys == Keys::kPages || c.keys == Keys::kGappy;
-    x.put(t, a);
+    x.put(to, t, a);
     a.seqlen_q = x.max_q;
     a.seqlen_k = x.max_k;
     a.cache_blocks = x.blocks;
-    if (pages) a.block_table_ptr = x.table.template as<void>(), a.batch_stride_block_table = x.columns;
+    if (pages) a.block_table_ptr = to.of(x.table), a.batch_stride_block_table = x.columns;
     a.page_block_size = c.page;
-    if (c.keys == Keys::kIndexed) a.cache_batch_idx = x.index.data();
+    if (c.keys == Keys::kIndexed) a.cache_batch_idx = to.of(x.index);
     a.is_gappy = c.keys == Keys::kGappy;
-    a.seqstart_k_ptr = a.is_gappy ? x.offset.data() : x.start_k.data();
-    if (!c.group || a.is_gappy) a.seqlen_k_ptr = x.length_k.data();
-}
-
-// Runs a call with a workspace of just the size that it needs. Empty, or the error; kNone where this build has no
-// instance of its type.
-extern const char *const kNone;
-template <typename Traits, typename Args, typename Size, typename Run>
-std::string run_with_workspace(const tessera_device *device, const Traits &t, Args &a, Size size, Run run) {
-    size_t bytes = 0;
-    const tessera_status status = size(device, &t, &a, &bytes);
-    if (status != TESSERA_SUCCESS) return status == TESSERA_ERROR_NO_INSTANCE ? kNone : tessera_last_error();
-    const Guarded workspace((bytes + 63) / 64 * 64);
-    a.workspace_ptr = workspace.as<void>(), a.workspace_size = bytes;
-    return run(device, &t, &a, nullptr) == TESSERA_SUCCESS ? "" : tessera_last_error();
+    a.seqstart_k_ptr = to.of(a.is_gappy ? x.offset : x.start_k);
+    if (!c.group || a.is_gappy) a.seqlen_k_ptr = to.of(x.length_k);
 }
 
 // Of the day, or TESSERA_TEST_SEED; and how many of `some` or all random cases a test tries.
 uint32_t seed_of_today();
 int count_of_cases(int some, int all);
+
+// Runs a call with a workspace of just the size that it needs. Empty, or the error; kNone where this build has no
+// instance that serves it.
+extern const char *const kNone;
+template <typename Traits, typename Args, typename Size, typename Run>
+std::string run_with_workspace(Copies &to, const Traits &t, Args &a, Size size, Run run) {
+    size_t bytes = 0;
+    const tessera_status status = size(to.device, &t, &a, &bytes);
+    if (status != TESSERA_SUCCESS) return status == TESSERA_ERROR_NO_INSTANCE ? kNone : tessera_last_error();
+    const Guarded workspace((bytes + 63) / 64 * 64);
+    a.workspace_ptr = to.of(workspace), a.workspace_size = bytes;
+    if (run(to.device, &t, &a, nullptr) != TESSERA_SUCCESS) return tessera_last_error();
+    return tessera_device_synchronize(to.device) == TESSERA_SUCCESS ? "" : tessera_last_error();
+}
+
+// Tests of an operation on a device, which is simulated where this build has such: some case must be served.
+class OnDevice : public testing::TestWithParam<const char *> {
+  protected:
+    void SetUp() override;
+    void TearDown() override;
+    bool is_simulated() const { return GetParam()[0] == 's'; }
+    // As many of the cases as there is time for; and a case as GPUs take it.
+    int count(int some, int all) const { return count_of_cases(some, all) / (is_simulated() ? 6 : 1); }
+    Case fit(Case c) const;
+    // Runs a call, and gets what it has left in the tensors.
+    template <typename Traits, typename Args, typename Size, typename Run, typename Memory>
+    void run_call(Copies &to, const Memory &x, const Traits &t, Args &a, Size size, Run run) {
+        const std::string failed = run_with_workspace(to, t, a, size, run);
+        is_served = failed != kNone;
+        served += is_served;
+        to.get(x.o), to.get(x.lse);
+        if (is_served) {
+            ASSERT_EQ(failed, "") << x.c.words();
+        }
+    }
+    tessera_device *device = nullptr;
+    bool is_served = false; // the last case
+    int served = 0;         // of all
+};
+#define ON_DEVICES(suite)                                                                                              \
+    INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::Values("cpu", "sim:gfx90a", "sim:gfx942", "sim:gfx950"),         \
+                             [](const auto &of) { return std::string(of.param).substr(of.param[0] == 's' ? 4 : 0); })
 
 #endif

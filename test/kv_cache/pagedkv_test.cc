@@ -9,38 +9,24 @@
 
 namespace {
 
-class Pagedkv : public testing::Test {
+class Pagedkv : public OnDevice {
   protected:
-    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
-    void TearDown() override {
-        tessera_device_close(device);
-        EXPECT_GT(served, 0);
-    }
-
     void run(const Tensors &x, int32_t skipped) {
         tessera_fmha_fwd_pagedkv_traits t = tessera_fmha_fwd_pagedkv_traits_init();
         tessera_fmha_fwd_pagedkv_args a = tessera_fmha_fwd_pagedkv_args_init();
-        put_cache(x, t, a);
+        Copies to(device, is_simulated());
+        put_cache(x, to, t, a);
         t.skip_min_seqlen_q = skipped > 0;
         a.min_seqlen_q = skipped;
-        const std::string failed =
-            run_with_workspace(device, t, a, tessera_fmha_fwd_pagedkv_workspace_size, tessera_fmha_fwd_pagedkv);
-        is_served = failed != kNone;
-        served += is_served;
-        if (is_served) {
-            ASSERT_EQ(failed, "") << x.c.words();
-        }
+        run_call(to, x, t, a, tessera_fmha_fwd_pagedkv_workspace_size, tessera_fmha_fwd_pagedkv);
     }
-    tessera_device *device = nullptr;
-    bool is_served = false; // the last case
-    int served = 0;         // of all
 };
 
-TEST_F(Pagedkv, RandomCases) {
+TEST_P(Pagedkv, RandomCases) {
     const uint32_t seed = seed_of_today();
     std::mt19937 random(seed);
-    for (int n = 0; n < count_of_cases(100, 2000) && !HasFailure(); n++) {
-        const Case c = draw_case(random);
+    for (int n = 0; n < count(100, 2000) && !HasFailure(); n++) {
+        const Case c = fit(draw_case(random));
         const Tensors tensors(c, seed + static_cast<uint32_t>(n));
         run(tensors, 0);
         if (is_served) {
@@ -50,7 +36,7 @@ TEST_F(Pagedkv, RandomCases) {
 }
 
 // Sequences with few queries stay as they are: NaN.
-TEST_F(Pagedkv, SkipsShortSequences) {
+TEST_P(Pagedkv, SkipsShortSequences) {
     Case c;
     c.group = true;
     c.seqlen_q = {3, 5}, c.seqlen_k = {40, 50};
@@ -64,5 +50,7 @@ TEST_F(Pagedkv, SkipsShortSequences) {
                 EXPECT_EQ(some.o.as<uint16_t>()[at], i < 3 ? 0xffff : all.o.as<uint16_t>()[at]);
             }
 }
+
+ON_DEVICES(Pagedkv);
 
 } // namespace

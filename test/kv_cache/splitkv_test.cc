@@ -10,49 +10,36 @@
 
 namespace {
 
-class Splitkv : public testing::Test {
+class Splitkv : public OnDevice {
   protected:
-    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
-    void TearDown() override {
-        tessera_device_close(device);
-        EXPECT_GT(served, 0);
-    }
-
     // Runs a case; the result is in its tensors.
     void run(const Tensors &x) {
         tessera_fmha_fwd_splitkv_traits t = tessera_fmha_fwd_splitkv_traits_init();
         tessera_fmha_fwd_splitkv_args a = tessera_fmha_fwd_splitkv_args_init();
-        put_cache(x, t, a);
+        Copies to(device, is_simulated());
+        put_cache(x, to, t, a);
         a.num_splits = x.c.splits;
-        const std::string failed =
-            run_with_workspace(device, t, a, tessera_fmha_fwd_splitkv_workspace_size, tessera_fmha_fwd_splitkv);
-        is_served = failed != kNone;
-        served += is_served;
-        if (is_served) {
-            ASSERT_EQ(failed, "") << x.c.words();
-        }
+        run_call(to, x, t, a, tessera_fmha_fwd_splitkv_workspace_size, tessera_fmha_fwd_splitkv);
     }
-    void check(const Case &c, uint32_t seed) {
+    void check(const Case &any, uint32_t seed) {
+        const Case c = fit(any);
         const Tensors tensors(c, seed);
         run(tensors);
         if (is_served) {
             EXPECT_EQ(tensors.wrong(), "") << c.words() << ", seed " << seed;
         }
     }
-    tessera_device *device = nullptr;
-    bool is_served = false; // the last case
-    int served = 0;         // of all
 };
 
-TEST_F(Splitkv, RandomCases) {
+TEST_P(Splitkv, RandomCases) {
     const uint32_t seed = seed_of_today();
     std::mt19937 random(seed);
-    for (int n = 0; n < count_of_cases(150, 3000) && !HasFailure(); n++)
+    for (int n = 0; n < count(150, 3000) && !HasFailure(); n++)
         check(draw_case(random), seed + static_cast<uint32_t>(n));
 }
 
 // Sinks count once, whatever the splits, of which some have no key; queries that see no key; no keys at all.
-TEST_F(Splitkv, SinksAndSplits) {
+TEST_P(Splitkv, SinksAndSplits) {
     for (const int splits : {0, 1, 2, 5, 128})
         for (const int queries : {1, 7})
             for (const bool group : {false, true}) {
@@ -74,7 +61,7 @@ TEST_F(Splitkv, SinksAndSplits) {
 }
 
 // Decoding as it is done: one query, many heads of it to a key head, long caches.
-TEST_F(Splitkv, Decodes) {
+TEST_P(Splitkv, Decodes) {
     for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16, TESSERA_FMHA_FP8BF16})
         for (const int page : {1, 16, 128}) {
             Case c;
@@ -89,10 +76,10 @@ TEST_F(Splitkv, Decodes) {
         }
 }
 
-TEST_F(Splitkv, BitsDoNotDependOnThreads) {
+TEST_P(Splitkv, BitsDoNotDependOnThreads) {
     std::mt19937 random(5);
-    for (int n = 0; n < 20; n++) {
-        const Case c = draw_case(random);
+    for (int n = 0; n < (is_simulated() ? 4 : 20); n++) {
+        const Case c = fit(draw_case(random));
         const Tensors first(c, 6), second(c, 6);
         setenv("TESSERA_NUM_THREADS", "1", 1);
         run(first);
@@ -103,5 +90,7 @@ TEST_F(Splitkv, BitsDoNotDependOnThreads) {
         EXPECT_EQ(std::memcmp(first.lse.as<void>(), second.lse.as<void>(), first.lse.size()), 0) << c.words();
     }
 }
+
+ON_DEVICES(Splitkv);
 
 } // namespace

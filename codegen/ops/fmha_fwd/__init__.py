@@ -107,6 +107,8 @@ class FmhaFwd(Operation):
         first, second = self.block_cost(one), self.block_cost(other)
         if a.merge != b.merge:
             return False  # the best one depends on sizes
+        if one.target.kind == "cdna" and a.paged != b.paged:
+            return False  # and on where keys lie
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # and on masks
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
@@ -213,6 +215,8 @@ class FmhaFwd(Operation):
             fields["start"] = f"{cost.start:.2f}f"
             fields["half"] = f"{cost.half:.2f}f"
             fields["merged"] = f"{instance.tile.merge}"
+        if instance.target.kind == "cdna":
+            fields["paged"] = f"{instance.tile.paged}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         return fields

@@ -177,7 +177,12 @@ class CdnaTile(GpuTile):
     @property
     def merge(self) -> int:
         """1: a tile has the queries of all heads of a key head, and perhaps a part of the keys."""
-        return int(self.pipeline == "qr_split")
+        return int(self.pipeline in ("qr_split", "qr_pages"))
+
+    @property
+    def paged(self) -> int:
+        """1: keys may lie in a cache."""
+        return int(self.pipeline == "qr_pages")
 
     def step(self, target: CdnaTarget) -> Step:
         """The main loop of a pipeline whose order is planned."""

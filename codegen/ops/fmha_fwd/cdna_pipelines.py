@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from codegen.ops.fmha_fwd.cdna import CdnaTile
 
 
+LANES = 64  # of a wave
+
+
 @dataclass(frozen=True)
 class Needs:
     """LDS and registers of a tile."""
@@ -35,15 +38,17 @@ def staged(tile: CdnaTile) -> Needs:
 
 
 def split(tile: CdnaTile) -> Needs:
-    """Pipeline qr_split: as qr, for queries of all heads of a key head."""
+    """Pipelines qr_split and qr_pages: as qr, for queries of all heads of a key head."""
     needs = staged(tile)
+    complaint = ""
     if tile.bits != 16 or tile.v_layout != "r" or tile.access != 16:
         complaint = (
-            "pipeline 'qr_split' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
+            f"pipeline '{tile.pipeline}' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
             f"not {tile.compute}, {tile.v_layout}, {tile.access}"
         )
-        return replace(needs, complaint=complaint)
-    return needs
+    elif tile.paged and tile.bn0 > LANES:
+        complaint = f"bn0 = {tile.bn0}: of pipeline 'qr_pages' at most {LANES}, a key for each lane of a wave"
+    return replace(needs, complaint=complaint)
 
 
 def direct(tile: CdnaTile) -> Needs:
@@ -69,4 +74,4 @@ def bundled(tile: CdnaTile) -> Needs:
     return replace(needs, registers=registers, held=f"{needs.held}, operands", complaint=complaint)
 
 
-PIPELINES = {"qr": staged, "qr_async": direct, "qr_bundled": bundled, "qr_split": split}
+PIPELINES = {"qr": staged, "qr_async": direct, "qr_bundled": bundled, "qr_split": split, "qr_pages": split}

@@ -12,6 +12,9 @@ INLINE void meet_lanes(void) {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
+// The number that lane number `lane` has, which may be another one for each lane. All lanes that are asked must be active.
+INLINE uint32_t of_lane(uint32_t x, int lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute(lane * 4, (int)x); }
+
 // Of the bytes 0 to 3 of a and 4 to 7 of b those whose numbers are the selector's bytes (CDNA ISA, V_PERM_B32).
 INLINE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) { return __builtin_amdgcn_perm(b, a, selector); }
 

@@ -29,6 +29,7 @@ struct tessera_fmha_fwd_instance {
     float half;                      // AMD GPU instances: share of a block's time where half of the waves are empty
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t merged;                 // GPU instances: 1: rows of a tile are those of all heads of a key head
+    uint32_t paged;                  // AMD GPU instances: 1: keys may lie in caches
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The argument of an emitted CDNA kernel of fmha_fwd that merges heads and cuts keys into parts. Not for callers.
+// The argument of an emitted CDNA kernel of fmha_fwd that merges heads and cuts keys into parts, which may lie in
+// caches. Not for callers.
 #ifndef TESSERA_KERNEL_FMHA_FWD_CDNA_H
 #define TESSERA_KERNEL_FMHA_FWD_CDNA_H
 
+#include "tessera/kernel/attention_pages.h"
 #include "tessera/kernel/fmha_fwd_gpu.h"
 
 // A workgroup computes bm0 rows, which are queries of all heads of a key head, row = query * group + head, over a part
 // of their tiles of keys. Its x in the grid is the key head; y is part * call.blocks_q + block, where the last block of
 // rows comes first; z is the sequence.
+//
+// Sequences of more than `queries` queries are left alone.
 //
 // With parts > 1 results go to o_acc [batch, nhead_q, queries, parts, hdim_v] and the logarithms of their sums, base 2,
 // to lse_acc [batch, nhead_q, queries, parts], where -inf says that there is no result. A part has `part_tiles` tiles,
@@ -16,6 +20,11 @@ struct tessera_fmha_fwd_cdna_args {
     struct tessera_fmha_fwd_gpu_args call; // the first member, which code that serves all kernels reads
     float *o_acc, *lse_acc;
     int32_t parts, part_tiles, queries;
+    // Instances that find keys in caches: where they do, if `pages.table` is not NULL. A key past a sequence's last one
+    // is never looked up. Where pages.begin is not NULL the list says how many keys a sequence has: `last`, unless it
+    // is NULL, has the rows of its last page.
+    struct tessera_attention_pages pages;
+    const int32_t *last;
 };
 
 #endif

@@ -14,7 +14,7 @@
 enum { TESSERA_COMBINED_FP32, TESSERA_COMBINED_FP16, TESSERA_COMBINED_BF16, TESSERA_COMBINED_FP8 };
 
 // A wave combines a row. Rows are numbered (sequence * nhead_q + head) * queries + query; those past the end of their
-// sequence, and those of sequences with no more than min_seqlen_q queries, are left alone.
+// sequence, and those of sequences with no more than min_seqlen_q or more than `queries` queries, are left alone.
 struct tessera_fmha_fwd_combine_args {
     const float *o_acc;   // [rows, splits, hdim_v]; anything where lse_acc is -inf
     const float *lse_acc; // [rows, splits], base 2; -inf where the part has no key that the query sees

@@ -26,13 +26,6 @@ INLINE int64_t row_element(const struct task *task, const struct row *r, int64_t
     return task->batch * batch_stride + r->head * nhead_stride + (task->token_q + r->query) * stride;
 }
 
-// Chunk `chunk` of a row of `width` elements; chunks past its end are 0.
-INLINE u32x4 chunk_of_row(const char *row, int chunk, int width) {
-    const int inside = CHUNK * chunk < width;
-    const u32x4 x = *(GLOBAL const u32x4 *)(uint64_t)(row + (inside ? 16 * chunk : 0));
-    return inside ? x : (u32x4){0, 0, 0, 0};
-}
-
 INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, const struct row *r) {
     const int64_t first = row_element(task, r, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
     const char *const row = (const char *)a->q + BYTES(first);

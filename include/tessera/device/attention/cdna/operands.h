@@ -69,4 +69,11 @@ INLINE u32x4 load_chunk(buffer from, int place, int begin, int hdim) {
     return x;
 }
 
+// Chunk `chunk` of a row of `width` elements that lies anywhere; chunks past its end are 0, and are not read.
+INLINE u32x4 chunk_of_row(const char *row, int chunk, int width) {
+    const int inside = CHUNK * chunk < width;
+    const u32x4 x = *(GLOBAL const u32x4 *)(uint64_t)(row + (inside ? 16 * chunk : 0));
+    return inside ? x : (u32x4){0, 0, 0, 0};
+}
+
 #endif

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: MIT
 // The task of a workgroup: BM queries of one sequence and head, or, MERGED, BM rows that are queries of all heads of a
-// key head, row = query * group + head.
+// key head, row = query * group + head. PAGED: keys may lie in a cache.
 //
-// Takes args, MERGED.
+// Takes args, MERGED, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_TASK_H
 
 #include "tessera/device/attention/cdna/operands.h"
+#if MERGED
+#include "tessera/kernel/fmha_fwd_cdna.h"
+#endif
 
 struct task {
     int head, head_k, batch; // query head and its key head, sequence
@@ -23,6 +26,17 @@ INLINE int logical_length(const int32_t *lengths, const int32_t *cumulative, int
     return physical;
 }
 
+#if PAGED
+// How many keys the list of a sequence's pages has, if pages are listed, but at most `most`.
+INLINE int listed_keys(const args *a, int b, int most) {
+    const struct tessera_fmha_fwd_cdna_args *const p = (const struct tessera_fmha_fwd_cdna_args *)a;
+    if (!p->pages.begin) return most;
+    const int pages = read_int(p->pages.begin, b + 1) - read_int(p->pages.begin, b);
+    const int in_last = p->last ? read_int(p->last, b) : p->pages.page_size;
+    return pages > 0 ? min_i32(most, (pages - 1) * p->pages.page_size + in_last) : 0;
+}
+#endif
+
 INLINE void find_lengths(struct task *task, const args *a) {
     const int b = task->batch;
     if (a->seqstart_q) {
@@ -34,6 +48,9 @@ INLINE void find_lengths(struct task *task, const args *a) {
     }
     task->seqlen_q = logical_length(a->seqlen_q_of, a->cu_seqlen_q, b, task->seqlen_q);
     task->seqlen_k = logical_length(a->seqlen_k_of, a->cu_seqlen_k, b, task->seqlen_k);
+#if PAGED
+    task->seqlen_k = listed_keys(a, b, task->seqlen_k);
+#endif
 }
 
 INLINE void find_mask(struct task *task, const args *a) {

@@ -28,7 +28,7 @@ INLINE int find_row(struct row *row, const problem *p, int number) {
     const int head = number / p->queries, query = number - head * p->queries, batch = head / p->nhead_q;
     if (batch >= p->batch) return 0;
     const int queries = queries_of(p, batch);
-    if (query >= queries || queries <= p->min_seqlen_q) return 0;
+    if (query >= queries || queries <= p->min_seqlen_q || queries > p->queries) return 0;
     const int64_t token = (p->seqstart_q ? p->seqstart_q[batch] : 0) + query;
     row->head = head - batch * p->nhead_q;
     row->o_acc = p->o_acc + (int64_t)number * p->splits * p->hdim_v;
