@@ -702,6 +702,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 4923.1f,
         .busy_cycles = 1224.9f,
         .start = 1.58f,
+        .half = 1.00f,
         .merged = 1,
         .paged = 1,
     },
