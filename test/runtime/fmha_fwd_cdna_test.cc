@@ -10,7 +10,8 @@
 
 #include "fake_hip.h"
 #include "fmha_fwd_fixture.h"
-#include "tessera/kernel/fmha_fwd_gpu.h"
+#include "tessera/kernel/fmha_fwd_cdna.h"
+#include "tessera/kernel/fmha_fwd_combine_gpu.h"
 
 extern "C" {
 #include "device/device.h"
@@ -563,6 +564,131 @@ TEST_F(Cdna, PreparedCallsAreCaptured) {
     EXPECT_EQ(launch(stream), TESSERA_ERROR_NOT_PREPARED);
     EXPECT_EQ(tessera_gpu_load(device, &kernel), TESSERA_SUCCESS);
     EXPECT_EQ(launch(stream), TESSERA_SUCCESS);
+}
+
+// ---- few queries: heads are merged, and keys are cut into parts
+
+class MergedOnCdna : public Cdna {
+  protected:
+    MergedOnCdna() {
+        instance.tile.bm0 = 32;
+        instance.merged = 1;
+        instance.workgroups = 4;
+        instance.alone_cycles = 1000, instance.busy_cycles = 250, instance.start = 2;
+        if (const tessera_instance *const combine = combining(TESSERA_TARGET_GFX942)) { // the fake loads no real code
+            const std::string pack = make_pack("fmha_fwd_combine", "gfx942", {{combine->symbol, combine->symbol}});
+            EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
+        }
+        call.args.seqlen_q = call.args.max_seqlen_q = 20; // of two heads: 2 blocks of 32 rows
+        call.args.seqlen_k = 6400;                        // 100 tiles
+        call.set_strides();
+    }
+
+    void SetUp() override {
+        if (!combining(TESSERA_TARGET_GFX942)) GTEST_SKIP() << "this build has no kernel to combine";
+    }
+
+    tessera_status launch_all() {
+        hip.launches.clear();
+        tessera_fmha_fwd_call whole = call.whole();
+        whole.cache = cache;
+        tessera_status status = tessera_fmha_fwd_check_call(&whole);
+        if (!status)
+            status = tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &device->facts, 1, &plan);
+        if (status) return status;
+        workspace.assign(tessera_plan_workspace(&plan) + 64, 0);
+        const auto start = reinterpret_cast<uintptr_t>(workspace.data());
+        whole.args.workspace_ptr = workspace.data() + (64 - start % 64) % 64;
+        whole.args.workspace_size = tessera_plan_workspace(&plan);
+        return tessera_run_call(&tessera_fmha_fwd_operation, &whole, device, &plan, nullptr);
+    }
+
+    tessera_status check_limits() {
+        tessera_fmha_fwd_call whole = call.whole();
+        EXPECT_EQ(tessera_fmha_fwd_check_sizes(&whole), TESSERA_SUCCESS) << tessera_last_error();
+        return tessera_fmha_fwd_cdna_check(&instance, &whole);
+    }
+
+    template <typename T> T argument(size_t number) {
+        T args = {};
+        EXPECT_LT(number, hip.launches.size());
+        if (number < hip.launches.size()) {
+            EXPECT_EQ(hip.launches[number].argument.size(), sizeof args);
+            memcpy(&args, hip.launches[number].argument.data(), sizeof args);
+        }
+        return args;
+    }
+
+    const tessera_attention_cache *cache = nullptr;
+    tessera_plan plan;
+    std::vector<char> workspace;
+};
+
+TEST_F(MergedOnCdna, PartsThatAreAskedFor) {
+    call.args.num_splits = 7;
+    call.traits.has_sink = 1;
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(hip.launches.size(), 2u);
+    const auto args = argument<tessera_fmha_fwd_cdna_args>(0);
+    const FakeLaunch &l = hip.launches[0];
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3),
+              (std::vector<unsigned>{2, 2 * 7, 2})); // key heads, parts, batch
+    EXPECT_EQ(args.parts, 7);
+    EXPECT_EQ(args.part_tiles, 15);
+    EXPECT_EQ(args.queries, 20);
+    EXPECT_EQ(args.call.blocks_q, 2);
+    EXPECT_EQ(args.call.sink, nullptr); // it counts once
+    EXPECT_EQ(args.o_acc, plan.regions[0].memory);
+    EXPECT_EQ(args.lse_acc, plan.regions[1].memory);
+    const auto combine = argument<tessera_fmha_fwd_combine_args>(1);
+    EXPECT_EQ(combine.splits, 7);
+    EXPECT_EQ(combine.o_acc, args.o_acc);
+    EXPECT_EQ(combine.o, call.args.o_ptr);
+    EXPECT_EQ(combine.sink, call.args.sink_ptr);
+}
+
+TEST_F(MergedOnCdna, OnePart) {
+    call.args.num_splits = 1;
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(hip.launches.size(), 1u);
+    EXPECT_EQ(argument<tessera_fmha_fwd_cdna_args>(0).parts, 1);
+    EXPECT_EQ(plan.region_count, 0u);
+}
+
+TEST_F(MergedOnCdna, Limits) {
+    call.args.num_splits = 128;
+    call.args.seqlen_q = call.args.max_seqlen_q = 513 * 16;
+    call.set_strides();
+    EXPECT_NE(check_limits(), TESSERA_SUCCESS);
+    EXPECT_EQ(std::string(tessera_last_error()),
+              "seqlen_q gives 65664 workgroups of 32 queries of a key head and a part of its keys: at most 65535");
+    call.args.num_splits = 2;
+    instance.merged = 0;
+    EXPECT_NE(check_limits(), TESSERA_SUCCESS);
+    EXPECT_EQ(std::string(tessera_last_error()), "num_splits is 2: short_name does not cut keys into parts");
+}
+
+// Tables and strides of pages go to the kernel as they are; lengths take the place of those of tensors.
+TEST_F(MergedOnCdna, Pages) {
+    int32_t table[8], lengths[2], last[2];
+    tessera_attention_cache there = {};
+    there.pages.table = table, there.pages.table_stride = 4, there.pages.page_size = 16;
+    there.pages.of_k = {1, 2, 3}, there.pages.of_v = {4, 5, 6};
+    there.blocks = 8, there.rows = 16, there.seqlen_k = lengths, there.last = last;
+    there.max_seqlen_k = 64, there.is_paged = true;
+    cache = &there;
+    instance.paged = 1;
+    call.args.seqlen_k = 64;
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    const auto args = argument<tessera_fmha_fwd_cdna_args>(0);
+    EXPECT_EQ(args.pages.table, table);
+    EXPECT_EQ(args.pages.table_stride, 4);
+    EXPECT_EQ(args.pages.page_size, 16);
+    EXPECT_EQ(args.pages.of_v.row, 6);
+    EXPECT_EQ(args.last, last);
+    EXPECT_EQ(args.call.seqlen_k_of, lengths);
+    EXPECT_EQ(args.call.seqlen_k, 64);
+    EXPECT_EQ(args.call.seqstart_k, nullptr);
 }
 
 } // namespace

@@ -193,9 +193,8 @@ class MergedHeads : public CudaFmha {
         instance.base.symbol = "kernel";
         instance.base.threads = 256;
         instance.merged = 1;
-        const tessera_table *const combine = tessera_fmha_fwd_combine_get_table();
-        if (combine->row_count > 0) { // the fake loads no real code
-            const std::string symbol = tessera_row(combine, 0)->symbol;
+        if (const tessera_instance *const combine = combining(TESSERA_TARGET_SM_90A)) { // the fake loads no real code
+            const std::string symbol = combine->symbol;
             const std::string pack = make_pack("fmha_fwd_combine", "sm_90a", {{symbol, symbol}});
             EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
         }
@@ -207,7 +206,7 @@ class MergedHeads : public CudaFmha {
     }
 
     void SetUp() override {
-        if (tessera_fmha_fwd_combine_get_table()->row_count == 0) GTEST_SKIP() << "this build has no kernel to combine";
+        if (!combining(TESSERA_TARGET_SM_90A)) GTEST_SKIP() << "this build has no kernel to combine";
     }
 
     tessera_status launch_all() {

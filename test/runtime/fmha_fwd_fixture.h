@@ -46,6 +46,14 @@ struct Served : tessera_served {
 };
 
 // An instance that serves everything on `target`, with a tile of bm0 x bn0 and a register tile of 16 x 8.
+// The kernel of this build that combines parts of keys on a target, or NULL.
+inline const tessera_instance *combining(tessera_target target) {
+    const tessera_table *const table = tessera_fmha_fwd_combine_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (tessera_row(table, i)->target == target) return tessera_row(table, i);
+    return nullptr;
+}
+
 tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target, const tessera_served *served,
                                         uint16_t bm0, uint16_t bn0, float macs_per_cycle = 10, float tile_cycles = 100);
 
