@@ -37,23 +37,59 @@ INLINE void load_operands(struct operands *x, const args *a, const struct task *
         load_key_column(x->columns[own], from, (int)a->stride_k, 32 * column_block(own) + lane_id() % 32, a->hdim_q);
 }
 
+// Operands are read AHEAD products before these need them, or each would wait for its own.
+enum { AHEAD = 2, MFMA_OF_PRODUCT = BITS == 32 ? 4 : MFMA_OF_16_BITS };
+INLINE void read_ahead(int products) {
+    ORDER(ORDER_LDS_READ, AHEAD);
+    UNROLL
+    for (int n = 0; n < products; n++) {
+        ORDER(ORDER_MFMA, MFMA_OF_PRODUCT);
+        ORDER(ORDER_LDS_READ, 1);
+    }
+}
+
 INLINE f32x16 product(lds_tile rows, int block, const operand *keys, int steps, int chunks) {
-    const int lane = here(lane_id());
+    const uint32_t first = first_row_operand(chunks);
+    operand next[AHEAD];
     f32x16 s = (f32x16)0.0f;
     UNROLL
-    for (int n = 0; n < steps; n++) s = MMA(row_operand(rows, lane, block, n, chunks), keys[n], s);
+    for (int n = 0; n < AHEAD; n++) next[n] = row_operand(rows, first, block, n, chunks);
+    UNROLL
+    for (int n = 0; n < steps; n++) {
+        s = MMA(next[n % AHEAD], keys[n], s);
+        if (n + AHEAD < steps) next[n % AHEAD] = row_operand(rows, first, block, n + AHEAD, chunks);
+    }
+    read_ahead(steps);
     return s;
+}
+
+// The numbers of a lane's queries: 4 lie side by side.
+INLINE f32x16 of_queries(const SHARED f32x4 *list, int block) {
+    const int half = lane_id() / 32;
+    f32x16 x;
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e += 4) {
+        const f32x4 four = list[8 * block + half + QUERY(e) / 4];
+        x[e] = four[0], x[e + 1] = four[1], x[e + 2] = four[2], x[e + 3] = four[3];
+    }
+    return x;
 }
 
 // sums += columns x, over the block's queries.
 INLINE void add_product(f32x16 *sums, int blocks, lds_tile columns, int queries, const operand x[BLOCK_STEPS]) {
-    const int lane = here(lane_id());
+    const uint32_t first = first_column_operand();
+    const int products = blocks * BLOCK_STEPS;
+    operand next[AHEAD];
     UNROLL
-    for (int b = 0; b < blocks; b++) {
-        UNROLL
-        for (int n = 0; n < BLOCK_STEPS; n++)
-            sums[b] = MMA(column_operand(columns, lane, b, queries, n), x[n], sums[b]);
+    for (int n = 0; n < AHEAD; n++) next[n] = column_operand(columns, first, n / BLOCK_STEPS, queries, n % BLOCK_STEPS);
+    UNROLL
+    for (int n = 0; n < products; n++) {
+        const int b = n / BLOCK_STEPS, then = n + AHEAD;
+        sums[b] = MMA(next[n % AHEAD], x[n % BLOCK_STEPS], sums[b]);
+        if (then < products)
+            next[n % AHEAD] = column_operand(columns, first, then / BLOCK_STEPS, queries, then % BLOCK_STEPS);
     }
+    read_ahead(products);
 }
 
 // Times 2^P_SHIFT, so that small ones are normal numbers of fp16.

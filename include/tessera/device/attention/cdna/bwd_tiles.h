@@ -27,7 +27,7 @@ LDS u32x4 q_rows[BM * ROW_OF(Q_CHUNKS)], o_rows[BM * ROW_OF(V_CHUNKS)];
 LDS u32x4 columns_of_q[DQ * QUERY_CHUNKS], columns_of_o[DV * QUERY_CHUNKS];
 LDS u32x4 scores[SCORES];                                           // gradients of scores, [query][key]
 LDS u32x4 of_pass[PASSES == 3 ? MAX_OF(COLUMNS, SCORES) : COLUMNS]; // or in one place what different passes need
-LDS float lse_of[BM], d_of[BM];                                     // in units of log2
+LDS f32x4 lse_of[BM / 4], d_of[BM / 4];                             // in units of log2
 
 typedef SHARED u32x4 *lds_tile; // HIP does not see from an array's type that it lies in LDS
 
@@ -35,12 +35,12 @@ INLINE lds_tile q_columns(void) { return PASSES == 1 ? (lds_tile)columns_of_q : 
 INLINE lds_tile o_columns(void) { return PASSES == 1 ? (lds_tile)columns_of_o : (lds_tile)of_pass; }
 INLINE lds_tile s_rows(void) { return PASSES == 3 ? (lds_tile)of_pass : (lds_tile)scores; }
 
-INLINE int row_place(int row, int chunk, int chunks) {
-    const int cycle = chunks < 8 ? 8 / chunks : 1; // rows that have eight chunks together
+INLINE uint32_t row_place(uint32_t row, uint32_t chunk, uint32_t chunks) {
+    const uint32_t cycle = chunks < 8 ? 8 / chunks : 1; // rows that have eight chunks together
     return row * ROW_OF(chunks) + (POWER_OF_2(chunks) ? chunk ^ (row / cycle & (8 / cycle - 1)) : chunk);
 }
 // Of the transposed tiles, of which a thread writes eight rows.
-INLINE int column_place(int d, int chunk) {
+INLINE uint32_t column_place(uint32_t d, uint32_t chunk) {
     enum { CYCLE = QUERY_CHUNKS < 8 ? 8 / QUERY_CHUNKS : 1 };
     return d * QUERY_CHUNKS + (chunk ^ ((d / CYCLE ^ d / 8) & (8 / CYCLE - 1)));
 }
@@ -173,24 +173,40 @@ INLINE void store_tile(const struct staged *s, int left, int pass) {
     }
     if (thread_id() >= BM) return;
     const float lse = AS_F32(s->lse);
-    lse_of[thread_id()] = thread_id() >= left ? INFINITY_F32 : lse == -INFINITY_F32 ? 0.0f : lse * LOG2E;
-    d_of[thread_id()] = AS_F32(s->d);
+    ((SHARED float *)lse_of)[thread_id()] = thread_id() >= left    ? INFINITY_F32
+                                            : lse == -INFINITY_F32 ? 0.0f
+                                                                   : lse * LOG2E;
+    ((SHARED float *)d_of)[thread_id()] = AS_F32(s->d);
 }
 
 // ---- operands
 
 enum { V_STEPS = DV / STEP, BLOCK_STEPS = 32 / STEP, Q_BLOCKS = BM / 32, DQ_BLOCKS = DQ / 32 };
 
-// Addresses are made of `lane` where they are needed: what a lane has of them all would take too many registers.
+// A lane's places are those of the first operand but for constants, since permutations are exclusive ors: `first` is
+// made where a product begins, or it would take registers from all others.
 
-INLINE operand row_operand(lds_tile rows, int lane, int block, int step, int chunks) {
-    const operand x = {{rows[row_place(32 * block + lane % 32, 2 * step + lane / 32, chunks)]}};
+INLINE uint32_t lane_here(void) { return (uint32_t)here(lane_id()); }
+
+INLINE uint32_t first_row_operand(int chunks) {
+    const uint32_t lane = lane_here();
+    return row_place(lane % 32, lane / 32, (uint32_t)chunks);
+}
+INLINE operand row_operand(lds_tile rows, uint32_t first, int block, int step, int chunks) {
+    const uint32_t place = POWER_OF_2(chunks) ? first ^ (uint32_t)(2 * step) : first + (uint32_t)(2 * step);
+    const operand x = {{rows[place + (uint32_t)(32 * block * ROW_OF(chunks))]}};
     return x;
 }
+
+INLINE uint32_t first_column_operand(void) {
+    const uint32_t lane = lane_here();
+    return column_place(lane % 32, lane / 32);
+}
 // Step `step` over the queries of block `queries`.
-INLINE operand column_operand(lds_tile columns, int lane, int block, int queries, int step) {
-    const int chunk = 2 * (BLOCK_STEPS * queries + step) + lane / 32;
-    const operand x = {{columns[column_place(32 * block + lane % 32, chunk)]}};
+INLINE operand column_operand(lds_tile columns, uint32_t first, int block, int queries, int step) {
+    const uint32_t chunk = (uint32_t)(2 * (BLOCK_STEPS * queries + step)), d = (uint32_t)(32 * block);
+    const uint32_t permuted = column_place(d, chunk) - d * QUERY_CHUNKS;
+    const operand x = {{columns[(first ^ permuted) + d * QUERY_CHUNKS]}};
     return x;
 }
 
