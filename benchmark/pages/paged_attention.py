@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""The page of paged_attention: decoding over pages, beside reading memory and torch, which gathers pages first.
+"""The page of paged_attention: decoding over pages, beside reading memory and torch, which gathers them.
 
 Types are those of the cache; queries are bf16. int8 has a scale for each token and head, fp8 one of the
 tensor. Quantised caches are timed beside the same problem in bf16.
