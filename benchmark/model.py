@@ -4,13 +4,14 @@
 
     python benchmark/model.py --build build
 
-runs fmha_fwd in bf16, batch 1, by each instance for row-major v with the head dims that it is for, at several
-lengths, with and without a causal mask, with so many heads that there are 256 Ki queries. A build without
--DTESSERA_TARGETS=cdna has none of them. Appends a line of JSON for each, with the version of the model, to
-benchmark/results/model.jsonl and prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER
-changes a parameter of the clock. --missing leaves out what the results have of this version, so that the same
-command goes on after an interruption. --table models nothing and prints what the results have of this version
-as docs/simulator.md shows it.
+runs fmha_fwd in bf16, batch 1, by each instance with the head dims and the layout of v that it is for, at
+several lengths, with and without a causal mask, with so many heads that there are 256 Ki queries. Instances
+that merge heads are left out: they are for few queries. A build without -DTESSERA_TARGETS=cdna has none of
+them. Appends a line of JSON for each, with the version of the model, to benchmark/results/model.jsonl and
+prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER changes a parameter of the clock.
+--missing leaves out what the results have of this version, so that the same command goes on after an
+interruption. --table [VERSION] models nothing and prints what the results have of this version, or of
+another one, as docs/simulator.md shows it.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,23 +35,35 @@ from codegen.model import MODELLED, version  # noqa: E402
 from codegen.ops.fmha_fwd import operation  # noqa: E402
 from codegen.rows import read_instances  # noqa: E402
 from codegen.show import print_rows  # noqa: E402
+from codegen.spec import Instance  # noqa: E402
 
 LENGTHS = (1024, 4096, 16384)
 QUERIES = 256 * 1024
 MASKS = {"no": "0", "causal": "b"}
 KEY = ("target", "hdim", "length", "mask", "instance")  # of a problem
+COLUMNS_OF_V = "_vc_"  # in names of instances for column-major v
 LIMITED = 4096  # the length of limits()
 COLUMNS = ("cycles", "cycles_a_mfma", "mhz", "time", "tflops")
 
 
-def instances(target: str) -> dict[str, list[int]]:
-    """Names, and the head dims that leave no column to spare."""
-    op = operation("simplified")
-    return {
-        instance.name: [instance.tile.hdim_q, instance.tile.hdim_v]
-        for instance in read_instances(op, ROOT / "instances", (target,))
-        if instance.tile.compute == "bf16" and instance.tile.v_layout == "r"
-    }
+def instances(target: str) -> dict[str, Instance]:
+    """By their names, with head dims that leave no column to spare."""
+    every = read_instances(operation("simplified"), ROOT / "instances", (target,))
+    return {one.name: one for one in every if one.tile.compute == "bf16" and not one.tile.merge}
+
+
+def hdim_of(instance: Instance) -> list[int]:
+    """The head dims of q and v."""
+    return [instance.tile.hdim_q, instance.tile.hdim_v]
+
+
+def place_of(target: str, name: str, hdim: Sequence[int]) -> list[str]:
+    """The first two columns of tables."""
+    columns = ", columns of v" if COLUMNS_OF_V in name else ""
+    return [
+        f"{target} d{'x'.join(map(str, dict.fromkeys(hdim)))}{columns}",
+        f"`{name.rpartition(f'{target}_')[2]}`",
+    ]
 
 
 def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
@@ -59,7 +73,8 @@ def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
         path = Path(folder) / "result.json"
         hdim_q, hdim_v = key["hdim"]
         sizes = ["-b=1", f"-h={QUERIES // length}", f"-s={length}", f"-d={hdim_q}", f"-d_v={hdim_v}"]
-        problem = ["-prec=bf16", *sizes, f"-mask={MASKS[key['mask']]}"]
+        layout = "c" if COLUMNS_OF_V in key["instance"] else "r"
+        problem = ["-prec=bf16", *sizes, f"-mask={MASKS[key['mask']]}", f"-vlayout={layout}"]
         command = [str(build / "bin" / "tile_example_fmha_fwd"), f"-device=sim:{key['target']}", *problem]
         done = subprocess.run(
             [*command, f"-instance={key['instance']}", "-v=0", "-sample=1", "-json=1", f"-jsonfile={path}"],
@@ -87,7 +102,7 @@ def key_of(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def document(results: list[dict[str, Any]]) -> str:
-    """The table of docs/simulator.md: a line for each instance, with cycles an MFMA and TFLOP/s."""
+    """The table of docs/simulator.md: a line for each modelled instance, with cycles an MFMA and TFLOP/s."""
     columns = list(itertools.product(LENGTHS, MASKS))
     heads = [f"{length} causal" if mask == "causal" else str(length) for length, mask in columns]
     lines = [["target, head dim", "instance", *heads]]
@@ -97,27 +112,25 @@ def document(results: list[dict[str, Any]]) -> str:
         cycles, rate = result["cycles_a_mfma"], result["tflops"]
         of_instance[result["length"], result["mask"]] = f"{cycles:.1f}, {rate:.0f}"
     for target in MODELLED:
-        for instance, hdim in sorted(instances(target).items(), key=lambda item: (item[1], item[0])):
-            place = f"{target} d{'x'.join(map(str, dict.fromkeys(hdim)))}"
-            short = f"`{instance.rpartition(f'{target}_')[2]}`"
-            of_instance = cells.get((target, instance), {})
-            lines.append([place, short, *(of_instance.get(column, "") for column in columns)])
+        there = {name: hdim_of(instance) for name, instance in instances(target).items()}
+        for name, hdim in sorted(there.items(), key=lambda item: (COLUMNS_OF_V in item[0], item[1], item[0])):
+            if of_instance := cells.get((target, name), {}):
+                lines.append([*place_of(target, name, hdim), *(of_instance.get(c, "") for c in columns)])
     head, *rows = (f"| {' | '.join(line)} |\n" for line in lines)
     return f"{head}|{'---|' * len(lines[0])}\n{''.join(rows)}"
 
 
 def limits(results: list[dict[str, Any]]) -> str:
-    """Another one: where the cycles of the fastest instance of each head dim go, without a mask."""
+    """Another one: where the cycles of the fastest instance of each head dim go, with rows of v, no mask."""
     best: dict[tuple[str, tuple[int, int]], dict[str, Any]] = {}
     for result in results:
         key = result["target"], tuple(result["hdim"])
-        if (result["length"], result["mask"]) == (LIMITED, "no"):
+        if (result["length"], result["mask"]) == (LIMITED, "no") and COLUMNS_OF_V not in result["instance"]:
             best[key] = max(best.get(key, result), result, key=lambda one: float(one["tflops"]))
     lines: list[list[str]] = []
     for (target, hdim), result in sorted(best.items()):
-        place = f"{target} d{'x'.join(map(str, dict.fromkeys(hdim)))}"
         shares = [f"{100 * share:.0f}" for share in result["shares"].values()]
-        lines.append([place, f"`{result['instance'].rpartition(f'{target}_')[2]}`", *shares])
+        lines.append([*place_of(target, result["instance"], hdim), *shares])
         names = list(result["shares"])
     titles = ["target, head dim", "instance", *names]
     head, *rows = (f"| {' | '.join(line)} |\n" for line in (titles, *lines))
@@ -143,9 +156,11 @@ def main() -> None:
     parser.add_argument("--match", default="", help="only instances whose names match this")
     parser.add_argument("--set", default="", help="changes of the clock's parameters, as NAME=NUMBER,...")
     parser.add_argument("--missing", action="store_true", help="only what the results lack")
-    parser.add_argument("--table", action="store_true", help="only print what the results have")
+    parser.add_argument(
+        "--table", nargs="?", const=version(), metavar="VERSION", help="only print what the results have"
+    )
     arguments = parser.parse_args()
-    there = read(arguments.results, arguments.set, version())
+    there = read(arguments.results, arguments.set, arguments.table or version())
     if arguments.table:
         print(document(there), limits(there), sep="\n", end="")
         return
@@ -155,10 +170,10 @@ def main() -> None:
     rows = []
     problems = itertools.product(arguments.targets.split(","), map(int, arguments.lengths.split(",")), MASKS)
     for target, length, mask in problems:
-        for instance, hdim in instances(target).items():
-            if not re.search(arguments.match, instance):
+        for name, instance in instances(target).items():
+            if not re.search(arguments.match, name):
                 continue
-            key = dict(zip(KEY, (target, hdim, length, mask, instance)))
+            key = dict(zip(KEY, (target, hdim_of(instance), length, mask, name)))
             if key in known:
                 continue
             result = model(arguments.build, key, arguments.set)

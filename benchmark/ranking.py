@@ -8,7 +8,7 @@ asks the library for each problem of a grid, of targets, types, head dims, lengt
 instance it chooses, and models that and all others whose cost is at most half as much again. What the choice
 takes longer than the modelled best one is its loss. Appends a line of JSON for each problem to
 benchmark/results/ranking.jsonl; what that has of this version of the model is not done again. --every N takes
-each Nth problem, --summary models nothing. All of it is modelled, nothing measured.
+each Nth problem, --summary [VERSION] models nothing. All of it is modelled, nothing measured.
 """
 
 from __future__ import annotations
@@ -100,14 +100,16 @@ def main() -> None:
     parser.add_argument("--results", type=Path, default=RESULTS)
     parser.add_argument("--targets", default=",".join(MODELLED), help="a comma list")
     parser.add_argument("--every", type=int, default=1, help="only each Nth problem")
-    parser.add_argument("--summary", action="store_true", help="only sum up what the results have")
+    parser.add_argument(
+        "--summary", nargs="?", const=version(), metavar="VERSION", help="only sum up what the results have"
+    )
     arguments = parser.parse_args()
     if not arguments.summary:
         if arguments.build is None:
             parser.error("--build is missing")
         problems = [(target, shape) for target in arguments.targets.split(",") for shape in grid(target)]
         check(arguments.build, arguments.results, problems[:: arguments.every])
-    print(document(read(arguments.results, version())), end="")
+    print(document(read(arguments.results, arguments.summary or version())), end="")
 
 
 if __name__ == "__main__":

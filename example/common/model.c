@@ -30,7 +30,7 @@ void example_print_profile(const example_result *result) {
     printf("waves a SIMD: %.2f\n", t->waves_a_simd);
     printf("LDS: %.0f cycles, of these %.1f %% for bank conflicts\n", t->lds_cycles,
            percent(t->lds_conflicts, t->lds_cycles));
-    fputs("MB from:", stdout);
+    fputs("MB by level:", stdout);
     for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) printf("%s %s %.3f", i ? "," : "", levels[i], t->bytes[i] / 1e6);
     puts("");
 }

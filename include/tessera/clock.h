@@ -59,7 +59,8 @@ typedef struct tessera_sim_timing {
     double cycles_a_matrix;                // of a SIMD for each of its matrix instructions; 0 without any
     double waves_a_simd;                   // that are there on average
     double lds_cycles, lds_conflicts;      // cycles of LDS, and those of them that bank conflicts cost
-    double bytes[TESSERA_SIM_LEVEL_COUNT]; // in whole lines, by the level that had them
+    double bytes[TESSERA_SIM_LEVEL_COUNT]; // in whole lines: loads by the level that had them, and stores in L2 and
+                                           // in the level that L2 writes them to
 } tessera_sim_timing;
 
 #ifdef __cplusplus

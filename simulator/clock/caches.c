@@ -107,7 +107,7 @@ uint64_t tessera_sim_caches_access(struct sim_caches *caches, uint64_t start, co
     for (unsigned i = 0; i < count; i++) {
         const tessera_sim_level level = find_level(caches, lines[i], kind);
         const uint64_t arrives = pass_levels(caches, start, level);
-        caches->bytes[level] += caches->page->line;
+        if (!kind.store) caches->bytes[level] += caches->page->line;
         if (arrives > done) done = arrives;
     }
     return done;

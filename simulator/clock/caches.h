@@ -26,7 +26,7 @@ struct sim_caches {
     struct sim_cache l1, l2, scalar;
     double free[TESSERA_SIM_LEVEL_COUNT]; // when each level can begin another access
     double cycles_a_byte[TESSERA_SIM_LEVEL_COUNT];
-    uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level delivered
+    uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level delivered to loads
 };
 
 bool tessera_sim_caches_open(struct sim_caches *caches, const struct sim_parameters *page,

@@ -10,6 +10,7 @@
 #include "compute_unit.h"
 #include "machine/error.h"
 #include "sample.h"
+#include "traffic.h"
 
 // The clock's state of a launch.
 struct sim_clocked {
@@ -96,54 +97,11 @@ static const struct sim_recording *find_recording(const struct sim_clocked *cloc
     return NULL;
 }
 
-static int compare_lines(const void *a, const void *b) {
-    const uint64_t left = *(const uint64_t *)a, right = *(const uint64_t *)b;
-    return left < right ? -1 : left > right;
-}
-
-// Calls `see` for each load's lines.
-typedef void (*see_lines)(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count);
-
-static void for_loads(const struct sim_recording *recording, see_lines see, void *user) {
-    for (uint32_t i = 0; i < recording->wave_count; i++)
-        for (size_t k = 0; k < recording->waves[i].count; k++) {
-            const struct sim_step *step = &recording->waves[i].steps[k];
-            if (step->code->kind != SIM_KIND_LOAD) continue;
-            see(user, step, recording->words + step->extra + 1, sim_lines_at(recording, step->extra).lines);
-        }
-}
-
-struct line_list {
-    uint64_t *lines;
-    size_t count;
-    uint8_t *shared, apart;
-};
-
-static void list_lines(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count) {
-    struct line_list *list = user;
-    (void)step;
-    memcpy(list->lines + list->count, lines, count * sizeof *lines);
-    list->count += count;
-}
-
-static void mark_shared(void *user, const struct sim_step *step, const uint64_t *lines, unsigned count) {
-    struct line_list *list = user;
-    uint8_t *shared = &list->shared[step->at / 4];
-    if (count && !*shared && bsearch(lines, list->lines, list->count, sizeof *list->lines, compare_lines))
-        *shared = list->apart;
-}
-
 // Marks the loads of the first point's workgroup that read lines which a neighbour reads too.
 static void mark_neighbour(struct sim_clocked *clocked, const struct sim_recording *first, int index) {
     const struct sim_recording *other = find_recording(clocked, clocked->sample.neighbours[index]);
     if (!other || first == other) return;
-    struct line_list list = {malloc((other->word_count + 1) * sizeof *list.lines), 0, clocked->shared,
-                             tessera_sim_neighbours[index]};
-    if (!list.lines) return;
-    for_loads(other, list_lines, &list);
-    qsort(list.lines, list.count, sizeof *list.lines, compare_lines);
-    for_loads(first, mark_shared, &list);
-    free(list.lines);
+    tessera_sim_mark_shared(first, other, tessera_sim_neighbours[index], clocked->shared);
 }
 
 static void find_shared(struct sim_clocked *clocked, const struct sim_launch *launch) {
@@ -172,7 +130,7 @@ static void add_replay(struct sim_replay *sum, const struct sim_replay *more) {
     sum->wave_cycles += more->wave_cycles;
     sum->lds_cycles += more->lds_cycles;
     sum->lds_conflicts += more->lds_conflicts;
-    sum->accessed += more->accessed;
+    sum->loaded += more->loaded;
     sum->groups += more->groups;
 }
 
@@ -236,23 +194,51 @@ static double all_matrix(const struct sim_launch *launch) {
     return sum * (double)launch->group_count / (double)clocked->timed_count;
 }
 
+// The bytes of the whole launch by levels. Stores leave L2 once, in whole lines. Where workgroups had not ended,
+// replays have seen more of their loads than of all that they do.
+static void add_bytes(const struct sim_launch *launch, double bytes[TESSERA_SIM_LEVEL_COUNT]) {
+    const struct sim_clocked *clocked = launch->clocked;
+    const tessera_sim_level memory = fits_mall(launch->sim) ? TESSERA_SIM_LEVEL_MALL : TESSERA_SIM_LEVEL_HBM;
+    double loaded = 0, stored = 0;
+    for (size_t i = 0; i < clocked->timed_count; i++) {
+        const struct sim_recording *recording = find_recording(clocked, clocked->timed[i].number);
+        loaded += (double)tessera_sim_loaded_lines(recording);
+        stored += (double)tessera_sim_stored_lines(recording) * launch->sim->clock->page.line;
+    }
+    const double groups = (double)launch->group_count / (double)clocked->timed_count;
+    const double scale = clocked->sum.loaded ? loaded / (double)clocked->sum.loaded * groups : 0;
+    for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) bytes[i] = (double)clocked->sum.bytes[i] * scale;
+    bytes[TESSERA_SIM_LEVEL_L2] += stored * groups;
+    bytes[memory] += stored * groups;
+}
+
+// Cycles that memory takes for all that it loads and stores, if it never rests.
+static double memory_cycles(const struct sim_parameters *page, const double bytes[TESSERA_SIM_LEVEL_COUNT]) {
+    const double mall = page->mall_gbs ? bytes[TESSERA_SIM_LEVEL_MALL] / page->mall_gbs : 0;
+    const double hbm = bytes[TESSERA_SIM_LEVEL_HBM] / page->hbm_gbs;
+    return fmax(mall, hbm) * page->clock_mhz / 1000 * 100 / page->mixed_rate;
+}
+
 static tessera_sim_timing make_timing(const struct sim_launch *launch, const struct sim_estimate *estimate) {
     const struct sim_parameters *page = &launch->sim->clock->page;
     const struct sim_clocked *clocked = launch->clocked;
     const struct sim_replay *sum = &clocked->sum;
     const double slots = SIM_SIMDS * (double)sum->cycles, scale = (double)launch->group_count / sum->groups;
-    tessera_sim_timing timing = {.launches = 1, .cycles = estimate->cycles, .sampling_error = estimate->error};
-    for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) timing.share[i] = slots > 0 ? (double)sum->cause[i] / slots : 0;
-    timing.valu_busy = slots > 0 ? (double)sum->valu_cycles / slots : 0;
+    tessera_sim_timing timing = {.launches = 1, .sampling_error = estimate->error};
+    add_bytes(launch, timing.bytes);
+    timing.cycles = fmax(estimate->cycles, floor(memory_cycles(page, timing.bytes)) + page->launch_cycles);
+    const double at_work = timing.cycles > 0 ? estimate->cycles / timing.cycles : 1, all = slots / at_work;
+    for (int i = 0; i < TESSERA_SIM_CAUSE_COUNT; i++) timing.share[i] = slots > 0 ? (double)sum->cause[i] / all : 0;
+    timing.share[TESSERA_SIM_CAUSE_MEMORY] += 1 - at_work;
+    timing.valu_busy = slots > 0 ? (double)sum->valu_cycles / all : 0;
     timing.clock_mhz = clock_mhz(page, timing.share[TESSERA_SIM_CAUSE_MATRIX], timing.valu_busy);
     timing.ms = timing.cycles / timing.clock_mhz / 1e3;
     timing.ms_band = timing.ms * page->clock_band / 100;
     timing.matrix = all_matrix(launch);
-    if (sum->issued[SIM_KIND_MATRIX]) timing.cycles_a_matrix = slots / (double)sum->issued[SIM_KIND_MATRIX];
+    if (sum->issued[SIM_KIND_MATRIX]) timing.cycles_a_matrix = all / (double)sum->issued[SIM_KIND_MATRIX];
     timing.waves_a_simd = slots > 0 ? (double)sum->wave_cycles / slots : 0;
     timing.lds_cycles = (double)sum->lds_cycles * scale;
     timing.lds_conflicts = (double)sum->lds_conflicts * scale;
-    for (int i = 0; i < TESSERA_SIM_LEVEL_COUNT; i++) timing.bytes[i] = (double)sum->bytes[i] * scale;
     return timing;
 }
 

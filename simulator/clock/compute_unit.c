@@ -218,7 +218,7 @@ static void run_memory(struct unit *unit, struct place *place, uint64_t now) {
     if (step->code->effects.to_lds) unit->lds_free += lines.bytes / (1u << SIM_LINE_SHIFT);
     if (done < place->memory_done) done = place->memory_done;
     place->memory_done = done;
-    unit->replay->accessed += lines.bytes;
+    if (!store) unit->replay->loaded += lines.lines;
     sim_in_flight_add(&place->memory, now, done);
 }
 

@@ -23,8 +23,8 @@ struct sim_replay {
     uint64_t valu_cycles; // for which VALU instructions held a port, beside matrix instructions or not
     uint64_t wave_cycles; // in which waves were there
     uint64_t lds_cycles, lds_conflicts;
-    uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level of memory delivered
-    uint64_t accessed;                       // bytes that lanes accessed
+    uint64_t bytes[TESSERA_SIM_LEVEL_COUNT]; // that each level of memory delivered to loads
+    uint64_t loaded;                         // lines that these asked for
     double groups;                           // workgroups, parts of them counted
 };
 

@@ -188,7 +188,7 @@ def test_profile_and_sample() -> None:
         "VALU busy",
         "waves a SIMD",
         "LDS",
-        "MB from",
+        "MB by level",
     ]
     long = ["-b=1", "-h=8", "-s=512", "-d=64"]
     cycles = [

@@ -202,6 +202,34 @@ def test_bandwidth(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert size / timing.ms / 1e6 == pytest.approx(4184, rel=0.05)
 
 
+def test_copies_take_the_rate_of_loads_and_stores(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """gcnasm membench, an MI308X: 4160 GB/s by the best settings, loads and stores in sum."""
+    monkeypatch.setenv("TESSERA_SIM_PARAMETERS", "units=80,clock_mhz=1800,mall_megabytes=0,launch_cycles=0")
+    groups, rounds, loads = 160, 8, 8
+    registers = [f"v[{4 * i}:{4 * i + 3}]" for i in range(2, 2 + loads)]
+    head = """
+        s_load_dwordx2 s[2:3], s[0:1], 0x0
+        s_mul_i32 s6, s4, 0x80000
+        v_lshlrev_b32 v1, 4, v0
+        v_add_u32 v1, s6, v1
+        v_add_u32 v2, 0x40000, v1
+        s_waitcnt lgkmcnt(0)
+    """
+    load = [f"global_load_dwordx4 {r}, v1, s[2:3]\nv_add_u32 v1, 0x1000, v1" for r in registers]
+    store = [f"global_store_dwordx4 v2, {r}, s[2:3]\nv_add_u32 v2, 0x1000, v2" for r in registers]
+    text = "\n".join([head, *[*load, "s_waitcnt vmcnt(0)", *store] * rounds])
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("sample")
+        size = groups * 0x80000
+        memory = sim.malloc(size)
+        copy = run_text(sim, tmp_path, text, memory, waves=4, groups=groups)
+    assert size / copy.ms / 1e6 == pytest.approx(4160, rel=0.05)
+    assert copy.bytes_of("hbm") == size
+    assert copy.share_of("memory") > 0.9 and sum(copy.share) == pytest.approx(1)
+
+
 def test_environment(library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "timing.jsonl"
     monkeypatch.setenv("TESSERA_SIM_CLOCK", "on")
