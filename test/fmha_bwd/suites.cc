@@ -3,7 +3,7 @@
 
 // clang-format off
 std::vector<Suite> suites(const Place &on) {
-    const Axis floats = kinds(on, {"fp32", "fp16", "bf16"}), few = kinds(on, {"fp32", "bf16"});
+    const Axis floats = kinds(on, {"fp32", "fp16", "bf16"}), few = kinds(on, {"fp32", "bf16"}), halves = kinds(on, {"fp16", "bf16"});
     const Axis perms{"-iperm=0 -operm=0", "-iperm=1 -operm=1"}, modes{"-mode=0", "-mode=1"};
     const Axis inits{"-init=uf", "-init=nf"}, heads{"-dkv_heads=q", "-dkv_heads=k"}, parts{"-deterministic=0", "-deterministic=1"};
     const Axis hdims{"-d=32", "-d=64", "-d=128", "-d=96"};
@@ -42,6 +42,17 @@ std::vector<Suite> suites(const Place &on) {
         {"Padding",
          {floats, paddings, {"-h=2", "-h=4 -h_k=2"}, parts, heads},
          {{"-mode=1 -d=64 -init=nf", "-mode=1 -d=40 -d_v=24 -init=nf"}, perms, {"-cu_seqlen=0", "-cu_seqlen=1"}, {"-bias=n", "-bias=e:2 -dbias=1", "-p_drop=0.2"}}},
+        {"BasicKVPadding", // these two are CK's
+         {halves, {"-d=64", "-d=128"},
+          {"-b=2 -h=2 -h_k=2 -s=128 -s_k=127 -s_kpad=128", "-b=3 -h=4 -h_k=2 -s=256 -s_k=250 -s_kpad=256", "-b=2 -h=2 -h_k=1 -s=256 -s_k=180 -s_kpad=192",
+           "-b=3 -h=3 -h_k=3 -s=512 -s_k=350 -s_kpad=384 -mask=1", "-b=2 -h=4 -h_k=2 -s=256 -s_k=128 -s_kpad=192", "-b=2 -h=2 -h_k=2 -s=512 -s_k=200 -s_kpad=256 -mask=2"}},
+         {{"-mode=1 -init=nf"}, perms, parts}},
+        {"ZeroLengthPadding",
+         {halves, {"-d=64", "-d=128"},
+          {"-b=3 -h=2 -h_k=2 -s=0,0,0 -s_k=128 -s_qpad=64 -s_kpad=128", "-b=3 -h=2 -h_k=1 -s=100,0,64 -s_k=128 -s_qpad=128 -s_kpad=192",
+           "-b=3 -h=3 -h_k=3 -s=150 -s_k=200,0,64 -s_qpad=192 -s_kpad=256", "-b=3 -h=2 -h_k=2 -s=128 -s_k=0 -s_qpad=128 -s_kpad=64",
+           "-b=4 -h=2 -h_k=2 -s=80,0,80,0 -s_k=100,100,0,0 -s_qpad=128 -s_kpad=128"}},
+         {{"-mode=1 -init=nf"}, perms, parts}},
         {"EffectiveLengths",
          {floats, {"-b=2 -s=128 -q_eff_lens=128,64 -kv_eff_lens=128,64", "-b=3 -s=100 -s_k=200 -q_eff_lens=1,100,50 -kv_eff_lens=200,1,0", "-b=2 -s=129 -q_eff_lens=0,129"}, parts, heads},
          {{"-h=2 -h_k=1 -d=32 -init=nf"}, perms, {"-mask=0", "-mask=b", "-mask=t:20,10"}}},
