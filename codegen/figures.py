@@ -25,7 +25,9 @@ from codegen.targets import CdnaTarget
 from codegen.tasks import Runner, Task
 from codegen.tune import How, make_task
 
-KEYS = (128, 512)  # two lengths, whose difference in time is that of their blocks
+# Two lengths, whose difference in time is that of their blocks; and those of instances that take whole
+# tiles alone.
+KEYS, WHOLE_KEYS = (128, 512), (512, 2048)
 TILES = 8  # of queries of a head, whose workgroups share k and v
 FEW = 4  # units that show what a workgroup alone takes
 HEAD = """# SPDX-License-Identifier: MIT
@@ -44,9 +46,12 @@ Point = tuple[str, int]  # one of these, and the number of keys
 def points_of(instance: Instance) -> tuple[Point, ...]:
     """Keys of workgroups alone would be cut, where an instance cuts keys.
 
-    Half of fewer waves than two a SIMD would leave SIMDs idle, and the others' time as it is.
+    Half of fewer waves than two a SIMD would leave SIMDs idle, and the others' time as it is; in whole tiles
+    all waves have queries.
     """
     assert isinstance(instance.target, CdnaTarget)
+    if instance.tile.whole_tiles:
+        return tuple((load, keys) for load in (ALONE, FULL) for keys in WHOLE_KEYS)
     alone = () if instance.tile.merge else (ALONE,)
     half = (HALF,) if instance.tile.rm0 >= 2 * instance.target.simds and not instance.tile.merge else ()
     return tuple((load, keys) for load in (*alone, FULL, *half) for keys in KEYS)
@@ -56,7 +61,11 @@ def _problem(instance: Instance, point: Point) -> tuple[str, ...]:
     """The arguments of a launch."""
     load, keys = point
     bm0 = instance.tile.bm0
-    shared = -(-parameter("units", instance.target.name) * _room(instance) // TILES)  # k and v on full units
+    places = parameter("units", instance.target.name) * _room(instance)
+    if instance.tile.whole_tiles:  # as many queries as keys
+        heads = (FEW if load == ALONE else places) * bm0 // keys
+        return ("-b=1", f"-h={max(1, heads)}", f"-s={keys}", f"-s_k={keys}", *ONCE)
+    shared = -(-places // TILES)  # k and v on full units
     sizes = {
         ALONE: ("-h=1", f"-s={FEW * bm0}"),
         FULL: (f"-h={shared}", f"-s={TILES * bm0}"),
@@ -82,10 +91,11 @@ def figures_of(instance: Instance, cycles: dict[Point, float]) -> dict[str, floa
     """
     assert isinstance(instance.target, CdnaTarget)
     launch = parameter("launch_cycles", instance.target.name)
-    blocks = [-(-keys // instance.tile.bn0) for keys in KEYS]
+    lengths = sorted({keys for _, keys in cycles})
+    blocks = [-(-keys // instance.tile.bn0) for keys in lengths]
     block, starts = {}, {}
     for load in {load for load, _ in cycles}:
-        few, many = (cycles[load, keys] - launch for keys in KEYS)
+        few, many = (cycles[load, keys] - launch for keys in lengths)
         block[load] = (many - few) / (blocks[1] - blocks[0])
         starts[load] = few / block[load] - blocks[0]
     beginnings = [starts[load] for load in (ALONE, FULL) if load in starts]

@@ -269,19 +269,36 @@ def main_loop(code: list[Instruction]) -> Counts | None:
     return None if found is None else found[1].counts
 
 
-def gaps(code: list[Instruction]) -> list[list[Instruction]]:
-    """What stands between the MFMAs of a plain round of the main loop; the last gap goes round."""
+def _plain_round(code: list[Instruction]) -> list[Instruction]:
+    """The instructions of a plain round of the main loop, if there is a loop with MFMA."""
     flow = Flow(code)
     found = flow.main_loop()
-    if found is None:
+    return [] if found is None else [i for block in found[1].blocks for i in flow.blocks[block]]
+
+
+def gaps(code: list[Instruction]) -> list[list[Instruction]]:
+    """What stands between the MFMAs of a plain round of the main loop; the last gap goes round."""
+    round_ = _plain_round(code)
+    if not round_:
         return []
     between: list[list[Instruction]] = [[]]
-    for instruction in (i for block in found[1].blocks for i in flow.blocks[block]):
+    for instruction in round_:
         if instruction.counts.mfma:
             between.append([])
         else:
             between[-1].append(instruction)
     return [*between[1:-1], between[-1] + between[0]]
+
+
+def clusters(code: list[Instruction]) -> list[list[Instruction]]:
+    """What stands up to each barrier of a plain round of the main loop, the barrier too; it goes round."""
+    found: list[list[Instruction]] = [[]]
+    for instruction in _plain_round(code):
+        found[-1].append(instruction)
+        if instruction.name == "s_barrier":
+            found.append([])
+    rest = found.pop()
+    return [rest + found[0], *found[1:]] if found else []
 
 
 def early_waits(code: list[Instruction]) -> list[Instruction]:

@@ -20,13 +20,15 @@ from typing import Any
 
 from codegen import Refused, unknown
 from codegen.elf import CodeObject
-from codegen.machine_code import Counts, Instruction, gaps, instructions, main_loop
+from codegen.machine_code import Counts, Instruction, clusters, gaps, instructions, main_loop
 from codegen.ptxas import Assembled, is_image, read_assembled
 from codegen.schedule import PRODUCT, VALU
 from codegen.spec import symbol_of
 from codegen.targets import TARGETS, CdnaTarget
 
 PLANNED = ("qr_bundled",)  # pipelines whose main loop is planned, as names of instances have them
+CLUSTERED = ("hk_prefill",)  # those whose main loop is in clusters
+CLUSTERS = 8  # of a round: products and accesses in turns
 TRANSCENDENTAL = re.compile("v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 PACKED = re.compile("v_pk_(fma|mul|add)_f32")
 
@@ -94,7 +96,7 @@ class Resources:
             found.append(
                 f"takes {self.lds_bytes} bytes of LDS, {self.target.name} has {self.target.lds_bytes}"
             )
-        return [*found, *self._broken_order()]
+        return [*found, *self._broken_order(), *self._broken_clusters()]
 
     def _broken_order(self) -> Iterator[str]:
         """Where the compiler has broken the order of a planned main loop."""
@@ -115,6 +117,34 @@ class Resources:
         # Where V goes straight to LDS, its loads are a step old when it is waited for all.
         if not self.target.transposing_reads and any(i.under_way == 0 for i in everything):
             yield "waits in its main loop until no load is under way"
+
+    def _broken_clusters(self) -> Iterator[str]:
+        """Where a main loop in clusters has an instruction in a cluster that is not for it."""
+        if not any(f"_{pipeline}" in self.name for pipeline in CLUSTERED):
+            return
+        found = clusters(instructions(self.code, self.target.name))
+        if len(found) != CLUSTERS:
+            yield f"has {len(found)} clusters in its main loop, not {CLUSTERS}"
+            return
+        for n, cluster in enumerate(found):
+            counts = sum((instruction.counts for instruction in cluster), Counts())
+            waits = [instruction for instruction in cluster if instruction.name == "s_waitcnt"]
+            if len(waits) != 1:
+                yield f"has {len(waits)} waits in cluster {n}, not 1"
+            if n % 2 == 0 and (not counts.mfma or counts.lds or counts.memory):
+                yield (
+                    f"has {counts.mfma} products, {counts.lds} accesses of LDS and {counts.memory} of memory "
+                    f"in cluster {n}, which is for products alone"
+                )
+            if n % 2 and (counts.mfma or not counts.lds or not counts.memory):
+                yield (
+                    f"has {counts.mfma} products, {counts.lds} accesses of LDS and {counts.memory} of memory "
+                    f"in cluster {n}, which is for accesses alone"
+                )
+            if any(wait.under_way == 0 for wait in waits):
+                yield f"waits in cluster {n} until no load is under way"
+            if any(PACKED.match(instruction.name) for instruction in cluster):
+                yield f"has packed fp32 instructions in cluster {n}, which wait for MFMA"
 
     def _port(self, instruction: Instruction) -> int:
         """Cycles for which an instruction that is no MFMA holds the VALU port."""

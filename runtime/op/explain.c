@@ -15,13 +15,14 @@ typedef struct tessera_text text_t;
 
 // ---- reasons that may keep an instance out
 
-// Reasons are numbered, the gravest first: the target, each trait, each size, the alignment. Bit n of a set of reasons
-// is reason n.
+// Reasons are numbered, the gravest first: the target, each trait, each size, the alignment, what
+// the operation's keeps_out says. Bit n of a set of reasons is reason n.
 enum { TARGET, FIRST_TRAIT };
 
 static const tessera_schema *schema_of(const request_t *r) { return r->table->schema; }
 static int first_size(const request_t *r) { return FIRST_TRAIT + (int)schema_of(r)->trait_count; }
 static int alignment_of(const request_t *r) { return first_size(r) + (int)schema_of(r)->size_count; }
+static int last_of(const request_t *r) { return alignment_of(r) + 1; }
 
 static const tessera_trait *trait_of(int reason, const request_t *r) {
     return &schema_of(r)->traits[reason - FIRST_TRAIT];
@@ -92,6 +93,7 @@ static struct verdict judge(const instance_t *row, const request_t *r) {
     v.reasons = misfits_of(&v.served, r);
     if (!tessera_is_aligned(row, r)) v.reasons |= UINT64_C(1) << alignment_of(r);
     if (!is_here(row, r)) v.reasons |= UINT64_C(1) << TARGET;
+    if (!v.reasons && tessera_keeps_out(row, r, &(text_t){NULL, 0, 0})) v.reasons = UINT64_C(1) << last_of(r);
     return v;
 }
 
@@ -155,14 +157,16 @@ static void add_reason(text_t *out, int reason, const struct verdict *v, const r
         if (range->max > range->min) tessera_text_add(out, " to %u", range->max);
         if (range->multiple > 1) tessera_text_add(out, ", multiples of %u", range->multiple);
         tessera_text_add(out, ")");
-    } else {
+    } else if (reason == alignment_of(r)) {
         add_misaligned(out, v, r, serves);
+    } else {
+        tessera_keeps_out(v->row, r, out);
     }
 }
 
 static void add_reasons(text_t *out, const struct verdict *v, const request_t *r) {
     const char *between = "";
-    for (int reason = 0; reason <= alignment_of(r); reason++) {
+    for (int reason = 0; reason <= last_of(r); reason++) {
         if (!has(v->reasons, reason)) continue;
         tessera_text_add(out, "%s", between);
         add_reason(out, reason, v, r, "serves");
@@ -193,8 +197,10 @@ static void add_change(text_t *out, int reason, const struct verdict *v, const r
             tessera_text_add(out, "%s to %lld%s", size->name, next, size->fills ? " (filled up with zeros)" : "");
         else
             tessera_text_add(out, "%s to at most %u", size->name, v->served.ranges[number].max);
-    } else {
+    } else if (reason == alignment_of(r)) {
         add_alignments(out, v, r);
+    } else {
+        tessera_text_add(out, "that");
     }
 }
 
@@ -228,7 +234,7 @@ static void add_elsewhere(text_t *out, const request_t *r) {
 static void add_changes(text_t *out, const request_t *r, struct verdict v) {
     const char *between = ": change ";
     unite_alike(r, &v);
-    for (int reason = FIRST_TRAIT; reason <= alignment_of(r); reason++) {
+    for (int reason = FIRST_TRAIT; reason <= last_of(r); reason++) {
         if (!has(v.reasons, reason)) continue;
         tessera_text_add(out, "%s", between);
         add_change(out, reason, &v, r);
@@ -341,7 +347,7 @@ static void add_all_others(text_t *out, const request_t *r, int width) {
 
 // Adds a line for each reason that is the gravest one of some instance.
 static void add_reasons_of_others(text_t *out, const request_t *r) {
-    for (int reason = alignment_of(r); reason >= 0; reason--) {
+    for (int reason = last_of(r); reason >= 0; reason--) {
         struct verdict all = {.row = NULL};
         unsigned n = 0, targets = 0;
         for (uint32_t i = 0; i < r->table->row_count; i++) {

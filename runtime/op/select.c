@@ -49,10 +49,15 @@ bool tessera_is_aligned(const tessera_instance *row, const struct tessera_reques
     return !row->alignment || r->starts % row->alignment == 0;
 }
 
+bool tessera_keeps_out(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why) {
+    return r->kernels->keeps_out && r->kernels->keeps_out(row, r, why);
+}
+
 bool tessera_serves(const tessera_instance *row, const struct tessera_request *r) {
     const uint32_t size_count = r->table->schema->size_count;
     for (uint32_t i = 0; i < row->served_count; i++)
-        if (holds(&row->served[i], r, size_count)) return tessera_is_aligned(row, r);
+        if (holds(&row->served[i], r, size_count))
+            return tessera_is_aligned(row, r) && !tessera_keeps_out(row, r, &(struct tessera_text){NULL, 0, 0});
     return false;
 }
 

@@ -39,6 +39,9 @@ struct tessera_kernels {
     // sizes that the name states, or NULL.
     void (*add_ck_tile)(struct tessera_text *out, const tessera_instance *row, const uint32_t *limits);
     uint32_t (*count_ck)(const struct tessera_request *r, const tessera_instance *row, const uint32_t *limits);
+    // Whether an instance that serves the traits, sizes and alignment of a call does not take it for another reason,
+    // which is added. NULL: there are none.
+    bool (*keeps_out)(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
 };
 
 struct tessera_request {
@@ -82,9 +85,10 @@ static inline uint32_t tessera_member(const void *traits, uint16_t offset) {
 
 const tessera_instance *tessera_best(const struct tessera_request *r); // NULL: none serves
 
-// Whether an instance serves the call by its traits, sizes and alignment, whatever the device.
+// Whether an instance serves the call, whatever the device.
 bool tessera_serves(const tessera_instance *row, const struct tessera_request *r);
 bool tessera_is_aligned(const tessera_instance *row, const struct tessera_request *r);
+bool tessera_keeps_out(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
 bool tessera_precedes(const tessera_instance *a, double cost_a, const tessera_instance *b, double cost_b);
 
 // Takes the instance that the caller wants, if it serves the call; else fails with the reasons.

@@ -42,6 +42,9 @@ double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const st
 double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                   int64_t units);
 
+// Adds why an instance that takes whole tiles alone does not serve the call, if it does not (fmha_fwd_whole.c).
+bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
+
 // ---- sequences (fmha_fwd_sequence.c)
 
 struct tessera_attention_lengths tessera_fmha_fwd_get_lengths(const struct tessera_fmha_fwd_call *call);

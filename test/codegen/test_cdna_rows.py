@@ -232,6 +232,8 @@ def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
     assert {hdim for hdim, _ in smallest} == set(HDIMS)
     assert {dtype for _, dtype in smallest} == set(DTYPES[target])
     planned = set() if target == "gfx90a" else {"qr_bundled"}
+    if target == "gfx950":
+        planned.add("hk_prefill")
     assert {row["pipeline"] for row in rows} == {"qr", "qr_async", "qr_split", "qr_pages"} | planned
 
 

@@ -102,7 +102,7 @@ class Operation : public ::testing::Test {
         return text;
     }
 
-    const tessera_kernels kernels = {nullptr, cost, list_starts, add_ck_tile, count_ck};
+    const tessera_kernels kernels = {nullptr, cost, list_starts, add_ck_tile, count_ck, nullptr};
     const uint32_t buckets[2] = {1024, UINT32_MAX}, order[2] = {0, 1};
     const tessera_slice slices[4] = {{0, 2}, {1, 1}, {0, 2}, {1, 1}}; // of the first target; there are no others
     tessera_device_facts facts = {sizeof facts, 1u << TESSERA_TARGET_PORTABLE, 4, 0, 0, 0, 0};

@@ -75,7 +75,7 @@ const tessera_table table = {&schema, rows, sizeof rows[0], 2, buckets, 1, slice
                     sum_table = {&sum_schema, sum_rows, sizeof rows[0], 2, buckets, 1, slices, order, 0};
 
 double cost(const tessera_instance *, const tessera_request *) { return 1; }
-const tessera_kernels sum_kernels = {[] { return &sum_table; }, cost, nullptr, nullptr, nullptr};
+const tessera_kernels sum_kernels = {[] { return &sum_table; }, cost, nullptr, nullptr, nullptr, nullptr};
 
 void set_defaults(void *to) {
     static_cast<Call *>(to)->traits = {sizeof(Traits), 0, TESSERA_TYPE_FP32};

@@ -13,6 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from codegen.ops.fmha_fwd.cdna_clusters import Clusters
 from codegen.ops.fmha_fwd.cdna_pipelines import PIPELINES, Needs
 from codegen.ops.fmha_fwd.cdna_schedule import Step
 from codegen.ops.fmha_fwd.gpu_tile import GpuTile
@@ -172,7 +173,7 @@ class CdnaTile(GpuTile):
     @property
     def raise_by(self) -> int:
         """The power of 2 by which p may exceed that before sums are rescaled."""
-        return LAZY if self.pipeline == "qr_bundled" else 0
+        return LAZY if self.pipeline in ("qr_bundled", "hk_prefill") else 0
 
     @property
     def merge(self) -> int:
@@ -184,9 +185,23 @@ class CdnaTile(GpuTile):
         """1: keys may lie in a cache."""
         return int(self.pipeline == "qr_pages")
 
+    @property
+    def whole_tiles(self) -> int:
+        """1: the instance takes self-attention over whole tiles alone (runtime/ops/fmha_fwd_whole.c)."""
+        return int(self.pipeline == "hk_prefill")
+
+    @property
+    def transposes_heads(self) -> bool:
+        """Whether workgroups beside one another have query heads of different key heads."""
+        return self.pipeline == "hk_prefill"
+
     def step(self, target: CdnaTarget) -> Step:
         """The main loop of a pipeline whose order is planned."""
         return Step(self, target)
+
+    def clusters(self, target: CdnaTarget) -> Clusters:
+        """The clusters of products of pipeline hk_prefill."""
+        return Clusters(self, target)
 
     @property
     def bk1(self) -> int:

@@ -74,4 +74,36 @@ def bundled(tile: CdnaTile) -> Needs:
     return replace(needs, registers=registers, held=f"{needs.held}, operands", complaint=complaint)
 
 
-PIPELINES = {"qr": staged, "qr_async": direct, "qr_bundled": bundled, "qr_split": split, "qr_pages": split}
+def prefill(tile: CdnaTile) -> Needs:
+    """Pipeline hk_prefill: as qr_async, but a whole tile of k or v is in registers, beside a packed p.
+
+    Under a causal mask a tile of queries ends with the last four of its tiles of keys, which the pipeline's
+    epilogue masks; the main loop masks every other one, and there is none else that a query does not see.
+    """
+    needs = direct(tile)
+    complaint = ""
+    if tile.compute != "bf16" or tile.v_layout != "r":
+        complaint = f"pipeline 'hk_prefill' is for bf16 and row-major v, not {tile.compute}, {tile.v_layout}"
+    elif tile.rm0 != 8:
+        complaint = f"rm0 = {tile.rm0}: pipeline 'hk_prefill' has 8 waves"
+    elif tile.bm0 not in (2 * tile.bn0, 4 * tile.bn0):
+        complaint = (
+            f"bm0 = {tile.bm0} is neither two nor four tiles of bn0 = {tile.bn0} keys: pipeline 'hk_prefill' "
+            "takes two a round, and masks the last four"
+        )
+    elif tile.dq != tile.dv or tile.dq not in (64, 128):
+        complaint = f"pipeline 'hk_prefill' is for head dims 64 and 128, not {tile.dq}, {tile.dv}"
+    registers = tile.operand_registers + 2 * tile.score_registers + tile.bn0 * tile.dq // 128
+    return replace(
+        needs, registers=registers, held="q, o, scores of two tiles and a tile of k", complaint=complaint
+    )
+
+
+PIPELINES = {
+    "qr": staged,
+    "qr_async": direct,
+    "qr_bundled": bundled,
+    "qr_split": split,
+    "qr_pages": split,
+    "hk_prefill": prefill,
+}

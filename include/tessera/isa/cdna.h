@@ -501,6 +501,9 @@ INLINE void meet(void) {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
+// From here on the wave's instructions go before those of waves with a lower priority, 0 to 3; at first it is 0.
+#define PRIORITY(level) __builtin_amdgcn_s_setprio(level)
+
 // ---- the scheduler
 //
 // ORDER(kind, count): next come `count` of the surrounding instructions of a kind, then those of the next ORDER.

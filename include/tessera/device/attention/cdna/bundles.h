@@ -105,22 +105,20 @@ INLINE void maximum(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
 
 INLINE float greatest_score(const struct loop *x) { return max_f32(max_f32(x->most[0], x->most[1]), x->most[2]); }
 
-// The reference of the probabilities, which are 2^P_SHIFT where a score equals it, becomes the greatest score; O and
-// the sums are rescaled. Where the reference is so great that its rounding would spoil P, it is subtracted from the
-// scores here, exactly, and so it is of all tiles from then on.
-INLINE void raise_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
+// The reference of the probabilities, which are 2^P_SHIFT where a score equals it, becomes the greatest score. Returns
+// the factor that O is to be rescaled by; the sums are. Where the reference is so great that its rounding would spoil
+// P, it is subtracted from the scores here, exactly, and so it is of all tiles from then on.
+INLINE float move_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
     float max = greatest_score(x);
     max = max_f32(max, other_half(max));
     const float alpha = x->row.max == -INFINITY_F32 ? 0.0f : exp2_fast((x->row.max - max) * x->scale);
-    UNROLL
-    for (int b = 0; b < D_BLOCKS; b++) x->o[b] *= alpha;
     UNROLL
     for (int i = 0; i < SUMS; i++) x->sum[i] *= alpha;
     x->row.max = max;
     const float least = max == -INFINITY_F32 ? 0.0f : max;
     x->shift = least * x->scale - P_SHIFT;
     x->limit = max + min_f32(RAISE_BY / x->scale, GREATEST_F32);
-    if (!any_lane(abs_f32(x->shift) >= 0x1p20f)) return;
+    if (!any_lane(abs_f32(x->shift) >= 0x1p20f)) return alpha;
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
@@ -131,7 +129,15 @@ INLINE void raise_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
     }
     x->shift = -P_SHIFT;
     x->limit = -INFINITY_F32;
+    return alpha;
 }
+
+INLINE void rescale_o(struct loop *x, float alpha) {
+    UNROLL
+    for (int b = 0; b < D_BLOCKS; b++) x->o[b] *= alpha;
+}
+
+INLINE void raise_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) { rescale_o(x, move_reference(x, next)); }
 
 INLINE int exceeds_limit(const struct loop *x) { return any_lane(greatest_score(x) > x->limit); }
 

@@ -2,10 +2,11 @@
 // The task of a workgroup: BM queries of one sequence and head, or, MERGED, BM rows that are queries of all heads of a
 // key head, row = query * group + head. PAGED: keys may lie in a cache.
 //
-// Takes args, MERGED, PAGED.
+// Takes args, MERGED, PAGED, TRANSPOSES_HEADS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_TASK_H
 
+#include "tessera/device/attention/cdna/head_order.h"
 #include "tessera/device/attention/cdna/operands.h"
 #if MERGED
 #include "tessera/kernel/fmha_fwd_cdna.h"
@@ -76,11 +77,18 @@ INLINE int row_query(const args *a, int row) { return (int)((uint32_t)row / (uin
 INLINE int count_rows(const args *a, const struct task *task) { return task->seqlen_q * a->group; }
 #else
 // Hardware deals workgroups to the dies of a GPU in turns, x first. Query heads of one key head are nhead_k apart in x,
-// so that each key head's K and V stay in one die's L2 where nhead_k is a multiple of the number of dies.
+// so that each key head's K and V stay in one die's L2 where nhead_k is a multiple of the number of dies;
+// TRANSPOSES_HEADS has another order (head_order.h).
 INLINE struct task find_task(const args *a) {
     const int x = workgroup_x(), b = workgroup_z();
+#if TRANSPOSES_HEADS
+    const int head = (int)transposed_head((uint32_t)x, (uint32_t)a->group, (uint32_t)a->nhead_k);
+    const int head_k = (int)((uint32_t)head / (uint32_t)a->group);
+#else
     const int member = (int)multiply_high((uint32_t)x + 1, a->over_nhead_k), head_k = x - member * a->nhead_k;
-    struct task task = {head_k * a->group + member, head_k, b, a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
+    const int head = head_k * a->group + member;
+#endif
+    struct task task = {head, head_k, b, a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
     find_lengths(&task, a);
     task.first = BM * (a->blocks_q - 1 - workgroup_y());
     find_mask(&task, a);

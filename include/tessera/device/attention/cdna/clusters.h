@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: MIT
+// The pieces of a main loop in clusters: those of bundles.h, whose ring holds a whole tile of K or of V, and what a
+// cluster begins and ends with. Waves meet behind each cluster; a cluster has products and vector work, or accesses of
+// LDS and memory.
+//
+// Takes MMA_PART, P_SHIFT, RING, RAISE_BY.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_CLUSTERS_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_CLUSTERS_H
+
+#include "tessera/device/attention/cdna/bundles.h"
+
+// The ring is the register tile: K of a tile from before its scores until these are made, then V.
+enum { VALUE_OPERANDS = D_BLOCKS * KEY_STEPS };
+
+// Loads of a wave for a tile of K and of V.
+enum { LOADS_K = BN * Q_CHUNKS / PASS, LOADS_V = BN * V_CHUNKS / PASS };
+
+// The end of a cluster: a bare barrier.
+INLINE void end_cluster(void) {
+    one_after_the_other();
+    meet();
+    one_after_the_other();
+}
+
+// A cluster of accesses has few vector instructions, for which it would wait long beside a wave that is in a cluster of
+// products. At its end what it has read is there, so that others may load over it behind the barrier, and of the loads
+// so many are under way at most.
+#define BEGIN_ACCESSES() (PRIORITY(1), one_after_the_other())
+#define END_ACCESSES(loads) (one_after_the_other(), PRIORITY(0), WAIT_FOR_LOADS(loads), WAIT_FOR_LDS(0), end_cluster())
+
+// ---- accesses; tiles count in keys
+
+INLINE void start_k(const struct loop *x, int tile, SHARED u32x4 *to) {
+    load_rows(k_rows(&x->keys, tile, x->tiles.end), x->places.k, Q_CHUNKS, x->keys.stride_k, to + x->wave_chunk);
+}
+INLINE void start_v(const struct loop *x, int tile, SHARED u32x4 *to) {
+    load_rows(v_rows(&x->keys, tile, x->tiles.end), x->places.v, V_CHUNKS, x->keys.stride_v, to + x->wave_chunk);
+}
+// Offsets of reads are those of the first, with other bits of the slot: they are computed here, and take no registers
+// in between.
+INLINE void take_k(struct loop *x, SHARED const u32x4 *k) {
+    x->reads.k[0] = here(x->reads.k[0]);
+    UNROLL
+    for (int n = 1; n < K_CYCLE / 2; n++) x->reads.k[n] = x->reads.k[0] ^ 16 * 2 * n;
+    UNROLL
+    for (int n = 0; n < SCORE_OPERANDS; n++) read_k(x, k, n);
+}
+INLINE void take_v(struct loop *x, SHARED const u32x4 *v) {
+    x->reads.v[0] = here(x->reads.v[0]);
+    UNROLL
+    for (int n = 1; n < V_CYCLE / 4; n++) x->reads.v[n] = x->reads.v[0] ^ 16 * 4 * n;
+    UNROLL
+    for (int n = 0; n < VALUE_OPERANDS; n++) read_v(x, v, n);
+}
+
+// ---- softmax
+
+// Hides keys behind the query's last where the wave has a query that does not see all of the tile.
+INLINE void hide_later(const struct loop *x, f32x16 s[KEY_BLOCKS], int tile) {
+    if (!SELDOM(tile + BN > x->tiles.wave_first + x->task.mask_x)) return;
+    const int end = x->row.query + x->task.mask_x - here(first_key(tile));
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e++) {
+            if (KEY(b, e) >= end) s[b][e] = -INFINITY_F32;
+            one_after_the_other();
+        }
+    }
+}
+
+// Between strip 0 and the others of a tile's values: where a score of the next tile, s, is far above the reference, O,
+// the sums and the probabilities of the strips to come are rescaled. (Left at the old scale these strips would count
+// 2^RAISE_BY times too much, and more.)
+INLINE void rescale_if_far(struct loop *x, f32x16 s[KEY_BLOCKS]) {
+    if (!SELDOM(exceeds_limit(x))) return;
+    const float alpha = move_reference(x, s);
+    rescale_o(x, alpha);
+    UNROLL
+    for (int n = 1; n < KEY_STEPS; n++) {
+        UNROLL
+        for (int w = 0; w < 4; w++) {
+            const uint32_t p = x->p[n].chunk[0][w];
+            const f32x2 two = {alpha * unpack_bf16(p), alpha * AS_F32(p & 0xffff0000)};
+            x->p[n].chunk[0][w] = PACK_P(two, 0);
+        }
+    }
+}
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Instances of fmha_fwd that take whole tiles alone, with `whole_tiles`: self-attention of sequences that end with a
+// tile of queries, at least four tiles of keys, with no mask or a causal one, so that the last four tiles of keys that
+// a workgroup sees are all that the mask's edge may cross.
+#include "ops/attention_gpu.h"
+#include "ops/fmha_fwd_internal.h"
+
+enum { LEAST_TILES = 4 };
+
+static bool is_unmasked_or_causal(const struct tessera_fmha_fwd_call *call) {
+    if (call->traits.mask_type == TESSERA_MASK_NONE) return true;
+    return call->args.window_size_left < 0 && call->args.window_size_right == 0;
+}
+
+bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tessera_request *r,
+                                struct tessera_text *why) {
+    const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)row;
+    const struct tessera_fmha_fwd_call *const call = r->call;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int bm0 = instance->tile.bm0, bn0 = instance->tile.bn0, least = LEAST_TILES * bn0;
+    if (!instance->whole_tiles) return false;
+    if (call->cache)
+        tessera_text_add(why, "keys in a cache");
+    else if (a->cu_seqlen_q_ptr || a->cu_seqlen_k_ptr)
+        tessera_text_add(why, "lengths in memory");
+    else if (a->seqlen_q != a->seqlen_k)
+        tessera_text_add(why, "seqlen_q %d other than seqlen_k %d", a->seqlen_q, a->seqlen_k);
+    else if (a->seqlen_q % bm0)
+        tessera_text_add(why, "seqlen_q %d (multiples of %d)", a->seqlen_q, bm0);
+    else if (a->seqlen_k < least)
+        tessera_text_add(why, "seqlen_k %d (at least %d, four tiles)", a->seqlen_k, least);
+    else if (!is_unmasked_or_causal(call))
+        tessera_text_add(why, "a window (no mask or a causal one)");
+    else if (a->scale_s < 0)
+        tessera_text_add(why, "scale_s %g (0 or more)", (double)a->scale_s);
+    else
+        return false;
+    return true;
+}
