@@ -19,8 +19,8 @@ foreach(op ${tessera_ops})
     endif()
 endforeach()
 
-# Operations on caches attend by instances of fmha_fwd.
-foreach(op fmha_fwd_splitkv fmha_fwd_pagedkv fmha_batch_prefill paged_attention)
+# Operations on caches, and on keys of two parts, attend by instances of fmha_fwd.
+foreach(op fmha_fwd_splitkv fmha_fwd_pagedkv fmha_batch_prefill paged_attention mla_prefill)
     if(op IN_LIST tessera_ops AND NOT fmha_fwd IN_LIST tessera_ops)
         message(FATAL_ERROR "TESSERA_OPS=${TESSERA_OPS}: ${op} needs fmha_fwd, whose instances attend")
     endif()

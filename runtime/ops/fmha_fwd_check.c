@@ -111,6 +111,7 @@ tessera_status tessera_fmha_fwd_check_sizes(void *checked) {
     call->cache = NULL;
     call->splits = 0;
     call->leaves_longer = false;
+    call->hdim_rope = 0;
     return tessera_fmha_fwd_check_call(call);
 }
 
@@ -291,7 +292,7 @@ static void add_tensors(const struct tessera_fmha_fwd_call *call, const struct e
     const bool pieces = pages && pages->piece_v;
     const int64_t rows = pieces ? 1 : n->tokens_k, tokens = pieces ? n->tokens_k : 1;
     tessera_add_tensor(all, "k_ptr", a->k_ptr, kv_bits, false, k_blocks, HEADS(k, a->nhead_k), ROWS(k, rows),
-                       tokens * row_k);
+                       tokens * (row_k - call->hdim_rope));
     if (t->is_v_rowmajor)
         tessera_add_tensor(all, "v_ptr", a->v_ptr, kv_bits, false, v_blocks, heads_v, ROWS(v, rows), tokens * row_v);
     else

@@ -21,6 +21,7 @@ struct tessera_fmha_fwd_call {
     const struct tessera_attention_cache *cache; // NULL: as args says
     int32_t splits;
     bool leaves_longer; // sequences of more than max_seqlen_q queries are left alone, not refused
+    int32_t hdim_rope;  // last elements of keys that lie in a tensor of their own, which that operation checks; or 0
 };
 
 extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c

@@ -246,7 +246,7 @@ static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a
 
 static size_t copy_bytes(const struct tessera_attention_cache *cache, const tessera_fmha_fwd_instance *instance) {
     const struct tessera_attention_pages *const p = &cache->pages;
-    if (!p->piece_v && p->dtype == TESSERA_KV_AUTO) return 0;
+    if (!p->piece_v && p->dtype == TESSERA_KV_AUTO && !p->k_rope) return 0;
     const int64_t numbers = (int64_t)instance->tile.bn0 * (p->hdim_q + p->hdim_v);
     return (size_t)tessera_round_up(numbers * tessera_type_bits(p->number) / 8, TESSERA_PLAN_ALIGNMENT);
 }

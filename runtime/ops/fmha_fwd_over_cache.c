@@ -13,6 +13,7 @@ void tessera_over_cache_begin(struct tessera_over_cache *x) {
     x->attention.cache = NULL;
     x->attention.splits = 0;
     x->attention.leaves_longer = false;
+    x->attention.hdim_rope = 0;
 }
 
 tessera_status tessera_over_cache_check_traits(const tessera_fmha_fwd_traits *t) {

@@ -37,6 +37,10 @@ struct tessera_attention_pages {
     tessera_type number;
     int32_t hdim_q, hdim_v;
     struct tessera_attention_page_scales k_scale, v_scale;
+    // Where keys have a second part, their last hdim_rope elements, it lies in a tensor of its own; NULL: in k.
+    const void *k_rope;
+    struct tessera_attention_page_strides of_k_rope;
+    int32_t hdim_rope;
 };
 
 // Where rows lie, in elements of the base: row n at[n], or where there is no list first + n * stride.

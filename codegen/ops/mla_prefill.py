@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""mla_prefill: attention over keys of two parts, of which heads share the rotated one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar
+
+from codegen.ops.fmha_fwd.traits import DTYPES, MASK_AXES, MASK_TYPE, PADS, flag_axis, hdim_axis
+from codegen.ops.pages import QSCALES, CpuTile, Pages
+from codegen.schema import Range, Trait, flag
+from codegen.space import Axis, Box, Space
+from codegen.spec import Rule
+
+HDIM = (192, 128)  # 128 without and 64 with rotation; v
+TYPES = ("bf16", "fp8bf16")
+
+
+class MlaPrefill(Pages):
+    """The operation."""
+
+    api = "mla_prefill"
+    name = "mla_prefill"
+    family = "mla_prefill"
+    kernels = ("mla_prefill",)
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    head_axes = 3
+    middle = "b128x128x32x{v}x32x{q}_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_async"
+    traits = (
+        Trait("data_type", "dtype", DTYPES),
+        MASK_TYPE,
+        Trait("qscale_type", "qscale", QSCALES),
+        flag("is_group_mode", "mode", "batch", "group"),
+        flag("has_lse", "lse"),
+    )
+
+    def __init__(self, mask: str) -> None:
+        self.space = space = Space(
+            (
+                hdim_axis((HDIM,)),
+                Axis("dtype", TYPES, TYPES),
+                Axis("mode", ("batch", "group"), ("batch", "group")),
+                Axis("pad", (PADS[-1],), (PADS[-1],)),
+                MASK_AXES[mask],
+                flag_axis("lse", "lse"),
+                Axis("qscale", ("no", "pt"), ("nqscale", "pertensor")),
+            )
+        )
+        self.rules = (Rule(space.box(qscale=("pt",), dtype=("bf16",)), "descales belong to fp8 inputs"),)
+
+    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
+        """The head dims of these models."""
+        yield box, tuple((hdim, hdim, 1) for hdim in HDIM)
+
+
+def operation(mask: str) -> MlaPrefill:
+    """This module's operation."""
+    return MlaPrefill(mask)
