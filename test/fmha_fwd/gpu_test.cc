@@ -80,6 +80,23 @@ Suite decode_suite(const Place &on) {
             {{"-init=nf", "-init=uf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}}};
 }
 
+// Instances that take self-attention over whole tiles alone.
+Suite whole_tiles_suite(const Place &on) {
+    const tessera_table *table = tessera_fmha_fwd_get_table();
+    Axis all;
+    for (const Device &device : devices(on, table))
+        for (uint32_t i = 0; i < table->row_count; i++) {
+            const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+            const std::string hdim = " -d=" + std::to_string(row->base.served->ranges[0].max);
+            if (row->base.target == device.target && row->whole_tiles)
+                all.push_back(device.argument() + " -prec=bf16" + hdim + " -instance=" + row->base.name);
+        }
+    return {"WholeTiles",
+            {all, {"-s=256", "-s=512", "-s=768", "-s=1280"}, {"-h=2", "-h=4 -h_k=2", "-h=3 -h_k=1"},
+             {"-mask=0", "-mask=t", "-mask=b"}},
+            {{"-b=1", "-b=2"}, {"-lse=1 -init=nf", "-init=uf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-scale_s=0", "-scale_s=3", "-scale_s=1e6"}, {"-init_sink=0", "-init_sink=1"}}};
+}
+
 // Lengths that only the device knows.
 Suite ragged_suite(const Place &on) {
     return {"Ragged",
@@ -130,6 +147,7 @@ int main(int argc, char **argv) {
     register_suite(valid, landed_suite(gpus));
     register_suite(valid, decode_suite(gpus));
     register_suite(valid, ragged_suite(gpus));
+    register_suite(valid, whole_tiles_suite(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64 -d=64"}, refusals}, {}});
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));

@@ -152,6 +152,10 @@ class Fmha:
         self.kernel, self.kind, self.waves = kernel, kind, waves
         self.d, self.bm0, bn0 = tile
         self.heads, self.queries, self.keys, self.bn0 = 2, self.bm0 + 9, 3 * bn0 + 5, bn0
+        self.problems = PROBLEMS
+        if "hk_prefill" in kernel:  # whole tiles alone, without features: a round of the main loop and two
+            self.queries = self.keys = 2 * self.bm0
+            self.problems = PROBLEMS[:1]
         header = ROOT / "include/tessera/kernel/fmha_fwd_gpu.h"
         self.args_of = struct_of(header, "tessera_fmha_fwd_gpu_args")
 
@@ -215,7 +219,7 @@ class Fmha:
 
     def __call__(self, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
         module = sim.load(image)
-        return b"".join(self.launch(sim, module, how, problem) for problem in PROBLEMS)
+        return b"".join(self.launch(sim, module, how, problem) for problem in self.problems)
 
 
 class Rows:
