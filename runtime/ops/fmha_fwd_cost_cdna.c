@@ -31,12 +31,13 @@
 // places).
 //
 // A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. And where the
-// last cache has no room for all keys and values, they come from memory, in which
+// last cache has no room for all keys and values, they come from memory, which little hides:
 //
-//   time >= bytes of all blocks / (bandwidth * sharers)
+//   time = time + bytes of all blocks / (bandwidth * sharers)
 //
-// because workgroups on neighbouring units that read the same keys find what the first of them brought; in the order of
-// the grid these are nhead_k workgroups apart, so there are sharers = compute_units / nhead_k of them, or one.
+// Workgroups on neighbouring units that read the same keys find what the first of them brought; in the order of the
+// grid these are nhead_k workgroups apart, so there are sharers = compute_units / nhead_k of them, if there are so
+// many.
 //
 // What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
 //
@@ -86,7 +87,8 @@ static double memory_cycles(const instance_t *row, const struct tessera_fmha_fwd
     const tessera_rates *const rates = &tessera_target_rates[row->base.target];
     const double key = call->hdims * tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv) / 8;
     const double all = (double)a->batch * a->nhead_k * (double)call->keys * key;
-    const double sharers = (double)tessera_max(units / a->nhead_k, 1);
+    const int64_t readers = tessera_ceil_div(call->queries, row->tile.bm0) * (a->nhead_q / a->nhead_k);
+    const double sharers = (double)tessera_max(tessera_min(units / a->nhead_k, readers), 1);
     return all > rates->cache_bytes ? blocks * row->tile.bn0 * key / (rates->device_bytes * sharers) : 0;
 }
 
@@ -108,5 +110,5 @@ double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fm
     const struct load load = {(double)tasks, (double)a->batch, (double)units, most, longest, shortest};
     const double time = left == right ? longest * rounds_of(row, most) : uneven_cost(row, &load);
     const double blocks = (double)tasks * ((longest + shortest) / 2 - (double)row->start);
-    return fmax(2 * queries <= bm0 ? time * (double)row->half : time, memory_cycles(row, call, blocks, units));
+    return (2 * queries <= bm0 ? time * (double)row->half : time) + memory_cycles(row, call, blocks, units);
 }

@@ -2,9 +2,10 @@
 // Parts of keys on a GPU: into how many an instance that merges heads cuts those of a task, and what that costs. Equal
 // calls on equal devices are cut alike.
 //
-// A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer; more parts give work to
-// more compute units, and cost the way of their results to memory and back, and the launch that combines them. Where
-// sequences have lengths that only the device knows, some workgroup begins the last part when the others are done.
+// A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer, and on AMD's GPUs, where
+// little hides the one behind the other, that of both. More parts give work to more compute units, and cost the way of
+// their results to memory and back, and the launch that combines them. Where sequences have lengths that only the
+// device knows, some workgroup begins the last part when the others are done.
 #include "library.h"
 #include "ops/fmha_fwd_internal.h"
 
@@ -34,7 +35,8 @@ double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int6
 }
 
 struct work {
-    int64_t blocks, tasks, tiles; // blocks of rows; tasks of one part each; tiles of the longest
+    int64_t blocks, tasks, tiles; // blocks of rows; tasks of one part each; tiles of a task, on average
+    int64_t longest;              // tiles, under a mask with one edge those of the last queries
     double rows, tile_bytes;
 };
 
@@ -42,10 +44,16 @@ static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_
     const tessera_fmha_fwd_args *const a = &call->args;
     const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const double keys = tessera_fmha_fwd_seen_keys(call, tessera_ceil_div(row->tile.bm0, a->nhead_q / a->nhead_k));
+    const bool has_two_edges = a->window_size_left >= 0 && a->window_size_right >= 0;
     const int64_t blocks = tessera_max(1, tessera_fmha_fwd_blocks(row, call));
-    return (struct work){blocks, blocks * a->nhead_k * a->batch,
-                         tessera_max(1, tessera_ceil_div((int64_t)keys, row->tile.bn0)),
-                         (double)a->batch * a->nhead_q * (double)call->queries, call->hdims * row->tile.bn0 * bits / 8};
+    const int64_t tiles = tessera_max(1, tessera_ceil_div((int64_t)keys, row->tile.bn0));
+    const int64_t longest = has_two_edges ? tiles : tessera_ceil_div(call->keys, row->tile.bn0);
+    return (struct work){blocks,
+                         blocks * a->nhead_k * a->batch,
+                         tiles,
+                         tessera_max(tiles, longest),
+                         (double)a->batch * a->nhead_q * (double)call->queries,
+                         call->hdims * row->tile.bn0 * bits / 8};
 }
 
 // An NVIDIA GPU's multiprocessor has one workgroup.
@@ -71,13 +79,18 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
     const double beside = is_cuda(row) ? 1 : (double)tessera_min(row->workgroups, tessera_ceil_div(tasks, units));
     const double of_unit = beside * w->tile_bytes / rates->unit_bytes;
     const struct pace pace = pace_of(row, beside);
-    const double part = pace.begin + (double)tiles * (pace.tile > of_unit ? pace.tile : of_unit);
+    const double tile = pace.tile > of_unit ? pace.tile : of_unit, part = pace.begin + (double)tiles * tile;
+    const double last = pace.begin + (double)tessera_ceil_div(w->longest, parts) * tile;
     const double results = parts > 1 ? 8 * w->rows * (double)parts * call->args.hdim_v : 0;
     const double bytes = (double)(w->tasks * w->tiles) * w->tile_bytes + results;
     const double memory = bytes / rates->device_bytes;
     const int64_t places = units * (int64_t)beside;
     double time = (double)tessera_ceil_div(tasks, places) * part;
-    if (time < memory + time / 16) time = memory + time / 16; // what begins and ends sooner leaves memory idle less
+    if (time < last) time = last;
+    if (!is_cuda(row))
+        time += memory; // a wave waits for its keys, and hardly any others are beside it
+    else if (time < memory + time / 16)
+        time = memory + time / 16; // what begins and ends sooner leaves memory idle less
     if (is_ragged(call)) {
         const double share = w->tile_bytes * (double)places / rates->device_bytes;
         const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);

@@ -471,33 +471,34 @@ TEST_F(GpuCost, OfWorkgroupsWithoutHalfOfTheirQueries) {
     expect_cost(4 * 1500, 0.5f);
 }
 
-TEST_F(GpuCost, IsNotLessThanThatOfMemory) {
-    const double row = 2 * (128 + 128), rate = tessera_target_rates[TESSERA_TARGET_GFX942].device_bytes;
-    call.args.nhead_q = call.args.nhead_k = 304; // as many as units, so that no two that run together share keys
+TEST_F(GpuCost, OfMemoryWhereNoCacheHoldsTheKeys) {
+    const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_GFX942];
+    const double row = 2 * (128 + 128), read = 304 * 4096 * row / rates.device_bytes, time = (1 + 4096 / 32) * 1500;
+    EXPECT_GT(304 * 4096 * row, rates.cache_bytes);
+    EXPECT_LT(304 * 1024 * row, rates.cache_bytes);
+    call.args.nhead_q = call.args.nhead_k = 304; // as many as units
     call.set_strides();
     sizes(128, 4096);
-    EXPECT_GT(304 * 4096 * row, tessera_target_rates[TESSERA_TARGET_GFX942].cache_bytes);
-    expect_cost(304 * 4096 * row / rate);
-    call.args.nhead_k = 152; // two
-    call.set_strides();
-    expect_cost((1 + 4096 / 32) * 1500);
-    call.args.nhead_k = 304;
-    call.set_strides();
-    sizes(128, 1024); // a cache holds them
+    expect_cost(time + read);
+    sizes(128, 1024);
     expect_cost((1 + 1024 / 32) * 1500);
+    call.args.nhead_q = call.args.nhead_k = 152; // two tiles of a head run at once, and read keys together
+    call.set_strides();
+    sizes(256, 8192);
+    expect_cost((1 + 8192 / 32) * 1500 + read);
 }
 
 TEST_F(GpuCost, OfAWindowWithTwoEdges) {
     mask(TESSERA_MASK_TOP_LEFT);
     call.args.window_size_left = 20;
     call.args.window_size_right = 12;
-    sizes(19 * 128, 1 << 20);
+    sizes(19 * 128, 1 << 12);
     expect_cost((1 + 5) * 1500.0); // 160 keys
     sizes(19 * 128, 64);
     expect_cost((1 + 2) * 1500.0);
     mask(TESSERA_MASK_NONE);
-    sizes(19 * 128, 1 << 20);
-    expect_cost((1 + (1 << 15)) * 1500.0);
+    sizes(19 * 128, 1 << 12);
+    expect_cost((1 + (1 << 7)) * 1500.0);
 }
 
 TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
