@@ -181,6 +181,7 @@ KINDS = {"cdna": "cdna.h", "cuda": "sm90.h"}  # kinds of GPUs that share headers
 def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Path) -> None:
     """It compiles for each kind behind that kind's operands."""
     said = f'{BACKWARD_SAID}#include "tessera/device/attention/{kind}/row_sums.h"\n'
+    said += f'#include "tessera/device/common/{kind}/reads.h"\n'
     if header.name == "append.h":
         said = APPEND_SAID
     elif header.parts[-3] != "attention":

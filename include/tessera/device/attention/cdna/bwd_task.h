@@ -5,8 +5,9 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 
-#include "tessera/device/attention/gpu/backward.h"
 #include "tessera/device/common/cdna/buffers.h"
+
+#include "tessera/device/attention/gpu/backward.h"
 
 // What queries of a sequence see: i sees i - mask_y < j < i + mask_x, and, where i < seqlen_k, j < min(sink, i +
 // mask_x).

@@ -8,6 +8,7 @@
 
 #include "tessera/device/attention/cdna/head_order.h"
 #include "tessera/device/attention/cdna/operands.h"
+#include "tessera/device/attention/gpu/lengths.h"
 #if MERGED
 #include "tessera/kernel/fmha_fwd_cdna.h"
 #endif
@@ -20,12 +21,6 @@ struct task {
     int mask_y, mask_x;       // query i sees i - mask_y < j < i + mask_x
     int sink;                 // and also j < min(sink, i + mask_x), where i < seqlen_k
 };
-
-INLINE int logical_length(const int32_t *lengths, const int32_t *cumulative, int b, int physical) {
-    if (lengths) return min_i32(physical, read_int(lengths, b));
-    if (cumulative) return min_i32(physical, read_int(cumulative, b + 1) - read_int(cumulative, b));
-    return physical;
-}
 
 #if PAGED
 // How many keys the list of a sequence's pages has, if pages are listed, but at most `most`.

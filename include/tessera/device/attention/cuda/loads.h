@@ -37,17 +37,6 @@ INLINE void fill_by_lanes(struct place place, const struct rows *from, int most,
     if (lane_id() == 0) arrive(place.full);
 }
 
-// The tile with this row, head and sequence of a map.
-INLINE void fill_by_map(struct place place, const void *map, int most, int slices, int row, int head, int batch) {
-    if (lane_id() != 0) return;
-    arrive_and_announce(place.full, slices * most * SLICE);
-    for (int slice = 0; slice < slices; slice++)
-        copy_box(place.at + slice * most * SLICE, map, place.full, slice * COLUMNS, row, head, batch);
-}
-
-// Whether the rows of a map end where this task's sequence does.
-INLINE int ends_with(const int32_t *seqstart, const int32_t *cumulative) { return !seqstart && !cumulative; }
-
 #if MERGED
 INLINE void meet_warpgroup(void) {
     UNROLL

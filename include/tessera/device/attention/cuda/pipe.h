@@ -8,12 +8,6 @@
 
 #include "tessera/device/attention/cuda/sizes.h"
 
-struct place {
-    uint32_t full, empty; // barriers
-    uint32_t at;          // its bytes
-    uint32_t parity;      // of the full barrier's phase
-};
-
 // The number n counts what went through the places of its kind before.
 INLINE struct place queries_place(uint32_t base, uint32_t n) {
     const uint32_t stage = n % Q_STAGES, barriers = base + AT_BARRIERS + stage * 16;
@@ -39,20 +33,6 @@ INLINE struct place transposed_place(uint32_t base, uint32_t n) {
 #else
 INLINE struct place transposed_place(uint32_t base, uint32_t n) { return values_place(base, n); }
 #endif
-
-INLINE void wait_until_full(struct place p) { wait_for(p.full, p.parity); }
-INLINE void wait_until_empty(struct place p) { wait_for(p.empty, p.parity ^ 1); }
-
-// A warp is done with a place, whose products it has waited for.
-INLINE void release(struct place p) {
-    if (lane_id() == 0) arrive(p.empty);
-}
-
-// The numbers of warps that fill a place, and that empty it.
-INLINE void start_place(struct place p, int filling, int emptying) {
-    start_barrier(p.full, filling);
-    start_barrier(p.empty, emptying);
-}
 
 INLINE void start_barriers(uint32_t base) {
     if (thread_id() == 0) {

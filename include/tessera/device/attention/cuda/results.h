@@ -33,23 +33,6 @@ INLINE float log2_of(const struct total *t) {
     return t->sum == 0.0f ? -INFINITY_F32 : t->max + log2_fast(t->sum) - P_SHIFT;
 }
 
-// Four lanes have four pairs of columns each: pair c of lane l is columns 8 c + 2 l and the next. After this lane l has
-// the pairs of columns 8 l to 8 l + 7.
-INLINE void transpose_four(uint32_t x[4]) {
-    const int lane = lane_id();
-    UNROLL
-    for (int bit = 1; bit <= 2; bit *= 2) {
-        const int set = lane & bit;
-        UNROLL
-        for (int c = 0; c < 4; c++) {
-            if (c & bit) continue;
-            const uint32_t low = x[c], high = x[c + bit], other = other_lane_bits(set ? low : high, bit);
-            x[c] = set ? other : low;
-            x[c + bit] = set ? high : other;
-        }
-    }
-}
-
 #if MERGED
 // The results of a part of the keys, in fp32.
 INLINE void store_part(const struct rows_state *x, float o[RESULTS], const args *a, const struct task *task,

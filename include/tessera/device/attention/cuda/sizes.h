@@ -9,27 +9,20 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 
-#include "tessera/isa/sm90_async.h"
+#include "tessera/device/attention/cuda/fragments.h"
+#include "tessera/device/attention/cuda/slices.h"
 
 enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS };
 // Products of 8-bit numbers read all factors along their rows, so V is transposed on its way, by warps of the warpgroup
 // that brings tiles.
 enum { TRANSPOSES = BITS == 8, TRANSPOSING_WARPS = TRANSPOSES ? 3 : 0 };
-// A tile lies in shared memory as slices of 128 bytes of each row, COLUMNS elements, one slice after the other.
-enum { SLICE = 128, COLUMNS = 8 * SLICE / BITS };
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (DV + COLUMNS - 1) / COLUMNS };
 enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * BN * SLICE };
 enum { TRANSPOSED_BYTES = TRANSPOSES ? BN / SLICE * DV * SLICE : 0 }; // of a tile of V: its rows are columns of O
 enum { WARPGROUP_Q = 64 * SLICE }; // from a warpgroup's queries to those of the next one
 
-// A thread's share of a product's 64 rows x n columns (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts",
-// D of wgmma.m64nNk16; CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp, CLayout_64xN): elements 4 j + 2 r + e of its n / 2
-// are in row 16 (warp % 4) + lane / 4 + 8 r and column 8 j + 2 (lane % 4) + e.
+// A thread's share of products, see fragments.h.
 enum { SCORES = BN / 2, RESULTS = DV / 2, P_WORDS = BN * BITS / 64 };
-#define ELEMENT(j, r, e) (4 * (j) + 2 * (r) + (e))
-#define COLUMN(j, e) (8 * (j) + (e)) // beside 2 (lane % 4)
-INLINE int thread_row(void) { return thread_id() % WARPGROUP / 32 * 16 + lane_id() / 4; }
-INLINE int thread_column(void) { return 2 * (lane_id() % 4); }
 
 // Where things lie, beside shared_base().
 enum {

@@ -8,6 +8,9 @@
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 
 #include "tessera/device/attention/cuda/sizes.h"
+#include "tessera/device/common/cuda/reads.h"
+
+#include "tessera/device/attention/gpu/lengths.h"
 
 // 64 bytes, which the producing warp hands to the others.
 struct task {
@@ -47,12 +50,6 @@ INLINE int first_tile(const struct task *task) {
     return 0;
 }
 #endif
-
-INLINE int logical_length(const int32_t *lengths, const int32_t *cumulative, int b, int physical) {
-    if (lengths) return min_i32(physical, lengths[b]);
-    if (cumulative) return min_i32(physical, cumulative[b + 1] - cumulative[b]);
-    return physical;
-}
 
 INLINE void find_lengths(struct task *task, const args *a) {
     const int b = task->batch;

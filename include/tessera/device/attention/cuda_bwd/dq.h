@@ -17,20 +17,20 @@ struct dq_place {
 INLINE struct dq_place find_dq(const launch *a, uint32_t task_at) {
     struct task task;
     get_task(task_at, &task);
-    const int parts = length_at(a->call.nsplits, a->call.is_by_sequence ? task.batch : 0);
+    const int parts = read_int(a->call.nsplits, a->call.is_by_sequence ? task.batch : 0);
     const int part = task.head * parts + task.part;
     if (!a->call.dq_acc_offsets) return (struct dq_place){0, task.batch * a->call.nhead_q * parts + part};
     const int64_t begin = ((GLOBAL const int64_t *)(uint64_t)a->call.dq_acc_offsets)[task.batch];
-    const int rows = length_at(a->call.seqstart_q, task.batch + 1) - task.token_q;
+    const int rows = read_int(a->call.seqstart_q, task.batch + 1) - task.token_q;
     return (struct dq_place){(int)((uint64_t)begin / (uint32_t)a->call.hdim_q) + part * rows, 0};
 }
 
 // The same of the task's next head.
 INLINE void move_to_next_head(struct dq_place *dq, const launch *a, uint32_t task_at) {
     const int batch = TASK_FIELD(task_at, batch);
-    const int parts = length_at(a->call.nsplits, a->call.is_by_sequence ? batch : 0);
+    const int parts = read_int(a->call.nsplits, a->call.is_by_sequence ? batch : 0);
     if (a->call.dq_acc_offsets)
-        dq->row += parts * (length_at(a->call.seqstart_q, batch + 1) - TASK_FIELD(task_at, token_q));
+        dq->row += parts * (read_int(a->call.seqstart_q, batch + 1) - TASK_FIELD(task_at, token_q));
     else
         dq->plane += parts;
 }

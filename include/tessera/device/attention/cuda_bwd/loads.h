@@ -33,17 +33,6 @@ INLINE void fill_by_lanes(struct place place, const struct rows *from, int most,
     if (lane_id() == 0) arrive(place.full);
 }
 
-// The tile with this row, head and sequence of a map.
-INLINE void fill_by_map(struct place place, const void *map, int most, int slices, int row, int head, int batch) {
-    if (lane_id() != 0) return;
-    arrive_and_announce(place.full, slices * most * SLICE);
-    for (int slice = 0; slice < slices; slice++)
-        copy_box(place.at + slice * most * SLICE, map, place.full, slice * COLUMNS, row, head, batch);
-}
-
-// Whether the rows of a map end where this task's sequence does.
-INLINE int ends_with(const int32_t *seqstart, const int32_t *cumulative) { return !seqstart && !cumulative; }
-
 INLINE void load_queries(struct place place, const launch *a, uint32_t task_at, int head, int tile, int grad) {
     const int query = (TASK_FIELD(task_at, begin) + tile) * BM, left = TASK_FIELD(task_at, seqlen_q) - query;
     const int slices = grad ? DV_SLICES : DQ_SLICES;

@@ -6,12 +6,6 @@
 
 #include "tessera/device/attention/cuda_bwd/sizes.h"
 
-struct place {
-    uint32_t full, empty; // barriers
-    uint32_t at;          // its bytes
-    uint32_t parity;      // of the full barrier's phase
-};
-
 INLINE struct place place_of(uint32_t base, uint32_t n, int stages, int first, int at, int bytes) {
     const uint32_t stage = n % stages, barriers = base + AT_BARRIERS + 16 * (first + stage);
     return (struct place){barriers, barriers + 8, base + at + stage * bytes, n / stages % 2};
@@ -27,20 +21,6 @@ INLINE struct place do_place(uint32_t base, uint32_t n) {
 }
 INLINE struct place sums_place(uint32_t base, uint32_t n) {
     return place_of(base, n, SUMS_STAGES, 2 + TASKS + Q_STAGES + DO_STAGES, AT_SUMS, SUMS_BYTES);
-}
-
-INLINE void wait_until_full(struct place p) { wait_for(p.full, p.parity); }
-INLINE void wait_until_empty(struct place p) { wait_for(p.empty, p.parity ^ 1); }
-
-// A warp is done with a place, whose products it has waited for.
-INLINE void release(struct place p) {
-    if (lane_id() == 0) arrive(p.empty);
-}
-
-// The numbers of warps that fill a place, and that empty it.
-INLINE void start_place(struct place p, int filling, int emptying) {
-    start_barrier(p.full, filling);
-    start_barrier(p.empty, emptying);
 }
 
 INLINE void start_barriers(uint32_t base) {

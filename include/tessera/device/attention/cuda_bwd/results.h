@@ -7,23 +7,6 @@
 
 #include "tessera/device/attention/cuda_bwd/task.h"
 
-// Four lanes have four pairs of columns each: pair c of lane l is columns 8 c + 2 l and the next. After this lane l has
-// the pairs of columns 8 l to 8 l + 7.
-INLINE void transpose_four(uint32_t x[4]) {
-    const int lane = lane_id();
-    UNROLL
-    for (int bit = 1; bit <= 2; bit *= 2) {
-        const int set = lane & bit;
-        UNROLL
-        for (int c = 0; c < 4; c++) {
-            if (c & bit) continue;
-            const uint32_t low = x[c], high = x[c + bit], other = other_lane_bits(set ? low : high, bit);
-            x[c] = set ? other : low;
-            x[c + bit] = set ? high : other;
-        }
-    }
-}
-
 // Stores gradients of the warpgroup's keys, `to` being the first one's of the task, and the number of keys `rows`.
 INLINE void store_rows(const float *x, int columns, char *to, int64_t stride, int rows, int hdim, float scale) {
     const int thread = thread_id_again();

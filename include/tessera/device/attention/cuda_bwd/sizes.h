@@ -7,11 +7,10 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 
-#include "tessera/isa/sm90_async.h"
+#include "tessera/device/attention/cuda/fragments.h"
+#include "tessera/device/attention/cuda/slices.h"
 
 enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS };
-// A tile lies in shared memory as slices of 128 bytes of each row, COLUMNS elements, one slice after the other.
-enum { SLICE = 128, COLUMNS = 64 };
 enum { DQ_SLICES = (DQ + COLUMNS - 1) / COLUMNS, DV_SLICES = (DV + COLUMNS - 1) / COLUMNS };
 enum { K_BYTES = DQ_SLICES * BN * SLICE, V_BYTES = DV_SLICES * BN * SLICE };
 enum { Q_BYTES = DQ_SLICES * BM * SLICE, DO_BYTES = DV_SLICES * BM * SLICE };
@@ -19,14 +18,8 @@ enum { DS_SLICES = BM / COLUMNS, DS_BYTES = DS_SLICES * BN * SLICE, DS_STAGES = 
 enum { SUMS_BYTES = 2 * 4 * BM, SUMS_STAGES = Q_STAGES }; // lse and d of a step's queries
 enum { WARPGROUP_ROWS = 64 * SLICE };                     // from a warpgroup's keys to those of the next one
 
-// A thread's share of a product's 64 rows x n columns (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts",
-// D of wgmma.m64nNk16; CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp, CLayout_64xN): elements 4 j + 2 r + e of its n / 2
-// are in row 16 (warp % 4) + lane / 4 + 8 r and column 8 j + 2 (lane % 4) + e.
+// A thread's share of products, see fragments.h.
 enum { SCORES = BM / 2, P_WORDS = BM / 4, DQ_SUMS = DQ_COLUMNS / 2 };
-#define ELEMENT(j, r, e) (4 * (j) + 2 * (r) + (e))
-#define COLUMN(j, e) (8 * (j) + (e)) // beside 2 (lane % 4)
-INLINE int thread_row(void) { return thread_id() % WARPGROUP / 32 * 16 + lane_id() / 4; }
-INLINE int thread_column(void) { return 2 * (lane_id() % 4); }
 
 // dQ of a step: a warpgroup has 64 queries of it and DQ_COLUMNS columns. Where BM is 64 warpgroups share out columns,
 // else queries.

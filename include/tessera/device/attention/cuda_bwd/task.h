@@ -8,6 +8,8 @@
 
 #include "tessera/device/attention/cuda_bwd/pipe.h"
 
+#include "tessera/device/common/cuda/reads.h"
+
 #include "tessera/device/attention/gpu/backward.h"
 
 // 64 bytes, which the producing warp hands to the others.

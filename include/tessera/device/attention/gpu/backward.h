@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Backward: where a sequence of a call begins and how long it is, and where its parts of dq are. For any GPU, whose
-// vocabulary stands before it.
+// Backward: where a sequence of a call begins and how long it is, and where its parts of dq are.
+//
+// Takes read_int, read_i64.
 #ifndef TESSERA_DEVICE_ATTENTION_GPU_BACKWARD_H
 #define TESSERA_DEVICE_ATTENTION_GPU_BACKWARD_H
 
+#include "tessera/device/attention/gpu/lengths.h"
 #include "tessera/kernel/fmha_bwd_gpu.h"
 
 typedef struct tessera_fmha_bwd_gpu_args args;
@@ -15,24 +17,13 @@ struct sequence {
     int64_t token_q, token_k;   // group mode: the sequence's first token
 };
 
-#ifndef CONSTANT // memory that no kernel writes, where a vocabulary tells it apart
-#define CONSTANT GLOBAL
-#endif
-INLINE int length_at(const int32_t *list, int index) { return ((CONSTANT const int32_t *)(uint64_t)list)[index]; }
-
-INLINE int logical_length(const int32_t *lengths, const int32_t *cumulative, int b, int physical) {
-    if (lengths) return min_i32(physical, length_at(lengths, b));
-    if (cumulative) return min_i32(physical, length_at(cumulative, b + 1) - length_at(cumulative, b));
-    return physical;
-}
-
 INLINE struct sequence find_sequence(const args *a, int b) {
     struct sequence s = {b, 0, 0, a->seqlen_q, a->seqlen_k, 0, 0};
     if (a->seqstart_q) {
-        s.token_q = length_at(a->seqstart_q, b);
-        s.token_k = length_at(a->seqstart_k, b);
-        s.physical_q = length_at(a->seqstart_q, b + 1) - (int)s.token_q;
-        s.physical_k = length_at(a->seqstart_k, b + 1) - (int)s.token_k;
+        s.token_q = read_int(a->seqstart_q, b);
+        s.token_k = read_int(a->seqstart_k, b);
+        s.physical_q = read_int(a->seqstart_q, b + 1) - (int)s.token_q;
+        s.physical_k = read_int(a->seqstart_k, b + 1) - (int)s.token_k;
     }
     s.seqlen_q = logical_length(a->seqlen_q_of, a->cu_seqlen_q, b, s.physical_q);
     s.seqlen_k = logical_length(a->seqlen_k_of, a->cu_seqlen_k, b, s.physical_k);
@@ -52,10 +43,10 @@ struct dq_parts {
     int count;
 };
 INLINE struct dq_parts find_dq_parts(const args *a, const struct sequence *s, int head) {
-    const int count = length_at(a->nsplits, a->is_by_sequence ? s->batch : 0);
+    const int count = read_int(a->nsplits, a->is_by_sequence ? s->batch : 0);
     const int64_t stride = (int64_t)s->physical_q * a->hdim_q;
-    const int64_t begin = a->dq_acc_offsets ? ((CONSTANT const int64_t *)(uint64_t)a->dq_acc_offsets)[s->batch]
-                                            : s->batch * a->nhead_q * count * stride;
+    const int64_t begin =
+        a->dq_acc_offsets ? read_i64(a->dq_acc_offsets, s->batch) : s->batch * a->nhead_q * count * stride;
     const struct dq_parts parts = {a->dq_acc + begin + head * count * stride, stride, count};
     return parts;
 }

@@ -79,11 +79,11 @@ LDS int64_t ends_of_threads[THREADS];
 // Elements of dq_acc of a sequence.
 INLINE int parts_of(const args *a, int b) {
     if (!a->is_by_sequence) return a->nsplits_of_all;
-    const int keys = length_at(a->seqstart_k, b + 1) - length_at(a->seqstart_k, b);
+    const int keys = read_int(a->seqstart_k, b + 1) - read_int(a->seqstart_k, b);
     return min_i32((keys + a->bn0 - 1) / a->bn0, a->blocks_k);
 }
 INLINE int64_t elements_of(const args *a, int b) {
-    const int64_t queries = length_at(a->seqstart_q, b + 1) - length_at(a->seqstart_q, b);
+    const int64_t queries = read_int(a->seqstart_q, b + 1) - read_int(a->seqstart_q, b);
     return queries * a->nhead_q * parts_of(a, b) * a->hdim_q;
 }
 

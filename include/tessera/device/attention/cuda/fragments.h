@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: MIT
+// How the sums of a product lie in threads. A thread's share of its 64 rows x n columns (PTX ISA, "Register Fragments
+// and Shared Memory Matrix Layouts", D of wgmma.m64nNk16; CUTLASS, cute/atom/mma_traits_sm90_gmma.hpp, CLayout_64xN):
+// elements 4 j + 2 r + e of its n / 2 are in row 16 (warp % 4) + lane / 4 + 8 r and column 8 j + 2 (lane % 4) + e.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_FRAGMENTS_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_FRAGMENTS_H
+
+#include "tessera/isa/sm90_async.h"
+
+#define ELEMENT(j, r, e) (4 * (j) + 2 * (r) + (e))
+#define COLUMN(j, e) (8 * (j) + (e)) // beside 2 (lane % 4)
+INLINE int thread_row(void) { return thread_id() % WARPGROUP / 32 * 16 + lane_id() / 4; }
+INLINE int thread_column(void) { return 2 * (lane_id() % 4); }
+
+// Four lanes have four pairs of columns each: pair c of lane l is columns 8 c + 2 l and the next. After this lane l has
+// the pairs of columns 8 l to 8 l + 7.
+INLINE void transpose_four(uint32_t x[4]) {
+    const int lane = lane_id();
+    UNROLL
+    for (int bit = 1; bit <= 2; bit *= 2) {
+        const int set = lane & bit;
+        UNROLL
+        for (int c = 0; c < 4; c++) {
+            if (c & bit) continue;
+            const uint32_t low = x[c], high = x[c + bit], other = other_lane_bits(set ? low : high, bit);
+            x[c] = set ? other : low;
+            x[c + bit] = set ? high : other;
+        }
+    }
+}
+
+#endif
