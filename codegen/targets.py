@@ -26,7 +26,6 @@ class Target:
     clock_mhz: int
     bandwidth_gbs: float  # of memory, which all compute units share: 10^9 bytes a second
     unit_bytes: float  # a cycle, that one compute unit gets of memory at most
-    l2_bytes: int
 
     @property
     def device_bytes(self) -> float:
@@ -35,8 +34,8 @@ class Target:
 
     @property
     def last_cache_bytes(self) -> int:
-        """Of the cache before memory, all its parts."""
-        return self.l2_bytes
+        """Of a GPU's cache before memory, all its parts. Caches of CPUs are the machine's."""
+        return 0
 
     @property
     def tag(self) -> str:
@@ -73,7 +72,8 @@ class CpuTarget(Target):
     tiles: int = 0  # tile registers, of 16 x 16 words
     cflags: tuple[str, ...]  # gcc and clang
     zig_cflags: tuple[str, ...]  # zig cc
-    l1_bytes: int  # a cache that a tile may count on, as it may on L2
+    l1_bytes: int  # caches that a tile may count on
+    l2_bytes: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -95,7 +95,8 @@ class CdnaTarget(Target):
     lds_banks: int  # of 4 bytes
     lds_granule: int  # bytes that a workgroup's share is rounded up to
     lds_load_bytes: int  # most that a lane loads from memory straight to LDS at once
-    l3_bytes: int  # shared, while each die has an L2 of its own; 0: none
+    l2_bytes: int  # of a die
+    l3_bytes: int  # shared; 0: none
     mfma: dict[str, tuple[tuple[int, int, int], ...]]  # shapes m, n, k with one block, for each compute type
     matrix_port: int  # cycles for which MFMA holds the port that vector instructions need too: these take 4,
     transcendental: int  # and transcendental ones so many
@@ -149,6 +150,7 @@ class NvidiaTarget(Target):
     shared_bytes: int  # of an SM; what is left of it is its first cache
     workgroup_shared_bytes: int  # at most
     reserved_shared_bytes: int  # of each workgroup, by the system
+    l2_bytes: int
     registers: int = 65536  # of an SM, 32 bits each
     thread_registers: int = 255  # at most
     register_granule: int = 8  # of a thread
@@ -156,6 +158,11 @@ class NvidiaTarget(Target):
     warps: int = 64  # of an SM, at most
     most_workgroups: int = 32  # of an SM
     workgroup_threads: int = 1024
+
+    @property
+    def last_cache_bytes(self) -> int:
+        """L2's."""
+        return self.l2_bytes
 
     def workgroups(self, threads: int, registers: int, shared_bytes: int) -> int:
         """How many workgroups an SM holds, whose threads take that many registers each."""

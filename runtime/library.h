@@ -10,8 +10,8 @@ extern const char *const tessera_target_words[];
 extern const char *const tessera_target_kinds[]; // "cpu", "cdna", "cuda"
 extern const tessera_fp8_format tessera_target_fp8[];
 
-// Memory bandwidth in bytes per cycle, of one compute unit and of the whole device, and the bytes of the caches before
-// the device's memory that are last.
+// Memory bandwidth in bytes per cycle, of one compute unit and of the whole device; and the bytes of a GPU's last cache
+// before memory.
 typedef struct tessera_rates {
     double unit_bytes, device_bytes, cache_bytes;
 } tessera_rates;

@@ -3,7 +3,7 @@
 #include "ops/fmha_fwd_over_cache.h"
 
 #include "guard.h"
-#include "ops/kv_types.h"
+#include "ops/attention_kv_types.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
 

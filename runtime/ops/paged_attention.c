@@ -4,8 +4,8 @@
 
 #include "guard.h"
 #include "op/typed.h"
+#include "ops/attention_kv_types.h"
 #include "ops/fmha_fwd_over_cache.h"
-#include "ops/kv_types.h"
 
 struct tessera_paged_attention_call {
     tessera_paged_attention_traits traits;

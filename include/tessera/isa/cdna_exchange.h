@@ -12,7 +12,8 @@ INLINE void meet_lanes(void) {
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "wavefront");
 }
 
-// The number that lane number `lane` has, which may be another one for each lane. All lanes that are asked must be active.
+// The number that lane number `lane` has, which may be another one for each lane. All lanes that are asked must be
+// active.
 INLINE uint32_t of_lane(uint32_t x, int lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute(lane * 4, (int)x); }
 
 // Of the bytes 0 to 3 of a and 4 to 7 of b those whose numbers are the selector's bytes (CDNA ISA, V_PERM_B32).

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // How rows of numbers lie in a cache of each type. Nothing here is exported.
-#ifndef TESSERA_RUNTIME_OPS_KV_TYPES_H
-#define TESSERA_RUNTIME_OPS_KV_TYPES_H
+#ifndef TESSERA_RUNTIME_OPS_ATTENTION_KV_TYPES_H
+#define TESSERA_RUNTIME_OPS_ATTENTION_KV_TYPES_H
 
 #include <stdbool.h>
 

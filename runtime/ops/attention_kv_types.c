@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-#include "ops/kv_types.h"
+#include "ops/attention_kv_types.h"
 
 const struct tessera_kv_type tessera_kv_types[TESSERA_KV_CACHE_DTYPE_COUNT] = {
     [TESSERA_KV_AUTO] = {.numbers = 1, .takes_pieces = true},
