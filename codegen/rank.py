@@ -83,8 +83,9 @@ class _Ranking:
         for problem, result in lists.items():
             least = costs[problem][result["kernel"]]
             near = [name for name, cost in costs[problem].items() if cost <= FAR * least]
+            # The library decides how many parts keys are cut into.
             tasks[problem] = {
-                name: self._task(problem, (f"-instance={name}",), self._code(problem[0], name))
+                name: self._task(problem, (f"-instance={name}",), self._code(problem[0], name) + self.library)
                 for name in near
             }
         results = self._run([task for of in tasks.values() for task in of.values()])
