@@ -26,7 +26,12 @@ struct Call {
     void set_strides();                                          // packed [batch, head, token, hdim], from sizes
 
     tessera_status check() { return tessera_fmha_fwd_check(&traits, &args); }
-    tessera_fmha_fwd_call whole() const { return {traits, args, 0, 0, 0, 0, 0, nullptr, 0, false}; }
+    tessera_fmha_fwd_call whole() const {
+        tessera_fmha_fwd_call call{};
+        call.traits = traits;
+        call.args = args;
+        return call;
+    }
 
     // Room for each tensor, apart from the others.
     static constexpr size_t kRoom = 1 << 16;
