@@ -214,13 +214,12 @@ class FmhaFwd(Operation):
             fields["busy_cycles"] = f"{cost.busy_cycles:.1f}f"
             fields["start"] = f"{cost.start:.2f}f"
             fields["half"] = f"{cost.half:.2f}f"
-            if instance.target.kind == "cdna":
-                fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
             fields["merged"] = f"{instance.tile.merge}"
-        if instance.target.kind == "cdna":
-            fields["paged"] = f"{instance.tile.paged}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
+        if instance.target.kind == "cdna":
+            fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
+            fields["paged"] = f"{instance.tile.paged}"
         return fields
 
 
