@@ -51,10 +51,11 @@ static struct tessera_fmha_fwd_parts parts_of(const instance_t *instance, call_t
 
 // Where keys lie, as tables say, or one sequence after another.
 static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    args->pages = (struct tessera_attention_pages){.page_size = INT32_MAX,
-                                                   .of_k = {a->batch_stride_k, a->nhead_stride_k, a->stride_k},
-                                                   .of_v = {a->batch_stride_v, a->nhead_stride_v, a->stride_v}};
+    const struct tessera_fmha_fwd_gpu_args *const k = &args->call; // whose batch strides are 0 in group mode
+    args->pages = (struct tessera_attention_pages){.offset = k->seqstart_k,
+                                                   .page_size = INT32_MAX,
+                                                   .of_k = {k->batch_stride_k, k->nhead_stride_k, k->stride_k},
+                                                   .of_v = {k->batch_stride_v, k->nhead_stride_v, k->stride_v}};
     if (!call->cache) return;
     args->pages = call->cache->pages;
     args->last = call->cache->last;
