@@ -49,19 +49,22 @@ Suite landed_suite(const Place &on) {
 
 // ---- few queries, on targets with instances that merge the heads of a key head and cut keys into parts
 
-bool merges(tessera_target target) {
+// Of a type, which names of instances say.
+bool merges(tessera_target target, const std::string &type) {
     const tessera_table *table = tessera_fmha_fwd_get_table();
     for (uint32_t i = 0; i < table->row_count; i++) {
         const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
-        if (row->base.target == target && row->merged) return true;
+        const bool is_of_type = std::string(row->base.name).find("_" + type + "_") != std::string::npos;
+        if (row->base.target == target && is_of_type && row->merged) return true;
     }
     return false;
 }
 
 Axis kinds_that_merge(const Place &on, const Axis &types, const Axis &more) {
     Axis all;
-    for (const std::string &kind : kinds(on, types, times({"-vlayout=r"}, more)))
-        if (merges(target_of(Case(fmha_fwd, kind)))) all.push_back(kind);
+    for (const std::string &type : types)
+        for (const std::string &kind : kinds(on, {type}, times({"-vlayout=r"}, more)))
+            if (merges(target_of(Case(fmha_fwd, kind)), type.substr(0, type.find(' ')))) all.push_back(kind);
     return all;
 }
 
