@@ -30,7 +30,7 @@ from codegen.rank import rank  # noqa: E402
 from codegen.tune import How  # noqa: E402
 
 RESULTS = ROOT / "benchmark" / "results" / "ranking.jsonl"
-HDIMS = {"bf16": ((64, 64), (128, 128), (192, 128), (256, 256))}  # fp16 has the same tiles
+HDIMS = {"bf16": ((64, 64), (128, 128), (192, 128), (256, 256)), "fp16": ((64, 64), (128, 128))}
 FP8 = {"fp8bf16": ((128, 128),)}  # which gfx90a does not have
 # Batch, heads, queries, keys: few and many workgroups, short and long, decoding, more keys than queries.
 SIZES = (

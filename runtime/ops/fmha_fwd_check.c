@@ -189,7 +189,8 @@ static tessera_status check_scales(const char *name, const int32_t *start, int32
 
 enum { MX_BLOCK = 32 };
 
-// On a GPU the host reads no lengths. All that it knows of group mode's tensors then is that they may hold one token.
+// On a GPU the host reads no lengths. All that it knows of group mode's tensors then is that there may be one query:
+// there may be no key.
 static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bool on_gpu, struct extents *out) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
@@ -203,7 +204,7 @@ static tessera_status check_lengths(const struct tessera_fmha_fwd_call *call, bo
     if (group) *out = (struct extents){0};
     if (on_gpu) {
         const bool some = group && a->max_seqlen_q > 0;
-        if (some) *out = (struct extents){1, 1, 1, 1, 1, 1};
+        if (some) *out = (struct extents){1, 0, 1, 1, 1, 1};
         if (some && t->has_dropout && a->s_randval && a->stride_randval == 0) out->columns = 0; // no sequence has keys
         return TESSERA_SUCCESS;
     }
