@@ -13,7 +13,6 @@ struct tessera_kv_type {
     int32_t numbers;   // in an element
     int32_t tail;      // elements of a row behind its numbers
     bool takes_scales; // fp32, of the tensor, of a page's head, or of a row
-    bool takes_pieces; // may lie in pages in pieces of 16 bytes
 };
 extern const struct tessera_kv_type tessera_kv_types[TESSERA_KV_CACHE_DTYPE_COUNT];
 

@@ -108,8 +108,6 @@ static tessera_status set_pieces(struct tessera_attention_pages *p, const struct
     const bool vectorized = at->layout == TESSERA_KV_VECTORIZED;
     p->piece_v = 0;
     if (at->layout == TESSERA_KV_LINEAR) return TESSERA_SUCCESS;
-    GUARD(tessera_kv_types[at->dtype].takes_pieces, "kv_memory_layout is %s: caches of %s are linear",
-          tessera_kv_layout_string(at->layout), tessera_kv_cache_dtype_string(at->dtype));
     GUARD(p->hdim_q % piece == 0, "hdim_q is %d: in %s pages a multiple of %d", p->hdim_q,
           tessera_kv_layout_string(at->layout), piece);
     GUARD(!vectorized || p->hdim_v % piece == 0, "hdim_v is %d: in vectorized pages a multiple of %d", p->hdim_v,
@@ -154,11 +152,6 @@ tessera_status tessera_over_cache_regions(struct tessera_over_cache *x, tessera_
     x->cache.find = find;
     TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &x->attention.traits, &x->attention,
                             &x->attends));
-    if (!find && tessera_fmha_fwd_in_pages(&x->attention) && !((const instance_t *)x->attends)->paged)
-        return tessera_fail(TESSERA_ERROR_NO_INSTANCE,
-                            "this build has no instance of fmha_fwd that finds keys in caches: "
-                            "%s takes tensors",
-                            x->attends->name);
     return (find ? tessera_fmha_fwd_cpu_regions : tessera_fmha_fwd_cdna_regions)(&x->attention, x->attends, plan);
 }
 

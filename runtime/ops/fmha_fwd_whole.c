@@ -18,6 +18,10 @@ bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tesser
     const struct tessera_fmha_fwd_call *const call = r->call;
     const tessera_fmha_fwd_args *const a = &call->args;
     const int bm0 = instance->tile.bm0, bn0 = instance->tile.bn0, least = LEAST_TILES * bn0;
+    if (tessera_fmha_fwd_in_pages(call) && !instance->run && !instance->paged) {
+        tessera_text_add(why, "keys in a cache");
+        return true;
+    }
     if (!instance->whole_tiles) return false;
     if (call->cache)
         tessera_text_add(why, "keys in a cache");

@@ -157,7 +157,7 @@ void Memory::set_args() {
     a.sliding_window = c.window, a.scale_s = 0.25F, a.logits_soft_cap = 3;
     a.nhead_stride_q = c.hdim_q, a.stride_q = a.nhead_stride_q * c.heads, a.batch_stride_q = a.stride_q * c.most;
     a.nhead_stride_o = c.hdim_v, a.stride_o = a.nhead_stride_o * c.heads, a.batch_stride_o = a.stride_o * c.most;
-    a.nhead_stride_lse = tokens_of(c), a.batch_stride_lse = c.most;
+    a.nhead_stride_lse = std::max<int64_t>(tokens_of(c), 1), a.batch_stride_lse = c.most;
     const bool by_rows = c.layout == TESSERA_KV_LINEAR && c.rows_first;
     a.nhead_stride_k = static_cast<int64_t>(by_rows ? 1 : c.page) * c.hdim_q;
     a.nhead_stride_v = static_cast<int64_t>(by_rows ? 1 : c.page) * c.hdim_v;

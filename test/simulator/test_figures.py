@@ -7,6 +7,7 @@ import importlib.util
 import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sampling import sample, sample_each
@@ -24,8 +25,9 @@ INSTANCES = ROOT / "instances"
 RANKING = ROOT / "benchmark" / "results" / "ranking.jsonl"
 SHORT = ("s=300 ", "s=512 ")  # of problems that take little time
 INSTRUCTION_CACHE = {"gfx90a": 32768, "gfx942": 65536, "gfx950": 65536}  # CDNA2 and CDNA3 white papers
-# Of another version of the model, or of another compiler's code, results differ by more.
-EXACT, NEAR = 0.01, 0.15
+# Where a process has its buffers decides which lines share a set of a cache: small tiles on gfx950 differ by
+# 4 % from run to run. Of another version of the model, or of another compiler's code, results differ by more.
+EXACT, NEAR = 0.05, 0.15
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +48,27 @@ def how(folder: Path, *shapes: str, ray: str | None = None) -> tune.How:
     return tune.How(BUILD, shapes, ray, lambda done, of: None, print, folder)
 
 
+def near(said: dict[str, float], instance: Instance, relative: float) -> dict[str, Any]:
+    """Figures that differ by so much in the times they are made of: `start` is a difference of such."""
+    wanted = {name: pytest.approx(value, rel=relative, abs=0.01) for name, value in said.items()}
+    shortest = said["start"] + figures.KEYS[0] / instance.tile.bn0
+    return {**wanted, "start": pytest.approx(said["start"], abs=relative * shortest + 0.01)}
+
+
 def test_figures_are_up_to_date(there: list[Instance], tmp_path: Path) -> None:
     """Two instances of each target, others every day."""
     said = read_figures(INSTANCES, "fmha_fwd")
     versions = read_toml(INSTANCES / "fmha_fwd_modelled.toml")["version"]
     chosen = sample_each(there, lambda instance: instance.target.name, 2)
     runner = how(tmp_path).runner_of_build(FWD.program)
-    for name, now in figures.model(BUILD, chosen, runner).items():
-        target = next(one.target.name for one in chosen if one.name == name)
-        near = pytest.approx(said[name], rel=tolerance(versions[target]), abs=0.01)
-        assert now == near, f"{name}: python -m codegen.figures --build {BUILD}"
+    modelled = figures.model(BUILD, chosen, runner)
+    for one in chosen:
+        wanted = near(said[one.name], one, tolerance(versions[one.target.name]))
+        assert modelled[one.name] == wanted, f"{one.name}: python -m codegen.figures --build {BUILD}"
 
 
 def test_ranking_is_up_to_date(there: list[Instance], tmp_path: Path) -> None:
-    """Two problems: what the library chooses, and what that loses."""
+    """Two problems: their cycles, and by this version of the model the choice and what that loses."""
     rows = [json.loads(line) for line in RANKING.read_text().splitlines()]
     built = {instance.name for instance in there}
     rows = [row for row in rows if any(length in row["shape"] for length in SHORT)]
@@ -68,12 +77,12 @@ def test_ranking_is_up_to_date(there: list[Instance], tmp_path: Path) -> None:
             pytest.skip(f"{BUILD} has not all instances")
         (now,) = rank.rank(FWD, (row["target"],), how(tmp_path, row["shape"]))
         again = f"python benchmark/ranking.py --build {BUILD}"
-        assert now.loss == pytest.approx(row["loss"], abs=tolerance(row["model"])), again
         cycles = {name: numbers[0] for name, numbers in row["cycles_and_cost"].items() if name in now.cycles}
-        near = pytest.approx(cycles, rel=tolerance(row["model"]))  # instances that came later are not there
-        assert {name: now.cycles[name] for name in cycles} == near, again
+        wanted = pytest.approx(cycles, rel=tolerance(row["model"]))  # instances that came later are not there
+        assert {name: now.cycles[name] for name in cycles} == wanted, again
         if tolerance(row["model"]) == EXACT:
             assert now.chosen == row["chosen"], again
+            assert now.loss == pytest.approx(row["loss"], abs=EXACT), again
 
 
 @pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="no ray: pip install ray==2.60.0")
