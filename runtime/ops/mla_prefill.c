@@ -24,10 +24,9 @@ static tessera_status check_traits(const tessera_mla_prefill_traits *t) {
     GUARD(t->hdim_v == TESSERA_MLA_V, "hdim_v is %d: %d", t->hdim_v, TESSERA_MLA_V);
     GUARD(t->data_type == TESSERA_FMHA_BF16 || t->data_type == TESSERA_FMHA_FP8BF16, "data_type is %d: bf16, fp8bf16",
           (int)t->data_type);
-    GUARD(within(t->mask_type, TESSERA_MASK_NONE, TESSERA_MASK_BOTTOM_RIGHT),
-          "mask_type is %d: no, top_left, bottom_right", (int)t->mask_type);
-    GUARD(within(t->qscale_type, TESSERA_QSCALE_NONE, TESSERA_QSCALE_PER_TENSOR), "qscale_type is %d: no, pt",
-          (int)t->qscale_type);
+    GUARD((uint32_t)t->mask_type <= TESSERA_MASK_BOTTOM_RIGHT, "mask_type is %d: no, top_left, bottom_right",
+          (int)t->mask_type);
+    GUARD((uint32_t)t->qscale_type <= TESSERA_QSCALE_PER_TENSOR, "qscale_type is %d: no, pt", (int)t->qscale_type);
     return TESSERA_SUCCESS;
 }
 
