@@ -122,7 +122,12 @@ TESSERA_DEFINE_CALLS(fmha_fwd)
 
 const struct tessera_operation tessera_fmha_fwd_operation = {
     TESSERA_CALL_OF(fmha_fwd),
-    .kernels = {tessera_fmha_fwd_get_table, cost, list_starts, add_ck_tile, count_pads, tessera_fmha_fwd_keeps_out},
+    .kernels = {.get_table = tessera_fmha_fwd_get_table,
+                .cost = cost,
+                .list_starts = list_starts,
+                .add_ck_tile = add_ck_tile,
+                .count_ck = count_pads,
+                .keeps_out = tessera_fmha_fwd_keeps_out},
     .check_sizes = tessera_fmha_fwd_check_sizes,
     .check_memory = tessera_fmha_fwd_check_memory,
     .check_row = check_row,

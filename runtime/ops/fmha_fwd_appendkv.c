@@ -321,7 +321,11 @@ TESSERA_DEFINE_CALLS(fmha_fwd_appendkv)
 
 const struct tessera_operation tessera_fmha_fwd_appendkv_operation = {
     TESSERA_CALL_OF(fmha_fwd_appendkv),
-    .kernels = {tessera_fmha_fwd_appendkv_get_table, cost, list_starts, add_ck_tile, count_ck},
+    .kernels = {.get_table = tessera_fmha_fwd_appendkv_get_table,
+                .cost = cost,
+                .list_starts = list_starts,
+                .add_ck_tile = add_ck_tile,
+                .count_ck = count_ck},
     .check_sizes = check_sizes,
     .check_memory = check_memory,
     .check_row = check_row,

@@ -58,8 +58,11 @@ tessera_status tessera_rows_add_steps(void *call, struct tessera_plan *plan);
 
 #define TESSERA_ROWS_OPERATION(op)                                                                                     \
     TESSERA_CALL_OF(op),                                                                                               \
-        .kernels = {tessera_##op##_get_table, tessera_rows_cost, tessera_rows_list_starts, tessera_rows_add_ck_tile,   \
-                    tessera_rows_count_ck},                                                                            \
+        .kernels = {.get_table = tessera_##op##_get_table,                                                             \
+                    .cost = tessera_rows_cost,                                                                         \
+                    .list_starts = tessera_rows_list_starts,                                                           \
+                    .add_ck_tile = tessera_rows_add_ck_tile,                                                           \
+                    .count_ck = tessera_rows_count_ck},                                                                \
         .check_memory = tessera_rows_check_memory, .add_steps = tessera_rows_add_steps
 
 #endif
