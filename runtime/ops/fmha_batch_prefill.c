@@ -65,7 +65,6 @@ static tessera_status check_sizes(void *of) {
     tessera_over_cache_begin(over);
     fill_attention(call, &over->attention);
     TRY(tessera_over_cache_check_traits(&over->attention.traits));
-    TRY(tessera_fmha_fwd_check_traits(&over->attention.traits));
     TRY(tessera_over_cache_set_pages(over, &pages));
     set_tables(a, &over->cache);
     return tessera_fmha_fwd_check_call(&over->attention);

@@ -22,7 +22,7 @@ tessera_status tessera_over_cache_check_traits(const tessera_fmha_fwd_traits *t)
           tessera_fmha_dtype_string(t->data_type));
     GUARD(t->is_v_rowmajor == 1, "is_v_rowmajor is %d: 1", t->is_v_rowmajor);
     GUARD(t->qscale_type != TESSERA_QSCALE_BLOCK, "qscale_type is bs: a cache has no blocks with scales; no, or pt");
-    return TESSERA_SUCCESS;
+    return tessera_fmha_fwd_check_traits(t); // what follows finds records by data_type
 }
 
 static tessera_status check_place(const tessera_fmha_fwd_traits *t, int32_t batch,
