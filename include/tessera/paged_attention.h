@@ -26,8 +26,8 @@
 //
 // The fp32 scale of row r of head g of page t is k_scale_ptr[t * batch_stride_k_scale + g * nhead_stride_k_scale + r *
 // stride_k_scale]; NULL: 1. With all strides 0 that is one scale of the tensor, with stride_k_scale 0 one of each page
-// and head, else one of each token and head. The same of v. A scale of the tensor is applied to scores and results;
-// with others numbers are rounded to q's type.
+// and head, else one of each token and head. The same of v. Scales of keys are applied to scores before anything else
+// is, those of values to probabilities that have been summed: no number is rounded but the probabilities.
 //
 // Sequences of more than max_seqlen_q queries (those that are being prefilled, in a mixed batch) are left alone:
 // nothing of theirs is read but seqstart_q_ptr, and their rows of o and lse are not written.

@@ -244,11 +244,13 @@ static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a
     a->batch_stride_q_descale = a->batch_stride_k_descale = a->batch_stride_v_descale = 0;
 }
 
+// Rows of a block of keys, and a scale of each.
 static size_t copy_bytes(const struct tessera_attention_cache *cache, const tessera_fmha_fwd_instance *instance) {
     const struct tessera_attention_pages *const p = &cache->pages;
     if (!p->piece_v && p->dtype == TESSERA_KV_AUTO && !p->k_rope) return 0;
-    const int64_t numbers = (int64_t)instance->tile.bn0 * (p->hdim_q + p->hdim_v);
-    return (size_t)tessera_round_up(numbers * tessera_type_bits(p->number) / 8, TESSERA_PLAN_ALIGNMENT);
+    const int64_t keys = instance->tile.bn0, numbers = keys * (p->hdim_q + p->hdim_v);
+    const int64_t scales = 2 * tessera_round_up(keys * (int)sizeof(float), TESSERA_PLAN_ALIGNMENT);
+    return (size_t)(scales + tessera_round_up(numbers * tessera_type_bits(p->number) / 8, TESSERA_PLAN_ALIGNMENT));
 }
 
 static void set_problem(struct launch *l, const struct tessera_attention_cache *cache) {

@@ -79,12 +79,6 @@ static int64_t within_page(const traits_t *t, const args_t *a, const side *s, in
     return (r / x * s->hdim + d) * x + r % x;
 }
 
-static double rounded(tessera_type type, double value) {
-    unsigned char bytes[8];
-    element_store(type, bytes, 0, value);
-    return element_load(type, bytes, 0);
-}
-
 // Decodes key j's row, for one head.
 static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b, int32_t g, int64_t j, double *out) {
     static const tessera_type types[] = {
@@ -96,11 +90,9 @@ static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b,
     const int32_t *const table = a->block_table_ptr;
     const int64_t page = table[b * a->batch_stride_block_table + j / a->page_block_size], r = j % a->page_block_size;
     const int64_t first = page * s->page + g * s->head, x = 128 / element_bits(type);
-    const int is_tensors = !s->scale_page && !s->scale_head && !s->scale_row;
     const float scale = s->scale ? s->scale[page * s->scale_page + g * s->scale_head + r * s->scale_row] : 1;
     for (int32_t d = 0; d < s->hdim; d++) {
-        const double value = element_load(type, s->base, first + within_page(t, a, s, x, r, d));
-        out[d] = is_tensors ? value * scale : rounded(type_of(t), (float)(value * scale));
+        out[d] = scale * element_load(type, s->base, first + within_page(t, a, s, x, r, d));
     }
 }
 

@@ -32,7 +32,7 @@ struct tessera_attention_pages {
     // row_v, piece_v]. 0: rows are contiguous.
     int32_t piece_v;
     int32_t row_k, row_v, element_bytes; // elements of a row, and bytes of one
-    // What is not stored as q is: rows are copied, as numbers of type `number` times their scales.
+    // What is not stored as q is: rows are copied, as numbers of type `number`; their scales are listed.
     tessera_kv_cache_dtype dtype;
     tessera_type number;
     int32_t hdim_q, hdim_v;
@@ -43,11 +43,13 @@ struct tessera_attention_pages {
     int32_t hdim_rope;
 };
 
-// Where rows lie, in elements of the base: row n at[n], or where there is no list first + n * stride.
+// Where rows lie, in elements of the base: row n at[n], or where there is no list first + n * stride. What attends
+// applies the scale of a key to its score, and that of a value to its probability.
 struct tessera_attention_rows {
     const void *base;
     int64_t first, stride;
     const int64_t *at;
+    const float *scale; // of row n scale[n], with room for whole vectors; NULL: rows are not scaled
 };
 
 // Finds the rows of keys key .. key + count - 1, count > 0, of a sequence and key head. `room` has 2 * count elements,
