@@ -42,6 +42,12 @@ tessera_status tessera_add_region(struct tessera_plan *plan, const char *name, s
     return TESSERA_SUCCESS;
 }
 
+void *tessera_region_memory(const struct tessera_plan *plan, const char *name) {
+    uint32_t i = 0;
+    while (i + 1 < plan->region_count && strcmp(plan->regions[i].name, name) != 0) i++;
+    return plan->regions[i].memory;
+}
+
 tessera_status tessera_plan_room(struct tessera_plan *plan, size_t bytes, void **out) {
     if (bytes > TESSERA_PLAN_ROOM - plan->room_used) return too_much("bytes", TESSERA_PLAN_ROOM);
     *out = plan->room + plan->room_used;

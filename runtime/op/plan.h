@@ -83,6 +83,9 @@ tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tesse
 
 tessera_status tessera_add_region(struct tessera_plan *plan, const char *name, size_t bytes, bool zeroed);
 
+// The memory of the region of this name, which was added: whose steps share a plan need not know what came before.
+void *tessera_region_memory(const struct tessera_plan *plan, const char *name);
+
 // Uninitialized memory that lasts as long as the plan.
 tessera_status tessera_plan_room(struct tessera_plan *plan, size_t bytes, void **out);
 

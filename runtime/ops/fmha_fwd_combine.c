@@ -34,17 +34,19 @@ tessera_status tessera_fmha_fwd_check_parts(const tessera_fmha_fwd_instance *ins
     return TESSERA_SUCCESS;
 }
 
-// They are the plan's first regions.
+static const char o_acc_region[] = "o_acc", lse_acc_region[] = "lse_acc";
+
 tessera_status tessera_fmha_fwd_add_partial(call_t *call, int64_t parts, struct tessera_plan *plan) {
     const size_t rows = partial_rows(call, parts);
     const tessera_instance *combine;
     TRY(tessera_plan_choose(plan, &combine_kernels, &call->traits, call, &combine));
-    TRY(tessera_add_region(plan, "o_acc", rows * (size_t)call->args.hdim_v * sizeof(float), false));
-    return tessera_add_region(plan, "lse_acc", rows * sizeof(float), false);
+    TRY(tessera_add_region(plan, o_acc_region, rows * (size_t)call->args.hdim_v * sizeof(float), false));
+    return tessera_add_region(plan, lse_acc_region, rows * sizeof(float), false);
 }
 
 struct tessera_fmha_fwd_partial tessera_fmha_fwd_get_partial(const struct tessera_plan *plan, int64_t parts) {
-    return (struct tessera_fmha_fwd_partial){plan->regions[0].memory, plan->regions[1].memory, parts};
+    return (struct tessera_fmha_fwd_partial){tessera_region_memory(plan, o_acc_region),
+                                             tessera_region_memory(plan, lse_acc_region), parts};
 }
 
 // ---- the launch

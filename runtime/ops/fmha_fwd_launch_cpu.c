@@ -289,7 +289,8 @@ static void set_problem(struct launch *l, const struct tessera_attention_cache *
 }
 
 // The workspace holds the sequences and their order, the partial results, and each thread's scratch.
-enum { SEQUENCES, PARTIALS, UNFINISHED, SCRATCH };
+static const char sequences_region[] = "sequences", partials_region[] = "partials",
+                  unfinished_region[] = "unfinished splits", scratch_region[] = "scratch";
 
 struct layout {
     size_t sequences, partials, unfinished, scratch; // bytes; scratch is one thread's
@@ -323,10 +324,10 @@ static struct layout lay_out(const struct tessera_fmha_fwd_call *call, const tes
 tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
                                             struct tessera_plan *plan) {
     const struct layout layout = lay_out(call, row, plan);
-    TRY(tessera_add_region(plan, "sequences", layout.sequences, false));
-    TRY(tessera_add_region(plan, "partials", layout.partials, false));
-    TRY(tessera_add_region(plan, "unfinished splits", layout.unfinished, true));
-    return tessera_add_region(plan, "scratch", layout.scratch * (size_t)plan->threads, false);
+    TRY(tessera_add_region(plan, sequences_region, layout.sequences, false));
+    TRY(tessera_add_region(plan, partials_region, layout.partials, false));
+    TRY(tessera_add_region(plan, unfinished_region, layout.unfinished, true));
+    return tessera_add_region(plan, scratch_region, layout.scratch * (size_t)plan->threads, false);
 }
 
 // Lists the sequences that are to be computed as keys << 32 | ~number, those with most keys first. Returns their
@@ -375,12 +376,12 @@ tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *ca
     l->units = plan->facts->compute_units;
     l->traits = call->traits;
     l->args = call->args;
-    l->sequences = plan->regions[SEQUENCES].memory;
-    l->partials = plan->regions[PARTIALS].memory;
+    l->sequences = tessera_region_memory(plan, sequences_region);
+    l->partials = tessera_region_memory(plan, partials_region);
     l->split_stride = layout.split_stride;
     l->splits = call->splits;
     l->kernel_scratch = layout.kernel_scratch;
-    l->unfinished = plan->regions[UNFINISHED].memory;
+    l->unfinished = tessera_region_memory(plan, unfinished_region);
     l->sequence_count = l->cut_count = l->part_count = 0;
     l->tiles = 0;
     l->all_keys = l->macs = 0;
@@ -389,5 +390,6 @@ tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *ca
     make_sequences(l, call, (uint64_t *)(l->sequences + l->args.batch)); // the order lies behind them
     if (l->splits == 0) cut_long_tiles(l);
     const int64_t tasks = l->splits > 1 ? l->tiles * l->splits : l->part_count + l->tiles;
-    return tessera_add_work(plan, run, l, tasks, workers_for(l), plan->regions[SCRATCH].memory, layout.scratch);
+    return tessera_add_work(plan, run, l, tasks, workers_for(l), tessera_region_memory(plan, scratch_region),
+                            layout.scratch);
 }

@@ -79,11 +79,13 @@ static bool is_counted(call_t *call, const struct tessera_plan *plan, int64_t pa
 
 // ---- regions and checks
 
+static const char counter_region[] = "counter of tasks";
+
 tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
     const int64_t parts = parts_of((instance_t *)plan->row, call, plan->facts->compute_units).parts;
     if (parts > 1) TRY(tessera_fmha_fwd_add_partial(call, parts, plan));
     if (!is_counted(call, plan, parts)) return TESSERA_SUCCESS;
-    return tessera_add_region(plan, "counter of tasks", sizeof(uint32_t), true);
+    return tessera_add_region(plan, counter_region, sizeof(uint32_t), true);
 }
 
 tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,
@@ -111,7 +113,7 @@ tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *c
     args->parts = (int32_t)parts.parts;
     args->part_tiles = (int32_t)parts.tiles;
     args->queries = (int32_t)call->queries;
-    if (is_counted(call, plan, parts.parts)) args->counter = plan->regions[plan->region_count - 1].memory;
+    if (is_counted(call, plan, parts.parts)) args->counter = tessera_region_memory(plan, counter_region);
     if (parts.parts == 1) return tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
     const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);

@@ -144,10 +144,10 @@ tessera_status add_steps(void *of, tessera_plan *plan) {
     memset(room, 0, sizeof(Problem));
     memcpy(factor, &call->args.factor, sizeof(float));
     *p = {call->args.x_ptr,
-          static_cast<float *>(plan->regions[FACTOR].memory),
+          static_cast<float *>(tessera_region_memory(plan, "factor")),
           call->args.y_ptr,
-          static_cast<float *>(plan->regions[SUM].memory),
-          static_cast<float *>(plan->regions[SCRATCH].memory),
+          static_cast<float *>(tessera_region_memory(plan, "sum")),
+          static_cast<float *>(tessera_region_memory(plan, "scratch")),
           call->traits.n};
     for (int i = 0; call->args.fails == 1 && i < TESSERA_PLAN_STEPS; i++)
         tessera_add_copy(plan, plan->regions[FACTOR].memory, factor, 4);
