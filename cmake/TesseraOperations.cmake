@@ -26,6 +26,13 @@ foreach(op fmha_fwd_splitkv fmha_fwd_pagedkv fmha_batch_prefill paged_attention 
     endif()
 endforeach()
 
+# Two of them append first.
+foreach(op fmha_fwd_splitkv fmha_fwd_pagedkv)
+    if(op IN_LIST tessera_ops AND NOT fmha_fwd_appendkv IN_LIST tessera_ops)
+        message(FATAL_ERROR "TESSERA_OPS=${TESSERA_OPS}: ${op} needs fmha_fwd_appendkv, whose instances append")
+    endif()
+endforeach()
+
 # tessera_keep_built(FILES): removes from the list the files of operations that are not built. A file belongs to the
 # operation with the longest name that its own name begins with, if there is one.
 function(tessera_keep_built files_variable)

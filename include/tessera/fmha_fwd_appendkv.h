@@ -49,7 +49,7 @@ typedef struct tessera_fmha_fwd_appendkv_traits {
 //   k, v            batch_stride (sequence or page), nhead_stride (g), stride     hdim_q, hdim_v
 //   cos, sin        packed [rotary_rows, rotary_dim / 2], of q's type
 //   seqlen_k        [batch] int32: keys in the cache before the call
-//   block_table     [batch, max_seqlen_k / page_block_size] int32, stride batch_stride_block_table
+//   block_table     [batch, pages of max_seqlen_k keys] int32, stride batch_stride_block_table
 //   cache_batch_idx [batch] int32
 //
 // A sequence or page that two sequences append to holds the rows of either. On the CPU a call refuses positions that
@@ -74,7 +74,7 @@ typedef struct tessera_fmha_fwd_appendkv_args {
     int32_t rotary_dim;       // with rope a multiple of 16 up to hdim_q
     int32_t rotary_rows;      // rows of cos and sin
     int32_t has_mask;         // 1: queries have positions of their own; 0: all that of the first
-    int32_t max_seqlen_k;     // rows that a sequence has room for: a multiple of page_block_size with pages
+    int32_t max_seqlen_k;     // rows that a sequence has room for
     int32_t cache_blocks;     // sequences, or pages, that k and v hold
     int32_t page_block_size;  // with pages 1 or more
 

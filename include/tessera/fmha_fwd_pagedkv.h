@@ -70,6 +70,16 @@ typedef struct tessera_fmha_fwd_pagedkv_args {
     void *workspace_ptr; // tessera_fmha_fwd_pagedkv_workspace_size() bytes, 64-byte aligned, contents lost
     size_t workspace_size;
     const struct tessera_fmha_fwd_pagedkv_instance *instance; // that must be taken; NULL: that of least estimated cost
+
+    // What is appended first, as by tessera/fmha_fwd_appendkv.h, in batch mode. Without it all are 0.
+    const void *knew_ptr, *vnew_ptr;
+    const void *rotary_cos_ptr, *rotary_sin_ptr;
+    tessera_rope rope_type; // rotates new keys and queries
+    int32_t seqlen_knew;    // 0 or more
+    int32_t rotary_dim;     // with rope a multiple of 16 up to hdim_q
+    int32_t rotary_rows;    // rows of cos and sin
+    int64_t stride_knew, nhead_stride_knew, batch_stride_knew;
+    int64_t stride_vnew, nhead_stride_vnew, batch_stride_vnew;
 } tessera_fmha_fwd_pagedkv_args;
 
 typedef struct tessera_fmha_fwd_pagedkv_instance tessera_fmha_fwd_pagedkv_instance;

@@ -15,6 +15,13 @@
 //
 // Lengths. Queries are those of tessera/fmha_fwd.h. A sequence has seqlen_k_ptr[b] keys, those included that were
 // appended before; where that is NULL seqlen_k, or in group mode seqstart_k[b + 1] - seqstart_k[b].
+//
+// Append and attend in one call, as FlashAttention's flash_attn_with_kvcache does it. With seqlen_knew > 0 or a
+// rope_type, a first step is fmha_fwd_appendkv (tessera/fmha_fwd_appendkv.h): it puts knew and vnew behind the keys of
+// each sequence, whose number BEFORE the call is seqlen_k_ptr[b], and with a rope_type rotates new keys and queries.
+// Attention is then over seqlen_k_ptr[b] + seqlen_knew keys, at most seqlen_k. Queries have positions of their own,
+// from seqlen_k_ptr[b] on, where there is a mask; else all have that of the first new key. The caller's q is left as it
+// is: rotated queries, and on GPUs the new lengths, lie in the workspace. Batch mode alone; k and v are written.
 #ifndef TESSERA_FMHA_FWD_SPLITKV_H
 #define TESSERA_FMHA_FWD_SPLITKV_H
 
@@ -93,6 +100,16 @@ typedef struct tessera_fmha_fwd_splitkv_args {
     void *workspace_ptr; // tessera_fmha_fwd_splitkv_workspace_size() bytes, 64-byte aligned, contents lost
     size_t workspace_size;
     const struct tessera_fmha_fwd_splitkv_instance *instance; // that must be taken; NULL: that of least estimated cost
+
+    // What is appended first, as by tessera/fmha_fwd_appendkv.h, in batch mode. Without it all are 0.
+    const void *knew_ptr, *vnew_ptr;
+    const void *rotary_cos_ptr, *rotary_sin_ptr;
+    tessera_rope rope_type; // rotates new keys and queries
+    int32_t seqlen_knew;    // 0 or more
+    int32_t rotary_dim;     // with rope a multiple of 16 up to hdim_q
+    int32_t rotary_rows;    // rows of cos and sin
+    int64_t stride_knew, nhead_stride_knew, batch_stride_knew;
+    int64_t stride_vnew, nhead_stride_vnew, batch_stride_vnew;
 } tessera_fmha_fwd_splitkv_args;
 
 typedef struct tessera_fmha_fwd_splitkv_instance tessera_fmha_fwd_splitkv_instance;

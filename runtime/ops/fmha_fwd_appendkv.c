@@ -1,20 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The operation fmha_fwd_appendkv.
-#include "tessera/kernel/fmha_fwd_appendkv.h"
-
 #include "guard.h"
 #include "integers.h"
 #include "op/typed.h"
 #include "ops/attention.h"
-
-struct tessera_fmha_fwd_appendkv_call {
-    tessera_fmha_fwd_appendkv_traits traits;
-    tessera_fmha_fwd_appendkv_args args;
-    struct tessera_fmha_fwd_appendkv_problem problem;
-    int64_t rows; // of a sequence
-    tessera_fmha_fwd_appendkv_cpu_run *run;
-    int64_t task_rows;
-};
+#include "ops/fmha_fwd_appendkv_internal.h"
 
 typedef struct tessera_fmha_fwd_appendkv_call call_t;
 typedef const tessera_fmha_fwd_appendkv_instance *instance_t;
@@ -56,8 +46,6 @@ static tessera_status check_cache(const tessera_fmha_fwd_appendkv_args *a) {
     }
     GUARD(!a->cache_batch_idx, "cache_batch_idx is given: NULL with pages, which block_table_ptr finds");
     GUARD(a->page_block_size >= 1, "page_block_size is %d: 1 or more", a->page_block_size);
-    GUARD(a->max_seqlen_k % a->page_block_size == 0, "max_seqlen_k is %d: a multiple of page_block_size, %d",
-          a->max_seqlen_k, a->page_block_size);
     return TESSERA_SUCCESS;
 }
 
@@ -128,6 +116,7 @@ static tessera_status check_sizes(void *of) {
     TRY(check_numbers(call));
     TRY(check_cache(&call->args));
     call->problem = make_problem(call);
+    call->is_step = false;
     return TESSERA_SUCCESS;
 }
 
@@ -146,9 +135,8 @@ static tessera_status check_sequence(const call_t *call, int32_t b) {
     const int32_t *const before = a->seqlen_k_ptr, *const ids = a->cache_batch_idx;
     const int64_t keys = (int64_t)before[b] + a->seqlen_knew;
     GUARD(before[b] >= 0, "seqlen_k_ptr[%d] is %d: 0 or more", b, before[b]);
-    GUARD(keys <= a->max_seqlen_k || a->seqlen_knew == 0,
-          "sequence %d has %d keys and gets %d: it has room for max_seqlen_k, %d", b, before[b], a->seqlen_knew,
-          a->max_seqlen_k);
+    GUARD(keys <= a->max_seqlen_k || a->seqlen_knew == 0, "sequence %d has %d keys and gets %d: it has room for %d", b,
+          before[b], a->seqlen_knew, a->max_seqlen_k);
     if (call->problem.rotary_dim) {
         const int32_t queries = a->seqlen_q && !a->has_mask ? 1 : a->seqlen_q;
         const int64_t end = before[b] + tessera_max(a->seqlen_knew, queries);
@@ -180,11 +168,13 @@ static void add_keys(const tessera_fmha_fwd_appendkv_args *a, int bits, struct t
     ADD(v, true, a->cache_blocks, a->nhead_k, rows, a->hdim_v);
 }
 
-static void add_rotation(const tessera_fmha_fwd_appendkv_args *a, int bits, struct tessera_tensors *all) {
+static void add_rotation(const call_t *call, int bits, struct tessera_tensors *all) {
+    const tessera_fmha_fwd_appendkv_args *const a = &call->args;
     const int64_t angles = (int64_t)a->rotary_rows * (a->rotary_dim / 2);
     tessera_add_array(all, "rotary_cos_ptr", a->rotary_cos_ptr, bits, angles);
     tessera_add_array(all, "rotary_sin_ptr", a->rotary_sin_ptr, bits, angles);
     ADD(q, false, a->batch, a->nhead_q, a->seqlen_q, a->hdim_q);
+    if (call->is_step) return;
     all->list[all->count - 1].in_place = true;
     ADD(q_rotated, true, a->batch, a->nhead_q, a->seqlen_q, a->hdim_q);
     all->list[all->count - 1].in_place = true;
@@ -200,10 +190,10 @@ static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_t
         tessera_add_tensor(all, "block_table_ptr", a->block_table_ptr, 32, false, (struct tessera_axis){NULL, 1, 0},
                            (struct tessera_axis){NULL, 1, 0},
                            (struct tessera_axis){"batch_stride_block_table", a->batch, a->batch_stride_block_table},
-                           a->max_seqlen_k / a->page_block_size);
+                           tessera_ceil_div(a->max_seqlen_k, a->page_block_size));
     if (a->cache_batch_idx) tessera_add_array(all, "cache_batch_idx", a->cache_batch_idx, 32, a->batch);
     add_keys(a, bits, all);
-    if (call->problem.rotary_dim) add_rotation(a, bits, all);
+    if (call->problem.rotary_dim) add_rotation(call, bits, all);
     TRY(tessera_check_tensors(all)); // before any of them is read
     for (int32_t b = 0; b < a->batch && !on_gpu; b++) TRY(check_sequence(call, b));
     return TESSERA_SUCCESS;
@@ -265,13 +255,16 @@ static uint32_t count_ck(const struct tessera_request *r, const tessera_instance
     return ((const call_t *)r->call)->args.block_table_ptr != NULL;
 }
 
-static tessera_status check_row(const void *of, const tessera_instance *row) {
-    const call_t *const call = of;
+tessera_status tessera_fmha_fwd_appendkv_check_row(const call_t *call, const tessera_instance *row) {
     if (!row->symbol) return TESSERA_SUCCESS;
     GUARD(call->args.batch <= MOST_GRID_Y, "batch is %d: on a GPU at most %d", call->args.batch, MOST_GRID_Y);
     GUARD(call->rows <= (1 << 24), "a sequence has %lld rows, of all tokens and heads: on a GPU at most %d",
           (long long)call->rows, 1 << 24); // no axis of a grid has 2^32 threads
     return TESSERA_SUCCESS;
+}
+
+static tessera_status check_row(const void *call, const tessera_instance *row) {
+    return tessera_fmha_fwd_appendkv_check_row(call, row);
 }
 
 // ---- what a call does
@@ -286,22 +279,25 @@ static void run_rows(void *of, int64_t task, void *scratch) {
 // Waking a thread pays from some bytes on.
 enum { THREAD_BYTES = 128 << 10, TASK_BYTES = 64 << 10 };
 
-static tessera_status add_work(call_t *call, struct tessera_plan *plan) {
+static tessera_status add_work(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
     const int64_t rows = call->rows * call->args.batch;
     const double bytes = bytes_of_rows(call);
     const int64_t workers = tessera_min(plan->threads, 1 + (int64_t)(bytes / THREAD_BYTES));
     call->task_rows = workers == 1 ? rows : 1 + (int64_t)(TASK_BYTES / (bytes / (double)rows));
-    call->run = ((instance_t)plan->row)->run;
+    call->run = ((instance_t)row)->run;
     return tessera_add_work(plan, run_rows, call, tessera_ceil_div(rows, call->task_rows), workers, NULL, 0);
 }
 
-static tessera_status add_steps(void *of, struct tessera_plan *plan) {
-    call_t *const call = of;
+tessera_status tessera_fmha_fwd_appendkv_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
     if (call->rows == 0 || call->args.batch == 0) return TESSERA_SUCCESS;
-    if (!plan->row->symbol) return add_work(call, plan);
-    const int64_t blocks = tessera_ceil_div(call->rows, ((instance_t)plan->row)->tile.rows);
+    if (!row->symbol) return add_work(call, row, plan);
+    const int64_t blocks = tessera_ceil_div(call->rows, ((instance_t)row)->tile.rows);
     const uint32_t grid[] = {(uint32_t)blocks, (uint32_t)call->args.batch, 1};
-    return tessera_add_launch(plan, plan->row, grid, 0, &call->problem, sizeof call->problem);
+    return tessera_add_launch(plan, row, grid, 0, &call->problem, sizeof call->problem);
+}
+
+static tessera_status add_steps(void *call, struct tessera_plan *plan) {
+    return tessera_fmha_fwd_appendkv_steps(call, plan->row, plan);
 }
 
 static void add_problem(struct tessera_text *out, const void *of) {

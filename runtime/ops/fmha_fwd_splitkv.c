@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The operation fmha_fwd_splitkv. An instance of fmha_fwd attends, which finds rows in pages.
+// The operation fmha_fwd_splitkv. An instance of fmha_fwd attends, which finds rows in pages, after one of
+// fmha_fwd_appendkv where keys are appended first.
 #include "tessera/kernel/fmha_fwd_splitkv.h"
 
 #include "guard.h"
 #include "op/typed.h"
-#include "ops/fmha_fwd_over_cache.h"
+#include "ops/fmha_fwd_appendkv_internal.h"
 
 struct tessera_fmha_fwd_splitkv_call {
     tessera_fmha_fwd_splitkv_traits traits;
     tessera_fmha_fwd_splitkv_args args;
     struct tessera_over_cache over;
+    struct tessera_append_first first;
 };
 
 typedef struct tessera_fmha_fwd_splitkv_call call_t;
@@ -22,19 +24,24 @@ static tessera_status check_sizes(void *of) {
     struct tessera_fmha_fwd_call *const attention = &call->over.attention;
     const struct tessera_cache_place place = TESSERA_CACHE_PLACE(a);
     tessera_over_cache_begin(&call->over);
+    tessera_append_first_begin(&call->first);
     TESSERA_ATTENTION_COPY_TRAITS(&attention->traits, &call->traits);
     TESSERA_ATTENTION_COPY(&attention->args, a);
+    TESSERA_APPEND_COPY(&call->first.call, a);
     attention->args.seqlen_q = a->seqlen_q;
     attention->splits = a->num_splits;
     GUARD(within(a->num_splits, 0, MOST_SPLITS), "num_splits is %d: 1 to %d, or 0 for as many as pay", a->num_splits,
           MOST_SPLITS);
     TRY(tessera_over_cache_check_traits(&attention->traits));
     TRY(tessera_over_cache_place(&call->over, &place));
-    return tessera_fmha_fwd_check_call(attention);
+    TRY(tessera_fmha_fwd_check_call(attention));
+    return tessera_append_first_check_sizes(&call->first, &call->over, &place);
 }
 
 static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_tensors *all) {
-    return tessera_over_cache_check_memory(&((const call_t *)of)->over, on_gpu, all);
+    const call_t *const call = of;
+    TRY(tessera_over_cache_check_memory(&call->over, on_gpu, all));
+    return tessera_append_first_check_memory(&call->first, on_gpu, all);
 }
 
 static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *hdims) {
@@ -50,17 +57,22 @@ static uint32_t count_ck(const struct tessera_request *r, const tessera_instance
 }
 
 static tessera_status check_row(const void *of, const tessera_instance *row) {
+    const call_t *const call = of;
     (void)row;
-    return tessera_over_cache_check_row(&((const call_t *)of)->over);
+    TRY(tessera_append_first_check_row(&call->first));
+    return tessera_over_cache_check_row(&call->over);
 }
 
 static tessera_status add_regions(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
+    TRY(tessera_append_first_regions(&call->first, &call->over, plan));
     return tessera_over_cache_regions(&call->over, ((const tessera_fmha_fwd_splitkv_instance *)plan->row)->find, plan);
 }
 
 static tessera_status add_steps(void *of, struct tessera_plan *plan) {
-    return tessera_over_cache_steps(&((const call_t *)of)->over, plan);
+    call_t *const call = of;
+    TRY(tessera_append_first_steps(&call->first, &call->over, plan));
+    return tessera_over_cache_steps(&call->over, plan);
 }
 
 static void add_problem(struct tessera_text *out, const void *of) {
@@ -70,6 +82,7 @@ static void add_problem(struct tessera_text *out, const void *of) {
     tessera_text_add(out, " -num_splits=%d", a->num_splits);
     if (a->block_table_ptr) tessera_text_add(out, " -page_block_size=%d", a->page_block_size);
     if (a->cache_batch_idx) tessera_text_add(out, " -cache_batch_idx=1");
+    tessera_append_first_add_problem(out, &call->first);
 }
 
 TESSERA_DEFINE_CALLS(fmha_fwd_splitkv)

@@ -86,8 +86,7 @@ struct Tensors {
     template <typename Traits, typename Args> void put(Copies &to, Traits &t, Args &a) const;
     // Empty where o and lse are right, else what is wrong.
     std::string wrong() const;
-
-  private:
+    // Where key j of sequence b lies.
     int32_t block_of(int b, int j) const;
     int row_of(int b, int j) const;
 };

@@ -12,7 +12,7 @@
 namespace {
 
 // Two sequences in pages of 4 rows, 3 pages each; 4 and 2 heads of 32 and 16 elements; 2 queries; 9 and 12 keys.
-enum { kQ, kK, kV, kO, kLse, kLengths, kStartQ, kStartK, kTable, kWorkspace };
+enum { kQ, kK, kV, kO, kLse, kLengths, kStartQ, kStartK, kTable, kKnew, kVnew, kCos, kSin, kWorkspace };
 struct Call {
     static constexpr size_t kBytes = 4096, kTensors = kWorkspace + 64;
     std::vector<unsigned char> memory = std::vector<unsigned char>(kTensors * kBytes + 64, 0x11);
@@ -75,6 +75,17 @@ void tokens(Call &c) {
     c.args.nhead_stride_k = 21 * 32, c.args.nhead_stride_v = 21 * 16;
 }
 
+// 3 new keys for each sequence, which has 5 and 9, rotated by halves.
+void appending(Call &c) {
+    c.put({5, 9}, c.lengths);
+    c.args.knew_ptr = c.at(kKnew), c.args.vnew_ptr = c.at(kVnew);
+    c.args.rotary_cos_ptr = c.at(kCos), c.args.rotary_sin_ptr = c.at(kSin);
+    c.args.rope_type = TESSERA_ROPE_HALF;
+    c.args.seqlen_knew = 3, c.args.rotary_dim = 16, c.args.rotary_rows = 12;
+    c.args.stride_knew = 32, c.args.nhead_stride_knew = 96, c.args.batch_stride_knew = 192;
+    c.args.stride_vnew = 16, c.args.nhead_stride_vnew = 48, c.args.batch_stride_vnew = 96;
+}
+
 class Splitkv : public testing::Test {
   protected:
     void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
@@ -133,6 +144,25 @@ TEST_F(Splitkv, Refuses) {
         {[](Call &c) { c.args.batch_stride_v = INT64_C(1) << 61; }, "v_ptr: its sizes and strides reach beyond"},
         {[](Call &c) { c.args.o_ptr = const_cast<void *>(c.args.v_ptr); }, "overlaps"},
         {[](Call &c) { c.args.o_ptr = c.table; }, "overlaps block_table_ptr"},
+        {[](Call &c) { grouped(c, false), c.args.seqlen_knew = 3; },
+         "seqlen_knew is 3, rope_type 0: both 0 in group mode"},
+        {[](Call &c) { grouped(c, false), c.args.rope_type = TESSERA_ROPE_HALF; },
+         "seqlen_knew is 0, rope_type 2: both 0 in group mode"},
+        {[](Call &c) { c.args.seqlen_knew = -1; }, "seqlen_knew is -1: 0 or more"},
+        {[](Call &c) { appending(c), c.args.rope_type = static_cast<tessera_rope>(3); }, "rope_type is 3: 0, 1, 2"},
+        {[](Call &c) { appending(c), c.args.rotary_dim = 48; }, "rotary_dim is 48: a multiple of 16 up to hdim_q, 32"},
+        {[](Call &c) { appending(c), c.lengths[1] = 10; }, "sequence 1 has 10 keys and gets 3: it has room for 12"},
+        {[](Call &c) { appending(c), c.args.rotary_rows = 11; },
+         "rotary_rows is 11: sequence 1 has positions up to 11"},
+        {[](Call &c) { appending(c), c.lengths[1] = 8, c.table[5] = 7; }, "block_table_ptr[1][2] is 7: a page, 0 to 6"},
+        {[](Call &c) { appending(c), c.args.seqlen_k_ptr = nullptr; }, "seqlen_k_ptr is NULL"},
+        {[](Call &c) { appending(c), c.args.vnew_ptr = nullptr; }, "vnew_ptr is NULL"},
+        {[](Call &c) { appending(c), c.args.rotary_sin_ptr = nullptr; }, "rotary_sin_ptr is NULL"},
+        {[](Call &c) { appending(c), c.args.q_ptr = nullptr; }, "q_ptr is NULL"},
+        {[](Call &c) { appending(c), c.args.knew_ptr = c.args.o_ptr; }, "overlaps knew_ptr"},
+        {[](Call &c) { appending(c), c.args.k_ptr = c.args.q_ptr; }, "overlaps"},
+        {[](Call &c) { appending(c), c.args.stride_k = 16; }, "k_ptr overlaps itself: stride_k is 16"},
+        {[](Call &c) { appending(c), c.args.workspace_ptr = const_cast<void *>(c.args.vnew_ptr); }, "overlaps"},
     };
     for (const auto &bad : all) {
         Call call;
@@ -143,12 +173,17 @@ TEST_F(Splitkv, Refuses) {
             << bad.says << "\nbut: " << tessera_last_error();
         EXPECT_EQ(call.memory, before) << bad.says;
     }
-    const std::function<void(Call &)> good[] = {[](Call &) {},
-                                                [](Call &c) { in_order(c, 2, 0); },
-                                                [](Call &c) { grouped(c, false); },
-                                                [](Call &c) { grouped(c, false), c.args.seqlen_k_ptr = nullptr; },
-                                                [](Call &c) { grouped(c, true); },
-                                                tokens};
+    const std::function<void(Call &)> good[] = {
+        [](Call &) {},
+        [](Call &c) { in_order(c, 2, 0); },
+        [](Call &c) { grouped(c, false); },
+        [](Call &c) { grouped(c, false), c.args.seqlen_k_ptr = nullptr; },
+        [](Call &c) { grouped(c, true); },
+        tokens,
+        appending,
+        [](Call &c) { appending(c), in_order(c, 1, 0), c.args.cache_blocks = 2; },
+        [](Call &c) { appending(c), c.args.seqlen_knew = 0; },
+        [](Call &c) { c.args.stride_k = 16; }};
     for (const auto &change : good) {
         Call call;
         change(call);

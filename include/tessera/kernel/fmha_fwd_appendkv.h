@@ -21,6 +21,7 @@ struct tessera_fmha_fwd_appendkv_problem {
     const void *q, *knew, *vnew, *cos, *sin;
     void *q_rotated, *k, *v;
     const int32_t *seqlen_k, *block_table, *cache_batch_idx;
+    int32_t *seqlen_k_after; // where a GPU's kernel leaves the lengths with the new keys; NULL: nowhere
     struct tessera_append_strides of_q, of_q_rotated, of_k, of_v, of_knew, of_vnew;
     int64_t table_stride;
     int32_t batch, seqlen_q, seqlen_knew, nhead_q, nhead_k, hdim_q, hdim_v;

@@ -9,6 +9,13 @@
 #include "tessera/device/attention/common/append.h"
 #include "tessera/device/attention/gpu/units.h"
 
+// What attention finds as the length of a sequence, which keys that have no place do not add to.
+INLINE void put_length(const problem *p, int batch) {
+    const int before = p->seqlen_k[batch], room = p->max_seqlen_k - p->seqlen_knew;
+    *(GLOBAL int32_t *)(uint64_t)(p->seqlen_k_after + batch) =
+        before < room ? before + p->seqlen_knew : p->max_seqlen_k;
+}
+
 // ---- rotation
 
 // A row that is read and one that is written, in bytes.
