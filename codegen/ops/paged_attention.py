@@ -10,7 +10,7 @@ from codegen.space import Axis, Space
 from codegen.spec import Rule
 
 TYPES = ("fp32", "fp16", "bf16")
-CACHE_TYPES = ("auto", "fp8_e4m3", "int8")
+CACHE_TYPES = ("auto", "fp8_e4m3", "int8", "turbo4")
 
 
 class PagedAttention(Pages):
@@ -51,6 +51,10 @@ class PagedAttention(Pages):
             Rule(
                 space.box(logits=("yes",), bias=("alibi",)),
                 "a soft cap goes without a bias, as in fmha_fwd",
+            ),
+            Rule(
+                space.box(kv=("turbo4",), layout=("vectorized", "vllm")),
+                "slots of turbo4 have their norms behind their numbers: pages are linear",
             ),
         )
 

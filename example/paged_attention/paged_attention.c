@@ -8,10 +8,11 @@
 #include "paged_attention_reference.h"
 #include "program.h"
 #include "random.h"
+#include "tessera/turbo4.h"
 
 typedef struct options {
     example_options common;
-    int32_t b, h, h_k, ctx, varlen, qlen, mixed, d, d_v, block_size, window, alibi, sink, lse;
+    int32_t b, h, h_k, ctx, varlen, qlen, mixed, d, d_v, block_size, window, alibi, sink, lse, slot;
     float softcap;
     const char *prec, *kv_cache_dtype, *kv_scale, *kv_layout;
 } options;
@@ -34,8 +35,11 @@ static const example_argument table[] = {
     {OPTION(d), "128", "head dim of q and k, 1 to 512"},
     {OPTION(d_v), "-1", "head dim of v, 1 to 512; -1: d"},
     {WORD(prec), "bf16", "type of q and o: fp32, fp16 or bf16"},
-    {WORD(kv_cache_dtype), "auto", "type of k and v: auto (prec), fp8_e4m3 or int8"},
-    {WORD(kv_scale), "none", "scales of a quantised cache: none, tensor, page (and head) or token (and head)"},
+    {WORD(kv_cache_dtype), "auto", "type of k and v: auto (prec), fp8_e4m3, int8 or turbo4 (4 bits)"},
+    {WORD(kv_scale), "none",
+     "scales of a quantised cache: none, tensor, page (and head) or token (and head); norms of turbo4: none (in slots) "
+     "or token (apart)"},
+    {OPTION(slot), "-1", "bytes of a slot of turbo4; -1: no more than it needs"},
     {WORD(kv_layout), "nhd",
      "a page's: nhd [P,h_k,d], hnd [h_k,P,d], vllm k [h_k,d/x,P,x] v [h_k,d,P], vectorized v [h_k,P/x,d,x]"},
     {OPTION(block_size), "16", "keys of a page, a power of two"},
@@ -75,7 +79,7 @@ static const example_arguments arguments = {
 
 // ---- tensors
 
-enum { Q, K, V, K_SCALE, V_SCALE, SLOPES, SINK, SEQSTART_Q, SEQLEN_K, BLOCK_TABLE, O, LSE, TENSORS };
+enum { Q, K, V, K_SCALE, V_SCALE, CENTROIDS, SLOPES, SINK, SEQSTART_Q, SEQLEN_K, BLOCK_TABLE, O, LSE, TENSORS };
 
 #define POINTER(name) #name, offsetof(tessera_paged_attention_args, name##_ptr)
 static const example_tensor tensors[TENSORS] = {
@@ -84,6 +88,7 @@ static const example_tensor tensors[TENSORS] = {
     [V] = {POINTER(v)},
     [K_SCALE] = {POINTER(k_scale)},
     [V_SCALE] = {POINTER(v_scale)},
+    [CENTROIDS] = {POINTER(centroids)},
     [SLOPES] = {POINTER(alibi_slopes)},
     [SINK] = {POINTER(sink)},
     [SEQSTART_Q] = {POINTER(seqstart_q)},
@@ -126,6 +131,7 @@ static example_outcome settle_words(problem *p, example_result *result) {
     static const tessera_type cached[TESSERA_KV_CACHE_DTYPE_COUNT] = {
         [TESSERA_KV_FP8_E4M3] = TESSERA_TYPE_E4M3,
         [TESSERA_KV_INT8] = TESSERA_TYPE_INT8,
+        [TESSERA_KV_TURBO4] = TESSERA_TYPE_INT8, // of two numbers, or a byte of a norm
     };
     const options *o = &p->options;
     tessera_paged_attention_traits *const t = &p->traits;
@@ -133,7 +139,7 @@ static example_outcome settle_words(problem *p, example_result *result) {
     if (tessera_fmha_dtype_from_string(o->prec, &t->data_type) != TESSERA_SUCCESS || t->data_type > TESSERA_FMHA_BF16)
         return EXAMPLE_WRONG("-prec=%s: fp32, fp16 or bf16", o->prec);
     if (tessera_kv_cache_dtype_from_string(o->kv_cache_dtype, &t->kv_cache_dtype) != TESSERA_SUCCESS)
-        return EXAMPLE_WRONG("-kv_cache_dtype=%s: auto, fp8_e4m3 or int8", o->kv_cache_dtype);
+        return EXAMPLE_WRONG("-kv_cache_dtype=%s: auto, fp8_e4m3, int8 or turbo4", o->kv_cache_dtype);
     if (scale < 0) return EXAMPLE_WRONG("-kv_scale=%s: none, tensor, page or token", o->kv_scale);
     if (place < 0) return EXAMPLE_WRONG("-kv_layout=%s: nhd, hnd, vllm or vectorized", o->kv_layout);
     p->type = types[t->data_type];
@@ -168,13 +174,22 @@ static example_outcome settle(example_problem *base, const void *values, example
 
 static int32_t queries_of(const options *o, int32_t b) { return o->mixed && b % 2 ? o->qlen + 1 : o->qlen; }
 
+static int is_turbo4(const problem *p) { return p->traits.kv_cache_dtype == TESSERA_KV_TURBO4; }
+
+// What strides of the cache count: elements of a row, or bytes of a slot.
+static int32_t row_of(const problem *p, int32_t hdim) {
+    if (!is_turbo4(p)) return hdim;
+    return p->options.slot > 0 ? p->options.slot : hdim / 2 + (p->scaling == SCALING_NONE ? 2 : 0);
+}
+
 static void lay_out_scales(problem *p) {
     tessera_paged_attention_args *a = &p->args;
     const int64_t pages = a->num_total_pages, rows = p->scaling == SCALING_TOKEN ? a->page_block_size : 1;
     const int64_t count = p->scaling == SCALING_TENSOR ? 1 : example_times(pages, example_times(rows, a->nhead_k));
     if (p->scaling == SCALING_NONE) return;
-    example_use(&p->base, K_SCALE, count, 32);
-    example_use(&p->base, V_SCALE, count, 32);
+    const int32_t bits = is_turbo4(p) ? 16 : 32;
+    example_use(&p->base, K_SCALE, count, bits);
+    example_use(&p->base, V_SCALE, count, bits);
     if (p->scaling == SCALING_TENSOR) return;
     a->nhead_stride_k_scale = a->nhead_stride_v_scale = 1;
     a->batch_stride_k_scale = a->batch_stride_v_scale = example_times(rows, a->nhead_k);
@@ -184,12 +199,12 @@ static void lay_out_scales(problem *p) {
 static void lay_out_cache(problem *p) {
     const options *o = &p->options;
     tessera_paged_attention_args *a = &p->args;
-    const int32_t bits = element_bits(p->cached);
+    const int32_t bits = element_bits(p->cached), row_k = row_of(p, o->d), row_v = row_of(p, o->d_v);
     const int64_t row_heads = p->layout == NHD ? o->h_k : 1, head_rows = p->layout == NHD ? 1 : o->block_size;
-    a->stride_k = example_times(row_heads, o->d), a->stride_v = example_times(row_heads, o->d_v);
-    a->nhead_stride_k = example_times(head_rows, o->d), a->nhead_stride_v = example_times(head_rows, o->d_v);
-    a->batch_stride_k = example_times(example_times(o->h_k, o->block_size), o->d);
-    a->batch_stride_v = example_times(example_times(o->h_k, o->block_size), o->d_v);
+    a->stride_k = example_times(row_heads, row_k), a->stride_v = example_times(row_heads, row_v);
+    a->nhead_stride_k = example_times(head_rows, row_k), a->nhead_stride_v = example_times(head_rows, row_v);
+    a->batch_stride_k = example_times(example_times(o->h_k, o->block_size), row_k);
+    a->batch_stride_v = example_times(example_times(o->h_k, o->block_size), row_v);
     example_use(&p->base, K, example_times(a->num_total_pages, a->batch_stride_k), bits);
     example_use(&p->base, V, example_times(a->num_total_pages, a->batch_stride_v), bits);
 }
@@ -215,6 +230,7 @@ static example_outcome lay_out(example_problem *base, example_result *result) {
     a->nhead_stride_lse = tokens, a->batch_stride_lse = o->qlen;
     lay_out_cache(p);
     lay_out_scales(p);
+    if (is_turbo4(p)) example_use(base, CENTROIDS, 16, 32);
     example_use(base, Q, example_times(tokens, a->stride_q), bits);
     example_use(base, O, example_times(tokens, a->stride_o), bits);
     if (o->lse) example_use(base, LSE, example_times(tokens, o->h), 32);
@@ -263,14 +279,35 @@ static void fill_tensor(const problem *p, int tensor, tessera_type type, double 
         memcpy(to + i * bytes, to, (size_t)((count - i < drawn ? count - i : drawn) * bytes));
 }
 
+// Norms of rows of uniform numbers, about sqrt(hdim / 3), in the slots or apart; and the usual centroids, those of k.
+static void fill_norms(problem *p) {
+    const int64_t rows = example_times(p->args.num_total_pages, example_times(p->options.h_k, p->options.block_size));
+    uint64_t state = p->base.seed;
+    for (int x = 0; x < 2; x++) {
+        const int32_t hdim = x ? p->options.d_v : p->options.d;
+        char *const slots = example_pointer(&p->base, x ? V : K), *const apart =
+                                                                      example_pointer(&p->base, x ? V_SCALE : K_SCALE);
+        for (int64_t row = 0; row < rows; row++) {
+            const float norm = sqrtf((float)hdim / 3) * (1 + example_uniform(&state, -0.1f, 0.1f));
+            uint16_t half;
+            element_store(TESSERA_TYPE_FP16, &half, 0, (double)norm);
+            memcpy(apart ? apart + 2 * row : slots + row * row_of(p, hdim) + hdim / 2, &half, sizeof half);
+        }
+    }
+    tessera_turbo4_codebook(p->options.d, example_pointer(&p->base, CENTROIDS));
+}
+
 static void fill(example_problem *base) {
     problem *p = (problem *)base;
-    const double size = p->traits.kv_cache_dtype == TESSERA_KV_AUTO ? 1 : p->scaling == SCALING_NONE ? 2 : 120;
+    const double size = p->traits.kv_cache_dtype == TESSERA_KV_AUTO   ? 1
+                        : p->scaling == SCALING_NONE && !is_turbo4(p) ? 2
+                                                                      : 120;
     fill_tensor(p, Q, p->type, 1, 0);
     fill_tensor(p, K, p->cached, size, 0);
     fill_tensor(p, V, p->cached, size, 0);
     for (int scale = K_SCALE; scale <= V_SCALE; scale++)
-        if (base->buffers[scale].used) fill_tensor(p, scale, TESSERA_TYPE_FP32, 0.005, 0.01);
+        if (base->buffers[scale].used && !is_turbo4(p)) fill_tensor(p, scale, TESSERA_TYPE_FP32, 0.005, 0.01);
+    if (is_turbo4(p)) fill_norms(p);
     float *const slopes = example_pointer(base, SLOPES);
     for (int32_t h = 0; slopes && h < p->options.h; h++)
         slopes[h] = exp2f(-8.0f * (float)(h + 1) / (float)p->options.h);
@@ -278,6 +315,12 @@ static void fill(example_problem *base) {
 }
 
 // ---- work, verification, output
+
+// What k and v have of a token and head: numbers, and norms or a scale of its own.
+static double bytes_of_token(const problem *p) {
+    const double dims = p->options.d + p->options.d_v;
+    return is_turbo4(p) ? dims / 2 + 4 : dims * element_bits(p->cached) / 8 + (p->scaling == SCALING_TOKEN ? 8 : 0);
+}
 
 // Rows of k and v that some query sees, once; q and o.
 static void count_work(const example_problem *base, example_result *result) {
@@ -294,7 +337,7 @@ static void count_work(const example_problem *base, example_result *result) {
         rows += n;
     }
     const double dims = o->d + o->d_v;
-    result->bytes = (seen * o->h_k * element_bits(p->cached) + rows * o->h * element_bits(p->type)) * dims / 8;
+    result->bytes = seen * o->h_k * bytes_of_token(p) + rows * o->h * dims * element_bits(p->type) / 8;
     result->flop = 2 * pairs * o->h * dims;
     result->rows = (int64_t)(rows * o->h);
 }

@@ -34,13 +34,25 @@ static void run_quantised(example_smoke *smoke) {
     }
 }
 
+static void run_turbo4(example_smoke *smoke) {
+    EXAMPLE_EACH(ctx, "1", "16", "57", "128", "257", "4097")
+    EXAMPLE_EACH(heads, "-h=8 -h_k=1", "-h=32 -h_k=8")
+    EXAMPLE_EACH(d, "64", "128", "256")
+    EXAMPLE_EACH(prec, "bf16", "fp16", "fp32")
+    EXAMPLE_EACH(slot, "", "-slot=144", "-kv_scale=token", "-kv_layout=hnd")
+    EXAMPLE_EACH(page, "16", "128")
+    example_case(smoke, &paged_attention_program,
+                 "-kv_cache_dtype=turbo4 -b=3 -varlen=1 -ctx=%s %s -d=%s -prec=%s %s -block_size=%s", *ctx, *heads, *d,
+                 *prec, *slot, *page);
+}
+
 static void run_several_queries(example_smoke *smoke) {
     EXAMPLE_EACH(heads, "-h=5 -h_k=1", "-h=8 -h_k=1", "-h=10 -h_k=1")
     EXAMPLE_EACH(qlen, "1", "2", "3", "4", "8")
     EXAMPLE_EACH(ctx, "0", "3", "512", "3000")
     EXAMPLE_EACH(mixed, "0", "1")
     EXAMPLE_EACH(more, "", "-sink=1 -lse=1 -d_v=96", "-kv_cache_dtype=fp8_e4m3 -kv_scale=token -window=100",
-                 "-prec=fp32")
+                 "-prec=fp32", "-kv_cache_dtype=turbo4 -d=64 -window=33")
     example_case(smoke, &paged_attention_program, "-b=3 -varlen=1 %s -qlen=%s -ctx=%s -mixed=%s %s", *heads, *qlen,
                  *ctx, *mixed, *more);
 }
@@ -48,6 +60,7 @@ static void run_several_queries(example_smoke *smoke) {
 static void run_all(example_smoke *smoke) {
     run_v1(smoke);
     run_quantised(smoke);
+    run_turbo4(smoke);
     run_several_queries(smoke);
 }
 

@@ -85,6 +85,7 @@ typedef enum tessera_kv_cache_dtype {
     TESSERA_KV_AUTO = 0,     // as in q
     TESSERA_KV_FP8_E4M3 = 1, // OCP's, with scales
     TESSERA_KV_INT8 = 2,     // -128 to 127, with scales
+    TESSERA_KV_TURBO4 = 3,   // numbers of 16 centroids, with the row's norm; see tessera/turbo4.h
     TESSERA_KV_CACHE_DTYPE_COUNT
 } tessera_kv_cache_dtype;
 
@@ -108,7 +109,7 @@ TESSERA_API const char *tessera_kv_layout_string(tessera_kv_layout value);
 TESSERA_API tessera_status tessera_kv_lookup_from_string(const char *text, tessera_kv_lookup *out); // sglang|vllm
 TESSERA_API const char *tessera_kv_lookup_string(tessera_kv_lookup value);
 TESSERA_API tessera_status tessera_kv_cache_dtype_from_string(const char *text,
-                                                              tessera_kv_cache_dtype *out); // auto|fp8_e4m3|int8
+                                                              tessera_kv_cache_dtype *out); // auto|fp8_e4m3|int8|turbo4
 TESSERA_API const char *tessera_kv_cache_dtype_string(tessera_kv_cache_dtype value);
 
 #ifdef __cplusplus

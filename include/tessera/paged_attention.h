@@ -23,11 +23,18 @@
 //   AUTO            of q's type            the element
 //   FP8_E4M3        8 bits, OCP's e4m3     the element times its scale
 //   INT8            8 bits, -128 to 127    the element times its scale
+//   TURBO4          a byte of 2 numbers    a centroid times the row's norm
 //
 // The fp32 scale of row r of head g of page t is k_scale_ptr[t * batch_stride_k_scale + g * nhead_stride_k_scale + r *
 // stride_k_scale]; NULL: 1. With all strides 0 that is one scale of the tensor, with stride_k_scale 0 one of each page
 // and head, else one of each token and head. The same of v. Scales of keys are applied to scores before anything else
 // is, those of values to probabilities that have been summed: no number is rounded but the probabilities.
+//
+// Slots of TURBO4 are those of tessera/turbo4.h: strides count bytes, a row has hdim / 2 of numbers, its fp16 norm
+// behind them, and any number of others. Where k_scale_ptr and v_scale_ptr are given, norms lie there instead, found by
+// the strides of scales. Number n stands for centroids_ptr[n], rounded to q's type; norms are applied as scales are.
+// Attention knows nothing of a rotation: queries must have been rotated as keys were, and results are rotated as values
+// were (tessera/hadamard_rotate.h). LINEAR pages alone.
 //
 // Sequences of more than max_seqlen_q queries (those that are being prefilled, in a mixed batch) are left alone:
 // nothing of theirs is read but seqstart_q_ptr, and their rows of o and lse are not written.
@@ -69,6 +76,7 @@ typedef struct tessera_paged_attention_args {
 
     const void *q_ptr, *k_ptr, *v_ptr;
     const void *k_scale_ptr, *v_scale_ptr; // not with AUTO
+    const void *centroids_ptr;             // [16] fp32; TURBO4
     const void *alibi_slopes_ptr;          // [nhead_q] fp32
     const void *sink_ptr;                  // [nhead_q] fp32: logits that every row's denominator has once
     void *lse_ptr;                         // fp32, natural logarithm

@@ -44,6 +44,7 @@ static const char *const cache_dtypes[TESSERA_KV_CACHE_DTYPE_COUNT] = {
     [TESSERA_KV_AUTO] = "auto",
     [TESSERA_KV_FP8_E4M3] = "fp8_e4m3",
     [TESSERA_KV_INT8] = "int8",
+    [TESSERA_KV_TURBO4] = "turbo4",
 };
 WORDS(fmha_dtype, "dtype", dtypes, TESSERA_FMHA_DTYPE_COUNT)
 WORDS(mask, "mask", masks, TESSERA_MASK_COUNT)

@@ -11,8 +11,9 @@
 struct tessera_kv_type {
     int32_t bytes;     // of an element, which strides count; 0: as in q
     int32_t numbers;   // in an element
-    int32_t tail;      // elements of a row behind its numbers
+    int32_t tail;      // elements of a row behind its numbers, which are its norm
     bool takes_scales; // fp32, of the tensor, of a page's head, or of a row
+    bool has_norms;    // fp16, in the tail or in place of scales; and centroids
 };
 extern const struct tessera_kv_type tessera_kv_types[TESSERA_KV_CACHE_DTYPE_COUNT];
 

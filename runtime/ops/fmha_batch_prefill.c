@@ -59,8 +59,10 @@ static tessera_status check_sizes(void *of) {
     call_t *const call = of;
     const tessera_fmha_batch_prefill_args *const a = &call->args;
     struct tessera_over_cache *const over = &call->over;
-    const struct tessera_cache_pages pages = {a->page_block_size, a->num_total_pages, a->max_seqlen_k,
-                                              a->kv_memory_layout, TESSERA_KV_AUTO};
+    const struct tessera_cache_pages pages = {.page_block_size = a->page_block_size,
+                                              .num_total_pages = a->num_total_pages,
+                                              .max_seqlen_k = a->max_seqlen_k,
+                                              .layout = a->kv_memory_layout};
     TRY(check_traits(&call->traits, a));
     tessera_over_cache_begin(over);
     fill_attention(call, &over->attention);

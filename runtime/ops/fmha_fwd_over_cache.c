@@ -41,16 +41,17 @@ static tessera_status check_place(const tessera_fmha_fwd_traits *t, int32_t batc
     return TESSERA_SUCCESS;
 }
 
-static void set_rows(struct tessera_attention_pages *p, const tessera_fmha_fwd_traits *t,
-                     tessera_kv_cache_dtype dtype) {
+static void set_rows(struct tessera_attention_pages *p, const tessera_fmha_fwd_traits *t, tessera_kv_cache_dtype dtype,
+                     bool are_norms_apart) {
     const struct tessera_kv_type *const type = &tessera_kv_types[dtype];
+    const int32_t tail = are_norms_apart ? 0 : type->tail;
     p->dtype = dtype;
     p->number = tessera_attention_storages[t->data_type].qkv;
     p->element_bytes = type->bytes ? type->bytes : tessera_type_bits(p->number) / 8;
     p->hdim_q = t->hdim_q;
     p->hdim_v = t->hdim_v;
-    p->row_k = (int32_t)tessera_ceil_div(t->hdim_q, type->numbers) + type->tail;
-    p->row_v = (int32_t)tessera_ceil_div(t->hdim_v, type->numbers) + type->tail;
+    p->row_k = (int32_t)tessera_ceil_div(t->hdim_q, type->numbers) + tail;
+    p->row_v = (int32_t)tessera_ceil_div(t->hdim_v, type->numbers) + tail;
 }
 
 static struct tessera_attention_cache cache_of(const struct tessera_fmha_fwd_call *attention,
@@ -86,7 +87,7 @@ tessera_status tessera_over_cache_place(struct tessera_over_cache *x, const stru
         return TESSERA_SUCCESS;
     }
     x->cache = cache_of(attention, at);
-    set_rows(&x->cache.pages, &attention->traits, TESSERA_KV_AUTO);
+    set_rows(&x->cache.pages, &attention->traits, TESSERA_KV_AUTO, false);
     attention->cache = &x->cache;
     return TESSERA_SUCCESS;
 }
@@ -134,7 +135,7 @@ tessera_status tessera_over_cache_set_pages(struct tessera_over_cache *x, const 
     };
     x->attention.args.seqlen_k = at->max_seqlen_k;
     x->attention.cache = &x->cache;
-    set_rows(&x->cache.pages, &x->attention.traits, at->dtype);
+    set_rows(&x->cache.pages, &x->attention.traits, at->dtype, at->are_norms_apart);
     return set_pieces(&x->cache.pages, at);
 }
 

@@ -29,6 +29,7 @@ struct tessera_cache_pages {
     int32_t page_block_size, num_total_pages, max_seqlen_k;
     tessera_kv_layout layout;
     tessera_kv_cache_dtype dtype;
+    bool are_norms_apart; // not behind the numbers of a row, where the type has norms
 };
 
 // Begins the call of fmha_fwd, whose traits and args an operation then fills in.

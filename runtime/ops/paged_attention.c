@@ -15,6 +15,19 @@ struct tessera_paged_attention_call {
 
 typedef struct tessera_paged_attention_call call_t;
 
+static tessera_status check_norms(const tessera_paged_attention_traits *t, const tessera_paged_attention_args *a) {
+    const char *const dtype = tessera_kv_cache_dtype_string(t->kv_cache_dtype);
+    const int32_t numbers = tessera_kv_types[t->kv_cache_dtype].numbers;
+    GUARD(t->kv_memory_layout == TESSERA_KV_LINEAR, "kv_memory_layout is %s: caches of %s are linear",
+          tessera_kv_layout_string(t->kv_memory_layout), dtype);
+    GUARD(t->hdim_q % numbers == 0, "hdim_q is %d: in caches of %s a multiple of %d", t->hdim_q, dtype, numbers);
+    GUARD(t->hdim_v % numbers == 0, "hdim_v is %d: in caches of %s a multiple of %d", t->hdim_v, dtype, numbers);
+    GUARD(!a->k_scale_ptr == !a->v_scale_ptr, "k_scale_ptr and v_scale_ptr: norms of %s lie apart for both or neither",
+          dtype);
+    GUARD(a->centroids_ptr, "centroids_ptr is NULL: %s has [16] centroids", dtype);
+    return TESSERA_SUCCESS;
+}
+
 static tessera_status check_traits(const tessera_paged_attention_traits *t, const tessera_paged_attention_args *a) {
     const bool scales = a->k_scale_ptr || a->v_scale_ptr;
     GUARD(t->data_type <= TESSERA_FMHA_BF16, "data_type is %d: fp32, fp16 or bf16; caches may be quantised",
@@ -29,7 +42,7 @@ static tessera_status check_traits(const tessera_paged_attention_traits *t, cons
           "k_scale_ptr or v_scale_ptr is given: caches of %s have no scales",
           tessera_kv_cache_dtype_string(t->kv_cache_dtype));
     GUARD(a->sliding_window >= 0, "sliding_window is %d: 0 or more", a->sliding_window);
-    return TESSERA_SUCCESS;
+    return tessera_kv_types[t->kv_cache_dtype].has_norms ? check_norms(t, a) : TESSERA_SUCCESS;
 }
 
 static void fill_traits(const tessera_paged_attention_traits *t, tessera_fmha_fwd_traits *to) {
@@ -81,15 +94,31 @@ static void fill_args(const tessera_paged_attention_args *a, tessera_fmha_fwd_ar
     to->mask_type = TESSERA_MASK_BOTTOM_RIGHT;
 }
 
+static struct tessera_attention_page_scales scales_of(const void *base, tessera_type type,
+                                                      struct tessera_attention_page_strides of) {
+    const int64_t bytes = tessera_type_bits(type) / 8;
+    return (struct tessera_attention_page_scales){base, type, {of.page * bytes, of.head * bytes, of.row * bytes}};
+}
+
 // A tensor's only scale is the call's; others belong to rows.
 static void set_scale(const float *scale, struct tessera_attention_page_strides of, const float **of_all,
                       struct tessera_attention_page_scales *of_rows) {
     const bool only = of.page == 0 && of.head == 0 && of.row == 0;
     *of_all = only ? scale : NULL;
-    *of_rows = (struct tessera_attention_page_scales){only ? NULL : scale, of};
+    *of_rows = scales_of(only ? NULL : scale, TESSERA_TYPE_FP32, of);
 }
 
-static void set_tables(const tessera_paged_attention_args *a, struct tessera_attention_cache *cache) {
+// Norms are scales of rows: those of a tensor of their own, or those behind the numbers of each row.
+static void set_norms(const void *apart, struct tessera_attention_page_strides of, const void *rows, int64_t numbers,
+                      const struct tessera_attention_page_strides *of_rows, struct tessera_attention_page_scales *to) {
+    *to = apart ? scales_of(apart, TESSERA_TYPE_FP16, of)
+                : (struct tessera_attention_page_scales){(const char *)rows + numbers, TESSERA_TYPE_FP16, *of_rows};
+}
+
+static void set_tables(const call_t *call, struct tessera_attention_cache *cache) {
+    const tessera_paged_attention_args *const a = &call->args;
+    const struct tessera_kv_type *const type = &tessera_kv_types[call->traits.kv_cache_dtype];
+    struct tessera_attention_pages *const p = &cache->pages;
     const struct tessera_attention_page_strides of_k = {a->batch_stride_k_scale, a->nhead_stride_k_scale,
                                                         a->stride_k_scale};
     const struct tessera_attention_page_strides of_v = {a->batch_stride_v_scale, a->nhead_stride_v_scale,
@@ -98,8 +127,14 @@ static void set_tables(const tessera_paged_attention_args *a, struct tessera_att
     cache->pages.table_stride = a->batch_stride_block_table;
     cache->seqlen_k = a->seqlen_k_ptr;
     cache->table_name = "block_table_ptr";
-    set_scale(a->k_scale_ptr, of_k, &cache->scale_k, &cache->pages.k_scale);
-    set_scale(a->v_scale_ptr, of_v, &cache->scale_v, &cache->pages.v_scale);
+    if (type->has_norms) {
+        p->centroids = a->centroids_ptr;
+        set_norms(a->k_scale_ptr, of_k, a->k_ptr, a->hdim_q / type->numbers, &p->of_k, &p->k_scale);
+        set_norms(a->v_scale_ptr, of_v, a->v_ptr, a->hdim_v / type->numbers, &p->of_v, &p->v_scale);
+        return;
+    }
+    set_scale(a->k_scale_ptr, of_k, &cache->scale_k, &p->k_scale);
+    set_scale(a->v_scale_ptr, of_v, &cache->scale_v, &p->v_scale);
 }
 
 static tessera_status check_sizes(void *of) {
@@ -107,8 +142,12 @@ static tessera_status check_sizes(void *of) {
     const tessera_paged_attention_traits *const t = &call->traits;
     const tessera_paged_attention_args *const a = &call->args;
     struct tessera_over_cache *const over = &call->over;
-    const struct tessera_cache_pages pages = {a->page_block_size, a->num_total_pages, a->max_seqlen_k,
-                                              t->kv_memory_layout, t->kv_cache_dtype};
+    const struct tessera_cache_pages pages = {.page_block_size = a->page_block_size,
+                                              .num_total_pages = a->num_total_pages,
+                                              .max_seqlen_k = a->max_seqlen_k,
+                                              .layout = t->kv_memory_layout,
+                                              .dtype = t->kv_cache_dtype,
+                                              .are_norms_apart = a->k_scale_ptr != NULL};
     TRY(check_traits(t, a));
     tessera_over_cache_begin(over);
     over->attention.leaves_longer = true;
@@ -116,13 +155,13 @@ static tessera_status check_sizes(void *of) {
     fill_args(a, &over->attention.args);
     TRY(tessera_fmha_fwd_check_traits(&over->attention.traits));
     TRY(tessera_over_cache_set_pages(over, &pages));
-    set_tables(a, &over->cache);
+    set_tables(call, &over->cache);
     return tessera_fmha_fwd_check_call(&over->attention);
 }
 
 #define SCALES(x)                                                                                                      \
     tessera_add_tensor(                                                                                                \
-        all, #x "_scale_ptr", a->x##_scale_ptr, 32, false,                                                             \
+        all, #x "_scale_ptr", a->x##_scale_ptr, scale_bits, false,                                                     \
         (struct tessera_axis){"batch_stride_" #x "_scale", a->num_total_pages, a->batch_stride_##x##_scale},           \
         (struct tessera_axis){"nhead_stride_" #x "_scale", a->nhead_k, a->nhead_stride_##x##_scale},                   \
         (struct tessera_axis){"stride_" #x "_scale", a->page_block_size, a->stride_##x##_scale}, 1)
@@ -132,8 +171,10 @@ static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_t
     const tessera_paged_attention_args *const a = &call->args;
     GUARD(a->seqlen_k_ptr, "seqlen_k_ptr is NULL: [batch] lengths");
     GUARD(call->traits.bias_type == TESSERA_BIAS_NONE || a->alibi_slopes_ptr, "alibi_slopes_ptr is NULL: [nhead_q]");
+    const int scale_bits = tessera_kv_types[call->traits.kv_cache_dtype].has_norms ? 16 : 32;
     if (a->k_scale_ptr) SCALES(k);
     if (a->v_scale_ptr) SCALES(v);
+    if (a->centroids_ptr) tessera_add_array(all, "centroids_ptr", a->centroids_ptr, 32, 16);
     return tessera_over_cache_check_memory(&call->over, on_gpu, all);
 }
 

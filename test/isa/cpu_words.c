@@ -471,6 +471,19 @@ static void test_loads(void) {
             check(words[w].word, same_bits, &got, &want, 0, NULL);
         }
     for (int where = 0; where < 3; where++) {
+        const uint8_t *p = place(where, 16 * sizeof(float));
+        fill_page();
+        for (uint32_t first = 0; first < 16; first++) {
+            lanes codes, want;
+            for (uint32_t l = 0; l < LANES; l++) {
+                codes.u[l] = (first + 5 * l) % 16;
+                want.u[l] = load_element(p, 32, (int)codes.u[l]);
+            }
+            const lanes got = of_f(v_lookup((const float *)(const void *)p, v_load_i(codes.i)));
+            check("v_lookup", same_bits, &got, &want, 1, &codes);
+        }
+    }
+    for (int where = 0; where < 3; where++) {
         const uint8_t *p = place(where, 4);
         lanes want;
         for (int l = 0; l < LANES; l++) want.u[l] = load_bits(p, 4);
@@ -1051,6 +1064,20 @@ static void test_pair_loads(void) {
         }
 }
 
+static void test_pair_lookup(void) {
+    lanes in[2], want; // the table, and numbers of its halves
+    for (uint32_t l = 0; l < LANES; l++) in[0].u[l] = 2 * l * 0x101 + ((2 * l + 1) * 0x101 << 16);
+    for (uint32_t first = 0; first < 2 * LANES; first++) {
+        for (uint32_t l = 0; l < LANES; l++) {
+            const uint32_t low = (first + 3 * l) % (2 * LANES), high = (first + 7 * l) % (2 * LANES);
+            in[1].u[l] = low | high << 16;
+            want.u[l] = low * 0x101 + (high * 0x101 << 16);
+        }
+        const lanes got = of_i(v_lookup_pairs(v_load_i(in[0].i), v_load_i(in[1].i)));
+        check("v_lookup_pairs", same_bits, &got, &want, 2, in);
+    }
+}
+
 // Every pair of codes.
 static void check_pair_codes(const char *word, vi (*vector)(vi), tessera_type storage) {
     const uint32_t codes = 1u << formats[storage].bits;
@@ -1419,6 +1446,7 @@ static const struct {
     {"pairs", test_pairs},
     {"v_zip_pairs", test_zip},
     {"loads of pairs", test_pair_loads},
+    {"lookups of pairs", test_pair_lookup},
     {"codes of pairs", test_pair_codes},
     {"v_scale_pairs", test_scale_pairs},
     {"v_dot2", test_dot2},

@@ -28,6 +28,7 @@ struct Decode {
     std::vector<int> queries, keys; // of each sequence; all have `most` queries where `queries` is empty
     bool alibi = false, cap = false, lse = true, sink = false;
     int first_page = 0; // pages below are nobody's
+    int slack = 0;      // bytes behind a slot of turbo4
     std::string words() const {
         std::ostringstream out;
         out << tessera_fmha_dtype_string(dtype) << " kv " << tessera_kv_cache_dtype_string(kv) << " "
@@ -37,7 +38,7 @@ struct Decode {
         for (const int n : queries) out << " " << n;
         out << " keys";
         for (const int n : keys) out << " " << n;
-        out << " alibi " << alibi << " cap " << cap << " lse " << lse << " sink " << sink;
+        out << " slack " << slack << " alibi " << alibi << " cap " << cap << " lse " << lse << " sink " << sink;
         return out.str();
     }
 };
@@ -57,6 +58,11 @@ Decode draw(std::mt19937 &random) {
     c.hdim_q = c.hdim_v = pick(random, {64, 80, 112, 128, 256});
     if (c.layout == TESSERA_KV_LINEAR && random() % 3 == 0)
         c.hdim_q = pick(random, {1, 40, 65, 200}), c.hdim_v = pick(random, {1, 33, 96});
+    if (c.kv == TESSERA_KV_TURBO4) c.hdim_q += c.hdim_q % 2, c.hdim_v += c.hdim_v % 2;
+    if (c.kv == TESSERA_KV_TURBO4) { // norms in slots or apart
+        c.layout = TESSERA_KV_LINEAR;
+        c.slack = pick(random, {0, 0, 6, 14, 1});
+    }
     if (c.layout == TESSERA_KV_VECTORIZED) c.page = std::max(c.page, 16);
     c.window = pick(random, {0, 0, 1, 10, 128});
     c.most = pick(random, {1, 1, 2, 4, 8});
@@ -74,9 +80,13 @@ Decode draw(std::mt19937 &random) {
 
 tessera_type type_of(const Decode &c) { return fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE); }
 tessera_type cached_type(const Decode &c) {
-    return c.kv == TESSERA_KV_AUTO ? type_of(c) : c.kv == TESSERA_KV_INT8 ? TESSERA_TYPE_INT8 : TESSERA_TYPE_E4M3;
+    return c.kv == TESSERA_KV_AUTO ? type_of(c) : c.kv == TESSERA_KV_FP8_E4M3 ? TESSERA_TYPE_E4M3 : TESSERA_TYPE_INT8;
 }
 size_t bytes_of(tessera_type type) { return static_cast<size_t>(element_bits(type)) / 8; }
+// What strides count: elements of a row of k or v, or bytes of a slot.
+int row_of(const Decode &c, int hdim) {
+    return c.kv == TESSERA_KV_TURBO4 ? hdim / 2 + (c.scales == Scales::kNone ? 2 : 0) + c.slack : hdim;
+}
 int sum_of(const std::vector<int> &list) { return std::accumulate(list.begin(), list.end(), 0); }
 int batch_of(const Decode &c) { return static_cast<int>(c.keys.size()); }
 int tokens_of(const Decode &c) { return c.queries.empty() ? batch_of(c) * c.most : sum_of(c.queries); }
@@ -89,27 +99,31 @@ size_t scales_of(const Decode &c) {
                                        : 1;
 }
 
+size_t scale_bytes(const Decode &c) { return c.kv == TESSERA_KV_TURBO4 ? sizeof(uint16_t) : sizeof(float); }
+
 // The tensors of a case: none is longer than it must be, and nobody may touch what lies behind it.
 struct Memory {
     Memory(const Decode &c, uint32_t seed);
     const Decode &c;
-    Guarded q, k, v, o, lse, k_scale, v_scale, slopes, sinks, starts, lengths, table;
+    Guarded q, k, v, o, lse, k_scale, v_scale, slopes, sinks, starts, lengths, table, centroids;
     tessera_paged_attention_traits traits = tessera_paged_attention_traits_init();
     tessera_paged_attention_args args = tessera_paged_attention_args_init();
     std::string wrong() const; // empty, or what is wrong
   private:
     void set_args();
     void set_scales();
+    void set_norms(std::mt19937 &random);
 };
 
 Memory::Memory(const Decode &of, uint32_t seed)
     : c(of), q(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_q * bytes_of(type_of(of))),
-      k(rows_of(of) * of.hdim_q * bytes_of(cached_type(of))), v(rows_of(of) * of.hdim_v * bytes_of(cached_type(of))),
+      k(rows_of(of) * row_of(of, of.hdim_q) * bytes_of(cached_type(of))),
+      v(rows_of(of) * row_of(of, of.hdim_v) * bytes_of(cached_type(of))),
       o(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_v * bytes_of(type_of(of))),
-      lse(static_cast<size_t>(tokens_of(of)) * of.heads * sizeof(float)), k_scale(scales_of(of) * sizeof(float)),
-      v_scale(scales_of(of) * sizeof(float)), slopes(of.heads * sizeof(float)), sinks(of.heads * sizeof(float)),
+      lse(static_cast<size_t>(tokens_of(of)) * of.heads * sizeof(float)), k_scale(scales_of(of) * scale_bytes(of)),
+      v_scale(scales_of(of) * scale_bytes(of)), slopes(of.heads * sizeof(float)), sinks(of.heads * sizeof(float)),
       starts((of.keys.size() + 1) * sizeof(int32_t)), lengths(of.keys.size() * sizeof(int32_t)),
-      table(of.keys.size() * columns_of(of) * sizeof(int32_t)) {
+      table(of.keys.size() * columns_of(of) * sizeof(int32_t)), centroids(16 * sizeof(float)) {
     std::mt19937 random(seed);
     const auto uniform = [&] { return static_cast<double>(random()) / 2147483648.0 - 1; };
     const auto fill = [&](const Guarded &to, tessera_type type, double size) {
@@ -118,7 +132,7 @@ Memory::Memory(const Decode &of, uint32_t seed)
     };
     const double size = c.kv == TESSERA_KV_AUTO ? 1 : c.scales == Scales::kNone ? 3 : 120;
     fill(q, type_of(c), 1), fill(k, cached_type(c), size), fill(v, cached_type(c), size);
-    for (size_t i = 0; i < scales_of(c); i++) {
+    for (size_t i = 0; i < scales_of(c) && c.kv != TESSERA_KV_TURBO4; i++) {
         k_scale.as<float>()[i] = static_cast<float>(0.02 + 0.015 * uniform());
         v_scale.as<float>()[i] = static_cast<float>(0.02 + 0.015 * uniform());
     }
@@ -136,8 +150,26 @@ Memory::Memory(const Decode &of, uint32_t seed)
         for (int i = 0; i < columns_of(c); i++)
             table.as<int32_t>()[b * columns_of(c) + i] = i * c.page < c.keys[b] ? pages[b * columns_of(c) + i] : -7;
     }
+    for (int i = 0; i < 16; i++) centroids.as<float>()[i] = static_cast<float>(uniform()); // in any order
     set_args();
     set_scales();
+    if (c.kv == TESSERA_KV_TURBO4) set_norms(random);
+}
+
+// Bytes are any; norms are numbers, in each slot or apart.
+void Memory::set_norms(std::mt19937 &random) {
+    const auto norm = [&] { return 0.1 + static_cast<double>(random() % 1000) / 1000; };
+    args.centroids_ptr = centroids.as<void>();
+    for (const auto &[side, hdim, apart] : {std::tuple(&k, c.hdim_q, &k_scale), std::tuple(&v, c.hdim_v, &v_scale)}) {
+        std::generate_n(side->as<uint8_t>(), side->size(), [&] { return static_cast<uint8_t>(random()); });
+        const bool in_slots = c.scales == Scales::kNone;
+        for (size_t n = 0; n < (in_slots ? rows_of(c) : scales_of(c)); n++) {
+            uint16_t half = 0;
+            element_store(TESSERA_TYPE_FP16, &half, 0, norm());
+            std::memcpy(in_slots ? side->as<uint8_t>() + n * row_of(c, hdim) + hdim / 2 : apart->as<uint8_t>() + 2 * n,
+                        &half, sizeof half);
+        }
+    }
 }
 
 void Memory::set_args() {
@@ -159,12 +191,13 @@ void Memory::set_args() {
     a.nhead_stride_o = c.hdim_v, a.stride_o = a.nhead_stride_o * c.heads, a.batch_stride_o = a.stride_o * c.most;
     a.nhead_stride_lse = std::max<int64_t>(tokens_of(c), 1), a.batch_stride_lse = c.most;
     const bool by_rows = c.layout == TESSERA_KV_LINEAR && c.rows_first;
-    a.nhead_stride_k = static_cast<int64_t>(by_rows ? 1 : c.page) * c.hdim_q;
-    a.nhead_stride_v = static_cast<int64_t>(by_rows ? 1 : c.page) * c.hdim_v;
-    a.stride_k = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * c.hdim_q : c.hdim_q;
-    a.stride_v = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * c.hdim_v : c.hdim_v;
-    a.batch_stride_k = static_cast<int64_t>(c.heads_k) * c.page * c.hdim_q;
-    a.batch_stride_v = static_cast<int64_t>(c.heads_k) * c.page * c.hdim_v;
+    const int row_k = row_of(c, c.hdim_q), row_v = row_of(c, c.hdim_v);
+    a.nhead_stride_k = static_cast<int64_t>(by_rows ? 1 : c.page) * row_k;
+    a.nhead_stride_v = static_cast<int64_t>(by_rows ? 1 : c.page) * row_v;
+    a.stride_k = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * row_k : row_k;
+    a.stride_v = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * row_v : row_v;
+    a.batch_stride_k = static_cast<int64_t>(c.heads_k) * c.page * row_k;
+    a.batch_stride_v = static_cast<int64_t>(c.heads_k) * c.page * row_v;
 }
 
 void Memory::set_scales() {
@@ -229,6 +262,7 @@ class PagedAttention : public OnDevice {
         PLACE(k_ptr, x.k);
         PLACE(v_ptr, x.v);
         PLACE(o_ptr, x.o);
+        PLACE(centroids_ptr, x.centroids);
         PLACE(lse_ptr, x.lse);
         PLACE(alibi_slopes_ptr, x.slopes);
         PLACE(sink_ptr, x.sinks);

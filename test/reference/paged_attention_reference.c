@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 typedef tessera_paged_attention_traits traits_t;
 typedef tessera_paged_attention_args args_t;
@@ -40,8 +41,7 @@ float *paged_attention_lse_of(const traits_t *t, const args_t *a, const fmha_fwd
 
 // One of its two tensors.
 typedef struct side {
-    const void *base;
-    const float *scale;
+    const void *base, *scale;
     int64_t page, head, row, scale_page, scale_head, scale_row;
     int32_t hdim, is_v;
 } side;
@@ -79,9 +79,29 @@ static int64_t within_page(const traits_t *t, const args_t *a, const side *s, in
     return (r / x * s->hdim + d) * x + r % x;
 }
 
+// The norm of a row of TURBO4: in a tensor of norms, or behind the row's numbers.
+static double norm_of(const side *s, int64_t first, int64_t scale_at) {
+    uint16_t half; // which no alignment is promised for
+    if (s->scale) return element_load(TESSERA_TYPE_FP16, s->scale, scale_at);
+    memcpy(&half, (const char *)s->base + first + s->hdim / 2, sizeof half);
+    return element_load(TESSERA_TYPE_FP16, &half, 0);
+}
+
+static void decode_turbo4(const traits_t *t, const args_t *a, const side *s, int64_t first, int64_t scale_at,
+                          double *out) {
+    const uint8_t *const row = (const uint8_t *)s->base + first;
+    const double norm = norm_of(s, first, scale_at);
+    for (int32_t d = 0; d < s->hdim; d++) {
+        unsigned char rounded[sizeof(double)];
+        const float centroid = ((const float *)a->centroids_ptr)[row[d / 2] >> d % 2 * 4 & 15];
+        element_store(type_of(t), rounded, 0, (double)centroid);
+        out[d] = element_load(type_of(t), rounded, 0) * norm;
+    }
+}
+
 // Decodes key j's row, for one head.
 static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b, int32_t g, int64_t j, double *out) {
-    static const tessera_type types[] = {
+    static const tessera_type types[TESSERA_KV_CACHE_DTYPE_COUNT] = {
         [TESSERA_KV_FP8_E4M3] = TESSERA_TYPE_E4M3,
         [TESSERA_KV_INT8] = TESSERA_TYPE_INT8,
     };
@@ -89,11 +109,16 @@ static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b,
     const tessera_type type = plain ? type_of(t) : types[t->kv_cache_dtype];
     const int32_t *const table = a->block_table_ptr;
     const int64_t page = table[b * a->batch_stride_block_table + j / a->page_block_size], r = j % a->page_block_size;
-    const int64_t first = page * s->page + g * s->head, x = 128 / element_bits(type);
-    const float scale = s->scale ? s->scale[page * s->scale_page + g * s->scale_head + r * s->scale_row] : 1;
-    for (int32_t d = 0; d < s->hdim; d++) {
-        out[d] = scale * element_load(type, s->base, first + within_page(t, a, s, x, r, d));
+    const int64_t first = page * s->page + g * s->head;
+    const int64_t scale_at = page * s->scale_page + g * s->scale_head + r * s->scale_row;
+    if (t->kv_cache_dtype == TESSERA_KV_TURBO4) {
+        decode_turbo4(t, a, s, first + r * s->row, scale_at, out);
+        return;
     }
+    const double scale = s->scale ? (double)((const float *)s->scale)[scale_at] : 1;
+    const int64_t x = 128 / element_bits(type);
+    for (int32_t d = 0; d < s->hdim; d++)
+        out[d] = scale * element_load(type, s->base, first + within_page(t, a, s, x, r, d));
 }
 
 // ---- rows

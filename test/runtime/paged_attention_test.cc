@@ -7,11 +7,12 @@
 #include <vector>
 
 #include "tessera/kernel/paged_attention.h"
+#include "tessera/turbo4.h"
 
 namespace {
 
 // Two sequences of 2 and 1 queries, 9 and 12 keys in pages of 8 rows; 4 and 2 heads of 32 and 16 elements.
-enum { kQ, kK, kV, kKScale, kVScale, kSlopes, kO, kLse, kStartQ, kPages, kLengths, kWorkspace };
+enum { kQ, kK, kV, kKScale, kVScale, kSlopes, kCentroids, kO, kLse, kStartQ, kPages, kLengths, kWorkspace };
 struct Call {
     static constexpr size_t kBytes = 8192, kTensors = kWorkspace + 64;
     std::vector<unsigned char> memory = std::vector<unsigned char>(kTensors * kBytes + 64, 0x11);
@@ -46,6 +47,18 @@ struct Call {
 
 void in_int8(Call &c) {
     c.traits.kv_cache_dtype = TESSERA_KV_INT8;
+    c.args.k_scale_ptr = c.at(kKScale), c.args.v_scale_ptr = c.at(kVScale);
+    c.args.batch_stride_k_scale = c.args.batch_stride_v_scale = 16;
+    c.args.nhead_stride_k_scale = c.args.nhead_stride_v_scale = 8;
+    c.args.stride_k_scale = c.args.stride_v_scale = 1;
+}
+// Norms in the slots, whose rows have as many bytes as those of bf16, or apart.
+void in_turbo4(Call &c) {
+    c.traits.kv_cache_dtype = TESSERA_KV_TURBO4;
+    c.args.centroids_ptr = c.at(kCentroids);
+}
+void in_turbo4_apart(Call &c) {
+    in_turbo4(c);
     c.args.k_scale_ptr = c.at(kKScale), c.args.v_scale_ptr = c.at(kVScale);
     c.args.batch_stride_k_scale = c.args.batch_stride_v_scale = 16;
     c.args.nhead_stride_k_scale = c.args.nhead_stride_v_scale = 8;
@@ -96,6 +109,21 @@ TEST_F(PagedAttention, Refuses) {
         {[](Call &c) { c.args.o_ptr = const_cast<void *>(c.args.k_ptr); }, "overlaps"},
         {[](Call &c) { in_int8(c), c.args.o_ptr = c.at(kVScale); }, "overlaps"},
         {[](Call &c) { in_int8(c), c.args.stride_k_scale = -1; }, "stride_k_scale is -1"},
+        {[](Call &c) { in_turbo4(c), c.args.centroids_ptr = nullptr; },
+         "centroids_ptr is NULL: turbo4 has [16] centroids"},
+        {[](Call &c) { in_turbo4(c), c.args.o_ptr = const_cast<void *>(c.args.centroids_ptr); }, "overlaps"},
+        {[](Call &c) { in_turbo4(c), c.traits.hdim_q = c.args.hdim_q = 31; },
+         "hdim_q is 31: in caches of turbo4 a multiple of 2"},
+        {[](Call &c) { in_turbo4(c), c.traits.hdim_v = c.args.hdim_v = 15; },
+         "hdim_v is 15: in caches of turbo4 a multiple of 2"},
+        {[](Call &c) { in_turbo4(c), c.traits.kv_memory_layout = TESSERA_KV_VLLM; },
+         "kv_memory_layout is vllm: caches of turbo4 are linear"},
+        {[](Call &c) { in_turbo4_apart(c), c.args.k_scale_ptr = nullptr; },
+         "norms of turbo4 lie apart for both or neither"},
+        {[](Call &c) { in_turbo4_apart(c), c.args.v_scale_ptr = nullptr; },
+         "norms of turbo4 lie apart for both or neither"},
+        {[](Call &c) { in_turbo4_apart(c), c.args.v_scale_ptr = static_cast<char *>(c.at(kVScale)) + 1; },
+         "v_scale_ptr"},
         {[](Call &c) { in_int8(c), c.args.k_scale_ptr = static_cast<char *>(c.at(kKScale)) + 1; }, "k_scale_ptr"},
     };
     for (const auto &bad : all) {
@@ -110,6 +138,8 @@ TEST_F(PagedAttention, Refuses) {
     const std::function<void(Call &)> good[] = {
         [](Call &) {},
         in_int8,
+        in_turbo4,
+        in_turbo4_apart,
         with_alibi,
         [](Call &c) { c.traits.kv_memory_layout = TESSERA_KV_VLLM; },
         [](Call &c) { // a sequence in prefill
@@ -135,6 +165,22 @@ TEST_F(PagedAttention, Name) {
               TESSERA_SUCCESS);
     tessera_paged_attention_ck_name(instance, &call.traits, &call.args, text, sizeof text);
     EXPECT_STREQ(text, "paged_attention_d32_bf16_int8_linear_group_p256_nlogits_nbias_lse_nsink");
+}
+
+TEST(Turbo4, Codebook) {
+    float centroids[TESSERA_TURBO4_CENTROIDS] = {};
+    EXPECT_EQ(tessera_turbo4_codebook(0, centroids), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "hdim is 0: 1 or more");
+    EXPECT_EQ(tessera_turbo4_codebook(64, nullptr), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_EQ(centroids[15], 0);
+    ASSERT_EQ(tessera_turbo4_codebook(64, centroids), TESSERA_SUCCESS);
+    EXPECT_NEAR(centroids[15], 2.7326 / 8, 1e-5);
+    for (int i = 0; i < TESSERA_TURBO4_CENTROIDS; i++) {
+        EXPECT_EQ(centroids[i], -centroids[15 - i]);
+        if (i > 0) {
+            EXPECT_GT(centroids[i], centroids[i - 1]);
+        }
+    }
 }
 
 TEST(Words, OfCaches) {

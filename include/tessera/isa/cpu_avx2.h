@@ -31,6 +31,11 @@ INLINE vi v_load_u4(const uint8_t *p) {
     __m256i bytes = _mm256_cvtepu8_epi64(_mm_cvtsi32_si128(four)); // its high nibble goes to the upper word
     return _mm256_and_si256(_mm256_or_si256(bytes, _mm256_slli_epi64(bytes, 28)), _mm256_set1_epi32(15));
 }
+INLINE vf v_lookup(const float *p, vi codes) {
+    const __m256 low = _mm256_permutevar8x32_ps(_mm256_loadu_ps(p), codes);
+    const __m256 high = _mm256_permutevar8x32_ps(_mm256_loadu_ps(p + 8), codes);
+    return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28))); // by bit 3 of each code
+}
 INLINE vi v_load_u8(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
 INLINE vi v_load_u16(const uint16_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
 INLINE __m128i v_low_halves(vi x) {

@@ -29,6 +29,7 @@ INLINE vi v_load_u4(const uint8_t *p) {
     __m512i bytes = _mm512_cvtepu8_epi64(_mm_loadl_epi64((const __m128i *)p)); // its high nibble goes to the upper word
     return _mm512_and_si512(_mm512_or_si512(bytes, _mm512_slli_epi64(bytes, 28)), _mm512_set1_epi32(15));
 }
+INLINE vf v_lookup(const float *p, vi codes) { return _mm512_permutexvar_ps(codes, _mm512_loadu_ps(p)); }
 INLINE vi v_load_u8(const uint8_t *p) { return _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); }
 INLINE vi v_load_u16(const uint16_t *p) { return _mm512_cvtepu16_epi32(_mm256_loadu_si256((const __m256i *)p)); }
 INLINE void v_store_u8(uint8_t *p, vi x) { _mm_storeu_si128((__m128i *)p, _mm512_cvtepi32_epi8(x)); }

@@ -34,6 +34,9 @@ INLINE vi v_load_u4_pairs(const uint8_t *p) {
     return _mm512_and_si512(_mm512_or_si512(bytes, _mm512_slli_epi32(bytes, 12)), _mm512_set1_epi16(15));
 }
 
+// Each half of a word becomes one of the 2 * LANES halves of `table`, by its number.
+INLINE vi v_lookup_pairs(vi table, vi numbers) { return _mm512_permutexvar_epi16(numbers, table); }
+
 // Turns the code in each half of a word into a bf16.
 INLINE vi v_bf16_of_e4m3(vi codes) {
     const __m512i denormals = _mm512_broadcast_i32x4(
@@ -50,7 +53,7 @@ INLINE vi v_bf16_of_e2m1(vi codes) {
     const __m512i numbers = _mm512_broadcast_i64x4(
         _mm256_setr_epi16(0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, // 0 0.5 1 1.5 2 3 4 6
                           -0x8000, -0x4100, -0x4080, -0x4040, -0x4000, -0x3fc0, -0x3f80, -0x3f40));
-    return _mm512_permutexvar_epi16(codes, numbers);
+    return v_lookup_pairs(numbers, codes);
 }
 
 // 2^x like v_exp2() of cpu_common.h, within 7.5e-5: enough for a result that is rounded to bf16. Here 2^(x - floor x)

@@ -98,6 +98,21 @@ INLINE vi v_code_e4m3(vf x) { // to nearest even; saturates at 448; NaN stays Na
 }
 INLINE void v_store_e4m3(uint8_t *p, vf x) { v_store_u8(p, v_code_e4m3(x)); }
 
+// One IEEE half.
+INLINE float f16_at(const void *p) {
+    uint16_t half;
+    memcpy(&half, p, sizeof half);
+    const uint32_t magnitude = half & 0x7fffu, sign = (half & 0x8000u) << 16;
+    uint32_t bits = magnitude << 13 | (magnitude >= 0x7c00 ? 0x7f800000u : 0);
+    float value;
+    memcpy(&value, &bits, sizeof value);
+    if (magnitude < 0x7c00) value *= 0x1p112f; // of the exponents
+    memcpy(&bits, &value, sizeof bits);
+    bits |= sign;
+    memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
 // E8M0: 2^(byte - 127); 255 is NaN.
 INLINE float e8m0(uint8_t byte) {
     uint32_t bits = byte == 0 ? 0x00400000u : byte == 255 ? 0x7fc00000u : (uint32_t)byte << 23;

@@ -29,6 +29,11 @@ INLINE vi v_load_u4(const uint8_t *p) {
     uint32x4_t nibbles = vshlq_u32(vreinterpretq_u32_s32(bytes), (int32x4_t){0, -4, 0, -4});
     return vreinterpretq_s32_u32(vandq_u32(nibbles, vdupq_n_u32(15)));
 }
+INLINE vf v_lookup(const float *p, vi codes) {
+    const uint8x16x4_t table = vld1q_u8_x4((const uint8_t *)p);
+    const int32x4_t bytes = vmlaq_n_s32(vdupq_n_s32(0x03020100), codes, 0x04040404);
+    return vreinterpretq_f32_u8(vqtbl4q_u8(table, vreinterpretq_u8_s32(bytes)));
+}
 INLINE vi v_load_u16(const uint16_t *p) { return vreinterpretq_s32_u32(vmovl_u16(vld1_u16(p))); }
 INLINE vi v_load_u8(const uint8_t *p) {
     uint32_t four;

@@ -12,10 +12,11 @@ struct tessera_attention_page_strides {
     int64_t page, head, row;
 };
 
-// The fp32 scale of each row of a tensor of pages. A page's or a head's only scale has strides of 0.
+// The scale of each row of a tensor of pages, fp32 or fp16. A page's or a head's only scale has strides of 0.
 struct tessera_attention_page_scales {
-    const float *base; // NULL: there are none
-    struct tessera_attention_page_strides of;
+    const void *base; // NULL: there are none
+    tessera_type type;
+    struct tessera_attention_page_strides of; // in bytes
 };
 
 // Key j of sequence b is row (j + offset) % page_size of the page that entry (j + offset) / page_size of the sequence's
@@ -37,6 +38,7 @@ struct tessera_attention_pages {
     tessera_type number;
     int32_t hdim_q, hdim_v;
     struct tessera_attention_page_scales k_scale, v_scale;
+    const float *centroids; // of TURBO4: [16]
     // Where keys have a second part, their last hdim_rope elements, it lies in a tensor of its own; NULL: in k.
     const void *k_rope;
     struct tessera_attention_page_strides of_k_rope;
