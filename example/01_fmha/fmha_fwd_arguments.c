@@ -21,7 +21,8 @@ static const example_argument table[] = {
      "length of q; group mode: the mean of lengths that are drawn by -seed,\n"
      "or a list of b lengths with commas between them"},
     {"s_k", EXAMPLE_INTEGER_OR_LIST, OPTION_OR_LIST(s_k), "-1", "length of k and v, in the same ways; -1: those of q"},
-    {"s_knew", EXAMPLE_FIXED, OWN(s_knew), "0", "new keys to append: not in this operation"},
+    {"s_knew", EXAMPLE_INTEGER, OPTION(s_knew), "0",
+     "keys, of s_k, that the call appends to the cache before it attends; -1: 1 to s by -seed"},
     {"s_qpad", EXAMPLE_INTEGER_OR_LIST, OPTION_OR_LIST(s_qpad), "-1",
      "room of a sequence of q in tokens, at least its length; -1: no more than that\n"
      "(group mode: one value for all, or b values)"},
@@ -59,8 +60,10 @@ static const example_argument table[] = {
     {"drop_prefs", EXAMPLE_FLAG, OPTION(drop_prefs), "0", "give seed and offset 0: by value, 1: by pointer"},
     {"timer", EXAMPLE_TEXT, OWN(timer), "gpu",
      "gpu or cpu; every device is timed by the CPU's clock, GPUs over all runs at once"},
-    {"rotary_dim", EXAMPLE_FIXED, OWN(rotary_dim), "0", "rotary embedding: not in this operation"},
-    {"rotary_interleaved", EXAMPLE_FIXED, OWN(rotary_interleaved), "1", "its form: not in this operation"},
+    {"rotary_dim", EXAMPLE_INTEGER, OPTION(rotary_dim), "0",
+     "elements of new keys and of queries that are rotated first, a multiple of 16; 0: none"},
+    {"rotary_interleaved", EXAMPLE_FLAG, OPTION(rotary_interleaved), "1",
+     "rotated together are 1: neighbours, 0: elements half of rotary_dim apart"},
     {"num_splits", EXAMPLE_INTEGER, OWN(num_splits), "1",
      "splits of the keys, up to 128; without a cache on GPUs at most so many, where there are such instances;\n"
      "0: the library chooses them, as it does for 1 without a cache"},
@@ -70,7 +73,8 @@ static const example_argument table[] = {
      "1: keys lie in a cache of sequences in a random order"},
     {"api", EXAMPLE_TEXT, OPTION(api), "",
      "the operation: fwd, fwd_splitkv, pagedkv_prefill, batch_prefill; empty: fwd_splitkv with splits\n"
-     "on CPUs or a cache, and with a cache and -num_splits=0, pagedkv_prefill with a cache and 1, else fwd"},
+     "on CPUs or a cache, and with a cache and -num_splits=0, pagedkv_prefill with a cache and 1, else fwd;\n"
+     "what is appended or rotated is so in the same call, and means a cache"},
     {"pack_gqa", EXAMPLE_FIXED, OWN(pack_gqa), "1",
      "fold the heads that share a key head into one tile: always so here"},
     EXAMPLE_TIMING_AND_JSON("fmha_fwd.json"),
@@ -107,6 +111,9 @@ static int settle(void *values, char *message, size_t size) {
         return example_refuse(message, size, "-num_splits=%d: 1 to 128, or 0 for the library's choice", a->num_splits);
     if (o->page_block_size < 0)
         return example_refuse(message, size, "-page_block_size=%d: 1 or more, or 0 for none", o->page_block_size);
+    if (o->rotary_dim < 0 || o->s_knew < -1)
+        return example_refuse(message, size, "-s_knew=%d -rotary_dim=%d: at least -1, at least 0", o->s_knew,
+                              o->rotary_dim);
     o->num_splits = a->num_splits;
     if (strcmp(a->timer, "gpu") != 0 && strcmp(a->timer, "cpu") != 0)
         return example_refuse(message, size, "-timer=%s: gpu or cpu", a->timer);

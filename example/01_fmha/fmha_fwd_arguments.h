@@ -13,8 +13,8 @@ typedef struct fmha_fwd_arguments {
     fmha_fwd_options options;
     const char *timer;
     int32_t num_splits;
-    // CK's arguments of other operations: only their defaults are accepted.
-    int32_t s_knew, rotary_dim, rotary_interleaved, pack_gqa;
+    // CK's argument of another branch: only its default is accepted.
+    int32_t pack_gqa;
     example_list s, s_k, s_qpad, s_kpad, q_eff_lens, kv_eff_lens;
 } fmha_fwd_arguments;
 

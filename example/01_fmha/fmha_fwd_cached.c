@@ -23,6 +23,8 @@ EXAMPLE_CALLS(fmha_batch_prefill)
     {                                                                                                                  \
         TENSORS(op), [BUFFER_SEQSTART_K] = {ALL(op, seqstart_k)}, [BUFFER_TABLE] = {ALL(op, block_table)},             \
                      [BUFFER_CACHE_INDEX] = {"cache_batch_idx", offsetof(tessera_##op##_args, cache_batch_idx)},       \
+                     [BUFFER_KNEW] = {ALL(op, knew)}, [BUFFER_VNEW] = {ALL(op, vnew)},                                 \
+                     [BUFFER_COS] = {ALL(op, rotary_cos)}, [BUFFER_SIN] = {ALL(op, rotary_sin)},                       \
     }
 static const example_tensor splitkv_tensors[BUFFER_COUNT] = CACHE_TENSORS(fmha_fwd_splitkv);
 static const example_tensor pagedkv_tensors[BUFFER_COUNT] = CACHE_TENSORS(fmha_fwd_pagedkv);
@@ -44,11 +46,11 @@ static int is_on_cpu(const char *name) {
     return is_cpu;
 }
 
-// CK's order: fwd_splitkv where splits are asked for, else the others where there is a cache. On GPUs fmha_fwd has
-// splits of its own.
+// CK's order: fwd_splitkv where splits are asked for, else the others where there is a cache, as there is where keys
+// are appended. On GPUs fmha_fwd has splits of its own.
 static example_outcome choose_api(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *const o = &p->options;
-    const int cache = o->page_block_size > 0 || o->cache_batch_idx;
+    const int cache = o->page_block_size > 0 || o->cache_batch_idx || fmha_fwd_appends(p);
     const char *const asked = o->api ? o->api : "";
     const int splits = o->num_splits > 1 && (cache || is_on_cpu(o->common.device));
     p->api = FMHA_FWD_API_COUNT;
@@ -105,6 +107,13 @@ static example_outcome check_options(const fmha_fwd_problem *p, example_result *
      (to).batch_stride_v = (c).of_v.block, (to).nhead_stride_v = (c).of_v.head, (to).stride_v = (c).of_v.row,          \
      (to).batch_stride_block_table = (c).columns, (to).page_block_size = p->options.page_block_size)
 
+#define APPEND_ARGS(to, x)                                                                                             \
+    ((to).rope_type = (x).rope, (to).seqlen_knew = p->options.s_knew, (to).rotary_dim = p->options.rotary_dim,         \
+     (to).rotary_rows = (x).positions, (to).batch_stride_knew = (x).of_knew.block,                                     \
+     (to).nhead_stride_knew = (x).of_knew.head, (to).stride_knew = (x).of_knew.row,                                    \
+     (to).batch_stride_vnew = (x).of_vnew.block, (to).nhead_stride_vnew = (x).of_vnew.head,                            \
+     (to).stride_vnew = (x).of_vnew.row)
+
 static void set_splitkv(fmha_fwd_problem *p) {
     tessera_fmha_fwd_splitkv_traits *const t = &p->cached_traits.splitkv;
     tessera_fmha_fwd_splitkv_args *const a = &p->cached_args.splitkv;
@@ -116,6 +125,7 @@ static void set_splitkv(fmha_fwd_problem *p) {
     a->seqlen_q = p->args.seqlen_q;
     a->seqlen_k = p->max_seqlen_k;
     a->cache_blocks = p->cache.blocks;
+    APPEND_ARGS(*a, p->appended);
     a->num_splits = p->options.num_splits;
 }
 
@@ -132,6 +142,7 @@ static void set_pagedkv(fmha_fwd_problem *p) {
     a->seqlen_q = p->args.seqlen_q;
     a->seqlen_k = p->max_seqlen_k;
     a->cache_blocks = p->cache.blocks;
+    APPEND_ARGS(*a, p->appended);
 }
 
 static void set_prefill(fmha_fwd_problem *p) {
@@ -162,7 +173,8 @@ static void set_args(fmha_fwd_problem *p) {
 
 // ---- the program's steps
 
-static example_program programs[FMHA_FWD_API_COUNT];
+// The others are those whose caches are outputs.
+static example_program programs[2][FMHA_FWD_API_COUNT];
 
 static void make_programs(void) {
     static const struct {
@@ -174,9 +186,11 @@ static void make_programs(void) {
         [FMHA_BATCH_PREFILL] = {&fmha_batch_prefill_calls, prefill_tensors},
     };
     for (int n = FMHA_FWD_SPLITKV; n < FMHA_FWD_API_COUNT; n++) {
-        programs[n] = fmha_fwd_program;
-        programs[n].calls = of[n].calls;
-        programs[n].tensors = of[n].tensors;
+        programs[0][n] = fmha_fwd_program;
+        programs[0][n].calls = of[n].calls;
+        programs[0][n].tensors = of[n].tensors;
+        programs[1][n] = programs[0][n];
+        programs[1][n].first_output = BUFFER_K_CACHE;
     }
 }
 
@@ -184,8 +198,8 @@ example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *p, example_result *resul
     if (choose_api(p, result)) return result->outcome;
     if (p->api == FMHA_FWD_PLAIN) return EXAMPLE_OK;
     make_programs();
-    if (check_options(p, result)) return result->outcome;
-    p->base.program = &programs[p->api];
+    if (check_options(p, result) || fmha_fwd_settle_appended(p, result)) return result->outcome;
+    p->base.program = &programs[fmha_fwd_appends(p)][p->api];
     p->base.traits = &p->cached_traits;
     p->base.args = &p->cached_args;
     return EXAMPLE_OK;
@@ -215,6 +229,7 @@ void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) {
     if (page) example_use(&p->base, BUFFER_TABLE, (int64_t)o->b * c->columns, 32);
     if (o->cache_batch_idx) example_use(&p->base, BUFFER_CACHE_INDEX, o->b, 32);
     if (!o->mode || page) example_use(&p->base, BUFFER_KEYS, o->b, 32);
+    fmha_fwd_lay_out_appended(p);
     set_args(p);
 }
 
@@ -234,43 +249,47 @@ void fmha_fwd_put_cache(fmha_fwd_problem *p) {
                                                                         example_pointer(&p->base, BUFFER_KEYS);
     int32_t *const index = example_pointer(&p->base, BUFFER_CACHE_INDEX);
     if (p->api == FMHA_FWD_PLAIN) return;
+    const example_program *const program = p->base.program;
     p->base.program = &fmha_fwd_program; // the reference's pointers
     example_set_pointers(&p->base, example_pointer, &p->args);
-    p->base.program = &programs[p->api];
+    p->base.program = program;
     if (table) shuffle(p->base.seed, table, p->cache.blocks);
     if (index) shuffle(p->base.seed, index, p->options.b);
-    if (keys) memcpy(keys, p->seqlen_k, (size_t)p->options.b * sizeof *keys);
+    for (int32_t b = 0; b < p->options.b && keys; b++) keys[b] = p->seqlen_k[b] - p->options.s_knew;
 }
 
 // Copies key j of sequence b to its place.
-static void put_row(const fmha_fwd_problem *p, int32_t b, int32_t g, int32_t j, int64_t first, int64_t bytes) {
+static void put_row(const fmha_fwd_problem *p, char *to_k, char *to_v, int32_t b, int32_t g, int32_t j, int64_t first) {
     const fmha_fwd_options *const o = &p->options;
     const fmha_fwd_cache *const c = &p->cache;
     const tessera_fmha_fwd_args *const a = &p->args;
+    const int64_t bytes = element_bits(fmha_fwd_input_element(p->dtype, p->fp8)) / 8;
     const int32_t *const table = example_pointer(&p->base, BUFFER_TABLE), page = o->page_block_size;
     const int32_t *const index = example_pointer(&p->base, BUFFER_CACHE_INDEX);
     const int64_t block = table ? table[b * c->columns + j / page] : index ? index[b] : o->mode ? 0 : b;
     const int64_t row = table ? j % page : first + j, batch = o->mode ? 0 : b;
     const char *const k = a->k_ptr, *const v = a->v_ptr;
-    memcpy((char *)example_pointer(&p->base, BUFFER_K_CACHE) +
-               bytes * (block * c->of_k.block + g * c->of_k.head + row * c->of_k.row),
+    memcpy(to_k + bytes * (block * c->of_k.block + g * c->of_k.head + row * c->of_k.row),
            k + bytes * (batch * a->batch_stride_k + g * a->nhead_stride_k + (first + j) * a->stride_k),
            (size_t)(bytes * o->d));
-    memcpy((char *)example_pointer(&p->base, BUFFER_V_CACHE) +
-               bytes * (block * c->of_v.block + g * c->of_v.head + row * c->of_v.row),
+    memcpy(to_v + bytes * (block * c->of_v.block + g * c->of_v.head + row * c->of_v.row),
            v + bytes * (batch * a->batch_stride_v + g * a->nhead_stride_v + (first + j) * a->stride_v),
            (size_t)(bytes * o->d_v));
 }
 
-void fmha_fwd_fill_cache(fmha_fwd_problem *p) {
-    const int64_t bytes = element_bits(fmha_fwd_input_element(p->dtype, p->fp8)) / 8;
-    if (p->api == FMHA_FWD_PLAIN) return;
+void fmha_fwd_put_keys(const fmha_fwd_problem *p, void *k, void *v) {
     int64_t first = 0; // of the sequence's keys in group mode
     for (int32_t b = 0; b < p->options.b; b++) {
         for (int32_t g = 0; g < p->options.h_k; g++)
-            for (int32_t j = 0; j < p->seqlen_k[b]; j++) put_row(p, b, g, j, first, bytes);
+            for (int32_t j = 0; j < p->seqlen_k[b] - p->options.s_knew; j++) put_row(p, k, v, b, g, j, first);
         if (p->options.mode) first += p->seqlen_k[b];
     }
+}
+
+void fmha_fwd_fill_cache(fmha_fwd_problem *p) {
+    if (p->api == FMHA_FWD_PLAIN) return;
+    fmha_fwd_fill_appended(p);
+    fmha_fwd_put_keys(p, example_pointer(&p->base, BUFFER_K_CACHE), example_pointer(&p->base, BUFFER_V_CACHE));
 }
 
 void fmha_fwd_print_cache(const fmha_fwd_problem *p, FILE *file) {
@@ -278,20 +297,24 @@ void fmha_fwd_print_cache(const fmha_fwd_problem *p, FILE *file) {
     if (p->api == FMHA_FWD_SPLITKV) fprintf(file, ", num_splits:%d", o->num_splits);
     if (o->page_block_size) fprintf(file, ", page_block_size:%d", o->page_block_size);
     if (o->cache_batch_idx) fputs(", cache_batch_idx:1", file);
+    fmha_fwd_print_appended(p, file);
 }
 
 #else
 
 example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *const o = &p->options;
-    if (o->page_block_size > 0 || o->cache_batch_idx || (o->api && *o->api && strcmp(o->api, "fwd")))
-        return EXAMPLE_WRONG("-page_block_size, -cache_batch_idx, -api: this build lacks fmha_fwd_splitkv, "
-                             "fmha_fwd_pagedkv or fmha_batch_prefill");
+    if (o->page_block_size > 0 || o->cache_batch_idx || fmha_fwd_appends(p) ||
+        (o->api && *o->api && strcmp(o->api, "fwd")))
+        return EXAMPLE_WRONG(
+            "-page_block_size, -cache_batch_idx, -s_knew, -rotary_dim, -api: this build lacks fmha_fwd_splitkv, "
+            "fmha_fwd_pagedkv or fmha_batch_prefill");
     return EXAMPLE_OK;
 }
 void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) { (void)p; }
 void fmha_fwd_put_cache(fmha_fwd_problem *p) { (void)p; }
 void fmha_fwd_fill_cache(fmha_fwd_problem *p) { (void)p; }
+void fmha_fwd_put_keys(const fmha_fwd_problem *p, void *k, void *v) { (void)p, (void)k, (void)v; }
 void fmha_fwd_print_cache(const fmha_fwd_problem *p, FILE *file) { (void)p, (void)file; }
 
 #endif

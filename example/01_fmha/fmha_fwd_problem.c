@@ -146,7 +146,7 @@ static example_outcome settle(example_problem *base, const void *arguments, exam
 
 static void destroy(example_problem *base) {
     fmha_fwd_problem *p = (fmha_fwd_problem *)base;
-    free(p->seqlen_q), free(p->seqlen_k), free(p->room_q), free(p->room_k);
+    free(p->seqlen_q), free(p->seqlen_k), free(p->room_q), free(p->room_k), free(p->appended.q);
 }
 
 EXAMPLE_CALLS(fmha_fwd)

@@ -29,11 +29,15 @@ typedef enum fmha_fwd_buffer_id {
     BUFFER_SINK,
     BUFFER_DROP_SEED,
     BUFFER_DROP_OFFSET,
-    BUFFER_K_CACHE, // those of caches
-    BUFFER_V_CACHE,
-    BUFFER_TABLE,
+    BUFFER_TABLE, // those of caches
     BUFFER_CACHE_INDEX,
     BUFFER_KEYS,
+    BUFFER_KNEW,
+    BUFFER_VNEW,
+    BUFFER_COS,
+    BUFFER_SIN,
+    BUFFER_K_CACHE, // an output where keys are appended
+    BUFFER_V_CACHE,
     BUFFER_O, // the first output: those before it may hold NaN past a logical length
     BUFFER_LSE,
     BUFFER_RANDVAL,
@@ -79,6 +83,15 @@ typedef struct fmha_fwd_cache {
     fmha_fwd_strides of_k, of_v;
 } fmha_fwd_cache;
 
+// What is appended to the cache, and rotated.
+typedef struct fmha_fwd_appended {
+    int32_t before;    // keys of a sequence in the cache
+    int32_t positions; // that there are angles for
+    tessera_rope rope;
+    fmha_fwd_strides of_knew, of_vnew;
+    void *q; // rotated, for the reference
+} fmha_fwd_appended;
+
 typedef struct fmha_fwd_problem {
     example_problem base;
     fmha_fwd_options options; // with values of -1 replaced by those that they stand for; texts are borrowed
@@ -98,6 +111,7 @@ typedef struct fmha_fwd_problem {
     tessera_fmha_fwd_args args;
     int api; // fmha_fwd_api
     fmha_fwd_cache cache;
+    fmha_fwd_appended appended;
     union {
         tessera_fmha_fwd_splitkv_traits splitkv;
         tessera_fmha_fwd_pagedkv_traits pagedkv;
@@ -130,6 +144,16 @@ void fmha_fwd_lay_out_cache(fmha_fwd_problem *problem);
 void fmha_fwd_put_cache(fmha_fwd_problem *problem);
 void fmha_fwd_fill_cache(fmha_fwd_problem *problem);
 void fmha_fwd_print_cache(const fmha_fwd_problem *problem, FILE *file);
+// Puts the keys that a cache holds before the call to their places in one that lies elsewhere.
+void fmha_fwd_put_keys(const fmha_fwd_problem *problem, void *k, void *v);
+
+// And for what is appended and rotated; nothing where there is none.
+int fmha_fwd_appends(const fmha_fwd_problem *problem);
+example_outcome fmha_fwd_settle_appended(fmha_fwd_problem *problem, example_result *result);
+void fmha_fwd_lay_out_appended(fmha_fwd_problem *problem);
+void fmha_fwd_fill_appended(fmha_fwd_problem *problem);
+example_outcome fmha_fwd_verify_appended(const fmha_fwd_problem *problem, example_result *result);
+void fmha_fwd_print_appended(const fmha_fwd_problem *problem, FILE *file);
 
 // Draws lengths of that mean, each at least 1 (all 0 for mean 0) and at most its room where that is not 0.
 void fmha_fwd_draw_lengths(uint64_t seed, int32_t count, int32_t mean, const int32_t *rooms, int32_t *lengths);

@@ -32,6 +32,8 @@ typedef struct fmha_fwd_options {
     const char *api;    // CK's words; NULL, "": as CK chooses
     int32_t num_splits; // 0: the library's choice; of fmha_fwd 1 is, too
     int32_t page_block_size, cache_batch_idx;
+    int32_t s_knew; // new keys, of s_k, that are appended first; -1: 1 to s by the seed
+    int32_t rotary_dim, rotary_interleaved;
 
     // Lists of b values, or NULL. The first four take the place of the numbers of the same name.
     const int32_t *s_list, *s_k_list, *s_qpad_list, *s_kpad_list;

@@ -203,7 +203,7 @@ static int choose_rows(const fmha_fwd_problem *p, const example_result *result, 
 
 example_outcome fmha_fwd_verify(example_problem *base, example_result *result) {
     fmha_fwd_problem *p = (fmha_fwd_problem *)base;
-    if (check_untouched(p, result)) return result->outcome;
+    if (check_untouched(p, result) || fmha_fwd_verify_appended(p, result)) return result->outcome;
     row_list list = {0};
     if (choose_rows(p, result, &list) != 0) {
         free(list.rows);

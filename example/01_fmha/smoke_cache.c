@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // tile_example_fmha_fwd_cache_smoke: the problems of CK's smoke_test_fwd.sh -s, splits and caches by its nine shapes,
-// and pages and sinks that it lacks.
+// and -a, attention after appends; and pages, sinks and decode steps that it lacks.
 #include <string.h>
 
 #include "fmha_fwd_runner.h"
@@ -58,9 +58,26 @@ static void run_more(example_smoke *s) {
     }
 }
 
+// Appends of any size, rotated or not, in pages of any size, by each operation.
+static void run_appends(example_smoke *s) {
+    EXAMPLE_EACH(prec, "fp32", "fp16", "bf16", "fp8bf16 -qscale=pt")
+    EXAMPLE_EACH(splits, "1", "0", "5")
+    EXAMPLE_EACH(cache, "", "-cache_batch_idx=1", "-page_block_size=1", "-page_block_size=24", "-page_block_size=128")
+    EXAMPLE_EACH(mask, "0", "b", "t:20,3")
+    EXAMPLE_EACH(rotary, "", "-rotary_dim=32", "-rotary_dim=64 -rotary_interleaved=0")
+    EXAMPLE_EACH(sizes, "-h=8 -h_k=1 -s=1 -s_k=700 -s_knew=1 -d=128",
+                 "-h=6 -h_k=2 -s=5 -s_k=99 -s_knew=50 -d=72 -d_v=40",
+                 "-h=4 -h_k=2 -s=3 -s_k=40 -s_knew=0 -d=64 -iperm=0") {
+        if (**rotary && (*prec)[2] == '8') continue; // fp8 is not rotated
+        run(s, "-prec=%s -b=3 %s -num_splits=%s -mask=%s %s %s", *prec, *sizes, *splits, *mask, *rotary, *cache);
+    }
+}
+
 static void run_all(example_smoke *s) {
     run_ck(s);
+    example_smoke_of_appendkv(s, &fmha_fwd_program);
     run_more(s);
+    run_appends(s);
 }
 
 int main(int argc, char **argv) { return example_smoke_main("tile_example_fmha_fwd_cache_smoke", run_all, argc, argv); }

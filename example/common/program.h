@@ -18,6 +18,9 @@ int example_smoke_main(const char *name, void cases(example_smoke *smoke), int a
 __attribute__((format(printf, 3, 4))) void example_case(example_smoke *smoke, const example_program *program,
                                                         const char *format, ...);
 
+// CK's matrix of appendkv, for the programs that append.
+void example_smoke_of_appendkv(example_smoke *smoke, const example_program *program);
+
 // A loop over texts.
 #define EXAMPLE_EACH(name, ...) for (const char *const *name = (const char *const[]){__VA_ARGS__, NULL}; *name; name++)
 

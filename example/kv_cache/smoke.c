@@ -5,20 +5,6 @@
 
 extern const example_program appendkv_program;
 
-// CK's: 63 to 65 queries, 65 and 129 keys, of which none, 64 or all are new.
-static void run_ck(example_smoke *smoke) {
-    EXAMPLE_EACH(prec, "fp16", "bf16")
-    EXAMPLE_EACH(s, "-s=63", "-s=64", "-s=65")
-    EXAMPLE_EACH(keys, "-s_k=65 -s_knew=0", "-s_k=65 -s_knew=64", "-s_k=65 -s_knew=65", "-s_k=129 -s_knew=0",
-                 "-s_k=129 -s_knew=64", "-s_k=129 -s_knew=129")
-    EXAMPLE_EACH(d, "32", "64", "128", "256")
-    EXAMPLE_EACH(inter, "0", "1")
-    EXAMPLE_EACH(rotary, "0", "16", "32", "all")
-    EXAMPLE_EACH(cache, "", "-cache_batch_idx=1", "-page_block_size=128")
-    example_case(smoke, &appendkv_program, "-prec=%s -b=3 -h=3 %s %s -d=%s -rotary_interleaved=%s -rotary_dim=%s %s",
-                 *prec, *s, *keys, *d, *inter, **rotary == 'a' ? *d : *rotary, *cache);
-}
-
 // Types, head dims, groups of heads, layouts, pages of any size, rows that begin anywhere.
 static void run_more(example_smoke *smoke) {
     EXAMPLE_EACH(prec, "fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32")
@@ -36,7 +22,7 @@ static void run_more(example_smoke *smoke) {
 }
 
 static void run_all(example_smoke *smoke) {
-    run_ck(smoke);
+    example_smoke_of_appendkv(smoke, &appendkv_program);
     run_more(smoke);
 }
 

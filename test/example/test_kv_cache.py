@@ -77,12 +77,14 @@ def test_refusals(arguments: list[str], code: int, says: str) -> None:
 
 @pytest.mark.parametrize("order", ["forward", "random:1"])
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
-def test_matrix_on_simulated_gpus(arch: str, order: str) -> None:
-    """Under the simulator's sanitizer; in some weeks all cases have been run."""
+@pytest.mark.parametrize(("program", "every"), [("kv_cache", 149), ("fmha_fwd_cache", 397)])
+def test_matrix_on_simulated_gpus(program: str, every: int, arch: str, order: str) -> None:
+    """The append alone, and before attention, under the simulator's sanitizer; in time all cases have been run."""
     if run("-s_k=2", f"-device=sim:{arch}").returncode:
         pytest.skip("this build has no simulator, or no instance")
+    smoke = BIN / f"tile_example_{program}_smoke"
     done = subprocess.run(
-        [f"{PROGRAM}_smoke", f"-extra=-device=sim:{arch}", "-every=149", f"-from={SEED % 149}"],
+        [smoke, "-filter=*s_knew*", f"-extra=-device=sim:{arch}", f"-every={every}", f"-from={SEED % every}"],
         check=False,
         capture_output=True,
         text=True,

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "problem.h"
+#include "tessera/fmha_fwd_pagedkv.h"
 
 namespace {
 
@@ -220,6 +221,24 @@ TEST_P(Runner, NoticesDamage) {
     EXPECT_EQ(result.verification, EXAMPLE_INVALID);
     EXPECT_NE(std::string(result.message).find(GetParam().message), std::string::npos) << result.message;
     example_destroy(problem);
+}
+
+// The cache is an output where keys are appended: old keys and new ones, and what lies behind them.
+TEST(Appended, NoticesDamageOfTheCache) {
+    const Case one(fmha_fwd, "-prec=fp32 -b=1 -h=1 -s=2 -s_k=9 -s_knew=3 -d=16 -rotary_dim=16 -page_block_size=4");
+    for (const int at : {3, 15, 16 * 5, 16 * 8 + 2, 16 * 11}) {
+        example_problem *problem;
+        example_result result;
+        if (example_build(&fmha_fwd_program, one.values(), &problem, &result) != EXAMPLE_OK)
+            GTEST_SKIP() << result.message;
+        ASSERT_EQ(example_launch(problem, &result), EXAMPLE_OK) << result.message;
+        const auto *const a = static_cast<const tessera_fmha_fwd_pagedkv_args *>(problem->args);
+        writable<float>(at % 2 ? a->k_ptr : a->v_ptr)[at] += 0.25F;
+        EXPECT_EQ(example_verify(problem, &result), EXAMPLE_WRONG_RESULT) << at;
+        EXPECT_NE(std::string(result.message).find("the cache after the append: "), std::string::npos)
+            << result.message;
+        example_destroy(problem);
+    }
 }
 
 // A launch that leaves one byte otherwise than the first one did, or unwritten.

@@ -36,6 +36,13 @@ static void find_products(const appendkv_call *c, const appendkv_tensor *x, int6
     if (is_first) product[1] = -product[1];
 }
 
+double appendkv_rotated(const appendkv_call *c, const appendkv_tensor *x, int64_t begin, int32_t position,
+                        int32_t column) {
+    double product[2];
+    find_products(c, x, begin, position, column, product);
+    return product[0] + product[1];
+}
+
 static double tolerance(const appendkv_call *c, double value, const double product[2]) {
     const int digits = c->type == TESSERA_TYPE_FP32 ? 23 : c->type == TESSERA_TYPE_FP16 ? 10 : 7;
     const double least_normal = c->type == TESSERA_TYPE_FP16 ? 0x1p-14 : 0x1p-126;

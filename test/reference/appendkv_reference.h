@@ -48,6 +48,10 @@ typedef struct appendkv_verdict {
 // place, and of three roundings in fp32, is right. All other bytes must be as before.
 void appendkv_check(const appendkv_call *call, appendkv_verdict *verdict);
 
+// Column `column`, which is rotated, of the row of a tensor that begins at element `begin` and has this position.
+double appendkv_rotated(const appendkv_call *call, const appendkv_tensor *x, int64_t begin, int32_t position,
+                        int32_t column);
+
 #ifdef __cplusplus
 }
 #endif
