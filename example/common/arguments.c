@@ -139,7 +139,7 @@ static int settle_common(const reader *r) {
     if (o->explain < 0 || o->explain > 2) return FAIL("-explain=%d: 0, 1 or 2", o->explain);
     if (o->threads < 0) return FAIL("-threads=%d: 0 or more", o->threads);
     if (o->warmup < 0) return FAIL("-warmup=%d: 0 or more", o->warmup);
-    if (o->repeat < 1) return FAIL("-repeat=%d: at least 1", o->repeat);
+    if (o->repeat_given && o->repeat < 1) return FAIL("-repeat=%d: at least 1", o->repeat);
     o->time_limit_s = o->warmup_given || o->repeat_given ? 0 : 3;
     const int simulated = strncmp(o->device, "sim:", 4) == 0;
     if (o->profile && !simulated) return FAIL("-profile=1: only simulated devices have a profile, not %s", o->device);
