@@ -66,7 +66,7 @@ static const example_argument table[] = {
      "rotated together are 1: neighbours, 0: elements half of rotary_dim apart"},
     {"num_splits", EXAMPLE_INTEGER, OWN(num_splits), "1",
      "splits of the keys, up to 128; without a cache on GPUs at most so many, where there are such instances;\n"
-     "0: the library chooses them, as it does for 1 without a cache"},
+     "0: the library chooses them, as it does for 1 without a cache; -1: as CK's 0 does, by rows alone"},
     {"page_block_size", EXAMPLE_INTEGER, OPTION(page_block_size), "0",
      "keys lie in a cache in pages of so many rows, in a random order; 0: no pages"},
     {"cache_batch_idx", EXAMPLE_FLAG, OPTION(cache_batch_idx), "0",
@@ -107,8 +107,9 @@ static int settle(void *values, char *message, size_t size) {
     fmha_fwd_options *o = &a->options;
     const int32_t b = o->b;
     o->rtol = o->atol = o->lse_atol = -1;
-    if (a->num_splits < 0 || a->num_splits > 128)
-        return example_refuse(message, size, "-num_splits=%d: 1 to 128, or 0 for the library's choice", a->num_splits);
+    if (a->num_splits < -1 || a->num_splits > 128)
+        return example_refuse(message, size, "-num_splits=%d: 1 to 128, 0 for the library's choice, or -1 for CK's",
+                              a->num_splits);
     if (o->page_block_size < 0)
         return example_refuse(message, size, "-page_block_size=%d: 1 or more, or 0 for none", o->page_block_size);
     if (o->rotary_dim < 0 || o->s_knew < -1)

@@ -52,7 +52,7 @@ static example_outcome choose_api(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *const o = &p->options;
     const int cache = o->page_block_size > 0 || o->cache_batch_idx || fmha_fwd_appends(p);
     const char *const asked = o->api ? o->api : "";
-    const int splits = o->num_splits > 1 && (cache || is_on_cpu(o->common.device));
+    const int splits = o->num_splits < 0 || (o->num_splits > 1 && (cache || is_on_cpu(o->common.device)));
     p->api = FMHA_FWD_API_COUNT;
     for (int n = 0; n < FMHA_FWD_API_COUNT; n++)
         if (strcmp(asked, apis[n]) == 0) p->api = n;
@@ -67,7 +67,7 @@ static example_outcome choose_api(fmha_fwd_problem *p, example_result *result) {
 static example_outcome check_options(const fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *const o = &p->options;
     const char *const api = apis[p->api];
-    if (o->num_splits > 1 && p->api != FMHA_FWD_SPLITKV)
+    if ((o->num_splits > 1 || o->num_splits < 0) && p->api != FMHA_FWD_SPLITKV)
         return EXAMPLE_WRONG("-num_splits=%d with -api=%s: fwd_splitkv takes splits", o->num_splits, api);
     if (o->s_qpad_list || o->s_kpad_list || o->s_qpad > 0 || o->s_kpad > 0 || o->q_eff_lens || o->kv_eff_lens)
         return EXAMPLE_WRONG("-api=%s: without pads and effective lengths", api);

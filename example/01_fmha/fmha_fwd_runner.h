@@ -30,7 +30,7 @@ typedef struct fmha_fwd_options {
     int32_t drop_prefs;
     int32_t init_sink;
     const char *api;    // CK's words; NULL, "": as CK chooses
-    int32_t num_splits; // 0: the library's choice; of fmha_fwd 1 is, too
+    int32_t num_splits; // 0: the library's choice; of fmha_fwd 1 is, too; -1: CK's
     int32_t page_block_size, cache_batch_idx;
     int32_t s_knew; // new keys, of s_k, that are appended first; -1: 1 to s by the seed
     int32_t rotary_dim, rotary_interleaved;

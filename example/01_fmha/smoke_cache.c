@@ -47,7 +47,7 @@ static void run_ck(example_smoke *s) {
 static void run_more(example_smoke *s) {
     EXAMPLE_EACH(prec, "fp32", "fp16", "bf16", "fp8bf16 -qscale=pt")
     EXAMPLE_EACH(mode, "0", "1")
-    EXAMPLE_EACH(api, "-num_splits=0 -api=fwd_splitkv", "-num_splits=7 -lse=1", "-num_splits=128",
+    EXAMPLE_EACH(api, "-num_splits=0 -api=fwd_splitkv", "-num_splits=7 -lse=1", "-num_splits=128", "-num_splits=-1",
                  "-api=pagedkv_prefill", "-api=batch_prefill -p_drop=0.2")
     EXAMPLE_EACH(page, "1", "16", "24", "128")
     EXAMPLE_EACH(mask, "0", "b", "b:50,0,3 -init_sink=1", "0 -logits_soft_cap=9")

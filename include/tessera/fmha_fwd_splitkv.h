@@ -16,6 +16,12 @@
 // Lengths. Queries are those of tessera/fmha_fwd.h. A sequence has seqlen_k_ptr[b] keys, those included that were
 // appended before; where that is NULL seqlen_k, or in group mode seqstart_k[b + 1] - seqstart_k[b].
 //
+// Splits. num_splits is 1 to 128; or 0: as many as the library finds best, by lengths, where it knows them, and the
+// device's compute units; or TESSERA_NUM_SPLITS_CK: as CK's example chooses where it is not told, by rows alone. With
+// b = batch * nhead_q * ceil(queries / 64) blocks (where one query has neither mask nor bias, batch * nhead_k *
+// ceil(nhead_q / nhead_k / 64)) and p = 2 * compute units that is 1 where b >= 0.8 p, else the least n up to
+// min(128, p) whose e(n) is at least 0.85 of the greatest, e(n) = w / ceil(w), w = b n / p.
+//
 // Append and attend in one call, as FlashAttention's flash_attn_with_kvcache does it. With seqlen_knew > 0 or a
 // rope_type, a first step is fmha_fwd_appendkv (tessera/fmha_fwd_appendkv.h): it puts knew and vnew behind the keys of
 // each sequence, whose number BEFORE the call is seqlen_k_ptr[b], and with a rope_type rotates new keys and queries.
@@ -31,6 +37,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+enum { TESSERA_NUM_SPLITS_CK = -1 };
 
 // Decides which instances may serve a request.
 typedef struct tessera_fmha_fwd_splitkv_traits {
@@ -83,7 +91,7 @@ typedef struct tessera_fmha_fwd_splitkv_args {
     int32_t cache_blocks;    // sequences, or pages, that k and v hold; group mode without pages ignores it
     int32_t page_block_size; // with pages 1 or more
     int32_t is_gappy;        // group mode with pages
-    int32_t num_splits;      // 1 .. 128, or 0: as many for each sequence as keep the device busy
+    int32_t num_splits;      // 1 .. 128, 0 or TESSERA_NUM_SPLITS_CK
 
     float scale_s;
     float logits_soft_cap;

@@ -83,6 +83,9 @@ struct tessera_fmha_fwd_parts {
 struct tessera_fmha_fwd_parts tessera_fmha_fwd_find_parts(const tessera_fmha_fwd_instance *row,
                                                           const struct tessera_fmha_fwd_call *call, int64_t units);
 
+// The splits that CK's example would choose on a device of so many compute units (fmha_fwd_ck_splits.c).
+int32_t tessera_fmha_fwd_ck_splits(const struct tessera_fmha_fwd_call *call, int32_t units);
+
 // Where parts leave their results (tessera/kernel/fmha_fwd_combine_gpu.h), and the launch that combines them to what
 // `whole` says (fmha_fwd_combine.c).
 struct tessera_fmha_fwd_partial {

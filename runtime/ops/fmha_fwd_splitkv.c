@@ -29,9 +29,10 @@ static tessera_status check_sizes(void *of) {
     TESSERA_ATTENTION_COPY(&attention->args, a);
     TESSERA_APPEND_COPY(&call->first.call, a);
     attention->args.seqlen_q = a->seqlen_q;
-    attention->splits = a->num_splits;
-    GUARD(within(a->num_splits, 0, MOST_SPLITS), "num_splits is %d: 1 to %d, or 0 for as many as pay", a->num_splits,
-          MOST_SPLITS);
+    attention->splits = (int32_t)tessera_max(a->num_splits, 0);
+    GUARD(within(a->num_splits, TESSERA_NUM_SPLITS_CK, MOST_SPLITS),
+          "num_splits is %d: 1 to %d, 0 for as many as pay, or %d for as many as CK takes", a->num_splits, MOST_SPLITS,
+          TESSERA_NUM_SPLITS_CK);
     TRY(tessera_over_cache_check_traits(&attention->traits));
     TRY(tessera_over_cache_place(&call->over, &place));
     TRY(tessera_fmha_fwd_check_call(attention));
@@ -65,6 +66,9 @@ static tessera_status check_row(const void *of, const tessera_instance *row) {
 
 static tessera_status add_regions(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
+    struct tessera_fmha_fwd_call *const attention = &call->over.attention;
+    if (call->args.num_splits == TESSERA_NUM_SPLITS_CK)
+        attention->splits = tessera_fmha_fwd_ck_splits(attention, plan->facts->compute_units);
     TRY(tessera_append_first_regions(&call->first, &call->over, plan));
     return tessera_over_cache_regions(&call->over, ((const tessera_fmha_fwd_splitkv_instance *)plan->row)->find, plan);
 }

@@ -9,6 +9,10 @@
 
 #include "tessera/kernel/fmha_fwd_splitkv.h"
 
+extern "C" {
+#include "ops/fmha_fwd_internal.h"
+}
+
 namespace {
 
 // Two sequences in pages of 4 rows, 3 pages each; 4 and 2 heads of 32 and 16 elements; 2 queries; 9 and 12 keys.
@@ -106,7 +110,7 @@ TEST_F(Splitkv, Refuses) {
         {[](Call &c) { c.traits.data_type = TESSERA_FMHA_FP8, c.traits.qscale_type = TESSERA_QSCALE_BLOCK; },
          "qscale_type is bs: a cache has no blocks with scales"},
         {[](Call &c) { c.traits.qscale_type = TESSERA_QSCALE_PER_TENSOR; }, "qscale_type pt with data_type fp16"},
-        {[](Call &c) { c.args.num_splits = -1; }, "num_splits is -1: 1 to 128, or 0 for as many as pay"},
+        {[](Call &c) { c.args.num_splits = -2; }, "num_splits is -2: 1 to 128, 0 for as many as pay, or -1 for as"},
         {[](Call &c) { c.args.num_splits = 129; }, "num_splits is 129: 1 to 128"},
         {[](Call &c) { c.args.is_gappy = 2; }, "is_gappy is 2: 0 or 1"},
         {[](Call &c) { c.args.is_gappy = -1; }, "is_gappy is -1: 0 or 1"},
@@ -202,6 +206,61 @@ TEST_F(Splitkv, NoKeysNeedNoPages) {
     EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
     in_order(call, -7, -7);
     EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+}
+
+// Computed by hand from the rule in the header.
+TEST(CkSplits, AreThoseOfTheRule) {
+    const struct {
+        int32_t batch, heads, heads_k, queries, units;
+        tessera_mask mask;
+        tessera_bias bias;
+        int32_t splits;
+    } all[] = {
+        {1, 8, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 65},         // 8 n / 608 is 0.855
+        {64, 8, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 1},         // 512 blocks are 0.84 of 608
+        {60, 8, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 5},         // 480 are not: 3.95 of 4 rounds
+        {16, 8, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 9},         // 1.89 of 2 rounds; 4 take 0.84 of one
+        {1, 64, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 65},        // heads of a key head are rows
+        {1, 64, 8, 1, 304, TESSERA_MASK_BOTTOM_RIGHT, TESSERA_BIAS_NONE, 9}, // not under a mask
+        {1, 64, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_ALIBI, 9},        // nor with a bias
+        {1, 64, 8, 2, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 9},         // nor of two queries
+        {1, 1024, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 33},      // 128 rows are 2 blocks
+        {1, 8, 8, 64, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 65},        //
+        {1, 8, 8, 65, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 33},        // 16 blocks
+        {1, 1, 1, 1, 1, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 2},            // no more than there are places
+        {1, 1, 1, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 109},        // 109 / 128 is 0.8516
+        {0, 8, 8, 1, 304, TESSERA_MASK_NONE, TESSERA_BIAS_NONE, 1},          // nothing
+    };
+    for (const auto &x : all) {
+        tessera_fmha_fwd_call call;
+        call.traits = tessera_fmha_fwd_traits_init();
+        call.args = tessera_fmha_fwd_args_init();
+        call.traits.mask_type = x.mask, call.traits.bias_type = x.bias;
+        call.args.batch = x.batch, call.args.nhead_q = x.heads, call.args.nhead_k = x.heads_k;
+        call.queries = x.queries;
+        EXPECT_EQ(tessera_fmha_fwd_ck_splits(&call, x.units), x.splits)
+            << x.batch << " " << x.heads << " " << x.queries;
+    }
+}
+
+// A call takes them: its workspace is that of as many splits.
+TEST_F(Splitkv, AsManySplitsAsCkTakes) {
+    Call call;
+    size_t bytes = 0, same = 0;
+    call.args.batch = call.args.nhead_k = 1;
+    call.args.seqlen_q = call.args.max_seqlen_q = 1;
+    const int32_t units = tessera_device_get_facts(device)->compute_units;
+    call.args.num_splits = TESSERA_NUM_SPLITS_CK;
+    ASSERT_EQ(tessera_fmha_fwd_splitkv_workspace_size(device, &call.traits, &call.args, &bytes), TESSERA_SUCCESS);
+    EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+    tessera_fmha_fwd_call attention;
+    attention.traits = tessera_fmha_fwd_traits_init();
+    attention.args = tessera_fmha_fwd_args_init();
+    attention.args.batch = attention.args.nhead_k = 1, attention.args.nhead_q = 4;
+    attention.queries = 1;
+    call.args.num_splits = tessera_fmha_fwd_ck_splits(&attention, units);
+    ASSERT_EQ(tessera_fmha_fwd_splitkv_workspace_size(device, &call.traits, &call.args, &same), TESSERA_SUCCESS);
+    EXPECT_EQ(bytes, same) << units;
 }
 
 TEST_F(Splitkv, NameOfCk) {
