@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tessera/kernel/fmha_fwd_splitkv.h"
@@ -206,6 +207,46 @@ TEST_F(Splitkv, NoKeysNeedNoPages) {
     EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
     in_order(call, -7, -7);
     EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+}
+
+// A cache that callers share, each of which has pages of its own in it.
+struct Shared {
+    static constexpr int kCallers = 4, kSteps = 4, kPages = 6; // of a caller
+    std::vector<uint16_t> k = std::vector<uint16_t>(static_cast<size_t>(kCallers * kPages) * 256);
+    std::vector<uint16_t> v = std::vector<uint16_t>(static_cast<size_t>(kCallers * kPages) * 128);
+    std::vector<unsigned char> results[kCallers];
+
+    // Both sequences of a caller grow from nothing by 3 keys in each step.
+    void serve(const tessera_device *device, int caller) {
+        Call call;
+        appending(call);
+        call.args.k_ptr = k.data(), call.args.v_ptr = v.data();
+        call.args.cache_blocks = kCallers * kPages;
+        for (int i = 0; i < kPages; i++) call.table[i] = caller * kPages + i;
+        for (int step = 0; step < kSteps; step++) {
+            call.lengths[0] = call.lengths[1] = 3 * step;
+            for (const size_t input : {kQ, kKnew, kVnew, kCos, kSin}) {
+                auto *const halves = static_cast<uint16_t *>(call.at(input)); // of 0.5 to 1
+                for (size_t i = 0; i < Call::kBytes / 2; i++)
+                    halves[i] = static_cast<uint16_t>(0x3800 + (i * 37 + input * 5 + step * 11 + caller * 101) % 1024);
+            }
+            EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
+            const auto *const o = static_cast<const unsigned char *>(call.at(kO));
+            results[caller].insert(results[caller].end(), o, o + Call::kBytes);
+        }
+    }
+};
+
+TEST_F(Splitkv, CallersAppendToTheirSequencesOfOneCacheAtOnce) {
+    Shared one, all;
+    std::vector<std::thread> callers;
+    for (int n = 0; n < Shared::kCallers; n++) one.serve(device, n);
+    for (int n = 0; n < Shared::kCallers; n++) callers.emplace_back([&, n] { all.serve(device, n); });
+    for (std::thread &caller : callers) caller.join();
+    for (int n = 0; n < Shared::kCallers; n++) EXPECT_EQ(one.results[n], all.results[n]) << n;
+    EXPECT_EQ(one.k, all.k);
+    EXPECT_EQ(one.v, all.v);
+    EXPECT_NE(all.results[0], all.results[1]);
 }
 
 // Computed by hand from the rule in the header.
