@@ -5,6 +5,7 @@
 #include "op/typed.h"
 #include "ops/attention.h"
 #include "ops/fmha_fwd_appendkv_internal.h"
+#include "ops/row_tasks.h"
 
 typedef struct tessera_fmha_fwd_appendkv_call call_t;
 typedef const tessera_fmha_fwd_appendkv_instance *instance_t;
@@ -276,16 +277,12 @@ static void run_rows(void *of, int64_t task, void *scratch) {
     call->run(&call->problem, begin, tessera_min(begin + call->task_rows, call->rows * call->args.batch));
 }
 
-// Waking a thread pays from some bytes on.
-enum { THREAD_BYTES = 128 << 10, TASK_BYTES = 64 << 10 };
-
 static tessera_status add_work(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
-    const int64_t rows = call->rows * call->args.batch;
-    const double bytes = bytes_of_rows(call);
-    const int64_t workers = tessera_min(plan->threads, 1 + (int64_t)(bytes / THREAD_BYTES));
-    call->task_rows = workers == 1 ? rows : 1 + (int64_t)(TASK_BYTES / (bytes / (double)rows));
+    const struct tessera_row_tasks tasks =
+        tessera_cut_rows(call->rows * call->args.batch, bytes_of_rows(call), plan->threads);
+    call->task_rows = tasks.rows;
     call->run = ((instance_t)row)->run;
-    return tessera_add_work(plan, run_rows, call, tessera_ceil_div(rows, call->task_rows), workers, NULL, 0);
+    return tessera_add_work(plan, run_rows, call, tasks.count, tasks.workers, NULL, 0);
 }
 
 tessera_status tessera_fmha_fwd_appendkv_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {

@@ -169,7 +169,9 @@ def test_only_operations_that_are_asked_for(tmp_path: Path) -> None:
     assert {table.stem.removesuffix("_table") for table in build.glob("generated/*_table.c")} == asked
     commands = run("ninja", "-C", "build", "-t", "commands", "tessera_objects", cwd=tmp_path)
     compiled = re.findall(r"runtime/ops/(\w+)\.c$", commands, re.MULTILINE)
-    shared = {"rows"} | {f"attention{what}" for what in ("", "_cache", "_gpu", "_kv_types", "_sequence")}
+    shared = {"rows", "turbo4"} | {
+        f"attention{what}" for what in ("", "_cache", "_gpu", "_kv_types", "_sequence")
+    }
     assert set(compiled) == asked | shared
     installed = set(re.findall(r"include/tessera/(\w+)\.h\"", (build / "cmake_install.cmake").read_text()))
     others = {"fmha_fwd", "rmsnorm2d_fwd", "moe_smoothquant"}
