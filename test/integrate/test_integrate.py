@@ -184,6 +184,7 @@ def test_refusals(tmp_path: Path) -> None:
         "-DGPU_TARGETS=gfx942;gfx1201": "gfx1201",
         "-DTESSERA_TARGETS=x86-64-v9": "x86-64-v9",
         "-DTESSERA_OPS=fmha_fwd;fmha_none": "fmha_none",
+        "-DTESSERA_OPS=fmha_fwd;fmha_fwd_splitkv": "fmha_fwd_appendkv, whose",
         "-DTESSERA_RECEIPT=12345": "12345",
         "-DTESSERA_WHERE=hdim_q=5000": "5000",
         "-DTESSERA_FILTER=*nothing*": "*nothing*",
