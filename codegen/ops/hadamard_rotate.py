@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from codegen.ops.fmha_fwd.traits import DTYPES
 from codegen.ops.turbo4_rows import ROTATED, TYPES, Turbo4Rows
-from codegen.schema import Range, Size, Trait
-from codegen.space import Axis, Box, Space
+from codegen.schema import Size, Trait
+from codegen.space import Axis, Space
 
 HDIM = Axis(
     "hdim",
@@ -29,10 +26,7 @@ class HadamardRotate(Turbo4Rows):
     traits = (Trait("data_type", "dtype", DTYPES),)
     sizes = (Size("hdim"),)
     rules = ()
-
-    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
-        """Calls check that they are powers of 2."""
-        yield box, ((ROTATED[0], ROTATED[-1], ROTATED[0]),)
+    cpu_range = (ROTATED[0], ROTATED[-1], ROTATED[0])
 
 
 def operation(mask: str) -> HadamardRotate:

@@ -3,13 +3,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
-
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, flag_axis, hdim_axis
 from codegen.ops.turbo4_rows import TYPES, Turbo4Rows
-from codegen.schema import Range, Size, Trait, flag
-from codegen.space import Axis, Box, Space
+from codegen.schema import Size, Trait, flag
+from codegen.space import Axis, Space
 
 LARGEST = max(max(hdim) for hdim in HDIMS)
 NUMBERS = 2  # of a byte
@@ -25,10 +22,7 @@ class KvCacheQuantizeTurbo4(Turbo4Rows):
     traits = (Trait("data_type", "dtype", DTYPES), flag("has_rotation", "rotation"))
     sizes = (Size("hdim_q"), Size("hdim_v"))
     rules = ()
-
-    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
-        """Calls check what a rotation takes."""
-        yield box, ((NUMBERS, LARGEST, NUMBERS),) * 2
+    cpu_range = (NUMBERS, LARGEST, NUMBERS)
 
 
 def operation(mask: str) -> KvCacheQuantizeTurbo4:

@@ -28,7 +28,8 @@ typedef struct tessera_hadamard_rotate_traits {
 
 // x and y are [tokens, nhead, hdim], the innermost dimension contiguous; strides count elements, and those of y span
 // all elements along the axes of smaller strides. Pointers are aligned to the element. y may be x with the same
-// strides, and overlaps nothing else. Memory must stay valid until the stream has finished the call.
+// strides, and overlaps nothing else. On GPUs tokens * nhead is at most 2^24, and rows that begin at multiples of 16
+// bytes are read by vectors. Memory must stay valid until the stream has finished the call.
 typedef struct tessera_hadamard_rotate_args {
     size_t struct_size; // sizeof(tessera_hadamard_rotate_args)
     const void *x_ptr;

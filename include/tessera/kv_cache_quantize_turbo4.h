@@ -41,7 +41,9 @@ typedef struct tessera_kv_cache_quantize_turbo4_traits {
 //
 // Norms lie in slots where k_norm_ptr and v_norm_ptr are NULL. A slot that two tokens have holds the bytes of either.
 // On the CPU a call refuses slots that are not below num_total_pages * page_block_size and centroids that do not
-// ascend.
+// ascend; on GPUs it leaves such tokens out as those below 0. There hdim_q is hdim_v and 64, 128 or 256, tokens *
+// nhead_k is at most 2^24 and num_total_pages * page_block_size less than 2^31. A GPU reads rows by vectors where they
+// begin at multiples of 16 bytes, and slots at even addresses.
 typedef struct tessera_kv_cache_quantize_turbo4_args {
     size_t struct_size; // sizeof(tessera_kv_cache_quantize_turbo4_args)
 

@@ -36,6 +36,7 @@ static tessera_status check_sizes(void *of) {
         .nhead_stride_y = a->nhead_stride_y,
         .nhead = a->nhead,
         .hdim = t->hdim,
+        .rows = (int32_t)call->rows,
         .type = (int32_t)tessera_attention_storages[t->data_type].qkv,
     };
     return TESSERA_SUCCESS;
@@ -64,8 +65,35 @@ static double bytes_of(const call_t *call) {
 
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
     const call_t *const call = r->call;
-    return tessera_roofline(row, r, (struct tessera_work){bytes_of(call), bytes_of(call), call->rows});
+    const int64_t tasks = tessera_ceil_div(call->rows, ((instance_t)row)->tile.rows);
+    return tessera_roofline(row, r, (struct tessera_work){bytes_of(call), bytes_of(call), tasks});
 }
+
+// ---- what GPUs need
+
+#define STARTS(x)                                                                                                      \
+    starts[n++] = (struct tessera_start){#x "_ptr", (uintptr_t)a->x##_ptr, 8, true, true};                             \
+    starts[n++] = (struct tessera_start){"stride_" #x, (uint64_t)a->stride_##x, bits, false, a->tokens > 1};           \
+    starts[n++] = (struct tessera_start) {                                                                             \
+        "nhead_stride_" #x, (uint64_t)a->nhead_stride_##x, bits, false, a->nhead > 1                                   \
+    }
+
+static int list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]) {
+    const call_t *const call = r->call;
+    const tessera_hadamard_rotate_args *const a = &call->args;
+    const int bits = tessera_type_bits((tessera_type)call->problem.type);
+    int n = 0;
+    STARTS(x);
+    STARTS(y);
+    return n;
+}
+
+static tessera_status check_row(const void *of, const tessera_instance *row) {
+    const call_t *const call = of;
+    return tessera_check_gpu_rows(row, call->rows);
+}
+
+// ---- what a call does
 
 static void run_rows(void *of, int64_t task, void *scratch) {
     const call_t *const call = of;
@@ -77,6 +105,10 @@ static void run_rows(void *of, int64_t task, void *scratch) {
 static tessera_status add_steps(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
     if (call->rows == 0) return TESSERA_SUCCESS;
+    if (plan->row->symbol) {
+        const uint32_t grid[] = {(uint32_t)tessera_ceil_div(call->rows, ((instance_t)plan->row)->tile.rows), 1, 1};
+        return tessera_add_launch(plan, plan->row, grid, 0, &call->problem, sizeof call->problem);
+    }
     const struct tessera_row_tasks tasks = tessera_cut_rows(call->rows, bytes_of(call), plan->threads);
     call->task_rows = tasks.rows;
     call->run = ((instance_t)plan->row)->run;
@@ -89,18 +121,21 @@ static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, c
 
 static void add_problem(struct tessera_text *out, const void *of) {
     const call_t *const call = of;
-    tessera_text_add(out, "-prec=%s -tokens=%d -h=%d -d=%d",
-                     tessera_fmha_dtype_string(call->traits.data_type), call->args.tokens, call->args.nhead,
-                     call->traits.hdim);
+    tessera_text_add(out, "-prec=%s -tokens=%d -h=%d -d=%d", tessera_fmha_dtype_string(call->traits.data_type),
+                     call->args.tokens, call->args.nhead, call->traits.hdim);
 }
 
 TESSERA_DEFINE_CALLS(hadamard_rotate)
 
 const struct tessera_operation tessera_hadamard_rotate_operation = {
     TESSERA_CALL_OF(hadamard_rotate),
-    .kernels = {.get_table = tessera_hadamard_rotate_get_table, .cost = cost, .add_ck_tile = add_ck_tile},
+    .kernels = {.get_table = tessera_hadamard_rotate_get_table,
+                .cost = cost,
+                .list_starts = list_starts,
+                .add_ck_tile = add_ck_tile},
     .check_sizes = check_sizes,
     .check_memory = check_memory,
+    .check_row = check_row,
     .add_steps = add_steps,
     .add_problem = add_problem,
 };

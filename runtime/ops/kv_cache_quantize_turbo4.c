@@ -44,6 +44,10 @@ static tessera_status check_numbers(const tessera_kv_cache_quantize_turbo4_trait
     return TESSERA_SUCCESS;
 }
 
+static int64_t rows_of_pages(const tessera_kv_cache_quantize_turbo4_args *a) {
+    return (int64_t)a->num_total_pages * a->page_block_size;
+}
+
 // Where norms lie apart their strides count fp16; else they lie behind the numbers.
 #define ROWS(x, x_hdim)                                                                                                \
     {                                                                                                                  \
@@ -70,6 +74,8 @@ static tessera_status check_sizes(void *of) {
         .slot_mapping = a->slot_mapping_ptr,
         .nhead = a->nhead_k,
         .page_size = a->page_block_size,
+        .rows = (int32_t)call->rows,
+        .room = (int32_t)rows_of_pages(a),
         .has_rotation = t->has_rotation,
         .type = (int32_t)tessera_attention_storages[t->data_type].qkv,
     };
@@ -81,7 +87,7 @@ static tessera_status check_sizes(void *of) {
 static tessera_status check_contents(const call_t *call) {
     const tessera_kv_cache_quantize_turbo4_args *const a = &call->args;
     const float *const centroids = a->centroids_ptr;
-    const int64_t *const slots = a->slot_mapping_ptr, count = (int64_t)a->num_total_pages * a->page_block_size;
+    const int64_t *const slots = a->slot_mapping_ptr, count = rows_of_pages(a);
     for (int n = 1; n < TESSERA_TURBO4_CENTROIDS; n++)
         GUARD(centroids[n - 1] <= centroids[n], "centroids_ptr[%d] is %g and [%d] %g: in ascending order", n - 1,
               (double)centroids[n - 1], n, (double)centroids[n]);
@@ -130,8 +136,45 @@ static double bytes_of(const call_t *call) {
 
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
     const call_t *const call = r->call;
-    return tessera_roofline(row, r, (struct tessera_work){bytes_of(call), bytes_of(call), call->rows});
+    const int64_t tasks = tessera_ceil_div(call->rows, ((instance_t)row)->tile.rows);
+    return tessera_roofline(row, r, (struct tessera_work){bytes_of(call), bytes_of(call), tasks});
 }
+
+// ---- what GPUs need
+
+// Slots, and norms in them, have to begin at even addresses where rows have to at multiples of 16: a byte of theirs
+// counts as 8.
+enum { SLOT_BITS = 64 };
+
+#define START(name, value, bits, matters)                                                                              \
+    starts[n++] = (struct tessera_start) { name, (uint64_t)(value), bits, false, matters }
+#define STARTS(x)                                                                                                      \
+    starts[n++] = (struct tessera_start){#x "new_ptr", (uintptr_t)a->x##new_ptr, 8, true, true};                       \
+    START("stride_" #x "new", a->stride_##x##new, bits, a->tokens > 1);                                                \
+    START("nhead_stride_" #x "new", a->nhead_stride_##x##new, bits, a->nhead_k > 1);                                   \
+    starts[n++] = (struct tessera_start){#x "_ptr", (uintptr_t)a->x##_ptr, SLOT_BITS, true, true};                     \
+    START("batch_stride_" #x, a->batch_stride_##x, SLOT_BITS, a->num_total_pages > 1);                                 \
+    START("nhead_stride_" #x, a->nhead_stride_##x, SLOT_BITS, a->nhead_k > 1);                                         \
+    START("stride_" #x, a->stride_##x, SLOT_BITS, a->page_block_size > 1)
+
+static int list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]) {
+    const call_t *const call = r->call;
+    const tessera_kv_cache_quantize_turbo4_args *const a = &call->args;
+    const int bits = tessera_type_bits((tessera_type)call->problem.type);
+    int n = 0;
+    STARTS(k);
+    STARTS(v);
+    return n;
+}
+
+static tessera_status check_row(const void *of, const tessera_instance *row) {
+    const call_t *const call = of;
+    const int64_t room = rows_of_pages(&call->args);
+    GUARD(!row->symbol || room <= INT32_MAX, "pages have %lld rows: on a GPU at most %d", (long long)room, INT32_MAX);
+    return tessera_check_gpu_rows(row, call->rows);
+}
+
+// ---- what a call does
 
 static void run_rows(void *of, int64_t task, void *scratch) {
     const call_t *const call = of;
@@ -143,6 +186,11 @@ static void run_rows(void *of, int64_t task, void *scratch) {
 static tessera_status add_steps(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
     if (call->rows == 0) return TESSERA_SUCCESS;
+    if (plan->row->symbol) {
+        const uint32_t keys_and_values = 2, tile_rows = ((instance_t)plan->row)->tile.rows;
+        const uint32_t grid[] = {(uint32_t)tessera_ceil_div(call->rows, tile_rows), keys_and_values, 1};
+        return tessera_add_launch(plan, plan->row, grid, 0, &call->problem, sizeof call->problem);
+    }
     const struct tessera_row_tasks tasks = tessera_cut_rows(call->rows, bytes_of(call), plan->threads);
     call->task_rows = tasks.rows;
     call->run = ((instance_t)plan->row)->run;
@@ -165,9 +213,13 @@ TESSERA_DEFINE_CALLS(kv_cache_quantize_turbo4)
 
 const struct tessera_operation tessera_kv_cache_quantize_turbo4_operation = {
     TESSERA_CALL_OF(kv_cache_quantize_turbo4),
-    .kernels = {.get_table = tessera_kv_cache_quantize_turbo4_get_table, .cost = cost, .add_ck_tile = add_ck_tile},
+    .kernels = {.get_table = tessera_kv_cache_quantize_turbo4_get_table,
+                .cost = cost,
+                .list_starts = list_starts,
+                .add_ck_tile = add_ck_tile},
     .check_sizes = check_sizes,
     .check_memory = check_memory,
+    .check_row = check_row,
     .add_steps = add_steps,
     .add_problem = add_problem,
 };

@@ -117,6 +117,7 @@ typedef struct tessera_rows_problem problem;
 
 
 APPEND_SAID = "enum { ROW_LANES = 16 };\n#define VECTORS 1\n"
+TURBO4_SAID = "enum { HDIM = 128 };\n#define VECTORS 1\n"
 BACKWARD_SAID = "enum { THREADS = 256, ROWS = 16 };\n#define VECTORS 1\n"
 
 
@@ -172,6 +173,7 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
 
 
 KINDS = {"cdna": "cdna.h", "cuda": "sm90.h"}  # kinds of GPUs that share headers -> their vocabularies
+EXCHANGES = {"cdna": "cdna_exchange.h", "cuda": "sm90_async.h"}  # their words for what lanes exchange
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -184,6 +186,8 @@ def test_a_header_for_gpus_compiles_alone(header: Path, kind: str, tmp_path: Pat
     said += f'#include "tessera/device/common/{kind}/reads.h"\n'
     if header.name == "append.h":
         said = APPEND_SAID
+    elif header.name in ("hadamard.h", "turbo4.h"):
+        said = f'#include "tessera/isa/{EXCHANGES[kind]}"\n{TURBO4_SAID}'
     elif header.parts[-3] != "attention":
         said = f'{ROWS_SAID}#include "tessera/device/rows/{kind}/operands.h"\n'
     own = f'#include "{header.relative_to(HEADERS.parent)}"\n'

@@ -54,6 +54,13 @@ WORD(word_meet_lanes) { // the neighbour's value
 }
 
 WORD(word_of_lane) { out[THREAD] = of_lane(in[THREAD], (int)(in[T + THREAD] % 64)); }
+WORD(word_other_lane_bits) {
+    out[THREAD] = other_lane_bits(in[THREAD], 1);
+    out[T + THREAD] = other_lane_bits(in[THREAD], 2);
+    out[2 * T + THREAD] = other_lane_bits(in[THREAD], 4);
+    out[3 * T + THREAD] = other_lane_bits(in[THREAD], 8);
+    out[4 * T + THREAD] = other_lane_bits(in[THREAD], 16);
+}
 WORD(word_pick_bytes) { out[THREAD] = pick_bytes(in[THREAD], in[T + THREAD], in[2 * T + THREAD] & 0x07070707); }
 
 WORD(word_buffer_add_f32) { // the sum of two, and past the end nothing

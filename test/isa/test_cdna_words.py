@@ -132,6 +132,8 @@ def test_what_lanes_exchange(run: Run) -> None:
     first = THREADS // 64 * 64  # of the wave
     assert (run("of_lane", IN) == IN[:T][first + IN[T + THREADS].astype(int) % 64]).all()
     assert (run("meet_lanes", IN) == IN[:T][THREADS ^ 1]).all()
+    others = run("other_lane_bits", IN, 5 * T).reshape(5, T)
+    assert (others == [IN[:T][THREADS ^ (1 << bit)] for bit in range(5)]).all()
     a, b, selector = (IN[n * T : (n + 1) * T].copy().view(np.uint8).reshape(T, 4) for n in range(3))
     picked = np.take_along_axis(np.hstack([a, b]), selector & 7, axis=1)
     assert (run("pick_bytes", IN) == picked.copy().view(np.uint32).ravel()).all()

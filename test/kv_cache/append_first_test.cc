@@ -90,7 +90,7 @@ class AppendFirst : public OnDevice {
     // The case by fmha_fwd_splitkv, or by fmha_fwd_pagedkv where it has one split.
     template <typename More> void run(const Growing &g, More more) {
         const auto with = [&](auto t, auto a, auto size, auto call) {
-            Copies to(device, is_simulated());
+            Copies to(device, is_gpu());
             put_cache(g.x, to, t, a);
             more(to, a);
             run_call(to, g.x, t, a, size, call);
@@ -140,7 +140,7 @@ class AppendFirst : public OnDevice {
     void append(const Growing &g, int added, const Angles &angles, tessera_rope rope) {
         const Case &c = g.x.c;
         const bool pages = c.keys == Keys::kPages;
-        Copies to(device, is_simulated());
+        Copies to(device, is_gpu());
         tessera_fmha_fwd_appendkv_traits t = tessera_fmha_fwd_appendkv_traits_init();
         tessera_fmha_fwd_appendkv_args a = tessera_fmha_fwd_appendkv_args_init();
         tessera_fmha_fwd_traits traits = tessera_fmha_fwd_traits_init();

@@ -47,7 +47,7 @@ class BatchPrefill : public OnDevice {
         const Case &c = x.c;
         tessera_fmha_batch_prefill_traits t = tessera_fmha_batch_prefill_traits_init();
         tessera_fmha_batch_prefill_args a = tessera_fmha_batch_prefill_args_init();
-        Copies to(device, is_simulated());
+        Copies to(device, is_gpu());
         x.put(to, t, a);
         t.has_dropout = c.drop > 0;
         a.p_drop = c.drop, a.drop_seed = 7, a.drop_offset = 9;
@@ -91,7 +91,7 @@ TEST_P(BatchPrefill, RandomCases) {
         auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
         c.page = 1 << random() % 11;
         c.drop = random() % 4 ? 0.0F : 0.3F;
-        if (is_simulated()) layout = TESSERA_KV_LINEAR, c.drop = 0; // all that GPUs take
+        if (is_gpu()) layout = TESSERA_KV_LINEAR, c.drop = 0; // all that GPUs take
         if (layout != TESSERA_KV_LINEAR) {
             c.page = std::max(c.page, 16);
             c.hdim_q = (c.hdim_q + 15) / 16 * 16, c.hdim_v = (c.hdim_v + 15) / 16 * 16;

@@ -157,14 +157,18 @@ std::string run_with_workspace(Copies &to, const Traits &t, Args &a, Size size, 
     return tessera_device_synchronize(to.device) == TESSERA_SUCCESS ? "" : tessera_last_error();
 }
 
-// Tests of an operation on a device, which is simulated where this build has such: some case must be served.
+// Tests of an operation on a device: some case must be served. Devices are the CPU and simulated GPUs, where this build
+// has such, or the one that TESSERA_TEST_DEVICE names.
+std::vector<const char *> test_devices();
 class OnDevice : public testing::TestWithParam<const char *> {
   protected:
     void SetUp() override;
     void TearDown() override;
-    bool is_simulated() const { return GetParam()[0] == 's'; }
+    bool is_gpu() const { return GetParam() != std::string("cpu"); }
+    // Whether this build has what is to be tested: here an instance of fmha_fwd that finds keys in pages.
+    virtual bool has_instances() const;
     // As many of the cases as there is time for; and a case as GPUs take it.
-    int count(int some, int all) const { return count_of_cases(some, all) / (is_simulated() ? 6 : 1); }
+    int count(int some, int all) const { return count_of_cases(some, all) / (is_gpu() ? 6 : 1); }
     Case fit(Case c) const;
     // Runs a call, and gets what it has left in the tensors.
     template <typename Traits, typename Args, typename Size, typename Run, typename Memory>
@@ -182,7 +186,10 @@ class OnDevice : public testing::TestWithParam<const char *> {
     int served = 0;         // of all
 };
 #define ON_DEVICES(suite)                                                                                              \
-    INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::Values("cpu", "sim:gfx90a", "sim:gfx942", "sim:gfx950"),         \
-                             [](const auto &of) { return std::string(of.param).substr(of.param[0] == 's' ? 4 : 0); })
+    INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(test_devices()), [](const auto &of) {                   \
+        const std::string name = of.param;                                                                             \
+        const bool simulated = name.compare(0, 4, "sim:") == 0;                                                        \
+        return simulated ? name.substr(4) : name.substr(0, name.find(':'));                                            \
+    })
 
 #endif

@@ -255,7 +255,7 @@ class PagedAttention : public OnDevice {
   protected:
     void run(Memory &x) {
         tessera_paged_attention_args a = x.args;
-        Copies to(device, is_simulated());
+        Copies to(device, is_gpu());
 #define PLACE(field, from)                                                                                             \
     if (a.field) a.field = static_cast<decltype(a.field)>(to.of(from))
         PLACE(q_ptr, x.q);
@@ -282,7 +282,7 @@ class PagedAttention : public OnDevice {
     }
     // GPUs serve 16-bit types, caches of the same in linear pages, and head dims that are multiples of 8.
     Decode fit_decode(Decode c) const {
-        if (!is_simulated() || c.kv != TESSERA_KV_AUTO) return c;
+        if (!is_gpu() || c.kv != TESSERA_KV_AUTO) return c;
         if (c.dtype != TESSERA_FMHA_BF16) c.dtype = TESSERA_FMHA_FP16;
         c.layout = TESSERA_KV_LINEAR;
         c.hdim_q = (c.hdim_q + 7) / 8 * 8, c.hdim_v = (c.hdim_v + 7) / 8 * 8;
@@ -301,7 +301,7 @@ TEST_P(PagedAttention, LongContexts) {
     for (int kv = 0; kv < TESSERA_KV_CACHE_DTYPE_COUNT; kv++)
         for (const Scales scales : {Scales::kNone, Scales::kTensor, Scales::kPage, Scales::kToken})
             for (const int most : {1, 4}) {
-                if (is_simulated() && (kv != TESSERA_KV_AUTO || scales != Scales::kNone)) continue;
+                if (is_gpu() && (kv != TESSERA_KV_AUTO || scales != Scales::kNone)) continue;
                 Decode c;
                 c.kv = static_cast<tessera_kv_cache_dtype>(kv);
                 c.scales = kv == TESSERA_KV_AUTO ? Scales::kNone : scales;
@@ -332,7 +332,7 @@ TEST_P(PagedAttention, LeavesPrefillAlone) {
 TEST_P(PagedAttention, ManyPages) {
     for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM}) {
         Decode c;
-        c.kv = is_simulated() ? TESSERA_KV_AUTO : TESSERA_KV_FP8_E4M3, c.layout = layout;
+        c.kv = is_gpu() ? TESSERA_KV_AUTO : TESSERA_KV_FP8_E4M3, c.layout = layout;
         c.page = 8, c.heads = c.heads_k = 1, c.hdim_q = c.hdim_v = 16;
         c.keys = {100, 40};
         c.first_page = 70000;

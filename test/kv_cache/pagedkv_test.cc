@@ -14,7 +14,7 @@ class Pagedkv : public OnDevice {
     void run(const Tensors &x, int32_t skipped) {
         tessera_fmha_fwd_pagedkv_traits t = tessera_fmha_fwd_pagedkv_traits_init();
         tessera_fmha_fwd_pagedkv_args a = tessera_fmha_fwd_pagedkv_args_init();
-        Copies to(device, is_simulated());
+        Copies to(device, is_gpu());
         put_cache(x, to, t, a);
         t.skip_min_seqlen_q = skipped > 0;
         a.min_seqlen_q = skipped;

@@ -16,7 +16,7 @@ class Splitkv : public OnDevice {
     void run(const Tensors &x) {
         tessera_fmha_fwd_splitkv_traits t = tessera_fmha_fwd_splitkv_traits_init();
         tessera_fmha_fwd_splitkv_args a = tessera_fmha_fwd_splitkv_args_init();
-        Copies to(device, is_simulated());
+        Copies to(device, is_gpu());
         put_cache(x, to, t, a);
         a.num_splits = x.c.splits;
         run_call(to, x, t, a, tessera_fmha_fwd_splitkv_workspace_size, tessera_fmha_fwd_splitkv);
@@ -78,7 +78,7 @@ TEST_P(Splitkv, Decodes) {
 
 TEST_P(Splitkv, BitsDoNotDependOnThreads) {
     std::mt19937 random(5);
-    for (int n = 0; n < (is_simulated() ? 4 : 20); n++) {
+    for (int n = 0; n < (is_gpu() ? 4 : 20); n++) {
         const Case c = fit(draw_case(random));
         const Tensors first(c, 6), second(c, 6);
         setenv("TESSERA_NUM_THREADS", "1", 1);

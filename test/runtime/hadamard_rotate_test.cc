@@ -88,4 +88,25 @@ TEST_F(HadamardRotate, Name) {
     EXPECT_STREQ(text, "hadamard_rotate_d128_fp32");
 }
 
+TEST_F(HadamardRotate, AGpuHasFewerRows) {
+#ifdef TESSERA_SIM
+    setenv("TESSERA_SIM_LIBRARY", TESSERA_SIM, 1);
+#endif
+    tessera_device *gpu = nullptr;
+    if (tessera_device_open("sim:gfx942", &gpu) != TESSERA_SUCCESS) GTEST_SKIP() << tessera_last_error();
+    Call call;
+    const auto check = [&] { return tessera_hadamard_rotate_check_on(gpu, &call.traits, &call.args); };
+    if (check() != TESSERA_ERROR_NO_INSTANCE) {
+        call.args.y_ptr = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(call.args.y_ptr) + (UINT64_C(1) << 40));
+        call.args.tokens = 1 << 23;
+        EXPECT_EQ(check(), TESSERA_SUCCESS) << tessera_last_error();
+        call.args.tokens++;
+        EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(tessera_last_error()).find("there are 16777218 rows, of all tokens and heads: on a GPU"),
+                  std::string::npos)
+            << tessera_last_error();
+    }
+    tessera_device_close(gpu);
+}
+
 } // namespace

@@ -4,11 +4,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
 
+#include "inside.h"
 #include "tessera/turbo4.h"
 
 namespace {
@@ -124,6 +126,112 @@ TEST_F(KvCacheQuantizeTurbo4, Name) {
         TESSERA_SUCCESS);
     tessera_kv_cache_quantize_turbo4_ck_name(instance, &call.traits, &call.args, text, sizeof text);
     EXPECT_STREQ(text, "kv_cache_quantize_turbo4_d64_fp16_rotation");
+}
+
+// ---- on a GPU
+
+class KvCacheQuantizeTurbo4OnGpu : public testing::Test {
+  protected:
+    void SetUp() override {
+#ifdef TESSERA_SIM
+        setenv("TESSERA_SIM_LIBRARY", TESSERA_SIM, 1);
+#endif
+        if (tessera_device_open("sim:gfx942", &gpu) != TESSERA_SUCCESS) GTEST_SKIP() << tessera_last_error();
+        Call call;
+        if (check(call) == TESSERA_ERROR_NO_INSTANCE) GTEST_SKIP() << "this build has no instance for gfx942";
+    }
+    void TearDown() override { tessera_device_close(gpu); }
+    tessera_status check(const Call &c) { return tessera_kv_cache_quantize_turbo4_check_on(gpu, &c.traits, &c.args); }
+    void refuses(const Call &c, const char *says) {
+        EXPECT_EQ(check(c), TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(tessera_last_error()).find(says), std::string::npos) << tessera_last_error();
+    }
+    // A call on a copy of its memory, which is got back.
+    void run(Call &c) {
+        void *memory = nullptr;
+        ASSERT_EQ(tessera_device_malloc(gpu, c.memory.size(), &memory), TESSERA_SUCCESS);
+        ASSERT_EQ(tessera_device_copy_to(gpu, memory, c.base, kTensors * Call::kBytes), TESSERA_SUCCESS);
+        const auto there = [&](int tensor) { return static_cast<char *>(memory) + tensor * Call::kBytes; };
+        tessera_kv_cache_quantize_turbo4_args &a = c.args;
+        a.knew_ptr = there(kK), a.vnew_ptr = there(kV), a.k_ptr = there(kKSlots), a.v_ptr = there(kVSlots);
+        a.centroids_ptr = there(kCentroids), a.slot_mapping_ptr = there(kMapping);
+        ASSERT_EQ(tessera_kv_cache_quantize_turbo4(gpu, &c.traits, &a, nullptr), TESSERA_SUCCESS)
+            << tessera_last_error();
+        ASSERT_EQ(tessera_device_synchronize(gpu), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(tessera_device_copy_from(gpu, c.base, memory, kTensors * Call::kBytes), TESSERA_SUCCESS);
+        ASSERT_EQ(tessera_device_free(gpu, memory), TESSERA_SUCCESS);
+    }
+    tessera_device *gpu = nullptr;
+};
+
+// Slots past the last page are as negative ones there: of three tokens the last has a slot, row 0 of page 0.
+TEST_F(KvCacheQuantizeTurbo4OnGpu, LeavesOutWhatHasNoSlot) {
+    for (const int64_t slot : {INT64_C(32), INT64_C(1) << 32, INT64_MAX, INT64_MIN}) {
+        Call call;
+        call.slots[0] = slot;
+        const Call before = call;
+        run(call);
+        for (const int tensor : {kKSlots, kVSlots}) {
+            unsigned char *const now = call.base + tensor * Call::kBytes;
+            const unsigned char *const old = now - call.memory.data() + before.memory.data();
+            for (const size_t head : {0, 384}) {
+                EXPECT_FALSE(std::equal(now + head, now + head + 34, old + head));
+                std::copy_n(old + head, 34, now + head);
+            }
+            EXPECT_TRUE(std::equal(now, now + Call::kBytes, old)) << slot;
+        }
+    }
+}
+
+TEST_F(KvCacheQuantizeTurbo4OnGpu, Refuses) {
+    Call rows; // tokens share theirs
+    rows.args.stride_knew = rows.args.stride_vnew = 0, rows.args.tokens = (1 << 23) + 1;
+    refuses(rows, "there are 16777218 rows, of all tokens and heads: on a GPU at most 16777216");
+    rows.args.tokens--;
+    EXPECT_EQ(check(rows), TESSERA_SUCCESS) << tessera_last_error();
+
+    Call pages;
+    pages.args.num_total_pages = 1 << 16, pages.args.page_block_size = 1 << 15;
+    pages.args.nhead_stride_k = pages.args.nhead_stride_v = INT64_C(48) << 15;
+    pages.args.batch_stride_k = pages.args.batch_stride_v = INT64_C(96) << 15;
+    pages.args.v_ptr = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(pages.args.v_ptr) + (UINT64_C(1) << 40));
+    pages.args.k_ptr = reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(pages.args.k_ptr) + (UINT64_C(2) << 40));
+    refuses(pages, "pages have 2147483648 rows: on a GPU at most 2147483647");
+    pages.args.num_total_pages--;
+    EXPECT_EQ(check(pages), TESSERA_SUCCESS) << tessera_last_error();
+}
+
+// Rows that begin at multiples of 16 bytes, and slots at even ones, are read and written by vectors, others by numbers.
+TEST_F(KvCacheQuantizeTurbo4OnGpu, VectorsNeedAlignment) {
+    const auto name = [&](const std::function<void(Call &)> &change) {
+        Call call;
+        change(call);
+        const tessera_kv_cache_quantize_turbo4_instance *instance = nullptr;
+        EXPECT_EQ(
+            tessera_kv_cache_quantize_turbo4_select(tessera_device_get_facts(gpu), &call.traits, &call.args, &instance),
+            TESSERA_SUCCESS)
+            << tessera_last_error();
+        return instance ? std::string(instance->base.name) : "";
+    };
+    const std::string vectors = name([](Call &) {});
+    const std::function<void(Call &)> spoils[] = {
+        [](Call &c) { c.args.knew_ptr = static_cast<const char *>(c.args.knew_ptr) + 8; },
+        [](Call &c) { c.args.vnew_ptr = static_cast<const char *>(c.args.vnew_ptr) + 8; },
+        [](Call &c) { c.args.stride_knew = 132; },
+        [](Call &c) { c.args.stride_vnew = 132; },
+        [](Call &c) { c.args.nhead_stride_knew = 68; },
+        [](Call &c) { c.args.nhead_stride_vnew = 68; },
+        [](Call &c) { c.args.k_ptr = static_cast<char *>(c.args.k_ptr) + 1; },
+        [](Call &c) { c.args.v_ptr = static_cast<char *>(c.args.v_ptr) + 1; },
+        [](Call &c) { c.args.stride_k = 35; },
+        [](Call &c) { c.args.stride_v = 35; },
+        [](Call &c) { c.args.nhead_stride_k = 385; },
+        [](Call &c) { c.args.nhead_stride_v = 385; },
+        [](Call &c) { c.args.batch_stride_k = 801; },
+        [](Call &c) { c.args.batch_stride_v = 801; },
+    };
+    for (const auto &spoil : spoils) EXPECT_NE(name(spoil), vectors) << &spoil - spoils;
+    EXPECT_EQ(name([](Call &c) { c.args.stride_k = 34, c.args.stride_knew = 136; }), vectors);
 }
 
 } // namespace

@@ -16,6 +16,23 @@ INLINE void meet_lanes(void) {
 // active.
 INLINE uint32_t of_lane(uint32_t x, int lane) { return (uint32_t)__builtin_amdgcn_ds_bpermute(lane * 4, (int)x); }
 
+// The number of the lane whose number differs in the bits of `mask`, a power of 2 up to 16 that the compiler knows.
+// Both must be active. Of 4 the neighbour is where the mirror images in 8 and then in 4 lanes meet.
+INLINE uint32_t other_lane_bits(uint32_t x, int mask) {
+    switch (mask) {
+    case 1:
+        return LLVM_DPP(x, 0xb1); // quad_perm:[1,0,3,2]
+    case 2:
+        return LLVM_DPP(x, 0x4e); // quad_perm:[2,3,0,1]
+    case 4:
+        return LLVM_DPP(LLVM_DPP(x, 0x141), 0x1b); // row_half_mirror, quad_perm:[3,2,1,0]
+    case 8:
+        return LLVM_DPP(x, 0x128); // row_ror:8
+    default:
+        return of_lane(x, lane_id() ^ mask);
+    }
+}
+
 // Of the bytes 0 to 3 of a and 4 to 7 of b those whose numbers are the selector's bytes (CDNA ISA, V_PERM_B32).
 INLINE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) { return __builtin_amdgcn_perm(b, a, selector); }
 

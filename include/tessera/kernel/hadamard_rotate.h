@@ -10,12 +10,14 @@
 extern "C" {
 #endif
 
-// Everything that can be checked was. Strides count elements.
+// A CPU kernel reads it through a pointer; of a GPU kernel it is the one argument. Everything that can be checked was.
+// Strides count elements.
 struct tessera_hadamard_rotate_problem {
     const void *x;
     void *y;
     int64_t stride_x, nhead_stride_x, stride_y, nhead_stride_y;
     int32_t nhead, hdim;
+    int32_t rows; // of all tokens and heads; GPUs
     int32_t type; // tessera_type
 };
 

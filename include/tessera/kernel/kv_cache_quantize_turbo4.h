@@ -20,12 +20,13 @@ struct tessera_turbo4_rows {
     int32_t hdim;
 };
 
-// Everything that can be checked was.
+// A CPU kernel reads it through a pointer; of a GPU kernel it is the one argument. Everything that can be checked was.
 struct tessera_kv_cache_quantize_turbo4_problem {
     struct tessera_turbo4_rows k, v;
     const float *centroids;
     const int64_t *slot_mapping;
     int32_t nhead, page_size;
+    int32_t rows, room; // of all tokens and heads, of all pages; GPUs
     int32_t has_rotation;
     int32_t type; // tessera_type
 };
