@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 from codegen.ops.fmha_fwd.traits import BIAS_TYPE, DTYPES, flag_axis, hdim_axis
 from codegen.ops.pages import LAYOUTS, Pages
-from codegen.schema import Trait, flag
-from codegen.space import Axis, Space
+from codegen.schema import Range, Trait, flag
+from codegen.space import Axis, Box, Space
 from codegen.spec import Rule
 
 TYPES = ("fp32", "fp16", "bf16")
@@ -21,7 +24,7 @@ class PagedAttention(Pages):
     kernels = ("paged_attention",)
     head_axes = 5
     middle = "p256"
-    on_gpus = "kv=auto layout=linear"
+    on_gpus = "layout=linear"
     traits = (
         Trait("data_type", "dtype", DTYPES),
         Trait("kv_cache_dtype", "kv", CACHE_TYPES),
@@ -57,6 +60,14 @@ class PagedAttention(Pages):
                 "slots of turbo4 have their norms behind their numbers: pages are linear",
             ),
         )
+
+    def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
+        """All head dims that the kind takes; a GPU reads 16 numbers of a quantised row at once."""
+        kv = self.space.index["kv"]
+        auto = 1 << CACHE_TYPES.index("auto")
+        for part, multiple in ((box[kv] & auto, tile.multiple), (box[kv] & ~auto, tile.quantised_multiple)):
+            if part:
+                yield (*box[:kv], part, *box[kv + 1 :]), ((multiple, tile.largest, multiple),) * 2
 
 
 def operation(mask: str) -> PagedAttention:

@@ -45,6 +45,7 @@ class CpuTile:
     name_tokens: ClassVar[dict[str, str]] = {"compute": "c", "epilogue": "e"}
     dtypes: ClassVar[tuple[str, ...]] = ()
     multiple: ClassVar[int] = 1
+    quantised_multiple: ClassVar[int] = 1
     largest: ClassVar[int] = LARGEST
     emitted: ClassVar[bool] = True
 
@@ -79,6 +80,7 @@ class GpuTile(CpuTile):
     """A row for GPUs, where an instance of fmha_fwd finds the rows by itself."""
 
     multiple: ClassVar[int] = 8  # of head dims
+    quantised_multiple: ClassVar[int] = 16
     largest: ClassVar[int] = 256
     alignment: ClassVar[int] = 16
     emitted: ClassVar[bool] = False

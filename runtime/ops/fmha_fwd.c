@@ -13,7 +13,8 @@ static int list_starts(const struct tessera_request *r, struct tessera_start sta
     const struct tessera_fmha_fwd_call *const call = r->call;
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool batches = !call->traits.is_group_mode && a->batch > 1, batch_mode = !call->traits.is_group_mode;
-    const bool blocks = call->cache ? call->cache->blocks > 1 : batches; // of k and v
+    const bool aligned = !call->cache || call->cache->pages.dtype == TESSERA_KV_AUTO; // others begin anywhere
+    const bool blocks = call->cache ? call->cache->blocks > 1 : batches;              // of k and v
     const bool rows_q = !batch_mode || a->seqlen_q > 1, rows_k = !batch_mode || a->seqlen_k > 1;
     const bool rows_v = call->traits.is_v_rowmajor ? rows_k : a->hdim_v > 1;
     const int in = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
@@ -26,8 +27,10 @@ static int list_starts(const struct tessera_request *r, struct tessera_start sta
     STRIDE(nhead_stride_##x, bits, heads > 1);                                                                         \
     STRIDE(batch_stride_##x, bits, batches)
     ADD(q, in, rows_q, a->nhead_q, batches);
-    ADD(k, in, rows_k, a->nhead_k, blocks);
-    ADD(v, in, rows_v, a->nhead_k, blocks);
+    if (aligned) {
+        ADD(k, in, rows_k, a->nhead_k, blocks);
+        ADD(v, in, rows_v, a->nhead_k, blocks);
+    }
     ADD(o, out, rows_q, a->nhead_q, batches);
 #undef ADD
 #undef STRIDE

@@ -59,6 +59,9 @@ static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
     if (!call->cache) return;
     args->pages = call->cache->pages;
     args->last = call->cache->last;
+    // A tensor's only scale is that of each row.
+    if (call->cache->scale_k) args->pages.k_scale.base = call->cache->scale_k;
+    if (call->cache->scale_v) args->pages.v_scale.base = call->cache->scale_v;
 }
 
 // A launch of workgroups that merge heads and have a part of the keys each.

@@ -12,6 +12,10 @@ static bool is_unmasked_or_causal(const struct tessera_fmha_fwd_call *call) {
     return call->args.window_size_left < 0 && call->args.window_size_right == 0;
 }
 
+static tessera_kv_cache_dtype kv_type_of(const struct tessera_fmha_fwd_call *call) {
+    return call->cache ? call->cache->pages.dtype : TESSERA_KV_AUTO;
+}
+
 bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tessera_request *r,
                                 struct tessera_text *why) {
     const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)row;
@@ -20,6 +24,10 @@ bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tesser
     const int bm0 = instance->tile.bm0, bn0 = instance->tile.bn0, least = LEAST_TILES * bn0;
     if (tessera_fmha_fwd_in_pages(call) && !instance->run && !instance->paged) {
         tessera_text_add(why, "keys in a cache");
+        return true;
+    }
+    if (!instance->run && instance->kv != kv_type_of(call)) {
+        tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(kv_type_of(call)));
         return true;
     }
     if (!instance->whole_tiles) return false;

@@ -140,7 +140,7 @@ def test_table_forms_say_the_same() -> None:
     assert list(csv.DictReader(io.StringIO(as_csv))) == rows
     header, *lines = text.splitlines()
     assert [dict(zip(header.split(), line.split())) for line in lines] == rows
-    words = set("name api target pipeline epilogue compute rounding o v_layout traits".split())
+    words = set("name api target pipeline epilogue compute rounding o v_layout kv traits".split())
     for row in typed:
         assert {field for field, value in row.items() if isinstance(value, str)} <= words
         numbers = {field for field, value in row.items() if type(value) in (int, float)}

@@ -263,6 +263,8 @@ class PagedAttention : public OnDevice {
         PLACE(v_ptr, x.v);
         PLACE(o_ptr, x.o);
         PLACE(centroids_ptr, x.centroids);
+        PLACE(k_scale_ptr, x.k_scale);
+        PLACE(v_scale_ptr, x.v_scale);
         PLACE(lse_ptr, x.lse);
         PLACE(alibi_slopes_ptr, x.slopes);
         PLACE(sink_ptr, x.sinks);
@@ -280,12 +282,13 @@ class PagedAttention : public OnDevice {
             EXPECT_EQ(memory.wrong(), "") << c.words() << ", seed " << seed;
         }
     }
-    // GPUs serve 16-bit types, caches of the same in linear pages, and head dims that are multiples of 8.
+    // GPUs serve 16-bit types, linear pages, and head dims that are multiples of 8, or 16 where caches are quantised.
     Decode fit_decode(Decode c) const {
-        if (!is_gpu() || c.kv != TESSERA_KV_AUTO) return c;
+        if (!is_gpu()) return c;
+        const int unit = c.kv == TESSERA_KV_AUTO ? 8 : 16;
         if (c.dtype != TESSERA_FMHA_BF16) c.dtype = TESSERA_FMHA_FP16;
         c.layout = TESSERA_KV_LINEAR;
-        c.hdim_q = (c.hdim_q + 7) / 8 * 8, c.hdim_v = (c.hdim_v + 7) / 8 * 8;
+        c.hdim_q = (c.hdim_q + unit - 1) / unit * unit, c.hdim_v = (c.hdim_v + unit - 1) / unit * unit;
         return c;
     }
 };
@@ -301,7 +304,6 @@ TEST_P(PagedAttention, LongContexts) {
     for (int kv = 0; kv < TESSERA_KV_CACHE_DTYPE_COUNT; kv++)
         for (const Scales scales : {Scales::kNone, Scales::kTensor, Scales::kPage, Scales::kToken})
             for (const int most : {1, 4}) {
-                if (is_gpu() && (kv != TESSERA_KV_AUTO || scales != Scales::kNone)) continue;
                 Decode c;
                 c.kv = static_cast<tessera_kv_cache_dtype>(kv);
                 c.scales = kv == TESSERA_KV_AUTO ? Scales::kNone : scales;
@@ -332,7 +334,7 @@ TEST_P(PagedAttention, LeavesPrefillAlone) {
 TEST_P(PagedAttention, ManyPages) {
     for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM}) {
         Decode c;
-        c.kv = is_gpu() ? TESSERA_KV_AUTO : TESSERA_KV_FP8_E4M3, c.layout = layout;
+        c.kv = TESSERA_KV_FP8_E4M3, c.layout = layout;
         c.page = 8, c.heads = c.heads_k = 1, c.hdim_q = c.hdim_v = 16;
         c.keys = {100, 40};
         c.first_page = 70000;

@@ -100,6 +100,7 @@ class CdnaTile(GpuTile):
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     access: int = ALIGNMENT  # bytes of a load, which rows begin at multiples of; 4: loads word by word
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
+    kv: str = "auto"  # the type of a cache in pages, as tessera_kv_cache_dtype has it; "auto": that of q
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
     # Modelled, as instances/fmha_fwd_modelled.toml has it; 0: not yet.
     efficiency: float = 0.0  # the share of the target's peak that the main loop reaches on a full unit,
@@ -111,7 +112,7 @@ class CdnaTile(GpuTile):
     computes: ClassVar = COMPUTES
     name_tokens: ClassVar[dict[str, str]] = {
         "epilogue": "e", "wm0": "wm", "wn0": "wn", "wk0": "wk", "occupancy": "o",
-        "rounding": "", "access": "a",
+        "rounding": "", "access": "a", "kv": "",
     }  # fmt: skip
 
     @property
@@ -162,7 +163,8 @@ class CdnaTile(GpuTile):
     @property
     def hdim_multiple(self) -> int:
         """The number that head dims of a call are multiples of."""
-        return max(8 * self.access // self.bits, HDIM_MULTIPLE)
+        together = 2 if self.kv != "auto" else 1  # chunks of k that a lane loads
+        return max(8 * self.access // self.bits, HDIM_MULTIPLE) * together
 
     def p_shift(self, target: CdnaTarget) -> int:
         """The power of 2 that p in [0, 1] is stored times, for the type's range; 0 where that is fp32's."""
@@ -184,6 +186,11 @@ class CdnaTile(GpuTile):
     def paged(self) -> int:
         """1: keys may lie in a cache."""
         return int(self.pipeline == "qr_pages")
+
+    @property
+    def scaled_rows(self) -> int:
+        """Keys and values of a tile whose scales, or norms, are in LDS."""
+        return 2 * self.bn0 if self.kv != "auto" else 0
 
     @property
     def whole_tiles(self) -> int:

@@ -37,9 +37,16 @@ def staged(tile: CdnaTile) -> Needs:
     return Needs(k + v + tile.scale_bytes, registers, "q, o, scores and the next tile")
 
 
+CACHE_TYPES = ("auto", "fp8_e4m3", "int8", "turbo4")
+
+
 def split(tile: CdnaTile) -> Needs:
-    """Pipelines qr_split and qr_pages: as qr, for queries of all heads of a key head."""
+    """Pipelines qr_split and qr_pages: as qr, for queries of all heads of a key head.
+
+    Numbers of a quantised cache become 16 bits between registers and LDS.
+    """
     needs = staged(tile)
+    needs = replace(needs, lds_bytes=needs.lds_bytes + 4 * tile.scaled_rows)
     complaint = ""
     if tile.bits != 16 or tile.v_layout != "r" or tile.access != 16:
         complaint = (
@@ -48,6 +55,17 @@ def split(tile: CdnaTile) -> Needs:
         )
     elif tile.paged and tile.bn0 > LANES:
         complaint = f"bn0 = {tile.bn0}: of pipeline 'qr_pages' at most {LANES}, a key for each lane of a wave"
+    elif tile.kv not in CACHE_TYPES:
+        complaint = f"kv = '{tile.kv}' is none of {', '.join(CACHE_TYPES)}"
+    elif tile.kv != "auto" and not tile.paged:
+        complaint = f"kv = '{tile.kv}': pipeline 'qr_pages' alone reads quantised caches"
+    elif tile.kv != "auto" and (
+        tile.bn0 * tile.dq % (16 * tile.threads) or tile.bn0 * tile.dv % (32 * tile.threads)
+    ):
+        complaint = (
+            f"kv = '{tile.kv}': {tile.threads} threads load 16 numbers of keys, and 8 of four values, each; "
+            f"{tile.bn0} of {tile.dq} and {tile.dv} do not make whole ones"
+        )
     return replace(needs, complaint=complaint)
 
 

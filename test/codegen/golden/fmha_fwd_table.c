@@ -466,6 +466,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -491,6 +492,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -516,6 +518,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -541,6 +544,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -566,6 +570,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -591,6 +596,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -616,6 +622,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -641,6 +648,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -666,6 +674,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 0,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -691,6 +700,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 1,
         .whole_tiles = 0,
         .paged = 0,
+        .kv = TESSERA_KV_AUTO,
     },
     {
         .base = {
@@ -716,6 +726,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .merged = 1,
         .whole_tiles = 0,
         .paged = 1,
+        .kv = TESSERA_KV_AUTO,
     },
 };
 

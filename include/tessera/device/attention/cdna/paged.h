@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: MIT
 // Tiles of K and V whose rows lie in the pages of a cache: as those of staged.h, but the address of every row is looked
 // up, by one lane for a key. Keys past the end are the last one again, so that no memory is read that no key lies in;
-// their probabilities are 0.
+// their probabilities are 0. KV: the type of the cache, TESSERA_KV_AUTO where it is that of q.
 //
-// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED.
+// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, KV.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 
 #include "tessera/device/attention/cdna/staged.h"
 #include "tessera/isa/cdna_exchange.h"
+
+#define CACHE_BYTES(elements) ((elements) * (KV == TESSERA_KV_AUTO ? BITS / 8 : 1))
 
 // The cache of the task's sequence and head.
 struct cache {
@@ -27,8 +29,8 @@ INLINE struct cache find_cache(const struct tessera_fmha_fwd_cdna_args *p, const
         task->batch,
         pages->offset ? read_int(pages->offset, task->batch) : 0,
         pages->page_size,
-        (const char *)p->call.k + BYTES(task->head_k * pages->of_k.head),
-        (const char *)p->call.v + BYTES(task->head_k * pages->of_v.head),
+        (const char *)p->call.k + CACHE_BYTES(task->head_k * pages->of_k.head),
+        (const char *)p->call.v + CACHE_BYTES(task->head_k * pages->of_v.head),
         pages->of_k,
         pages->of_v,
         p->call.hdim_q,
@@ -57,7 +59,7 @@ INLINE const char *address_of(uint64_t of_own_key, int key) {
 }
 
 INLINE uint64_t own_address(const char *base, const struct tessera_attention_page_strides *of, const struct spot *s) {
-    return (uint64_t)base + (uint64_t)BYTES(s->page * of->page + s->row * of->row);
+    return (uint64_t)base + (uint64_t)CACHE_BYTES(s->page * of->page + s->row * of->row);
 }
 
 INLINE void load_paged_tile(struct staged *s, const struct cache *x, const struct spot *spot) {

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// Tiles of K and V from the pages of a quantised cache: rows are looked up as those of paged.h, and on their way to LDS
+// their numbers become 16 bits, exactly, but for the centroids of turbo4, which are rounded. What a row is scaled by,
+// its scale or norm, is applied to its scores and probabilities, which are fewer.
+//
+// KV: the type of the cache. NUMBERS_OF_FP16 makes operands of two numbers of fp16.
+//
+// Takes PAGED, KV, NUMBERS_OF_FP16, P_SHIFT.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_QUANTISED_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_QUANTISED_H
+
+#include "tessera/device/attention/cdna/paged.h"
+#include "tessera/device/attention/cdna/scores.h"
+#include "tessera/isa/cdna_quantised.h"
+#include "tessera/turbo4.h"
+
+// A lane loads two chunks of K at once, and one of V of each of four keys, as staged_rows.h stores them. Tiles give
+// every thread as much.
+enum { CHUNK_WORDS = CHUNK * (KV == TESSERA_KV_TURBO4 ? 4 : 8) / 32, RUN = 2 };
+enum { K_RUNS = Q_CHUNKS / RUN, K_LOADS = BN * K_RUNS / THREADS };
+
+// A tile on its way, and what the lane's key is scaled by.
+struct quantised {
+    uint32_t k[K_LOADS][RUN * CHUNK_WORDS], v[V_LOADS][CHUNK_WORDS];
+    float k_scale, v_scale;
+};
+
+// ---- memory
+
+// Chunks past the head dim are the row's first ones: those of q are 0 there, and of o none is stored.
+INLINE void load_chunks(uint32_t *to, int words, const char *row, int chunk, int width) {
+    const char *const from = row + (CHUNK * chunk < width ? 4 * CHUNK_WORDS * chunk : 0);
+    if (words == 4) {
+        const u32x4 x = load_16(from);
+        to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+    } else if (words == 2) {
+        const u32x2 x = load_8(from);
+        to[0] = x.x, to[1] = x.y;
+    } else {
+        to[0] = load_4(from);
+    }
+}
+
+INLINE float load_scale(const struct tessera_attention_page_scales *x, const struct task *task, const struct spot *s) {
+    const char *const at =
+        (const char *)x->base + task->head_k * x->of.head + s->page * x->of.page + s->row * x->of.row;
+    if (KV == TESSERA_KV_TURBO4) return unpack_fp16(load_2(at));
+    return x->base ? AS_F32(load_4(at)) : 1.0f;
+}
+
+INLINE void load_quantised_tile(struct quantised *s, const struct tessera_fmha_fwd_cdna_args *p,
+                                const struct task *task, const struct cache *x, const struct spot *spot) {
+    const uint64_t k = own_address(x->k, &x->of_k, spot), v = own_address(x->v, &x->of_v, spot);
+    UNROLL
+    for (int c = 0; c < K_LOADS; c++) {
+        const char *const row = address_of(k, (int)(item(c) / K_RUNS));
+        load_chunks(s->k[c], RUN * CHUNK_WORDS, row, RUN * (int)(item(c) % K_RUNS), x->hdim_q);
+    }
+    UNROLL
+    for (int c = 0; c < V_LOADS; c++) {
+        const char *const row = address_of(v, 4 * (int)(item(c / 4) / V_CHUNKS) + c % 4);
+        load_chunks(s->v[c], CHUNK_WORDS, row, (int)(item(c / 4) % V_CHUNKS), x->hdim_v);
+    }
+    s->k_scale = load_scale(&p->pages.k_scale, task, spot);
+    s->v_scale = load_scale(&p->pages.v_scale, task, spot);
+}
+
+INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p) {
+    uint32_t pairs[TESSERA_TURBO4_CENTROIDS / 2] = {0};
+    UNROLL
+    for (int i = 0; KV == TESSERA_KV_TURBO4 && i < TESSERA_TURBO4_CENTROIDS; i += 2)
+        pairs[i / 2] = TWO_OF_O(read_float(p->pages.centroids, i), read_float(p->pages.centroids, i + 1));
+    return codebook_of(pairs);
+}
+
+// ---- to LDS
+
+LDS f32x4 k_scales[BN / 4], v_scales[BN / 4];
+
+// A chunk's numbers.
+INLINE u32x4 numbers_of(const struct codebook *book, const uint32_t words[CHUNK_WORDS]) {
+    if (KV == TESSERA_KV_TURBO4) return numbers_of_nibbles(book, words[0]);
+    u32x4 x;
+    UNROLL
+    for (int w = 0; w < CHUNK_WORDS; w++) {
+        const u32x2 four = KV == TESSERA_KV_INT8 ? fp16_of_int8(words[w]) : fp16_of_e4m3(words[w]);
+        x[2 * w] = NUMBERS_OF_FP16(four.x), x[2 * w + 1] = NUMBERS_OF_FP16(four.y);
+    }
+    return x;
+}
+
+// fp16 has no room for P, which is as much as 2^P_SHIFT, times the scale of a value: scales are divided by a power of
+// 2 that is greater than all so far, which o is multiplied by in the end.
+INLINE float first_unit(void) { return P_SHIFT > 0 ? 0x1p-100f : 1.0f; }
+INLINE float over_unit(float unit) { return AS_F32(0x7f000000 - AS_U32(unit)); }
+INLINE void raise_unit(float *unit, f32x16 o[D_BLOCKS], float scale) {
+    if (P_SHIFT == 0 || !any_lane(abs_f32(scale) >= *unit)) return;
+    const int greatest = (int)greatest_of_lanes(AS_U32(abs_f32(scale))); // bits are in the order of numbers
+    const float next = AS_F32((uint32_t)min_i32(greatest & 0x7f000000, 0x7d000000) + 0x01000000);
+    const float by = *unit * over_unit(next);
+    UNROLL
+    for (int b = 0; b < D_BLOCKS; b++) o[b] *= by;
+    *unit = next;
+}
+
+INLINE void store_quantised_tile(const struct quantised *s, const struct codebook *book, float unit) {
+    UNROLL
+    for (int c = 0; c < K_LOADS; c++) {
+        UNROLL
+        for (int i = 0; i < RUN; i++) {
+            const int key = (int)(item(c) / K_RUNS), chunk = RUN * (int)(item(c) % K_RUNS) + i;
+            k_tile[k_place(key, chunk)] = numbers_of(book, s->k[c] + CHUNK_WORDS * i);
+        }
+    }
+    u32x4 v[V_LOADS];
+    UNROLL
+    for (int c = 0; c < V_LOADS; c++) v[c] = numbers_of(book, s->v[c]);
+    store_v(v);
+    if (thread_id() < BN) {
+        ((SHARED float *)k_scales)[thread_id()] = s->k_scale;
+        ((SHARED float *)v_scales)[thread_id()] = s->v_scale * over_unit(unit);
+    }
+}
+
+// ---- from LDS
+
+// Numbers of keys, four after the other, times what these are scaled by.
+INLINE void scale_keys(f32x16 s[KEY_BLOCKS], SHARED const f32x4 *scales) {
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e += 4) {
+            const f32x4 x = scales[KEY(b, e) / 4 + lane_id() / 32];
+            s[b][e] *= x.x, s[b][e + 1] *= x.y, s[b][e + 2] *= x.z, s[b][e + 3] *= x.w;
+        }
+    }
+}
+
+#endif
