@@ -49,12 +49,13 @@ Suite landed_suite(const Place &on) {
 
 // ---- few queries, on targets with instances that merge the heads of a key head and cut keys into parts
 
-// Of a type, which names of instances say.
+// Of a type, which names of instances say before the target's.
 bool merges(tessera_target target, const std::string &type) {
     const tessera_table *table = tessera_fmha_fwd_get_table();
     for (uint32_t i = 0; i < table->row_count; i++) {
         const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
-        const bool is_of_type = std::string(row->base.name).find("_" + type + "_") != std::string::npos;
+        const std::string name(row->base.name);
+        const bool is_of_type = (name.substr(0, name.find("__")) + "_").find("_" + type + "_") != std::string::npos;
         if (row->base.target == target && is_of_type && row->merged) return true;
     }
     return false;

@@ -62,6 +62,7 @@ TEST_F(KvCacheQuantizeTurbo4, Refuses) {
         {[](Call &c) { c.traits.data_type = TESSERA_FMHA_FP8; }, "data_type is 3: fp32, fp16 or bf16"},
         {[](Call &c) { c.traits.data_type = static_cast<tessera_fmha_dtype>(-1); }, "data_type is -1"},
         {[](Call &c) { c.traits.has_rotation = 2; }, "has_rotation is 2: 0 or 1"},
+        {[](Call &c) { c.traits.has_rotation = -1; }, "has_rotation is -1: 0 or 1"},
         {[](Call &c) { c.traits.hdim_q = 96; }, "hdim_q is 96: with has_rotation 64, 128 or 256"},
         {[](Call &c) { c.traits.hdim_v = 32; }, "hdim_v is 32: with has_rotation 64, 128 or 256"},
         {[](Call &c) { c.traits.has_rotation = 0, c.traits.hdim_q = 63; }, "hdim_q is 63: even, 2 to 512"},
