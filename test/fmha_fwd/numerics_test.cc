@@ -49,25 +49,28 @@ std::vector<float> plain_row(const Problem &p, const fmha_fwd_row &row) {
     return o;
 }
 
+// Of several draws at once: of one it is chance whether what rounds worst is ours or theirs.
 void expect_twice_as_good_as_plain(const std::string &arguments) {
-    SCOPED_TRACE(command(arguments));
-    Problem p(arguments);
-    p.launch();
-    const auto rows = p.rows(p.args->seqlen_q < 8 ? 1 : 97);
-    const auto want = p.reference(rows);
     double ours = 0, plain = 0, magnitude = 0;
-    for (size_t n = 0; n < rows.size(); n++) {
-        const auto theirs = plain_row(p, rows[n]);
-        for (int32_t d = 0; d < p.args->hdim_v; d++) {
-            const double exact = want.o(n, d);
-            ours = std::max(ours, std::fabs(p.o(rows[n], d) - exact));
-            plain = std::max(plain, std::fabs(static_cast<double>(theirs[d]) - exact));
-            magnitude = std::max(magnitude, std::fabs(exact));
+    for (const char *seed : {"1", "2", "3", "4"}) {
+        SCOPED_TRACE(command(arguments + " -seed=" + seed));
+        Problem p(arguments + " -seed=" + seed);
+        p.launch();
+        const auto rows = p.rows(p.args->seqlen_q < 8 ? 1 : 97);
+        const auto want = p.reference(rows);
+        for (size_t n = 0; n < rows.size(); n++) {
+            const auto theirs = plain_row(p, rows[n]);
+            for (int32_t d = 0; d < p.args->hdim_v; d++) {
+                const double exact = want.o(n, d);
+                ours = std::max(ours, std::fabs(p.o(rows[n], d) - exact));
+                plain = std::max(plain, std::fabs(static_cast<double>(theirs[d]) - exact));
+                magnitude = std::max(magnitude, std::fabs(exact));
+            }
+            EXPECT_NEAR(p.lse(rows[n]), want.lse(n), 1e-4 + 1e-6 * std::fabs(want.lse(n)));
         }
-        EXPECT_NEAR(p.lse(rows[n]), want.lse(n), 1e-4 + 1e-6 * std::fabs(want.lse(n)));
     }
-    EXPECT_LE(ours, 2 * plain + 1e-6 * magnitude);
-    EXPECT_LT(plain, magnitude) << "the criterion says nothing";
+    EXPECT_LE(ours, 2 * plain + 1e-6 * magnitude) << arguments;
+    EXPECT_LT(plain, magnitude) << arguments << ": the criterion says nothing";
 }
 
 TEST(Numerics, ErrorIsAtMostTwiceThatOfPlainAttention) {
