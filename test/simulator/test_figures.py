@@ -59,7 +59,9 @@ def test_figures_are_up_to_date(there: list[Instance], tmp_path: Path) -> None:
     """Two instances of each target, others every day."""
     said = read_figures(INSTANCES, "fmha_fwd")
     versions = read_toml(INSTANCES / "fmha_fwd_modelled.toml")["version"]
-    chosen = sample_each(there, lambda instance: instance.target.name, 2)
+    having = {instance.name for instance in figures.have_figures(INSTANCES)}
+    modelled_here = [one for one in there if one.name in having]
+    chosen = sample_each(modelled_here, lambda instance: instance.target.name, 2)
     runner = how(tmp_path).runner_of_build(FWD.program)
     modelled = figures.model(BUILD, chosen, runner)
     for one in chosen:
