@@ -609,8 +609,8 @@ fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, const char *d
     case TESSERA_FMHA_FP32:
         return (fmha_fwd_tolerance){1e-5, 1e-5, 1e-4, 0, 0, 0, 0, 0x1p-23};
     case TESSERA_FMHA_FP16:
-        return (fmha_fwd_tolerance){1e-3, 1e-3, 1e-4, 0x1p-11, 0, on_gpu ? 0x1p-11 : 0, 0,
-                                    may_have_tiles ? 0x1p-18 : 0x1p-23};
+        return (fmha_fwd_tolerance){
+            1e-3, 1e-3, 1e-4, 0x1p-11, 0, on_gpu ? 0x1p-11 : 0, 0, may_have_tiles ? 0x1p-18 : 0x1p-23};
     case TESSERA_FMHA_BF16:
         return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4, 0x1p-8, 0, 0x1p-8, 0, 0x1p-23};
     case TESSERA_FMHA_FP8:

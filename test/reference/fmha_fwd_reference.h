@@ -81,9 +81,9 @@ tessera_type fmha_fwd_bias_element(tessera_fmha_dtype dtype);
 // The last terms are the rounding errors of scores of that size: in fp32, which every computation has, 2^-23. Products
 // of fp8 on tensor cores of NVIDIA keep 13 bits behind the point of the greatest of an instruction's terms, and cut the
 // others there (DeepSeek-V3 Technical Report, "Increasing Accumulation Precision"). By these tests on an H200 scores
-// lose up to 2^-12.7 of their size, so score_error is 2^-12. Tiles of CPUs take fp16 as sums of two bf16, the second one
-// at most 2^-9 of the number, and leave out products of two second ones (split() of qr_tile): 2^-18 of a score's size,
-// where `device` may have them, which plain "cpu" may.
+// lose up to 2^-12.7 of their size, so score_error is 2^-12. Tiles of CPUs take fp16 as sums of two bf16, the second
+// one at most 2^-9 of the number, and leave out products of two second ones (split() of qr_tile): 2^-18 of a score's
+// size, where `device` may have them, which plain "cpu" may.
 //
 // rtol and atol are CK's for fp32, fp16 and bf16. CK's for fp8 and mx inputs (an absolute 0.18 to 32) would let nearly
 // anything pass: they are not used.
