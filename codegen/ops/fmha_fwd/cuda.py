@@ -40,6 +40,7 @@ class Compute:
     ptx: str  # its word in instructions
     dtypes: dict[str, str]  # for each type of o, the usual one first, what CK calls the data type
     p_shift: int  # p in [0, 1] is stored times this power of 2, for the type's range
+    headroom: int  # the power of 2 that p may exceed 1 by, before scores are referred to a greater one
     numerics: str
 
 
@@ -48,7 +49,8 @@ COMPUTES = {
         16,
         "f16",
         {"fp16": "fp16"},
-        14,
+        6,
+        8,
         "fp16 products and fp32 sums, p rounded to nearest even, exp2 within 2 ulp",
     ),
     "bf16": Compute(
@@ -56,6 +58,7 @@ COMPUTES = {
         "bf16",
         {"bf16": "bf16"},
         0,
+        8,
         "bf16 products and fp32 sums, p rounded to nearest even, exp2 within 2 ulp",
     ),
     "fp8": Compute(
@@ -63,6 +66,7 @@ COMPUTES = {
         "e4m3",
         {"fp8": "fp8", "bf16": "fp8bf16"},
         8,
+        0,
         "fp8 products, sums as tensor cores make them, p rounded to nearest even in fp8, exp2 within 2 ulp",
     ),
 }
@@ -87,6 +91,7 @@ class CudaTile(GpuTile):
     turns: int = 0  # 1: warpgroups start products in turns, the softmax of one beside products of another
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
+    keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
@@ -134,6 +139,11 @@ class CudaTile(GpuTile):
     def p_shift(self) -> int:
         """The power of 2 that p in [0, 1] is stored times."""
         return COMPUTES[self.compute].p_shift
+
+    @property
+    def headroom(self) -> int:
+        """The power of 2 that p may exceed 1 by."""
+        return COMPUTES[self.compute].headroom
 
     @property
     def hdim_multiple(self) -> int:

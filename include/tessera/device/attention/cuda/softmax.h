@@ -1,15 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Online softmax: a tile's scores to probabilities, which are kept times 2^P_SHIFT, and the running maximum and sum of
-// a thread's two rows, each of which four lanes share.
+// Online softmax: a tile's scores to probabilities, which are kept times 2^P_SHIFT, and the running reference and sum
+// of a thread's two rows, each of which four lanes share.
 //
-// Takes P_SHIFT.
+// The reference, which is subtracted from scores, is the greatest score of some tile. With KEEPS it stays while no row
+// of the warp has a scaled score that exceeds it by more than HEADROOM, as FlashAttention 4 does it: then lanes need
+// not know each other's maxima, and O stays as it is. What is subtracted makes no difference to O and to the logarithm
+// of the sum but their rounding.
+//
+// Takes P_SHIFT, KEEPS, HEADROOM.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 
 #include "tessera/device/attention/cuda/sizes.h"
 
+#define GREAT 0x1p20f // the rounding of such a shift would spoil P
+
 struct rows_state {
-    float max[2], sum[2]; // of all scores; of the probabilities of this thread's keys
+    float max[2], sum[2]; // the reference; of the probabilities of this thread's keys
 };
 
 INLINE float max_of_four(float x) {
@@ -21,13 +28,13 @@ INLINE float sum_of_four(float x) {
     return x + other_lane(x, 2);
 }
 
-// The greatest of both rows' scores, in four chains.
-INLINE void row_max(const float s[SCORES], float max[2]) {
+// The greatest of this thread's scores of both rows, in four chains.
+INLINE void own_max(const float s[SCORES], float max[2]) {
     float most[4] = {s[0], s[1], s[2], s[3]};
     UNROLL
     for (int i = 4; i < SCORES; i++) most[i % 4] = max_f32(most[i % 4], s[i]);
     UNROLL
-    for (int r = 0; r < 2; r++) max[r] = max_of_four(max_f32(most[ELEMENT(0, r, 0)], most[ELEMENT(0, r, 1)]));
+    for (int r = 0; r < 2; r++) max[r] = max_f32(most[ELEMENT(0, r, 0)], most[ELEMENT(0, r, 1)]);
 }
 
 // What is subtracted from scaled scores: the scaled maximum, rounded, and the same number wherever it is needed. Rows
@@ -48,28 +55,32 @@ INLINE void subtract_max(float s[SCORES], const float max[2]) {
     }
 }
 
-// Scores become exp2(scale * s - shift); returns their sums.
-INLINE void exponentials(float s[SCORES], float scale, const float shift[2], float sum[2]) {
+// Scores from `first` on, before `end`, become exp2(scale * s - shift).
+INLINE void exponentials(const float s[SCORES], float to[SCORES], int first, int end, float scale,
+                         const float shift[2]) {
     UNROLL
-    for (int i = 0; i < SCORES; i++) s[i] = exp2_fast(fused(s[i], scale, -shift[i / 2 % 2]));
-    sum[0] = s[0] + s[1];
-    sum[1] = s[2] + s[3];
-    UNROLL
-    for (int i = 4; i < SCORES; i++) sum[i / 2 % 2] += s[i];
+    for (int i = first; i < end; i++) to[i] = exp2_fast(fused(s[i], scale, P_SHIFT - shift[i / 2 % 2]));
 }
 
-// Scores become probabilities, and maxima and sums those of all tiles so far. `alpha` is what sums and O of the tiles
-// before are to be multiplied by.
-INLINE void softmax(float s[SCORES], struct rows_state *x, float scale, float alpha[2]) {
-    float shift[2], max[2], sum[2];
-    row_max(s, max);
+INLINE void add_sums(const float s[SCORES], struct rows_state *x) {
+    float sum[2] = {s[0] + s[1], s[2] + s[3]};
+    UNROLL
+    for (int i = 4; i < SCORES; i++) sum[i / 2 % 2] += s[i];
+    UNROLL
+    for (int r = 0; r < 2; r++) x->sum[r] += sum[r];
+}
+
+// The greatest scores so far become the references, and sums follow; `alpha` is what O is to be multiplied by.
+INLINE void refer(float s[SCORES], struct rows_state *x, const float own[2], float scale, float shift[2],
+                  float alpha[2]) {
+    float max[2];
     UNROLL
     for (int r = 0; r < 2; r++) {
-        max[r] = max_f32(x->max[r], max[r]);
+        max[r] = max_f32(x->max[r], max_of_four(own[r]));
         shift[r] = shift_of(max[r], scale);
         alpha[r] = exp2_fast(product(x->max[r], scale) - shift[r]); // 0 where there was no key before
     }
-    if (any_lane(max_f32(abs_f32(shift[0]), abs_f32(shift[1])) >= 0x1p20f)) {
+    if (any_lane(max_f32(abs_f32(shift[0]), abs_f32(shift[1])) >= GREAT)) {
         subtract_max(s, max);
         UNROLL
         for (int r = 0; r < 2; r++) {
@@ -78,13 +89,47 @@ INLINE void softmax(float s[SCORES], struct rows_state *x, float scale, float al
         }
     }
     UNROLL
-    for (int r = 0; r < 2; r++) shift[r] -= P_SHIFT;
-    exponentials(s, scale, shift, sum);
-    UNROLL
     for (int r = 0; r < 2; r++) {
         x->max[r] = max[r];
-        x->sum[r] = fused(x->sum[r], alpha[r], sum[r]);
+        x->sum[r] *= alpha[r];
     }
+}
+
+#if KEEPS
+enum { EARLY = 16 }; // probabilities that are made before it is known whether their reference stays
+
+// Whether a reference serves a row's scores: not where there is none yet, whose shift is infinite.
+INLINE int serves(float own, float scale, float shift) {
+    return fused(own, scale, -shift) <= HEADROOM && abs_f32(shift) < GREAT;
+}
+
+// Scores become probabilities. Returns whether the references change; then O is to be multiplied by `alpha`. The first
+// EARLY probabilities are made before that is known.
+INLINE int softmax(float s[SCORES], struct rows_state *x, float scale, float alpha[2]) {
+    float own[2], early[EARLY + 1], shift[2] = {product(x->max[0], scale), product(x->max[1], scale)};
+    exponentials(s, early, 0, EARLY, scale, shift);
+    own_max(s, own);
+    const int changes = any_lane(!(serves(own[0], scale, shift[0]) && serves(own[1], scale, shift[1])));
+    if (changes) {
+        refer(s, x, own, scale, shift, alpha);
+        exponentials(s, early, 0, EARLY, scale, shift);
+    }
+    UNROLL
+    for (int i = 0; i < EARLY; i++) s[i] = early[i];
+    exponentials(s, s, EARLY, SCORES, scale, shift);
+    add_sums(s, x);
+    return changes;
+}
+
+#endif
+
+// The same where registers are few: the references always change.
+INLINE void softmax_referred(float s[SCORES], struct rows_state *x, float scale, float alpha[2]) {
+    float own[2], shift[2];
+    own_max(s, own);
+    refer(s, x, own, scale, shift, alpha);
+    exponentials(s, s, 0, SCORES, scale, shift);
+    add_sums(s, x);
 }
 
 INLINE void rescale(float o[RESULTS], const float alpha[2]) {
