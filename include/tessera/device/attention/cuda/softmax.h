@@ -7,7 +7,7 @@
 // not know each other's maxima, and O stays as it is. What is subtracted makes no difference to O and to the logarithm
 // of the sum but their rounding.
 //
-// Takes P_SHIFT, KEEPS, HEADROOM.
+// Takes P_SHIFT, KEEPS, HEADROOM, FUSED_EXP2.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 
@@ -55,11 +55,15 @@ INLINE void subtract_max(float s[SCORES], const float max[2]) {
     }
 }
 
-// Scores from `first` on, before `end`, become exp2(scale * s - shift).
-INLINE void exponentials(const float s[SCORES], float to[SCORES], int first, int end, float scale,
-                         const float shift[2]) {
+// Scores from `first` on, before `end`, become exp2(scale * s - shift). some_fused: none is hidden, and one of
+// FUSED_EXP2, if they are more than 1, is made by multiply-adds, which other units do beside.
+INLINE void exponentials(const float s[SCORES], float to[SCORES], int first, int end, float scale, const float shift[2],
+                         int some_fused) {
     UNROLL
-    for (int i = first; i < end; i++) to[i] = exp2_fast(fused(s[i], scale, P_SHIFT - shift[i / 2 % 2]));
+    for (int i = first; i < end; i++) {
+        const float x = fused(s[i], scale, P_SHIFT - shift[i / 2 % 2]);
+        to[i] = some_fused && i % FUSED_EXP2 == 1 ? exp2_fused(x) : exp2_fast(x);
+    }
 }
 
 INLINE void add_sums(const float s[SCORES], struct rows_state *x) {
@@ -107,16 +111,16 @@ INLINE int serves(float own, float scale, float shift) {
 // EARLY probabilities are made before that is known.
 INLINE int softmax(float s[SCORES], struct rows_state *x, float scale, float alpha[2]) {
     float own[2], early[EARLY + 1], shift[2] = {product(x->max[0], scale), product(x->max[1], scale)};
-    exponentials(s, early, 0, EARLY, scale, shift);
+    exponentials(s, early, 0, EARLY, scale, shift, 1);
     own_max(s, own);
     const int changes = any_lane(!(serves(own[0], scale, shift[0]) && serves(own[1], scale, shift[1])));
     if (changes) {
         refer(s, x, own, scale, shift, alpha);
-        exponentials(s, early, 0, EARLY, scale, shift);
+        exponentials(s, early, 0, EARLY, scale, shift, 1);
     }
     UNROLL
     for (int i = 0; i < EARLY; i++) s[i] = early[i];
-    exponentials(s, s, EARLY, SCORES, scale, shift);
+    exponentials(s, s, EARLY, SCORES, scale, shift, 1);
     add_sums(s, x);
     return changes;
 }
@@ -124,11 +128,11 @@ INLINE int softmax(float s[SCORES], struct rows_state *x, float scale, float alp
 #endif
 
 // The same where registers are few: the references always change.
-INLINE void softmax_referred(float s[SCORES], struct rows_state *x, float scale, float alpha[2]) {
+INLINE void softmax_referred(float s[SCORES], struct rows_state *x, float scale, int special, float alpha[2]) {
     float own[2], shift[2];
     own_max(s, own);
     refer(s, x, own, scale, shift, alpha);
-    exponentials(s, s, 0, SCORES, scale, shift);
+    exponentials(s, s, 0, SCORES, scale, shift, !special);
     add_sums(s, x);
 }
 
