@@ -80,14 +80,14 @@ static double uneven_cost(const instance_t *row, const struct load *load) {
     return fmax(average * work, load->longest * ((round_of(row, 1) + 3 * beside) / 4 + wait * full));
 }
 
-// Of so many blocks of keys in all workgroups together.
-static double memory_cycles(const instance_t *row, const struct tessera_fmha_fwd_call *call, double blocks,
-                            int64_t units) {
+double tessera_fmha_fwd_cdna_memory(const instance_t *row, const struct tessera_fmha_fwd_call *call, double blocks,
+                                    int64_t units) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const tessera_rates *const rates = &tessera_target_rates[row->base.target];
     const double key = call->hdims * tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv) / 8;
     const double all = (double)a->batch * a->nhead_k * (double)call->keys * key;
-    const int64_t readers = tessera_ceil_div(call->queries, row->tile.bm0) * (a->nhead_q / a->nhead_k);
+    const int64_t heads = row->merged ? 1 : a->nhead_q / a->nhead_k; // whose blocks of queries stand apart
+    const int64_t readers = tessera_fmha_fwd_blocks(row, call) * heads;
     const double sharers = (double)tessera_max(tessera_min(units / a->nhead_k, readers), 1);
     return all > rates->cache_bytes ? blocks * row->tile.bn0 * key / (rates->device_bytes * sharers) : 0;
 }
@@ -110,5 +110,6 @@ double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fm
     const struct load load = {(double)tasks, (double)a->batch, (double)units, most, longest, shortest};
     const double time = left == right ? longest * rounds_of(row, most) : uneven_cost(row, &load);
     const double blocks = (double)tasks * ((longest + shortest) / 2 - (double)row->start);
-    return (2 * queries <= bm0 ? time * (double)row->half : time) + memory_cycles(row, call, blocks, units);
+    return (2 * queries <= bm0 ? time * (double)row->half : time) +
+           tessera_fmha_fwd_cdna_memory(row, call, blocks, units);
 }

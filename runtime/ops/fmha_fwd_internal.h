@@ -40,6 +40,10 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
                                  int64_t units);
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                   int64_t units);
+
+// Cycles that so many blocks of keys in all workgroups together take of memory on an AMD GPU.
+double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+                                    double blocks, int64_t units);
 double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                   int64_t units);
 

@@ -3,9 +3,10 @@
 // calls on equal devices are cut alike.
 //
 // A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer, and on AMD's GPUs, where
-// little hides the one behind the other, that of both. More parts give work to more compute units, and cost the way of
-// their results to memory and back, and the launch that combines them. Where sequences have lengths that only the
-// device knows, some workgroup begins the last part when the others are done.
+// little hides the one behind the other, that of both; what of it keys and values take there, fmha_fwd_cost_cdna.c
+// says. More parts give work to more compute units, and cost the way of their results to memory and back, and the
+// launch that combines them. Where sequences have lengths that only the device knows, some workgroup begins the last
+// part when the others are done.
 #include "library.h"
 #include "ops/fmha_fwd_internal.h"
 
@@ -71,6 +72,14 @@ static struct pace pace_of(const instance_t *row, double beside) {
     return (struct pace){(double)row->start * tile, tile};
 }
 
+// Cycles of reading all keys and values, which little hides on AMD's GPUs, whose last cache may have room for them.
+static double keys_from_memory(const instance_t *row, const struct tessera_fmha_fwd_call *call, const struct work *w,
+                               int64_t units) {
+    const double tiles = (double)(w->tasks * w->tiles);
+    if (!is_cuda(row)) return tessera_fmha_fwd_cdna_memory(row, call, tiles, units);
+    return tiles * w->tile_bytes / tessera_target_rates[row->base.target].device_bytes;
+}
+
 // Cycles with so many tiles in a part.
 static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_call *call, const struct work *w,
                         int64_t tiles, int64_t units) {
@@ -82,8 +91,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
     const double tile = pace.tile > of_unit ? pace.tile : of_unit, part = pace.begin + (double)tiles * tile;
     const double last = pace.begin + (double)tessera_ceil_div(w->longest, parts) * tile;
     const double results = parts > 1 ? 8 * w->rows * (double)parts * call->args.hdim_v : 0;
-    const double bytes = (double)(w->tasks * w->tiles) * w->tile_bytes + results;
-    const double memory = bytes / rates->device_bytes;
+    const double keys = keys_from_memory(row, call, w, units), memory = keys + results / rates->device_bytes;
     const int64_t places = units * (int64_t)beside;
     double time = (double)tessera_ceil_div(tasks, places) * part;
     if (time < last) time = last;
@@ -92,7 +100,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
     else if (time < memory + time / 16)
         time = memory + time / 16; // what begins and ends sooner leaves memory idle less
     if (is_ragged(call)) {
-        const double share = w->tile_bytes * (double)places / rates->device_bytes;
+        const double share = keys / (double)(w->tasks * w->tiles) * (double)places;
         const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
         time = (double)tasks / (double)places * slow + slow;
     }

@@ -441,9 +441,10 @@ class GpuCost : public SelectOnGpu {
     const double two =
         std::pow(std::pow(1500, 4) + std::pow(2000, 4), 0.25); // workgroups where there is room for three
 
-    void expect_cost(double cost, float half = 1) {
+    void expect_cost(double cost, float half = 1, int merged = 0) {
         auto instance = make_gpu_instance("gpu", &all, 128, 1000, 1500, 3);
         instance.half = half;
+        instance.merged = merged;
         const Table table({instance});
         char line[64];
         snprintf(line, sizeof line, "* gpu  cost %.4g cycles\n", cost);
@@ -486,6 +487,21 @@ TEST_F(GpuCost, OfMemoryWhereNoCacheHoldsTheKeys) {
     call.set_strides();
     sizes(256, 8192);
     expect_cost((1 + 8192 / 32) * 1500 + read);
+}
+
+TEST_F(GpuCost, OfMemoryWhereHeadsAreMerged) {
+    const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_GFX942];
+    const double row = 2 * (128 + 128), read = 304 * 4096 * row / rates.device_bytes;
+    call.args.nhead_k = 304, call.args.nhead_q = 608, call.args.num_splits = 1;
+    call.set_strides();
+    sizes(64, 4096); // the queries of two heads are a tile
+    expect_cost((1 + 4096 / 32) * 1500 + read, 1, 1);
+    sizes(64, 1024); // the last cache has room for these
+    expect_cost((1 + 1024 / 32) * 1500, 1, 1);
+    call.args.nhead_k = 152, call.args.nhead_q = 304;
+    call.set_strides();
+    sizes(128, 8192); // two tiles of a key head read keys together
+    expect_cost((1 + 8192 / 32) * 1500 + read, 1, 1);
 }
 
 TEST_F(GpuCost, OfAWindowWithTwoEdges) {
