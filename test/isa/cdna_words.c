@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A kernel for each word of the CDNA vocabulary, for test_cdna_words.py. Thread t reads in[t], in[T + t], ... and
 // writes out[t], out[T + t], ..., where T is the number of threads, unless a comment says otherwise.
-#include "tessera/isa/cdna_exchange.h"
+#include "tessera/isa/cdna_quantised.h"
 
 #define WORD(name) KERNEL WORKGROUP(128) void name(GLOBAL const uint32_t *in, GLOBAL uint32_t *out)
 enum { T = 128 };
@@ -307,3 +307,34 @@ WIDE_PRODUCT(mma_mxfp8, a[0], a[1], b[0], b[1], c, scale_a, scale_b)
 WIDE_PRODUCT(mma_mxfp4, a[0], b[0], c, scale_a, scale_b)
 WIDE_PRODUCT(mma_mxfp4_mxfp8, a[0], b[0], b[1], c, scale_a, scale_b)
 #endif
+
+// Bytes from in + t on.
+#define HERE ((const char *)in + THREAD)
+WORD(word_load_16) {
+    const u32x4 x = load_16(HERE);
+    for (int i = 0; i < 4; i++) out[4 * THREAD + i] = x[i];
+}
+WORD(word_load_8) {
+    const u32x2 x = load_8(HERE);
+    for (int i = 0; i < 2; i++) out[2 * THREAD + i] = x[i];
+}
+WORD(word_load_4) { out[THREAD] = load_4(HERE); }
+WORD(word_load_2) { out[THREAD] = load_2(HERE); }
+
+WORD(word_fp16_of_int8) {
+    const u32x2 x = fp16_of_int8(in[THREAD]);
+    for (int i = 0; i < 2; i++) out[2 * THREAD + i] = x[i];
+}
+WORD(word_fp16_of_e4m3) {
+    const u32x2 x = fp16_of_e4m3(in[THREAD]);
+    for (int i = 0; i < 2; i++) out[2 * THREAD + i] = x[i];
+}
+WORD(word_bf16_of_fp16) { out[THREAD] = bf16_of_fp16(in[THREAD]); }
+
+WORD(word_numbers_of_nibbles) { // in: 16 numbers of 16 bits, then a word for each thread
+    uint32_t pairs[8];
+    for (int i = 0; i < 8; i++) pairs[i] = in[i];
+    const struct codebook book = codebook_of(pairs);
+    const u32x4 x = numbers_of_nibbles(&book, in[8 + THREAD]);
+    for (int i = 0; i < 4; i++) out[4 * THREAD + i] = x[i];
+}

@@ -41,6 +41,39 @@ def test_bytes_and_nibbles(run: Run) -> None:
     assert (run("odd_nibbles", IN).view(np.uint8).reshape(T, 4) == (a >> 4 | b & 0xF0)).all()
 
 
+def test_loads_from_any_address(run: Run) -> None:
+    """Thread t loads bytes from t on."""
+    given = IN.view(np.uint8)
+    for size in 16, 8, 4, 2:
+        got = run(f"load_{size}", IN, max(size // 4, 1) * T).view(np.uint8).reshape(T, -1)
+        assert (got[:, :size] == given[THREADS[:, None] + np.arange(size)]).all() and not got[:, size:].any()
+
+
+def test_every_byte_as_fp16(run: Run) -> None:
+    """Integers and numbers of OCP's E4M3, on every target: exactly, and NaN stays NaN."""
+    every = np.tile(np.arange(256, dtype=np.uint8), 2)  # T words
+    got = run("fp16_of_int8", every.view(np.uint32), 2 * T).view(np.float16)
+    assert (got == every.view(np.int8)).all()
+    got, want = run("fp16_of_e4m3", every.view(np.uint32), 2 * T).view(np.float16), e4m3("ocp")[every]
+    assert ((got == want) | (np.isnan(got) & np.isnan(want))).all()
+    assert (np.signbit(got) == (every >= 128))[~np.isnan(want)].all()
+
+
+def test_fp16_as_bf16(run: Run) -> None:
+    """The upper halves of the numbers' fp32."""
+    want = IN[:T].view(np.float16).astype(np.float32).view(np.uint32) >> 16
+    got = run("bf16_of_fp16", IN).view(np.uint16)
+    nan = np.isnan(IN[:T].view(np.float16))
+    assert (got == want)[~nan].all() and ((got[nan] & 0x7FFF) > 0x7F80).all()
+
+
+def test_nibbles_by_a_codebook(run: Run) -> None:
+    """Each four bits of a word, the low ones of a byte first, become one of 16 numbers of 16 bits."""
+    book, packed = IN[:8].view(np.uint16), IN[8 : 8 + T].view(np.uint8)
+    want = book[np.stack([packed & 15, packed >> 4], axis=1).ravel()]
+    assert (run("numbers_of_nibbles", IN, 4 * T).view(np.uint16) == want).all()
+
+
 def test_rounding_to_fp8(run: Run) -> None:
     """To nearest even; numbers that are too large become NaN, or the greatest one after saturate()."""
     if not (flavour := flavour_of(run)):

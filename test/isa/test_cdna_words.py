@@ -109,7 +109,8 @@ IN = np.random.default_rng(3).integers(0, 2**32, 32 * T, dtype=np.uint32)
 def test_every_word_has_a_test() -> None:
     """The vocabulary's functions are those of cdna_words.c, but for what only these are made of."""
     headers = "".join(
-        (ROOT / f"include/tessera/isa/{name}.h").read_text() for name in ("cdna", "cdna_exchange")
+        (ROOT / f"include/tessera/isa/{name}.h").read_text()
+        for name in ("cdna", "cdna_exchange", "cdna_quantised")
     )
     words = set(re.findall(r"^INLINE [\w ]+?[ *](\w+)\(", headers, re.M))
     helpers = {"AS_F32", "AS_U32", "make_buffer", "as_half4", "as_short4", "bf16_round"}
@@ -117,6 +118,11 @@ def test_every_word_has_a_test() -> None:
     helpers |= {"add_bits_f32", "sum_bits_of_lanes", "int8_of"}
     helpers |= {"one_after_the_other", "at_hand"}  # they change nothing but the order of instructions
     helpers |= {"mma_part_fp16", "mma_part_bf16"}  # of which products are made
+    helpers |= {
+        "fp16_of_two_e4m3",
+        "bytes_of_four",
+        "codebook_of",
+    }  # of which those of quantised rows are made
     helpers |= {"any_f32x16", "any_u32"}  # what it gives is not to be looked at
     tested = set(
         re.findall(
