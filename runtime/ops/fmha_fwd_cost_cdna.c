@@ -84,7 +84,7 @@ double tessera_fmha_fwd_cdna_memory(const instance_t *row, const struct tessera_
                                     int64_t units) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const tessera_rates *const rates = &tessera_target_rates[row->base.target];
-    const double key = call->hdims * tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv) / 8;
+    const double key = tessera_fmha_fwd_key_bytes(call);
     const double all = (double)a->batch * a->nhead_k * (double)call->keys * key;
     const int64_t heads = row->merged ? 1 : a->nhead_q / a->nhead_k; // whose blocks of queries stand apart
     const int64_t readers = tessera_fmha_fwd_blocks(row, call) * heads;

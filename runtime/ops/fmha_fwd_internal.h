@@ -41,6 +41,9 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                   int64_t units);
 
+// Bytes of a key and its value, as they lie in memory.
+double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_call *call);
+
 // Cycles that so many blocks of keys in all workgroups together take of memory on an AMD GPU.
 double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
                                     double blocks, int64_t units);

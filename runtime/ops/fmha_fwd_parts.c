@@ -8,6 +8,7 @@
 // launch that combines them. Where sequences have lengths that only the device knows, some workgroup begins the last
 // part when the others are done.
 #include "library.h"
+#include "ops/attention_kv_types.h"
 #include "ops/fmha_fwd_internal.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
@@ -35,6 +36,13 @@ double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int6
     return keys < all ? keys : all;
 }
 
+double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_call *call) {
+    const struct tessera_kv_type *const type =
+        &tessera_kv_types[call->cache ? call->cache->pages.dtype : TESSERA_KV_AUTO];
+    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
+    return call->hdims * (type->bytes ? (double)type->bytes / type->numbers : bits / 8.0);
+}
+
 struct work {
     int64_t blocks, tasks, tiles; // blocks of rows; tasks of one part each; tiles of a task, on average
     int64_t longest;              // tiles, under a mask with one edge those of the last queries
@@ -43,7 +51,6 @@ struct work {
 
 static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const double keys = tessera_fmha_fwd_seen_keys(call, tessera_ceil_div(row->tile.bm0, a->nhead_q / a->nhead_k));
     const bool has_two_edges = a->window_size_left >= 0 && a->window_size_right >= 0;
     const int64_t blocks = tessera_max(1, tessera_fmha_fwd_blocks(row, call));
@@ -54,7 +61,7 @@ static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_
                          tiles,
                          tessera_max(tiles, longest),
                          (double)a->batch * a->nhead_q * (double)call->queries,
-                         call->hdims * row->tile.bn0 * bits / 8};
+                         tessera_fmha_fwd_key_bytes(call) * row->tile.bn0};
 }
 
 // An NVIDIA GPU's multiprocessor has one workgroup.

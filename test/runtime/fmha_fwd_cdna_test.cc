@@ -655,6 +655,20 @@ TEST_F(MergedOnCdna, OnePart) {
     EXPECT_EQ(plan.region_count, 0u);
 }
 
+TEST_F(MergedOnCdna, BytesOfKeysAreThoseOfTheCache) {
+    tessera_fmha_fwd_call whole = call.whole();
+    tessera_attention_cache there = {};
+    ASSERT_EQ(tessera_fmha_fwd_check_call(&whole), TESSERA_SUCCESS) << tessera_last_error();
+    const double numbers = call.args.hdim_q + call.args.hdim_v;
+    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), 2 * numbers);
+    whole.cache = &there;
+    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), 2 * numbers);
+    there.pages.dtype = TESSERA_KV_INT8;
+    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), numbers);
+    there.pages.dtype = TESSERA_KV_TURBO4;
+    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), numbers / 2);
+}
+
 TEST_F(MergedOnCdna, Limits) {
     call.args.num_splits = 128;
     call.args.seqlen_q = call.args.max_seqlen_q = 513 * 16;
