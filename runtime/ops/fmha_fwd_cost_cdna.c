@@ -30,14 +30,8 @@
 // before it without a place at first: among lengths that differ evenly, after wait = ln(tasks of other sequences /
 // places).
 //
-// A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. And where the
-// last cache has no room for all keys and values, they come from memory, which little hides:
-//
-//   time = time + bytes of all blocks / (bandwidth * sharers)
-//
-// Workgroups on neighbouring units that read the same keys find what the first of them brought; in the order of the
-// grid these are nhead_k workgroups apart, so there are sharers = compute_units / nhead_k of them, if there are so
-// many.
+// A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. What memory
+// adds to that, fmha_fwd_memory.c says.
 //
 // What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
 //
@@ -78,18 +72,6 @@ static double uneven_cost(const instance_t *row, const struct load *load) {
     const double before = load->tasks * (1 - 1 / load->sequences) / places;
     const double wait = before > 1 ? log(before) : 0;
     return fmax(average * work, load->longest * ((round_of(row, 1) + 3 * beside) / 4 + wait * full));
-}
-
-double tessera_fmha_fwd_cdna_memory(const instance_t *row, const struct tessera_fmha_fwd_call *call, double blocks,
-                                    int64_t units) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const tessera_rates *const rates = &tessera_target_rates[row->base.target];
-    const double key = tessera_fmha_fwd_key_bytes(call);
-    const double all = (double)a->batch * a->nhead_k * (double)call->keys * key;
-    const int64_t heads = row->merged ? 1 : a->nhead_q / a->nhead_k; // whose blocks of queries stand apart
-    const int64_t readers = tessera_fmha_fwd_blocks(row, call) * heads;
-    const double sharers = (double)tessera_max(tessera_min(units / a->nhead_k, readers), 1);
-    return all > rates->cache_bytes ? blocks * row->tile.bn0 * key / (rates->device_bytes * sharers) : 0;
 }
 
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {

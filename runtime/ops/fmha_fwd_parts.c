@@ -3,12 +3,11 @@
 // calls on equal devices are cut alike.
 //
 // A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer, and on AMD's GPUs, where
-// little hides the one behind the other, that of both; what of it keys and values take there, fmha_fwd_cost_cdna.c
+// little hides the one behind the other, that of both; what of it keys and values take there, fmha_fwd_memory.c
 // says. More parts give work to more compute units, and cost the way of their results to memory and back, and the
 // launch that combines them. Where sequences have lengths that only the device knows, some workgroup begins the last
 // part when the others are done.
 #include "library.h"
-#include "ops/attention_kv_types.h"
 #include "ops/fmha_fwd_internal.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
@@ -34,13 +33,6 @@ double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int6
     if (left && right) keys = beside + a->window_size_left + (double)a->window_size_right;
     if (left != right) keys = all - (double)tessera_min(call->queries, call->keys) / 2 + beside / 2;
     return keys < all ? keys : all;
-}
-
-double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_call *call) {
-    const struct tessera_kv_type *const type =
-        &tessera_kv_types[call->cache ? call->cache->pages.dtype : TESSERA_KV_AUTO];
-    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
-    return call->hdims * (type->bytes ? (double)type->bytes / type->numbers : bits / 8.0);
 }
 
 struct work {
