@@ -92,6 +92,7 @@ class CudaTile(GpuTile):
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
+    early: int = 16  # probabilities of a thread that are made before it is known whether that follows
     fused_exp2: int = 1  # of so many exponentials one is made by multiply-adds, if they are more than 1
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys

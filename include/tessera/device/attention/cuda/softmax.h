@@ -7,7 +7,7 @@
 // not know each other's maxima, and O stays as it is. What is subtracted makes no difference to O and to the logarithm
 // of the sum but their rounding.
 //
-// Takes P_SHIFT, KEEPS, HEADROOM, FUSED_EXP2.
+// Takes P_SHIFT, KEEPS, HEADROOM, EARLY, FUSED_EXP2.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 
@@ -100,8 +100,6 @@ INLINE void refer(float s[SCORES], struct rows_state *x, const float own[2], flo
 }
 
 #if KEEPS
-enum { EARLY = 16 }; // probabilities that are made before it is known whether their reference stays
-
 // Whether a reference serves a row's scores: not where there is none yet, whose shift is infinite.
 INLINE int serves(float own, float scale, float shift) {
     return fused(own, scale, -shift) <= HEADROOM && abs_f32(shift) < GREAT;
