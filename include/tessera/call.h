@@ -22,7 +22,8 @@ typedef enum tessera_explain { TESSERA_EXPLAIN_REASONS = 1, TESSERA_EXPLAIN_INST
 // hipStream_t) or NULL for its default stream; on the CPU it must be NULL, and the call returns when the result is
 // there. On a GPU the call puts its launches into the stream and reads no memory, so that wrong contents of arrays are
 // not noticed; once its code is loaded (see _prepare) it allocates nothing, takes no lock and does not wait. On any
-// error nothing is written.
+// error nothing is written. Tensors whose lengths a GPU alone can read are checked as if they had one row, unless the
+// longest length is given as 0: they must have room for it.
 //
 // _check(traits, args) validates traits, sizes, pointers, strides, alignment and overlap without launching, as the call
 // does, except for the workspace. It reads arrays that the operation's header names, which must be in host memory

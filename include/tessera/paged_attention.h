@@ -34,7 +34,7 @@
 // behind them, and any number of others. Where k_scale_ptr and v_scale_ptr are given, norms lie there instead, found by
 // the strides of scales. Number n stands for centroids_ptr[n], rounded to q's type; norms are applied as scales are.
 // Attention knows nothing of a rotation: queries must have been rotated as keys were, and results are rotated as values
-// were (tessera/hadamard_rotate.h). LINEAR pages alone, on CPUs alone.
+// were (tessera/hadamard_rotate.h). LINEAR pages alone.
 //
 // Sequences of more than max_seqlen_q queries (those that are being prefilled, in a mixed batch) are left alone:
 // nothing of theirs is read but seqstart_q_ptr, and their rows of o and lse are not written.

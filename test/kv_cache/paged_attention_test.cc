@@ -89,7 +89,8 @@ int row_of(const Decode &c, int hdim) {
 }
 int sum_of(const std::vector<int> &list) { return std::accumulate(list.begin(), list.end(), 0); }
 int batch_of(const Decode &c) { return static_cast<int>(c.keys.size()); }
-int tokens_of(const Decode &c) { return c.queries.empty() ? batch_of(c) * c.most : sum_of(c.queries); }
+// Where there is no query, there is room for one nevertheless: GPUs ask for it.
+int tokens_of(const Decode &c) { return c.queries.empty() ? batch_of(c) * c.most : std::max(sum_of(c.queries), 1); }
 int columns_of(const Decode &c) { return (*std::max_element(c.keys.begin(), c.keys.end()) + c.page - 1) / c.page; }
 int pages_of(const Decode &c) { return c.first_page + batch_of(c) * columns_of(c) + 2; }
 size_t rows_of(const Decode &c) { return static_cast<size_t>(pages_of(c)) * c.heads_k * c.page; }
@@ -189,7 +190,7 @@ void Memory::set_args() {
     a.sliding_window = c.window, a.scale_s = 0.25F, a.logits_soft_cap = 3;
     a.nhead_stride_q = c.hdim_q, a.stride_q = a.nhead_stride_q * c.heads, a.batch_stride_q = a.stride_q * c.most;
     a.nhead_stride_o = c.hdim_v, a.stride_o = a.nhead_stride_o * c.heads, a.batch_stride_o = a.stride_o * c.most;
-    a.nhead_stride_lse = std::max<int64_t>(tokens_of(c), 1), a.batch_stride_lse = c.most;
+    a.nhead_stride_lse = tokens_of(c), a.batch_stride_lse = c.most;
     const bool by_rows = c.layout == TESSERA_KV_LINEAR && c.rows_first;
     const int row_k = row_of(c, c.hdim_q), row_v = row_of(c, c.hdim_v);
     a.nhead_stride_k = static_cast<int64_t>(by_rows ? 1 : c.page) * row_k;
