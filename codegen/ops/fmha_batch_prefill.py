@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from codegen.ops.fmha_fwd.traits import BIAS_TYPE, DTYPES, MASK_AXES, MASK_TYPE, PADS, flag_axis, hdim_axis
 from codegen.ops.pages import LAYOUTS, QSCALES, TYPES, Pages, rules_of
 from codegen.schema import Trait, flag
@@ -19,7 +21,7 @@ class FmhaBatchPrefill(Pages):
     name = "fmha_batch_prefill"
     kernels = ("batch_prefill",)
     head_axes = 4
-    on_gpus = "layout=linear dropout=no"
+    on_gpus: ClassVar[dict[str, str]] = dict.fromkeys(("cdna", "cuda"), "layout=linear dropout=no")
     middle = "b128x128x32x{v}x32x{q}_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_async"
     traits = (
         Trait("data_type", "dtype", DTYPES),

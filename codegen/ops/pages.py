@@ -47,6 +47,7 @@ class CpuTile:
     multiple: ClassVar[int] = 1
     quantised_multiple: ClassVar[int] = 1
     largest: ClassVar[int] = LARGEST
+    kind: ClassVar[str] = "cpu"
     emitted: ClassVar[bool] = True
 
     @property
@@ -76,12 +77,13 @@ class CpuTile:
 
 
 @dataclass(frozen=True)
-class GpuTile(CpuTile):
-    """A row for GPUs, where an instance of fmha_fwd finds the rows by itself."""
+class CdnaTile(CpuTile):
+    """A row for AMD's GPUs, where an instance of fmha_fwd finds the rows by itself."""
 
     multiple: ClassVar[int] = 8  # of head dims
     quantised_multiple: ClassVar[int] = 16
     largest: ClassVar[int] = 256
+    kind: ClassVar[str] = "cdna"
     alignment: ClassVar[int] = 16
     emitted: ClassVar[bool] = False
 
@@ -90,20 +92,26 @@ class GpuTile(CpuTile):
         return f"head dims that are multiples of {self.multiple}, rows aligned to {self.alignment} bytes"
 
 
+class CudaTile(CdnaTile):
+    """A row for NVIDIA's GPUs, where it is the same, but numbers in caches are those of q."""
+
+    kind: ClassVar[str] = "cuda"
+
+
 class Pages(Operation):
     """An operation on caches, whose first axis is the head dims."""
 
     family = "attention_pages"
     entries: ClassVar[dict[str, str]] = {"find": "run"}
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": GpuTile}
-    on_gpus: ClassVar[str] = ""  # what GPUs serve of its own traits, as for --where
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile, "cuda": CudaTile}
+    on_gpus: ClassVar[dict[str, str]] = {}  # what a kind of GPUs serves of its own traits, as for --where
     optdim_field = "hdim_q"
     sizes = (Size("hdim_q"), Size("hdim_v"))
     middle: str  # the tile in CK's names, which says nothing of CPUs
 
     def served(self, tile: Any) -> Region:
         """All there is, or what the row names."""
-        own = "" if tile.emitted else self.on_gpus
+        own = self.on_gpus.get(tile.kind, "")
         return region_meet(self.everything, self.space.where(f"{tile.serves} {own}"))
 
     def shadows(self, one: Instance, other: Instance) -> bool:

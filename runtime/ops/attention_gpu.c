@@ -51,7 +51,7 @@ tessera_status tessera_attention_add_map(const tessera_device *device, const str
         .box = {(uint32_t)(TESSERA_ATTENTION_SLICE_BYTES * 8 / x->bits), (uint32_t)x->box_rows, 1, 1},
         .swizzle = TESSERA_ATTENTION_SLICE_BYTES,
         .l2_bytes = 128};
-    if (x->rows == 0) return TESSERA_SUCCESS;
+    if (x->rows == 0 || x->sequences == 0) return TESSERA_SUCCESS;
     for (int i = 0; i < 3; i++)
         if (!tessera_attention_fits_map(shape.strides[i])) return TESSERA_SUCCESS;
     TRY(tessera_gpu_make_tensor_map(device, &shape, out));

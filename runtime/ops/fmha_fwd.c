@@ -104,21 +104,35 @@ static void add_problem(struct tessera_text *out, const void *of) {
 
 // ---- what a call does
 
-static tessera_status check_row(const void *call, const tessera_instance *row) {
-    const int32_t splits = ((const struct tessera_fmha_fwd_call *)call)->args.num_splits;
-    GUARD(row->symbol || splits <= 1, "num_splits is %d: %s does not cut keys into parts", splits, row->name);
+tessera_status tessera_fmha_fwd_check_row(const struct tessera_fmha_fwd_call *call, const tessera_instance *row) {
     if (!row->symbol) return TESSERA_SUCCESS;
     return (is_cuda(row) ? tessera_fmha_fwd_cuda_check : tessera_fmha_fwd_cdna_check)((const instance_t *)row, call);
 }
 
+tessera_status tessera_fmha_fwd_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                        struct tessera_plan *plan) {
+    if (is_cuda(row)) return tessera_fmha_fwd_cuda_regions(call, row, plan);
+    return (row->symbol ? tessera_fmha_fwd_cdna_regions : tessera_fmha_fwd_cpu_regions)(call, row, plan);
+}
+
+tessera_status tessera_fmha_fwd_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                      struct tessera_plan *plan) {
+    if (is_cuda(row)) return tessera_fmha_fwd_cuda_steps(call, row, plan);
+    return (row->symbol ? tessera_fmha_fwd_cdna_steps : tessera_fmha_fwd_cpu_steps)(call, row, plan);
+}
+
+static tessera_status check_row(const void *call, const tessera_instance *row) {
+    const int32_t splits = ((const struct tessera_fmha_fwd_call *)call)->args.num_splits;
+    GUARD(row->symbol || splits <= 1, "num_splits is %d: %s does not cut keys into parts", splits, row->name);
+    return tessera_fmha_fwd_check_row(call, row);
+}
+
 static tessera_status add_regions(void *call, struct tessera_plan *plan) {
-    if (is_cuda(plan->row)) return tessera_fmha_fwd_cuda_regions(call, plan);
-    return (plan->row->symbol ? tessera_fmha_fwd_cdna_regions : tessera_fmha_fwd_cpu_regions)(call, plan->row, plan);
+    return tessera_fmha_fwd_regions(call, plan->row, plan);
 }
 
 static tessera_status add_steps(void *call, struct tessera_plan *plan) {
-    if (is_cuda(plan->row)) return tessera_fmha_fwd_cuda_steps(call, plan);
-    return (plan->row->symbol ? tessera_fmha_fwd_cdna_steps : tessera_fmha_fwd_cpu_steps)(call, plan->row, plan);
+    return tessera_fmha_fwd_steps(call, plan->row, plan);
 }
 
 TESSERA_DEFINE_CALLS(fmha_fwd)

@@ -125,7 +125,14 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_check_cap(const struct tessera_fmha_fwd_call *call);
 
-// `row` is the instance. Checks are of limits that only GPUs' kernels have.
+// `row` is the instance. Checks are of limits that only GPUs' kernels have. Those without the name of a kind are for
+// all of them (fmha_fwd.c).
+tessera_status tessera_fmha_fwd_check_row(const struct tessera_fmha_fwd_call *call, const tessera_instance *row);
+tessera_status tessera_fmha_fwd_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                        struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                      struct tessera_plan *plan);
+
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_cdna_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
@@ -135,8 +142,10 @@ tessera_status tessera_fmha_fwd_cdna_steps(const struct tessera_fmha_fwd_call *c
 
 tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
-tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
-tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                             struct tessera_plan *plan);
+tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                           struct tessera_plan *plan);
 
 tessera_status tessera_fmha_fwd_cpu_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
                                             struct tessera_plan *plan);

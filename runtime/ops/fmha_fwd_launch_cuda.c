@@ -12,30 +12,61 @@ typedef struct tessera_fmha_fwd_cuda_args kernel_args;
 typedef const tessera_fmha_fwd_instance instance_t;
 typedef const struct tessera_fmha_fwd_call call_t;
 
+// ---- caches
+
+// Rows of a box: all of it lies in one block, and is a whole part of a tile.
+static int32_t box_rows(const struct tessera_attention_cache *cache, int32_t bn0) {
+    if (!cache->is_paged) return bn0; // a block has a sequence
+    int32_t rows = bn0;
+    while (rows > 1 && (bn0 % rows || cache->pages.page_size % rows)) rows--;
+    return rows;
+}
+
+static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
+    const struct tessera_attention_cache *const cache = call->cache;
+    if (!instance->paged) return;
+    out->pages = (struct tessera_fmha_fwd_cuda_pages){.table = cache->pages.table,
+                                                      .begin = cache->pages.begin,
+                                                      .offset = cache->pages.offset,
+                                                      .last = cache->last,
+                                                      .table_stride = cache->pages.table_stride,
+                                                      .stride_k = cache->pages.of_k.page,
+                                                      .stride_v = cache->pages.of_v.page,
+                                                      .page_size = cache->pages.page_size,
+                                                      .box_rows = box_rows(cache, instance->tile.bn0)};
+}
+
 // ---- tensor maps
 
-// In group mode maps have all tokens in one sequence, as many as there may be.
-static tessera_status add_maps(const struct tessera_fmha_fwd_call *call, const struct tessera_plan *plan,
-                               kernel_args *out) {
+enum { BOTH = TESSERA_CUDA_MAP_K | TESSERA_CUDA_MAP_V };
+enum { LEAST_BOX = 2 }; // rows: boxes of one are slower than lanes
+
+// In group mode maps have all tokens in one sequence, as many as there may be; in a cache they have its blocks.
+static tessera_status add_maps(call_t *call, instance_t *instance, const struct tessera_plan *plan, kernel_args *out) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const tessera_fmha_fwd_tile *const tile = &((const tessera_fmha_fwd_instance *)plan->row)->tile;
+    const tessera_fmha_fwd_tile *const tile = &instance->tile;
     const bool group = call->traits.is_group_mode;
     const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
-    const int64_t rows_q = group ? INT32_MAX : a->seqlen_q, rows_k = group ? INT32_MAX : a->seqlen_k;
-    const int64_t sequences = group ? 1 : a->batch;
+    const int64_t rows_q = group ? INT32_MAX : a->seqlen_q, sequences = group ? 1 : a->batch;
+    const int64_t rows_k = call->cache ? call->cache->rows : group ? INT32_MAX : a->seqlen_k;
+    const int64_t blocks = call->cache ? call->cache->blocks : sequences;
+    const int32_t box_k = instance->paged ? out->pages.box_rows : tile->bn0;
     const struct tessera_attention_tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
                                                a->nhead_q,        sequences, a->stride_q, a->nhead_stride_q,
                                                a->batch_stride_q, tile->bm0};
-    const struct tessera_attention_tensor k = {a->k_ptr,          bits,      a->hdim_q,   rows_k,
-                                               a->nhead_k,        sequences, a->stride_k, a->nhead_stride_k,
-                                               a->batch_stride_k, tile->bn0};
-    const struct tessera_attention_tensor v = {a->v_ptr,          bits,      a->hdim_v,   rows_k,
-                                               a->nhead_k,        sequences, a->stride_v, a->nhead_stride_v,
-                                               a->batch_stride_v, tile->bn0};
-    if (!((instance_t *)plan->row)->merged)
+    const struct tessera_attention_tensor k = {a->k_ptr,          bits,   a->hdim_q,   rows_k,
+                                               a->nhead_k,        blocks, a->stride_k, a->nhead_stride_k,
+                                               a->batch_stride_k, box_k};
+    const struct tessera_attention_tensor v = {a->v_ptr,          bits,   a->hdim_v,   rows_k,
+                                               a->nhead_k,        blocks, a->stride_v, a->nhead_stride_v,
+                                               a->batch_stride_v, box_k};
+    if (!instance->merged)
         TRY(tessera_attention_add_map(plan->device, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
+    if (box_k < LEAST_BOX) return TESSERA_SUCCESS; // lanes copy rows one by one
     TRY(tessera_attention_add_map(plan->device, &k, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
-    return tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps);
+    TRY(tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps));
+    if (instance->paged && (out->maps & BOTH) != BOTH) out->maps &= ~(uint32_t)BOTH; // one lookup is for both
+    return TESSERA_SUCCESS;
 }
 
 // ---- the launch
@@ -70,21 +101,21 @@ static int64_t count_tasks(instance_t *instance, call_t *call) {
 
 // Whether workgroups take tasks from a counter, so that one that had short tasks takes more. Where all tasks take as
 // long they are dealt out, which spares zeroing the counter.
-static bool is_counted(call_t *call, const struct tessera_plan *plan, int64_t parts) {
+static bool is_counted(call_t *call, instance_t *instance, int64_t units, int64_t parts) {
     const tessera_fmha_fwd_args *const a = &call->args;
-    const bool even = call->traits.mask_type == TESSERA_MASK_NONE && !call->traits.is_group_mode &&
+    const bool even = call->traits.mask_type == TESSERA_MASK_NONE && !call->traits.is_group_mode && !call->cache &&
                       !a->cu_seqlen_q_ptr && !a->cu_seqlen_k_ptr;
-    return !even && count_tasks((instance_t *)plan->row, call) * parts > plan->facts->compute_units;
+    return !even && count_tasks(instance, call) * parts > units;
 }
 
 // ---- regions and checks
 
 static const char counter_region[] = "counter of tasks";
 
-tessera_status tessera_fmha_fwd_cuda_regions(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
-    const int64_t parts = parts_of((instance_t *)plan->row, call, plan->facts->compute_units).parts;
+tessera_status tessera_fmha_fwd_cuda_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
+    const int64_t units = plan->facts->compute_units, parts = parts_of((instance_t *)row, call, units).parts;
     if (parts > 1) TRY(tessera_fmha_fwd_add_partial(call, parts, plan));
-    if (!is_counted(call, plan, parts)) return TESSERA_SUCCESS;
+    if (!is_counted(call, (instance_t *)row, units, parts)) return TESSERA_SUCCESS;
     return tessera_add_region(plan, counter_region, sizeof(uint32_t), true);
 }
 
@@ -97,29 +128,31 @@ tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *inst
     return tessera_fmha_fwd_check_cap(call);
 }
 
-tessera_status tessera_fmha_fwd_cuda_steps(const struct tessera_fmha_fwd_call *call, struct tessera_plan *plan) {
-    const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)plan->row;
-    const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, plan->facts->compute_units);
+tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
+    instance_t *const instance = (instance_t *)row;
+    const int64_t units = plan->facts->compute_units;
+    const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, units);
     const int64_t tasks = count_tasks(instance, call) * parts.parts;
-    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, plan->facts->compute_units), 1, 1};
+    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units), 1, 1};
     void *room;
     if (tasks == 0) return TESSERA_SUCCESS;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
     kernel_args *const args = memset(room, 0, sizeof *args);
     tessera_fmha_fwd_fill(call, (int32_t)tessera_fmha_fwd_blocks(instance, call), &args->call);
-    TRY(add_maps(call, plan, args));
+    set_pages(call, instance, args);
+    TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;
     args->heads_together = heads_together(call);
     args->parts = (int32_t)parts.parts;
     args->part_tiles = (int32_t)parts.tiles;
     args->queries = (int32_t)call->queries;
-    if (is_counted(call, plan, parts.parts)) args->counter = tessera_region_memory(plan, counter_region);
-    if (parts.parts == 1) return tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args);
+    if (is_counted(call, instance, units, parts.parts)) args->counter = tessera_region_memory(plan, counter_region);
+    if (parts.parts == 1) return tessera_add_launch(plan, row, grid, instance->shared_bytes, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
     const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);
     args->o_acc = partial.o_acc;
     args->lse_acc = partial.lse_acc;
     args->call.sink = NULL; // it is no part's: the combination counts it
-    TRY(tessera_add_launch(plan, plan->row, grid, instance->shared_bytes, args, sizeof *args));
+    TRY(tessera_add_launch(plan, row, grid, instance->shared_bytes, args, sizeof *args));
     return tessera_fmha_fwd_add_combine(call, &partial, &whole, plan);
 }

@@ -5,8 +5,6 @@
 #include "guard.h"
 #include "ops/attention_kv_types.h"
 
-typedef tessera_fmha_fwd_instance instance_t;
-
 void tessera_over_cache_begin(struct tessera_over_cache *x) {
     x->attention.traits = tessera_fmha_fwd_traits_init();
     x->attention.args = tessera_fmha_fwd_args_init();
@@ -153,15 +151,15 @@ tessera_status tessera_over_cache_regions(struct tessera_over_cache *x, tessera_
     x->cache.find = find;
     TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &x->attention.traits, &x->attention,
                             &x->attends));
-    return (find ? tessera_fmha_fwd_cpu_regions : tessera_fmha_fwd_cdna_regions)(&x->attention, x->attends, plan);
+    return tessera_fmha_fwd_regions(&x->attention, x->attends, plan);
 }
 
 tessera_status tessera_over_cache_check_row(const struct tessera_over_cache *x) {
-    return x->cache.find ? TESSERA_SUCCESS : tessera_fmha_fwd_cdna_check((const instance_t *)x->attends, &x->attention);
+    return tessera_fmha_fwd_check_row(&x->attention, x->attends);
 }
 
 tessera_status tessera_over_cache_steps(const struct tessera_over_cache *x, struct tessera_plan *plan) {
-    return (x->cache.find ? tessera_fmha_fwd_cpu_steps : tessera_fmha_fwd_cdna_steps)(&x->attention, x->attends, plan);
+    return tessera_fmha_fwd_steps(&x->attention, x->attends, plan);
 }
 
 // Rows of one target differ in nothing that a call could prefer.

@@ -16,6 +16,8 @@ typedef struct tessera_fmha_fwd_parts parts_t;
 // Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200, and taken
 // to be as much on AMD's GPUs.
 static const double combine_cycles = 12000;
+// Of each part's results there: 0.25 us on an H200, where a row's parts follow one another. AMD's is not known.
+static const double cuda_part_cycles = 400;
 
 enum { MOST_GRID = 65535 }; // workgroups along y, which parts and blocks of rows share on AMD's GPUs
 
@@ -103,7 +105,8 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
         const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
         time = (double)tasks / (double)places * slow + slow;
     }
-    return time + (parts > 1 ? combine_cycles : 0);
+    if (parts == 1) return time;
+    return time + combine_cycles + (is_cuda(row) ? cuda_part_cycles * (double)parts : 0);
 }
 
 // Nothing says how long sequences are: enough parts for 16 tasks of each multiprocessor, of a length that is worth one.

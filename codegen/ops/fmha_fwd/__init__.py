@@ -107,8 +107,10 @@ class FmhaFwd(Operation):
         first, second = self.block_cost(one), self.block_cost(other)
         if a.merge != b.merge:
             return False  # the best one depends on sizes
-        if one.target.kind == "cdna" and (a.paged, a.kv) != (b.paged, b.kv):
-            return False  # and on where keys lie, and as what
+        if a.paged != b.paged:
+            return False  # and on where keys lie
+        if one.target.kind == "cdna" and a.kv != b.kv:
+            return False  # and as what
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # and on masks
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
@@ -215,11 +217,11 @@ class FmhaFwd(Operation):
             fields["start"] = f"{cost.start:.2f}f"
             fields["half"] = f"{cost.half:.2f}f"
             fields["merged"] = f"{instance.tile.merge}"
+            fields["paged"] = f"{instance.tile.paged}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         if instance.target.kind == "cdna":
             fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
-            fields["paged"] = f"{instance.tile.paged}"
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         return fields
 

@@ -96,10 +96,17 @@ class CudaTile(GpuTile):
     fused_exp2: int = 1  # of so many exponentials one is made by multiply-adds, if they are more than 1
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
+    paged: int = 0  # 1: keys lie in a cache
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     computes: ClassVar = COMPUTES
-    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "stages": "s", "general": "g", "merge": "m"}
+    name_tokens: ClassVar[dict[str, str]] = {
+        "epilogue": "e",
+        "stages": "s",
+        "general": "g",
+        "merge": "m",
+        "paged": "p",
+    }
 
     @property
     def bits(self) -> int:
@@ -194,14 +201,19 @@ class CudaTile(GpuTile):
         return queries + self.stages * keys + TASKS * TASK_BYTES + barriers
 
     @property
+    def _lookup_registers(self) -> int:
+        """Registers of each thread that computes which the warp that looks up pages needs instead."""
+        return 8 if self.paged and self.rm0 > 1 else 0
+
+    @property
     def producer_registers(self) -> int:
         """Registers of a thread of the warpgroup that brings tiles."""
-        return PRODUCER_REGISTERS[self.rm0]
+        return PRODUCER_REGISTERS[self.rm0] + self.rm0 * self._lookup_registers
 
     @property
     def consumer_registers(self) -> int:
         """Registers of a thread that computes."""
-        return CONSUMER_REGISTERS[self.rm0]
+        return CONSUMER_REGISTERS[self.rm0] - self._lookup_registers
 
     @property
     def registers(self) -> int:
@@ -250,8 +262,9 @@ class CudaTile(GpuTile):
 
     def complaint(self, target: NvidiaTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
-        if self.merge not in (0, 1):
-            return f"merge = {self.merge} is neither 0 nor 1"
+        for flag, value in (("merge", self.merge), ("paged", self.paged), ("turns", self.turns)):
+            if value not in (0, 1):
+                return f"{flag} = {value} is neither 0 nor 1"
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
         if self.pipeline != "qr_async":
@@ -259,14 +272,14 @@ class CudaTile(GpuTile):
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
+        if self.paged and self.bits != 16:
+            return f"paged = 1 with {self.compute}, whose products want the warps that would look rows up"
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
         sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages, self.q_stages)
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
-        if self.turns not in (0, 1):
-            return f"turns = {self.turns} is neither 0 nor 1"
         return self._uneven() or self._too_large(target)
 
     def _uneven(self) -> str:

@@ -25,6 +25,13 @@ INLINE int of_first_lane(int x) {
     return y;
 }
 
+// The number that a lane has, which may be another one for each lane.
+INLINE uint32_t of_lane(uint32_t x, int lane) {
+    uint32_t y;
+    __asm__ volatile("shfl.sync.idx.b32 %0, %1, %2, 31, -1;" : "=r"(y) : "r"(x), "r"(lane));
+    return y;
+}
+
 // The number of the lane whose number differs in the bits of `mask`.
 INLINE float other_lane(float x, int mask) {
     float y;

@@ -16,8 +16,22 @@ enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
 // block of q of each head comes first. `call.blocks_q` counts the blocks of the longest sequence, and tasks past the
 // end of theirs do nothing.
 //
+// Sequences of more than `queries` queries are left alone by instances that find keys in caches.
+//
 // The maps have the dimensions column, row, head, sequence. In group mode there is one sequence with rows for all,
 // whose number the host does not know: what lies past the last one is never read by them.
+//
+// Of a cache the dimensions of its maps are column, row of a block, head, block; boxes have `box_rows` rows. Key j of
+// sequence b is row (j + offset) % page_size of block (j + offset) / page_size of the sequence's part of the table,
+// which begins at entry begin[b], or at b * table_stride. A key past a sequence's last one is never looked up. Where
+// `begin` is not NULL the list says how many keys a sequence has: `last`, unless it is NULL, has the rows of its last
+// block.
+struct tessera_fmha_fwd_cuda_pages {
+    const int32_t *table, *begin, *offset, *last;
+    int64_t table_stride, stride_k, stride_v; // those of k and v from block to block, in elements
+    int32_t page_size, box_rows;
+};
+
 struct tessera_fmha_fwd_cuda_args {
     struct tessera_tensor_map map_q, map_k, map_v;
     struct tessera_fmha_fwd_gpu_args call;
@@ -29,6 +43,7 @@ struct tessera_fmha_fwd_cuda_args {
     int32_t parts, part_tiles, queries;
     float *o_acc, *lse_acc;
     uint32_t *counter; // of tasks taken beyond a first for each workgroup; NULL: they are dealt out in turns
+    struct tessera_fmha_fwd_cuda_pages pages; // of instances that find keys in caches
 };
 
 #endif

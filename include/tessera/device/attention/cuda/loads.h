@@ -2,16 +2,18 @@
 // What the producing warp does: brings tiles of q, k and v into shared memory, with zeros for rows past the end of a
 // sequence and for columns past the head dim. A copy by tensor map is started by one lane, and hardware does the rest.
 // All lanes copy what has no map, and a sequence's last tile where the map does not end with the sequence: behind its
-// end may lie the next sequence, NaN, or no memory at all.
+// end may lie the next sequence, NaN, or no memory at all. Instances that find keys in caches: paged.h.
 //
-// Takes args, BITS, MERGED.
+// Takes args, BITS, MERGED, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 
+#include "tessera/device/attention/cuda/copies.h"
 #include "tessera/device/attention/cuda/pipe.h"
 #include "tessera/device/attention/cuda/task.h"
-
-enum { PIECE = 128 / BITS }; // elements that a lane copies at once
+#if PAGED
+#include "tessera/device/attention/cuda/paged.h"
+#endif
 
 // Rows of a tensor, as bytes.
 struct rows {
@@ -20,14 +22,14 @@ struct rows {
     int count, columns; // that exist
 };
 
-// Copies `most` rows in slices. A slice's pieces are swizzled as operand() says.
+// Copies `most` rows in slices.
 INLINE void copy_rows(uint32_t to, const struct rows *from, int most, int slices) {
     const int pieces = slices * COLUMNS / PIECE; // of a row
     for (int i = lane_id(); i < most * pieces; i += 32) {
-        const int row = i / pieces, piece = i - row * pieces, slice = piece / 8;
+        const int row = i / pieces, piece = i - row * pieces;
         const int inside = row < from->count && piece * PIECE < from->columns;
         const char *const source = from->first + (inside ? row * from->stride + piece * 16 : 0);
-        copy_16(to + (slice * most + row) * SLICE + ((piece % 8) ^ (row % 8)) * 16, source, inside ? 16 : 0);
+        copy_piece(to, most, row, piece, source, inside);
     }
 }
 INLINE void fill_by_lanes(struct place place, const struct rows *from, int most, int slices) {
@@ -52,13 +54,12 @@ INLINE void load_own_q(uint32_t base, const args *a, const struct task *task) {
     const int64_t sequence = sequence_element(task, a->call.batch_stride_q, a->call.stride_q);
     meet_warpgroup(); // no warp's products read the rows before any longer
     for (int i = lane; i < 64 * pieces; i += WARPGROUP) {
-        const int row = i / pieces, piece = i - row * pieces, slice = piece / 8;
+        const int row = i / pieces, piece = i - row * pieces;
         const int inside = first + row < count_rows(a, task) && piece * PIECE < a->call.hdim_q;
         const int64_t element = row_query(a, first + row) * a->call.stride_q +
                                 row_head(a, task, first + row) * a->call.nhead_stride_q + sequence;
         const char *const source = (const char *)a->call.q + (inside ? element * BITS / 8 + piece * 16 : 0);
-        copy_16(base + AT_Q + (slice * BM + before + row) * SLICE + ((piece % 8) ^ (row % 8)) * 16, source,
-                inside ? 16 : 0);
+        copy_piece(base + AT_Q, BM, before + row, piece, source, inside);
     }
     finish_copies();
     meet_warpgroup();
@@ -81,10 +82,15 @@ INLINE void load_q(struct place place, const args *a, const struct task *task, u
     fill_by_lanes(place, &rows, BM, Q_SLICES);
 }
 
+#if !PAGED
+INLINE int ends_with_keys(const args *a) {
+    return !a->call.seqlen_k_of && ends_with(a->call.seqstart_k, a->call.cu_seqlen_k);
+}
+
 INLINE void load_k(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
     struct task again;
     const int left = task->seqlen_k - key;
-    if (a->maps & TESSERA_CUDA_MAP_K && (left >= BN || ends_with(a->call.seqstart_k, a->call.cu_seqlen_k))) {
+    if (a->maps & TESSERA_CUDA_MAP_K && (left >= BN || ends_with_keys(a))) {
         const int batch = a->call.seqstart_k ? 0 : task->batch;
         fill_by_map(place, &a->map_k, BN, Q_SLICES, task->token_k + key, task->head_k, batch);
         return;
@@ -100,7 +106,7 @@ INLINE void load_k(struct place place, const args *a, const struct task *task, u
 INLINE void load_v(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
     struct task again;
     const int left = task->seqlen_k - key;
-    if (a->maps & TESSERA_CUDA_MAP_V && (left >= BN || ends_with(a->call.seqstart_k, a->call.cu_seqlen_k))) {
+    if (a->maps & TESSERA_CUDA_MAP_V && (left >= BN || ends_with_keys(a))) {
         const int batch = a->call.seqstart_k ? 0 : task->batch;
         fill_by_map(place, &a->map_v, BN, V_SLICES, task->token_k + key, task->head_k, batch);
         return;
@@ -112,5 +118,6 @@ INLINE void load_v(struct place place, const args *a, const struct task *task, u
                               a->call.hdim_v};
     fill_by_lanes(place, &rows, BN, V_SLICES);
 }
+#endif
 
 #endif

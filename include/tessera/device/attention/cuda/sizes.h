@@ -5,7 +5,7 @@
 // that compute, each with 64 of the queries; one more brings tiles. STAGES: tiles of k, and of v, that there is room
 // for. Q_STAGES: that of queries. BITS: of an element of q, k and v.
 //
-// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS.
+// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 
@@ -16,6 +16,8 @@ enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS }
 // Products of 8-bit numbers read all factors along their rows, so V is transposed on its way, by warps of the warpgroup
 // that brings tiles.
 enum { TRANSPOSES = BITS == 8, TRANSPOSING_WARPS = TRANSPOSES ? 3 : 0 };
+// Where rows are looked up, all warps of that warpgroup bring a part of each tile.
+enum { FILLING_WARPS = PAGED ? 4 : 1, HELPING_WARPS = TRANSPOSING_WARPS + FILLING_WARPS - 1 };
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (DV + COLUMNS - 1) / COLUMNS };
 enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * BN * SLICE };
 enum { TRANSPOSED_BYTES = TRANSPOSES ? BN / SLICE * DV * SLICE : 0 }; // of a tile of V: its rows are columns of O

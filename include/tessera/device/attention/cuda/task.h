@@ -3,7 +3,7 @@
 // they are MERGED they are those of all query heads of a key head, query by query, and a task may have a part of the
 // tiles.
 //
-// Takes args, MERGED.
+// Takes args, MERGED, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 
@@ -51,15 +51,36 @@ INLINE int first_tile(const struct task *task) {
 }
 #endif
 
+// Keys that sequence b has room for, if no tensor has the tokens of all.
+#if PAGED
+INLINE int keys_of_list(const args *a, int b) {
+    const struct tessera_fmha_fwd_cuda_pages *const pages = &a->pages;
+    if (!pages->begin) return a->call.seqlen_k;
+    const int listed = pages->begin[b + 1] - pages->begin[b], in_last = pages->last ? pages->last[b] : pages->page_size;
+    return listed > 0 ? min_i32(a->call.seqlen_k, (listed - 1) * pages->page_size + in_last) : 0;
+}
+INLINE int is_left_alone(const args *a, const struct task *task) {
+    return task->seqlen_q <= a->call.min_seqlen_q || task->seqlen_q > a->queries;
+}
+#else
+INLINE int keys_of_list(const args *a, int b) {
+    (void)b;
+    return a->call.seqlen_k;
+}
+INLINE int is_left_alone(const args *a, const struct task *task) { return task->seqlen_q <= a->call.min_seqlen_q; }
+#endif
+
 INLINE void find_lengths(struct task *task, const args *a) {
     const int b = task->batch;
     task->token_q = task->token_k = 0;
     task->seqlen_q = a->call.seqlen_q;
-    task->seqlen_k = a->call.seqlen_k;
+    task->seqlen_k = keys_of_list(a, b);
     if (a->call.seqstart_q) {
         task->token_q = a->call.seqstart_q[b];
-        task->token_k = a->call.seqstart_k[b];
         task->seqlen_q = a->call.seqstart_q[b + 1] - task->token_q;
+    }
+    if (a->call.seqstart_k) {
+        task->token_k = a->call.seqstart_k[b];
         task->seqlen_k = a->call.seqstart_k[b + 1] - task->token_k;
     }
     task->seqlen_q = logical_length(a->call.seqlen_q_of, a->call.cu_seqlen_q, b, task->seqlen_q);
@@ -147,7 +168,7 @@ INLINE int find_task(struct task *task, const args *a, int number) {
     task->mask_y = a->call.mask_y + a->call.shift_y * shift;
     task->mask_x = a->call.mask_x - a->call.shift_x * shift;
     task->sink = task->mask_y < task->seqlen_q ? a->call.sink_size : 0;
-    if (task->first >= count_rows(a, task) || task->seqlen_q <= a->call.min_seqlen_q) return 0;
+    if (task->first >= count_rows(a, task) || is_left_alone(a, task)) return 0;
     find_tiles(task, a);
     find_part(task, a);
     return task->tiles > 0 || !leave_out(task, a);

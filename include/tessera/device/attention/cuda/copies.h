@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Copies by lanes to a tile in slices.
+//
+// Takes BITS.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_COPIES_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_COPIES_H
+
+#include "tessera/device/attention/cuda/slices.h"
+
+enum { PIECE = 128 / BITS }; // elements that a lane copies at once
+
+// Copies a piece of a row of a tile of `most` rows, or makes it zeros. A slice's pieces are swizzled as operand() says.
+INLINE void copy_piece(uint32_t to, int most, int row, int piece, const char *source, int inside) {
+    const int slice = piece / 8;
+    copy_16(to + (slice * most + row) * SLICE + ((piece % 8) ^ (row % 8)) * 16, source, inside ? 16 : 0);
+}
+
+#endif
