@@ -59,6 +59,6 @@ def test_what_is_recorded() -> None:
     for one in rows:
         assert one["shape"] in set(ranking.grid(one["target"]))
         cycles = {name: numbers[0] for name, numbers in one["cycles_and_cost"].items()}
-        assert one["best"] == min(cycles, key=lambda name: cycles[name])
+        assert cycles[one["best"]] == min(cycles.values())  # of some that are equal, rounded
         assert one["loss"] == pytest.approx(cycles[one["chosen"]] / cycles[one["best"]] - 1, abs=1e-3)
     assert ranking.document(rows) in text, "python benchmark/ranking.py --summary"
