@@ -63,7 +63,7 @@ typedef struct example_program {
     example_outcome (*verify)(example_problem *problem, example_result *result);
 
     void (*print)(const example_problem *problem, FILE *file);     // CK's line up to the kernel's name
-    void (*put_json)(const example_problem *problem, FILE *file);  // members that describe the problem
+    void (*put_json)(const example_problem *problem, FILE *file);  // the problem's members; NULL: a member an argument
     void (*put_error)(const example_problem *problem, FILE *file); // members of what the verification found
 } example_program;
 

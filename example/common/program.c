@@ -50,13 +50,32 @@ static void put_result(FILE *file, const example_problem *p, const example_resul
                 r->gbps);
 }
 
+// The arguments that are the program's own, all of which are integers, real numbers or texts.
+static void put_arguments(const example_problem *p, FILE *file) {
+    const example_arguments *const arguments = p->program->arguments;
+    for (int n = 0; n < arguments->count; n++) {
+        const example_argument *const a = &arguments->table[n];
+        const void *const value = (const char *)p->options + a->offset;
+        if (a->offset < sizeof(example_options)) continue;
+        if (a->kind == EXAMPLE_TEXT)
+            example_put_text(file, a->name, *(const char *const *)value);
+        else if (a->kind == EXAMPLE_REAL)
+            example_put_number(file, a->name, (double)*(const float *)value);
+        else
+            example_put_integer(file, a->name, *(const int32_t *)value);
+    }
+}
+
 // Returns 0, or -1 with errno set.
 static int write_json(const example_problem *p, const example_result *result) {
     FILE *file = fopen(p->options->jsonfile, "w");
     if (!file) return -1;
     fputs("{\n", file);
     example_put_text(file, "name", p->program->calls->operation);
-    p->program->put_json(p, file);
+    if (p->program->put_json)
+        p->program->put_json(p, file);
+    else
+        put_arguments(p, file);
     example_put_text(file, "device", tessera_device_name(p->device));
     put_result(file, p, result);
     fputs("}\n", file);

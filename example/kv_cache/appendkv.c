@@ -300,18 +300,6 @@ static void print(const example_problem *base, FILE *file) {
     if (o->rotary_dim) fprintf(file, ", rotary_dim:%d(%s)", o->rotary_dim, o->rotary_interleaved ? "inter" : "half");
 }
 
-static void put_json(const example_problem *base, FILE *file) {
-    for (int i = 0; i < arguments.count; i++) {
-        const example_argument *a = &table[i];
-        const void *value = (const char *)base->options + a->offset;
-        if (a->offset < sizeof(example_options)) continue;
-        if (a->kind == EXAMPLE_TEXT)
-            example_put_text(file, a->name, *(const char *const *)value);
-        else
-            example_put_integer(file, a->name, *(const int32_t *)value);
-    }
-}
-
 static void put_error(const example_problem *base, FILE *file) {
     const appendkv_verdict *verdict = &((const problem *)base)->verdict;
     example_put_integer(file, "elements_verified", verdict->checked);
@@ -336,6 +324,5 @@ const example_program appendkv_program = {
     .count = count_work,
     .verify = verify,
     .print = print,
-    .put_json = put_json,
     .put_error = put_error,
 };

@@ -334,18 +334,6 @@ static void print(const example_problem *base, FILE *file) {
                        : "apart");
 }
 
-static void put_json(const example_problem *base, FILE *file) {
-    for (int i = 0; i < arguments.count; i++) {
-        const example_argument *a = &table[i];
-        const void *value = (const char *)base->options + a->offset;
-        if (a->offset < sizeof(example_options)) continue;
-        if (a->kind == EXAMPLE_TEXT)
-            example_put_text(file, a->name, *(const char *const *)value);
-        else
-            example_put_integer(file, a->name, *(const int32_t *)value);
-    }
-}
-
 static void put_error(const example_problem *base, FILE *file) {
     example_put_number(file, "max_error", ((const problem *)base)->error);
     example_put_number(file, "max_error_ratio", ((const problem *)base)->ratio);
@@ -368,6 +356,5 @@ const example_program mla_prefill_program = {
     .count = count_work,
     .verify = verify,
     .print = print,
-    .put_json = put_json,
     .put_error = put_error,
 };

@@ -398,20 +398,6 @@ static void print(const example_problem *base, FILE *file) {
     if (o->window) fprintf(file, ", window:%d", o->window);
 }
 
-static void put_json(const example_problem *base, FILE *file) {
-    for (int i = 0; i < arguments.count; i++) {
-        const example_argument *a = &table[i];
-        const void *value = (const char *)base->options + a->offset;
-        if (a->offset < sizeof(example_options)) continue;
-        if (a->kind == EXAMPLE_TEXT)
-            example_put_text(file, a->name, *(const char *const *)value);
-        else if (a->kind == EXAMPLE_REAL)
-            example_put_number(file, a->name, (double)*(const float *)value);
-        else
-            example_put_integer(file, a->name, *(const int32_t *)value);
-    }
-}
-
 static void put_error(const example_problem *base, FILE *file) {
     const problem *p = (const problem *)base;
     example_put_integer(file, "rows_verified", p->checked);
@@ -438,6 +424,5 @@ const example_program paged_attention_program = {
     .count = count_work,
     .verify = verify,
     .print = print,
-    .put_json = put_json,
     .put_error = put_error,
 };

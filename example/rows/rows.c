@@ -266,21 +266,6 @@ void rows_print_types(const rows_options *o, FILE *file) {
     fputs(o->fquant == 1 ? "(fp32)]" : "]", file);
 }
 
-void rows_put_json(const example_problem *base, FILE *file) {
-    const example_arguments *arguments = base->program->arguments;
-    for (int i = 0; i < arguments->count; i++) {
-        const example_argument *a = &arguments->table[i];
-        const void *value = (const char *)base->options + a->offset;
-        if (a->offset < sizeof(example_options)) continue;
-        if (a->kind == EXAMPLE_TEXT)
-            example_put_text(file, a->name, *(const char *const *)value);
-        else if (a->kind == EXAMPLE_REAL)
-            example_put_number(file, a->name, (double)*(const float *)value);
-        else
-            example_put_integer(file, a->name, *(const int32_t *)value);
-    }
-}
-
 void rows_put_error(const example_problem *base, FILE *file) {
     const rows_verdict *verdict = &((const rows_problem *)base)->verdict;
     example_put_integer(file, "elements_verified", verdict->checked);

@@ -101,7 +101,6 @@ void rows_put(example_problem *problem);
 void rows_fill(example_problem *problem);
 void rows_count(const example_problem *problem, example_result *result);
 example_outcome rows_verify(example_problem *problem, example_result *result);
-void rows_put_json(const example_problem *problem, FILE *file); // the arguments of the table
 void rows_put_error(const example_problem *problem, FILE *file);
 
 // "[fp16|int8(fp32)]", as layernorm2d and rmsnorm2d say it.
@@ -120,6 +119,6 @@ void rows_print_types(const rows_options *options, FILE *file);
     .arguments = &arguments, .calls = &op##_calls, .tensors = tensors, .tensor_count = ROWS_TENSORS,                   \
     .first_output = ROWS_Y, .problem_bytes = sizeof(problem), .not_supported = " not supported!",                      \
     .in_microseconds = 1, .lay_out = rows_lay_out, .put = rows_put, .fill = rows_fill, .count = rows_count,            \
-    .verify = rows_verify, .put_json = rows_put_json, .put_error = rows_put_error
+    .verify = rows_verify, .put_error = rows_put_error
 
 #endif
