@@ -10,8 +10,8 @@ that merge heads are left out: they are for few queries. A build without -DTESSE
 them. Appends a line of JSON for each, with the version of the model, to benchmark/results/model.jsonl and
 prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER changes a parameter of the clock.
 --missing leaves out what the results have of this version, so that the same command goes on after an
-interruption. --table [VERSION] models nothing and prints what the results have of this version, or of
-another one, as docs/simulator.md shows it.
+interruption. --table [VERSIONS] models nothing and prints what the results have of this version, or of
+others, as docs/simulator.md shows it.
 """
 
 from __future__ import annotations
@@ -90,10 +90,14 @@ def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
     return key | {"model": version()} | changes | result["simulation"]["modelled"]
 
 
-def read(path: Path, change: str, model: str) -> list[dict[str, Any]]:
-    """What a file has by a version of the model with some change."""
-    results = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
-    return [r for r in results if (r["model"], r.get("set", "")) == (model, change)]
+def read(path: Path, change: str, models: str) -> list[dict[str, Any]]:
+    """What a file has with some change by the first version of a comma list that it has of a problem."""
+    results = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    found = {}
+    for model in reversed(models.split(",")):
+        of_model = (r for r in results if (r["model"], r.get("set", "")) == (model, change))
+        found |= {json.dumps(key_of(result)): result for result in of_model}
+    return list(found.values())
 
 
 def key_of(result: dict[str, Any]) -> dict[str, Any]:
@@ -157,7 +161,7 @@ def main() -> None:
     parser.add_argument("--set", default="", help="changes of the clock's parameters, as NAME=NUMBER,...")
     parser.add_argument("--missing", action="store_true", help="only what the results lack")
     parser.add_argument(
-        "--table", nargs="?", const=version(), metavar="VERSION", help="only print what the results have"
+        "--table", nargs="?", const=version(), metavar="VERSIONS", help="only print what the results have"
     )
     arguments = parser.parse_args()
     there = read(arguments.results, arguments.set, arguments.table or version())

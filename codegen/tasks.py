@@ -138,7 +138,7 @@ class Runner:
                 log_to_driver=False,
                 logging_level="ERROR",
             )
-        except (ConnectionError, ValueError, RuntimeError) as error:
+        except Exception as error:  # as plain as this where a node does not start
             raise Refused(f"--ray {self.ray}: {str(error).splitlines()[0]}") from None
         try:
             run = ray.remote(num_cpus=1)(run_task)

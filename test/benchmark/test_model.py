@@ -64,11 +64,24 @@ def test_each_instance_and_mask(tmp_path: Path) -> None:
 
 
 def test_document() -> None:
-    """Its tables of predictions are what the results have of the version that it names."""
+    """Its tables of predictions are what the results have of the versions that it names."""
     text = (ROOT / "docs" / "simulator.md").read_text()
-    named = re.search(r"by the model of version (\w+)", text)
+    named = re.search(r"`--table ([\w,]+)` prints them", text)
     assert named
     there = model.read(ROOT / "benchmark" / "results" / "model.jsonl", "", named[1])
     assert len(there) > 300
     for table in (model.document(there), model.limits(there)):
         assert table in text, "python benchmark/model.py --table"
+
+
+def test_results_of_several_versions(tmp_path: Path) -> None:
+    """The first one that there is of a problem counts."""
+    problem = {"target": "gfx942", "hdim": [64, 64], "length": 1024, "mask": "no"}
+    rows = [
+        problem | {"instance": name, "model": made_by, "cycles": cycles}
+        for name, made_by, cycles in (("a", "old", 1), ("a", "new", 2), ("b", "old", 3), ("b", "oldest", 4))
+    ]
+    path = tmp_path / "model.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in (*rows, rows[0] | {"set": "valu=5"})))
+    assert {row["instance"]: row["cycles"] for row in model.read(path, "", "new,old")} == {"a": 2, "b": 3}
+    assert [row["cycles"] for row in model.read(path, "", "new")] == [2]

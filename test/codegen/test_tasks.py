@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,6 +89,19 @@ def test_keys_are_of_all_parts() -> None:
 def test_without_ray(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(Refused, match=r"which is not installed: pip install ray==\d"):
+        kit.run(1, ray="local")
+
+
+def test_a_cluster_that_does_not_start(kit: Kit, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray raises plain exceptions, of many lines."""
+
+    def init(**_: object) -> None:
+        raise Exception("The current node timed out during startup.\nThis could happen")
+
+    cloudpickle = SimpleNamespace(register_pickle_by_value=lambda module: None)
+    ray = SimpleNamespace(init=init, cloudpickle=cloudpickle)
+    monkeypatch.setitem(sys.modules, "ray", ray)  # type: ignore[arg-type]
+    with pytest.raises(Refused, match=r"^--ray local: The current node timed out during startup\.$"):
         kit.run(1, ray="local")
 
 
