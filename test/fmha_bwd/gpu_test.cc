@@ -19,21 +19,12 @@ const Axis hdims{"-d=32", "-d=64", "-d=128", "-d=96"}, large{"-d=192 -d_v=128", 
            "-p_drop=0.2", "-sink_grad=1 -mask=b:20,5,3", "-h_k=1 -dkv_heads=k", "-iperm=0 -operm=0 -scale=-0.2"};
 // clang-format on
 
-// The kinds of NVIDIA's GPUs, or those of others.
-Axis of_nvidia(const Axis &all, bool wanted) {
-    Axis some;
-    for (const std::string &kind : all)
-        if ((kind.find("-device=cuda") != std::string::npos) == wanted) some.push_back(kind);
-    return some;
-}
-
 Suite landed_suite(const Place &on) {
     return {"Landed", {kinds(on, {"fp16", "bf16"}), {"-b=1 -h=2 -s=70 -s_k=140"}}, {hdims, traits}};
 }
 // Several passes over the queries.
 Suite landed_large_suite(const Place &on) {
-    return {
-        "LandedLarge", {of_nvidia(kinds(on, {"fp16", "bf16"}), false), {"-b=1 -h=2 -s=34 -s_k=140"}}, {large, traits}};
+    return {"LandedLarge", {kinds(on, {"fp16", "bf16"}), {"-b=1 -h=2 -s=34 -s_k=140"}}, {large, traits}};
 }
 Suite landed_fp32_suite(const Place &on) {
     return {"LandedFp32",
@@ -44,16 +35,23 @@ Suite landed_fp32_suite(const Place &on) {
 // ---- what only kernels for NVIDIA's GPUs have: lengths beside those of their tiles, and workgroups that stay and take
 // tasks in turns, of which there are more here than multiprocessors
 
+Axis nvidia_kinds(const Place &on) {
+    Axis some;
+    for (const std::string &kind : kinds(on, {"bf16"}))
+        if (kind.find("-device=cuda") != std::string::npos) some.push_back(kind);
+    return some;
+}
+
 // clang-format off
 Suite edges_suite(const Place &on) {
     return {"Edges",
-            {of_nvidia(kinds(on, {"bf16"}), true), {"-d=64", "-d=128"},
+            {nvidia_kinds(on), {"-d=64", "-d=128", "-d=192 -d_v=128", "-d=192", "-d=256"},
              {"-b=1 -h=1 -s=1 -s_k=1", "-b=1 -h=2 -s=63 -s_k=129", "-b=1 -h=1 -s=64 -s_k=128", "-b=2 -h=2 -h_k=1 -s=65 -s_k=127", "-b=1 -h=1 -s=193 -s_k=256", "-b=1 -h=1 -s=320 -s_k=65"}},
             {{"-mask=0", "-mask=t", "-mask=b:30,9"}, {"-bias=n", "-bias=e:2 -dbias=1", "-bias=a", "-logits_soft_cap=3"}, {"-p_drop=0", "-p_drop=0.3"}, {"-deterministic=0", "-deterministic=1"}, {"-dkv_heads=q", "-dkv_heads=k"}}};
 }
 Suite turns_suite(const Place &on) {
     return {"Turns",
-            {of_nvidia(kinds(on, {"bf16"}), true), {"-b=4 -h=16 -h_k=8 -s=70 -s_k=550"}, {"-d=64", "-d=128"},
+            {nvidia_kinds(on), {"-b=4 -h=16 -h_k=8 -s=70 -s_k=550"}, {"-d=64", "-d=128", "-d=192 -d_v=128", "-d=192", "-d=256"},
              {"-mask=0", "-mask=b -deterministic=1", "-dkv_heads=k -p_drop=0.2", "-mode=1 -mask=t:50,20 -bias=e:1 -dbias=1", "-mode=1 -deterministic=1 -bias=a"}},
             {}};
 }
@@ -174,7 +172,6 @@ int main(int argc, char **argv) {
     register_suite(valid, turns_suite(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64"}, refusals}, {}});
     register_suite(refused, {"RefusedFp32", {kinds(gpus, {"fp32"}), {"-b=1 -h=2 -s=64"}, refusals_of_fp32}, {}});
-    register_suite(refused, {"RefusedLargeOnNvidia", {of_nvidia(usual, true), {"-b=1 -h=2 -s=64"}, large}, {}});
     orders.run = expect_same_in_all_orders;
     if (!real_gpu())
         register_suite(orders, {"Orders", {usual, Axis(std::begin(deterministic), std::end(deterministic))}, {}});
