@@ -45,6 +45,8 @@ WIDE = {"general": 1, "passes": 2, "q_stages": 1, "do_stages": 1, "dq_boxes": 1}
         ({"general": 2}, "general = 2 is neither 0 nor 1"),
         ({"general": 1, "passes": 3}, "passes = 3 is none of 1, 2"),
         ({"general": 1, "ds_stages": 3}, "ds_stages = 3 is neither 1 nor 2"),
+        ({"general": 1, "dq_over_ds": 1}, "dq_over_ds = 1 is neither 0 nor, with ds_stages = 1, 1"),
+        ({"general": 1, "ds_stages": 1, "dq_over_ds": 1}, ""),
         ({"passes": 2}, "passes = 2 and ds_stages = 2 are not 1 and 2, and general is 0"),
         ({"ds_stages": 1}, "passes = 1 and ds_stages = 1 are not 1 and 2, and general is 0"),
         ({"bn0": 64}, "bm0 = 64 and bn0 = 64 are not 64 and 128"),

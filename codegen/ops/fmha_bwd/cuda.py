@@ -48,6 +48,7 @@ class CudaTile:
     do_stages: int = 2  # tiles of do
     ds_stages: int = 2  # tiles of gradients of scores
     dq_boxes: int = 0  # of 32 columns of a warpgroup's dq that are on their way to memory at once; 0: all
+    dq_over_ds: int = 0  # 1: they lie where gradients of scores were before
     general: int = 0  # 1: with soft cap, bias, alibi and dropout, which take registers
     passes: int = 1  # over the queries, of a general kernel: 2 take fewer registers, see PASSES
     serves: str = ""  # clauses, as for --where
@@ -137,7 +138,8 @@ class CudaTile:
         sums = self.q_stages * 8 * self.bm0
         dq = self.warpgroups * ROWS * self.dq_room * 4
         barriers = 16 * (2 + TASKS + 2 * self.q_stages + self.do_stages)
-        return keys + queries + ds + sums + dq + TASKS * TASK_BYTES + barriers
+        ds_and_dq = max(ds, dq) if self.dq_over_ds else ds + dq
+        return keys + queries + ds_and_dq + sums + TASKS * TASK_BYTES + barriers
 
     @property
     def producer_registers(self) -> int:
@@ -208,6 +210,8 @@ class CudaTile:
             return f"passes = {self.passes} is none of {', '.join(map(str, PASSES))}"
         if self.ds_stages not in (1, 2):
             return f"ds_stages = {self.ds_stages} is neither 1 nor 2"
+        if self.dq_over_ds not in (0, 1) or (self.dq_over_ds and self.ds_stages == 2):
+            return f"dq_over_ds = {self.dq_over_ds} is neither 0 nor, with ds_stages = 1, 1"
         if not self.general and (self.passes, self.ds_stages) != (1, 2):
             return (
                 f"passes = {self.passes} and ds_stages = {self.ds_stages} are not 1 and 2, and general is 0"
