@@ -7,7 +7,7 @@ Problems and limits are those of fmha_fwd's page. Deterministic calls are timed 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from gpu import Gpu, GpuCall, GpuPage, Made, Probes
 from library import Call
@@ -18,6 +18,7 @@ from rivals import attention_gpu
 # What is asked in bf16 at d 128 from 4096 keys on: the best rival's time over ours, sustained, and the rate
 # of deterministic calls over that of others.
 RATIO, DETERMINISTIC, LONG = 1.05, 0.85, 4096
+INPUTS, OUTPUTS = ("q", "k", "v", "do"), ("o", "dq", "dk", "dv")
 
 
 @dataclass(frozen=True)
@@ -26,8 +27,9 @@ class Backward(GpuShape):
 
     @property
     def flop(self) -> float:
-        """Of five products, where forward has two."""
-        return 2.5 * super().flop
+        """Of five products, three along the head dim of Q and two along that of V."""
+        of_forward = super().flop
+        return of_forward * (3 * self.d + 2 * self.hdim_v) / (self.d + self.hdim_v)
 
 
 def both(b: int, h: int, h_k: int, s: int, d: int) -> tuple[Backward, ...]:
@@ -41,6 +43,8 @@ SUITES: dict[str, tuple[Backward, ...]] = {
         *both(4, 32, 32, 4096, 128),
         *both(16, 32, 32, 1024, 128),
         *both(4, 32, 32, 4096, 64),
+        *both(4, 16, 16, 4096, 256),
+        *(replace(shape, d_v=128) for shape in both(4, 16, 16, 4096, 192)),
     ),
     "scaling": tuple(Backward(1, 16, 16, 1 << n, 1 << n, 128) for n in range(9, 15)),
 }
@@ -49,8 +53,9 @@ SUITES: dict[str, tuple[Backward, ...]] = {
 def tensors_of(gpu: Gpu, shape: Backward, prec: str) -> Tensors:
     """Inputs, with O and LSE of Tessera's forward, and outputs. Heads share no keys."""
     s, kind = shape, TORCH[prec]
-    made = {name: gpu.tensor(s.b, s.h, s.s_q, s.d, dtype=kind) for name in ("q", "k", "v", "do")}
-    made |= {name: gpu.empty(s.b, s.h, s.s_q, s.d, dtype=kind) for name in ("o", "dq", "dk", "dv")}
+    hdims = {name: s.d if name.endswith(("q", "k")) else s.hdim_v for name in (*INPUTS, *OUTPUTS)}
+    made = {name: gpu.tensor(s.b, s.h, s.s_q, hdims[name], dtype=kind) for name in INPUTS}
+    made |= {name: gpu.empty(s.b, s.h, s.s_q, hdims[name], dtype=kind) for name in OUTPUTS}
     made |= {name: gpu.empty(s.b, s.h, s.s_q, dtype="float32") for name in ("lse", "d")}
     lse = {"nhead_stride_lse": s.s_q, "batch_stride_lse": s.h * s.s_q}
     forward = {name: made[name] for name in ("q", "k", "v", "o", "lse")}
@@ -61,7 +66,7 @@ def tensors_of(gpu: Gpu, shape: Backward, prec: str) -> Tensors:
 def backward_of(gpu: Gpu, shape: Backward, prec: str, tensors: Tensors, deterministic: int) -> Call:
     """Tessera's."""
     s, value = shape, gpu.tessera.value
-    sizes: Record = {"seqlen_q": s.s_q, "seqlen_k": s.s_k, "batch": s.b, "hdim_q": s.d, "hdim_v": s.d}
+    sizes: Record = {"seqlen_q": s.s_q, "seqlen_k": s.s_k, "batch": s.b, "hdim_q": s.d, "hdim_v": s.hdim_v}
     sizes |= {"nhead_q": s.h, "nhead_k": s.h, "mask_type": value("mask", "top_left" if s.causal else "no")}
     traits = {**sizes, "data_type": value("fmha_dtype", prec), "is_deterministic": deterministic}
     args = {
@@ -70,7 +75,7 @@ def backward_of(gpu: Gpu, shape: Backward, prec: str, tensors: Tensors, determin
         **{"scale": s.d**-0.5, "window_size_right": 0 if s.causal else -1},
         **{"nhead_stride_lsed": s.s_q, "batch_stride_lsed": s.h * s.s_q},
     }
-    for name in ("q", "k", "v", "o", "do", "dq", "dk", "dv"):
+    for name in (*INPUTS, *OUTPUTS):
         ways = enumerate(("batch_stride", "nhead_stride", "stride"))
         args |= {f"{way}_{name}": tensors[name].stride(axis) for axis, way in ways}
     return Call(gpu.tessera, "fmha_bwd", traits, args)

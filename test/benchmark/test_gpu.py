@@ -91,9 +91,10 @@ def run(call: Call) -> str:
 @built
 @pytest.mark.parametrize("deterministic", [0, 1])
 @pytest.mark.parametrize("causal", [False, True])
-def test_backward_through_ctypes(causal: bool, deterministic: int) -> None:
+@pytest.mark.parametrize("d_v", [0, 24])
+def test_backward_through_ctypes(d_v: int, causal: bool, deterministic: int) -> None:
     cpu: Any = Cpu()
-    shape = fmha_bwd_gpu.Backward(2, 3, 3, 33, 33, 16, causal)
+    shape = fmha_bwd_gpu.Backward(2, 3, 3, 33, 33, 16, causal, d_v)
     tensors = fmha_bwd_gpu.tensors_of(cpu, shape, "fp16")
     assert "fmha_bwd" in run(fmha_bwd_gpu.backward_of(cpu, shape, "fp16", tensors, deterministic))
     q, k, v, o, do = (tensors[name].numbers.astype(np.float64) for name in ("q", "k", "v", "o", "do"))

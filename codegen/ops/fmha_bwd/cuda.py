@@ -21,12 +21,13 @@ SLICE = 128  # bytes of a row that lie side by side in shared memory
 COLUMNS = SLICE // 2  # elements of them
 ROWS = 64  # of a product of a warpgroup
 WARPGROUP = 128  # threads
+DQ_BOX = 32  # columns of dq that are added to memory at once
 TASKS, TASK_BYTES = 2, 64  # descriptions of tasks in shared memory
-DS_STAGES = 2  # tiles of gradients of scores
 # Of a thread: setmaxnreg moves what the warpgroup that brings tiles leaves to the two that compute. All of a
 # workgroup have no more than ptxas gives them at entry, 168 for each thread.
 PRODUCER_REGISTERS, CONSUMER_REGISTERS = 24, 240
 OTHER_REGISTERS = 32  # beside sums, operands and tiles
+PASSES = {1: ("FOR_ALL",), 2: ("FOR_DV", "FOR_DS")}  # what each computes
 PTX_TYPES = {"fp16": "f16", "bf16": "bf16"}
 
 
@@ -45,9 +46,20 @@ class CudaTile:
     why: str
     q_stages: int = 3  # tiles of q in shared memory
     do_stages: int = 2  # tiles of do
+    ds_stages: int = 2  # tiles of gradients of scores
+    dq_boxes: int = 0  # of 32 columns of a warpgroup's dq that are on their way to memory at once; 0: all
+    dq_over_ds: int = 0  # 1: they lie where gradients of scores were before
+    general: int = 0  # 1: with soft cap, bias, alibi and dropout, which take registers
+    passes: int = 1  # over the queries, of a general kernel: 2 take fewer registers, see PASSES
     serves: str = ""  # clauses, as for --where
 
-    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "q_stages": "q", "do_stages": "do"}
+    name_tokens: ClassVar[dict[str, str]] = {
+        "epilogue": "e",
+        "q_stages": "q",
+        "do_stages": "do",
+        "general": "g",
+        "passes": "p",
+    }
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -58,7 +70,8 @@ class CudaTile:
     def held(self) -> str:
         """What the kernel lacks; names of head dims that are no multiple of `hdim_multiple` do not hold."""
         pads = "|".join(pad for pad in HDIM_PADS if "1" not in pad)
-        return f"dpads={pads} bias=no dbias=no dropout=no randval=no logits=no"
+        plain = "" if self.general else " bias=no dbias=no dropout=no randval=no logits=no"
+        return f"dpads={pads}{plain}"
 
     @property
     def hdim_multiple(self) -> int:
@@ -96,6 +109,21 @@ class CudaTile:
         return self.dq // self.warpgroups
 
     @property
+    def dq_rest(self) -> int:
+        """Those of them that are a product of their own: 64 columns lie side by side."""
+        return self.dq_columns % COLUMNS if self.dq_columns > COLUMNS else 0
+
+    @property
+    def dq_room(self) -> int:
+        """Columns of a warpgroup's dq that are on their way to memory at once."""
+        return DQ_BOX * self.dq_boxes or self.dq_columns
+
+    @property
+    def pass_names(self) -> tuple[str, ...]:
+        """Of the passes over the queries, in the kernels' words."""
+        return PASSES[self.passes]
+
+    @property
     def block(self) -> str:
         """Block, head dims and warps in the short name."""
         hdims = f"{self.hdim_q}" if self.hdim_q == self.hdim_v else f"{self.hdim_q}x{self.hdim_v}"
@@ -106,11 +134,12 @@ class CudaTile:
         """Bytes of shared memory of a workgroup, as device/attention/cuda_bwd/sizes.h lays them out."""
         keys = self.bn0 * (self.dq + self.dv) * 2
         queries = self.bm0 * (self.dq * self.q_stages + self.dv * self.do_stages) * 2
-        ds = DS_STAGES * self.bn0 * self.bm0 * 2
+        ds = self.ds_stages * self.bn0 * self.bm0 * 2
         sums = self.q_stages * 8 * self.bm0
-        dq = ROWS * self.dq * 4
+        dq = self.warpgroups * ROWS * self.dq_room * 4
         barriers = 16 * (2 + TASKS + 2 * self.q_stages + self.do_stages)
-        return keys + queries + ds + sums + dq + TASKS * TASK_BYTES + barriers
+        ds_and_dq = max(ds, dq) if self.dq_over_ds else ds + dq
+        return keys + queries + ds_and_dq + sums + TASKS * TASK_BYTES + barriers
 
     @property
     def producer_registers(self) -> int:
@@ -125,7 +154,8 @@ class CudaTile:
     @property
     def registers(self) -> int:
         """Registers that a thread holds through the main loop."""
-        return (self.dq + self.dv) // 2 + self.bm0 + self.bm0 // 4 + OTHER_REGISTERS
+        sums = self.dq + self.dv if self.passes == 1 else max(self.dq, self.dv)
+        return sums // 2 + self.bm0 + self.bm0 // 4 + OTHER_REGISTERS
 
     @cached_property
     def products(self) -> Products:
@@ -170,14 +200,32 @@ class CudaTile:
             return f"epilogue '{self.epilogue}' is not 'store'"
         if min(self.hdim_q, self.hdim_v, self.q_stages, self.do_stages) < 1 or not 0 < self.efficiency <= 1:
             return "head dims and stages must be positive and 0 < efficiency <= 1"
-        return self._uneven() or self._too_large(target)
+        return self._not_general() or self._uneven() or self._too_large(target)
+
+    def _not_general(self) -> str:
+        """Values that the kernel's forms do not have, or an empty text."""
+        if self.general not in (0, 1):
+            return f"general = {self.general} is neither 0 nor 1"
+        if self.passes not in PASSES:
+            return f"passes = {self.passes} is none of {', '.join(map(str, PASSES))}"
+        if self.ds_stages not in (1, 2):
+            return f"ds_stages = {self.ds_stages} is neither 1 nor 2"
+        if self.dq_over_ds not in (0, 1) or (self.dq_over_ds and self.ds_stages == 2):
+            return f"dq_over_ds = {self.dq_over_ds} is neither 0 nor, with ds_stages = 1, 1"
+        if not self.general and (self.passes, self.ds_stages) != (1, 2):
+            return (
+                f"passes = {self.passes} and ds_stages = {self.ds_stages} are not 1 and 2, and general is 0"
+            )
+        return ""
 
     def _uneven(self) -> str:
         """Sizes that do not divide evenly, or an empty text."""
         if self.bm0 != ROWS or self.bn0 != 2 * ROWS:
             return f"bm0 = {self.bm0} and bn0 = {self.bn0} are not {ROWS} and {2 * ROWS}"
-        if self.dq not in (64, 128):
-            return f"hdim_q = {self.hdim_q}: two warpgroups share out slices of 64 or 128 columns"
+        if self.dq not in (64, 128, 192, 256):
+            return f"hdim_q = {self.hdim_q}: two warpgroups share out slices of 64 up to 256 columns"
+        if self.dq_columns % self.dq_room:
+            return f"dq_boxes = {self.dq_boxes} of {DQ_BOX} columns do not divide {self.dq_columns}"
         if self.dv > 256:
             return f"hdim_v = {self.hdim_v}: a product has at most 256 columns"
         return ""

@@ -72,9 +72,8 @@ def _across(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
     )
 
 
-def _queries(tile: CudaTile) -> Chain:
+def _queries(tile: CudaTile, name: str, columns: int) -> Chain:
     """dQ = dS K: both factors are read across their rows, which are keys. The first step starts the sums."""
-    columns = tile.dq_columns
     count = columns // 2
     steps = []
     for step in range(tile.bn0 // K):
@@ -82,7 +81,7 @@ def _queries(tile: CudaTile) -> Chain:
         addresses = f"add.s64 x, %{count}, {at};\\n\\tadd.s64 y, %{count + 1}, {at};\\n\\t"
         steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, 1, 1"))
     return Chain(
-        "start_dq",
+        name,
         f"dQ = dS K: 64 queries, {columns} columns, {tile.bn0} keys in steps of {K}.",
         "uint64_t a",
         count,
@@ -98,22 +97,36 @@ def _wait(name: str, about: str, sums: int, pending: int) -> Wait:
     return Wait(name, about, sums, pending, _operands("+f", "sums", sums))
 
 
+def _waits(tile: CudaTile, dq_chains: int) -> tuple[Wait, ...]:
+    s, q, dk, dv = tile.bm0 // 2, tile.dq_columns // 2, tile.dq // 2, tile.dv // 2
+    tiles = _wait("await_tile", "Waits for scores or dP; the chain that was started last may go on.", s, 1)
+    if tile.general:
+        return (
+            tiles,
+            _wait("finish_tile", "Waits for scores or dP, and all other chains.", s, 0),
+            _wait("finish_dv", "The same for dV.", dv, 0),
+            _wait("await_dk", "Waits for dK; dQ, which was started last, may go on.", dk, dq_chains),
+            _wait("finish_dq", "Waits for dQ, and all other chains.", q, 0),
+        )
+    return (
+        tiles,
+        _wait("await_dq", "Waits for dQ; the chain that was started last may go on.", q, 1),
+        _wait("finish_dv", "Waits for all chains.", dv, 0),
+        _wait("finish_dk", "The same.", dk, 0),
+    )
+
+
 def products(tile: CudaTile) -> Products:
     """Those of a kernel of pipeline kr_ktr_vr_async."""
-    s, q, dk, dv = tile.bm0 // 2, tile.dq_columns // 2, tile.dq // 2, tile.dv // 2
-    return Products(
-        tuple((count, _listed(count)) for count in sorted({s, q, dk, dv})),
-        (
-            _along(tile, "start_scores", "S^T = K Q^T", tile.dq),
-            _along(tile, "start_dp", "dP^T = V dO^T", tile.dv),
-            _across(tile, "add_dv", "dV += P^T dO", tile.dv),
-            _across(tile, "add_dk", "dK += dS^T Q", tile.dq),
-            _queries(tile),
-        ),
-        (
-            _wait("await_tile", "Waits for scores or dP; the chain that was started last may go on.", s, 1),
-            _wait("await_dq", "Waits for dQ; the chain that was started last may go on.", q, 1),
-            _wait("finish_dv", "Waits for all chains.", dv, 0),
-            _wait("finish_dk", "The same.", dk, 0),
-        ),
+    of_dq = [_queries(tile, "start_dq", tile.dq_columns - tile.dq_rest)]
+    if tile.dq_rest:
+        of_dq.append(_queries(tile, "start_dq_rest", tile.dq_rest))
+    chains = (
+        _along(tile, "start_scores", "S^T = K Q^T", tile.dq),
+        _along(tile, "start_dp", "dP^T = V dO^T", tile.dv),
+        _across(tile, "add_dv", "dV += P^T dO", tile.dv),
+        _across(tile, "add_dk", "dK += dS^T Q", tile.dq),
+        *of_dq,
     )
+    lists = tuple((count, _listed(count)) for count in sorted({chain.sums for chain in chains}))
+    return Products(lists, chains, _waits(tile, len(of_dq)))

@@ -6,6 +6,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
 
+#include "tessera/device/attention/cuda/cap.h"
 #include "tessera/device/attention/cuda/descales.h"
 #include "tessera/device/attention/cuda/task.h"
 
@@ -15,10 +16,9 @@ INLINE void scale_scores(float s[SCORES], float scale) {
 }
 
 #if GENERAL
-INLINE void soft_cap(float s[SCORES], float cap_log2, float cap_scale) { // cap tanh(s / cap)
+INLINE void soft_cap(float s[SCORES], float cap_log2, float cap_scale) {
     UNROLL
-    for (int i = 0; i < SCORES; i++)
-        s[i] = fused(-2.0f * cap_log2, reciprocal(1.0f + exp2_fast(s[i] * cap_scale)), cap_log2);
+    for (int i = 0; i < SCORES; i++) s[i] = capped(s[i], cap_log2, cap_scale);
 }
 
 #if BIAS_BITS == 32

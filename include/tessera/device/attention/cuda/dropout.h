@@ -5,6 +5,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_DROPOUT_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_DROPOUT_H
 
+#include "tessera/device/attention/cuda/random.h"
 #include "tessera/device/attention/cuda/task.h"
 
 // The bytes of a row's scores in 32 keys: byte e of word j, counted from the thread's first, is that of COLUMN(j, e).
@@ -13,13 +14,8 @@ struct random_bytes {
 };
 
 INLINE struct random_bytes draw(const args *a, const struct task *task, int query, int block) {
-    const uint64_t seed = a->call.drop_seed_ptr ? *a->call.drop_seed_ptr : a->call.drop_seed;
-    const uint64_t offset = a->call.drop_offset_ptr ? *a->call.drop_offset_ptr : a->call.drop_offset;
     const uint32_t head = (uint32_t)(task->batch * (int)a->call.nhead_q + task->head);
-    const uint32_t c = (uint32_t)(2 * block + lane_id() % 4 / 2);
-    const u32x4 counter = {(uint32_t)offset, (uint32_t)(offset >> 32), (uint32_t)query + (c << 24),
-                           (c >> 8) + (head << 12)};
-    const u32x4 bits = philox(counter, seed);
+    const u32x4 bits = random_bits(DROP_SEED(a->call), DROP_OFFSET(a->call), head, query, block, lane_id() % 4 / 2);
     return (struct random_bytes){{bits.x, bits.y, bits.z, bits.w}};
 }
 

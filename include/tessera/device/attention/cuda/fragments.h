@@ -12,21 +12,24 @@
 INLINE int thread_row(void) { return thread_id() % WARPGROUP / 32 * 16 + lane_id() / 4; }
 INLINE int thread_column(void) { return 2 * (lane_id() % 4); }
 
-// Four lanes have four pairs of columns each: pair c of lane l is columns 8 c + 2 l and the next. After this lane l has
-// the pairs of columns 8 l to 8 l + 7.
-INLINE void transpose_four(uint32_t x[4]) {
+// Four lanes, `apart` from one another, have four words each: after this word c of lane l is word l of lane c.
+INLINE void transpose_words(uint32_t x[4], int apart) {
     const int lane = lane_id();
     UNROLL
     for (int bit = 1; bit <= 2; bit *= 2) {
-        const int set = lane & bit;
+        const int set = lane & bit * apart;
         UNROLL
         for (int c = 0; c < 4; c++) {
             if (c & bit) continue;
-            const uint32_t low = x[c], high = x[c + bit], other = other_lane_bits(set ? low : high, bit);
+            const uint32_t low = x[c], high = x[c + bit], other = other_lane_bits(set ? low : high, bit * apart);
             x[c] = set ? other : low;
             x[c + bit] = set ? high : other;
         }
     }
 }
+
+// Four lanes have four pairs of columns each: pair c of lane l is columns 8 c + 2 l and the next. After this lane l has
+// the pairs of columns 8 l to 8 l + 7.
+INLINE void transpose_four(uint32_t x[4]) { transpose_words(x, 1); }
 
 #endif

@@ -35,25 +35,27 @@ INLINE void move_to_next_head(struct dq_place *dq, const launch *a, uint32_t tas
         dq->plane += parts;
 }
 
-// What was committed before has been read, as all warps know.
-INLINE void add_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int row, int plane, int thread) {
+// Columns from `first` on. What was committed before has been read, as all warps know.
+INLINE void add_some_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int first, int row, int plane,
+                           int thread) {
     enum { BOX_BYTES = 64 * SLICE };
     const int lane = thread % 32, warp = thread / 32 % 4, warpgroup = thread / WARPGROUP - 1;
-    const uint32_t room = base + AT_DQ + warpgroup * 64 * 4 * DQ_COLUMNS;
+    const uint32_t room = base + AT_DQ + warpgroup * 64 * 4 * DQ_ROOM;
     const uint32_t at = room + (16 * warp + lane / 4) * SLICE + lane % 2 * 8;
     const int piece = lane % 4 / 2 ^ lane / 4;
     UNROLL
-    for (int j = 0; j < DQ_COLUMNS / 8; j++) {
+    for (int j = 0; j < DQ_ROOM / 8; j++) {
+        const int from = first / 8 + j;
         UNROLL
         for (int r = 0; r < 2; r++)
             shared_store_f32x2(at + j / 4 * BOX_BYTES + 8 * r * SLICE + (piece ^ j % 4 * 2) * 16,
-                               (f32x2){x[ELEMENT(j, r, 0)] * a->call.scale, x[ELEMENT(j, r, 1)] * a->call.scale});
+                               (f32x2){x[ELEMENT(from, r, 0)] * a->call.scale, x[ELEMENT(from, r, 1)] * a->call.scale});
     }
     finish_stores();
     meet_warpgroup(2 + warpgroup);
     if (lane > 0 || warp > 0) return;
-    for (int slice = 0; slice < DQ_COLUMNS / 32; slice++) {
-        const int column = DQ_COLUMNS * warpgroup + 32 * slice;
+    for (int slice = 0; slice < DQ_ROOM / 32; slice++) {
+        const int column = dq_column(warpgroup, first / 32 + slice);
         if (a->call.is_dq_stored_all)
             store_box(&a->map_dq, room + slice * BOX_BYTES, column, row, plane);
         else
@@ -62,15 +64,28 @@ INLINE void add_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, in
     commit_boxes();
 }
 
+INLINE void add_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int row, int plane, int thread) {
+    UNROLL
+    for (int first = 0; first < DQ_COLUMNS; first += DQ_ROOM) {
+        if (first > 0) {
+            await_boxes_read();
+            meet_warpgroup(2 + (thread / WARPGROUP - 1));
+        }
+        add_some_boxes(x, a, base, first, row, plane, thread);
+    }
+}
+
 // The same from registers, for `rows` rows: where there is no map, and where another head's rows follow.
 INLINE void add_elements(const float x[DQ_SUMS], const launch *a, int row, int plane, int rows, int thread) {
-    const int hdim = a->call.hdim_q, first = DQ_COLUMNS * (thread / WARPGROUP - 1) + thread % 4 * 2;
+    const int warpgroup = thread / WARPGROUP - 1, hdim = a->call.hdim_q;
+    const int first = dq_column(warpgroup, 0) + thread % 4 * 2;
     const int own = thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
     float *const to =
         a->call.dq_acc + ((int64_t)(uint32_t)plane * a->call.seqlen_q + (uint32_t)row + own) * hdim + first;
     UNROLL
     for (int i = 0; i < DQ_SUMS; i++) {
-        const int r = i / 2 % 2, column = COLUMN(i / 4, i % 2);
+        const int r = i / 2 % 2, slice = i / 16;
+        const int column = dq_column(warpgroup, slice) - dq_column(warpgroup, 0) + COLUMN(i / 4 % 4, i % 2);
         if (own + 8 * r >= rows || first + column >= hdim) continue;
         float *const here = to + 8 * r * hdim + column;
         if (a->call.is_dq_stored_all)

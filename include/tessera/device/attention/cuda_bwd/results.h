@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Stores dk and dv.
 //
-// Takes launch, TWO.
+// Takes launch, TWO, GENERAL.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_RESULTS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_RESULTS_H
 
@@ -32,13 +32,15 @@ INLINE void store_rows(const float *x, int columns, char *to, int64_t stride, in
 INLINE int gradient_head(const launch *a, const struct task *task) {
     return a->call.dkv_group > 1 ? task->head_k : task->head;
 }
+
+// Values were kept, and multiplied by keep_scale, in the forward pass; 1 without dropout.
 INLINE void store_values(const float dv[DV / 2], const launch *a, uint32_t task_at) {
     struct task task;
     get_task(task_at, &task);
     const int64_t first = key_element(&task, gradient_head(a, &task), a->call.batch_stride_dv, a->call.nhead_stride_dv,
                                       a->call.stride_dv);
     store_rows(dv, DV, (char *)a->call.dv + first * 2, a->call.stride_dv, task.seqlen_k - task.first, a->call.hdim_v,
-               1.0f);
+               GENERAL ? a->call.keep_scale : 1.0f);
 }
 INLINE void store_keys(const float dk[DQ / 2], const launch *a, uint32_t task_at) {
     struct task task;

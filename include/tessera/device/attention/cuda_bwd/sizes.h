@@ -2,8 +2,9 @@
 // Sizes of an instance of fmha_bwd, and where things lie in shared memory.
 //
 // BN, BM: keys of a task and queries of a step. DQ, DV: head dims, of which a call may use a part. WARPGROUPS: those
-// that compute, each with 64 of the keys. Q_STAGES, DO_STAGES: tiles of q and of do that there is room for.
-// DQ_COLUMNS: columns of dq that a warpgroup computes of 64 queries.
+// that compute, each with 64 of the keys. Q_STAGES, DO_STAGES, DS_STAGES: tiles of q, of do and of gradients of scores
+// that there is room for. DQ_COLUMNS: columns of dq that a warpgroup computes of 64 queries; DQ_ROOM: those of them
+// that there is room for on their way to memory, which is that of gradients of scores, too, if DQ_OVER_DS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 
@@ -14,7 +15,7 @@ enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS }
 enum { DQ_SLICES = (DQ + COLUMNS - 1) / COLUMNS, DV_SLICES = (DV + COLUMNS - 1) / COLUMNS };
 enum { K_BYTES = DQ_SLICES * BN * SLICE, V_BYTES = DV_SLICES * BN * SLICE };
 enum { Q_BYTES = DQ_SLICES * BM * SLICE, DO_BYTES = DV_SLICES * BM * SLICE };
-enum { DS_SLICES = BM / COLUMNS, DS_BYTES = DS_SLICES * BN * SLICE, DS_STAGES = 2 };
+enum { DS_SLICES = BM / COLUMNS, DS_BYTES = DS_SLICES * BN * SLICE };
 enum { SUMS_BYTES = 2 * 4 * BM, SUMS_STAGES = Q_STAGES }; // lse and d of a step's queries
 enum { WARPGROUP_ROWS = 64 * SLICE };                     // from a warpgroup's keys to those of the next one
 
@@ -24,8 +25,15 @@ enum { SCORES = BM / 2, P_WORDS = BM / 4, DQ_SUMS = DQ_COLUMNS / 2 };
 // dQ of a step: a warpgroup has 64 queries of it and DQ_COLUMNS columns. Where BM is 64 warpgroups share out columns,
 // else queries.
 #define DS_OF_WARPGROUP(warpgroup) (BM == 64 ? 0 : (warpgroup)*BN * SLICE)
-#define KEYS_OF_WARPGROUP(warpgroup)                                                                                   \
-    (BM == 64 ? (warpgroup)*DQ_COLUMNS / COLUMNS * BN * SLICE + (warpgroup)*DQ_COLUMNS % COLUMNS * 2 : 0)
+#define KEYS_AT(column) ((column) / COLUMNS * BN * SLICE + (column) % COLUMNS * 2)
+
+// The first of a warpgroup's 32 columns number `slice`. Products read columns of one slice of 64, or of whole ones: of
+// 192 columns each warpgroup has a slice of its own, and a half of the one between them.
+INLINE int dq_column(int warpgroup, int slice) {
+    if (BM != 64) return 32 * slice;
+    if (DQ_COLUMNS == 96) return slice < 2 ? 2 * COLUMNS * warpgroup + 32 * slice : COLUMNS + 32 * warpgroup;
+    return DQ_COLUMNS * warpgroup + 32 * slice;
+}
 
 // Where things lie, beside shared_base().
 enum {
@@ -34,8 +42,8 @@ enum {
     AT_Q = AT_V + V_BYTES,
     AT_DO = AT_Q + Q_STAGES * Q_BYTES,
     AT_DS = AT_DO + DO_STAGES * DO_BYTES,
-    AT_DQ = AT_DS + DS_STAGES * DS_BYTES,
-    AT_SUMS = AT_DQ + WARPGROUPS * 64 * 4 * DQ_COLUMNS,
+    AT_DQ = AT_DS + (DQ_OVER_DS ? 0 : DS_STAGES * DS_BYTES),
+    AT_SUMS = AT_DQ + WARPGROUPS * 64 * 4 * DQ_ROOM,
     AT_TASKS = AT_SUMS + SUMS_STAGES * SUMS_BYTES,
     TASK_BYTES = 64,
     TASKS = 2, // the current one and the next

@@ -2,7 +2,7 @@
 // A task: BN keys of one sequence, and the queries of one head, or of all heads that share the keys, that see any of
 // them.
 //
-// Takes launch.
+// Takes launch, GENERAL.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_TASK_H
 
@@ -26,13 +26,21 @@ struct task {
     int unused;
 };
 
-// Where parts of dq are stored and were not zeroed before, keys without a query have tiles too.
+// Whether keys have tiles of queries that do not see them, too: parts of dq that were not zeroed before, gradients of a
+// bias and bytes of dropout are stored for all.
+INLINE int has_all_queries(const launch *a) {
+#if GENERAL
+    if (a->call.dbias || a->call.features & TESSERA_GPU_RANDVAL) return 1;
+#endif
+    return a->call.is_dq_stored_all;
+}
+
 INLINE void find_tiles(struct task *task, const launch *a) {
-    const int last = min_i32(task->first + BN, task->seqlen_k) - 1;
-    const int begin = a->call.is_dq_stored_all ? 0 : max_i32(0, task->first - task->mask_x + 1);
+    const int last = min_i32(task->first + BN, task->seqlen_k) - 1, all = has_all_queries(a);
+    const int begin = all ? 0 : max_i32(0, task->first - task->mask_x + 1);
     int end = last + task->mask_y;
     if (task->first < task->sink) end = max_i32(end, task->seqlen_k);
-    end = a->call.is_dq_stored_all ? task->seqlen_q : min_i32(end, task->seqlen_q);
+    end = all ? task->seqlen_q : min_i32(end, task->seqlen_q);
     task->begin = begin / BM;
     task->tiles = max_i32(0, (max_i32(end, 0) + BM - 1) / BM - task->begin);
     task->steps = task->tiles * a->call.dkv_group;
