@@ -464,8 +464,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.14f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -490,8 +490,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.84f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -516,8 +516,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.76f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -542,8 +542,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 0.41f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -568,8 +568,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.51f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -594,8 +594,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.65f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -620,8 +620,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.48f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -646,8 +646,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.85f,
         .half = 0.59f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -672,8 +672,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 3.62f,
         .half = 1.00f,
         .merged = 0,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -698,8 +698,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.91f,
         .half = 1.00f,
         .merged = 1,
-        .whole_tiles = 0,
         .paged = 0,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
     {
@@ -724,8 +724,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .start = 1.57f,
         .half = 1.00f,
         .merged = 1,
-        .whole_tiles = 0,
         .paged = 1,
+        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
     },
 };
