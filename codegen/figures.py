@@ -25,9 +25,9 @@ from codegen.targets import CdnaTarget
 from codegen.tasks import Runner, Task
 from codegen.tune import How, make_task
 
-# Two lengths, whose difference in time is that of their blocks; and those of instances that take whole
-# tiles alone.
-KEYS, WHOLE_KEYS = (128, 512), (512, 2048)
+# Two lengths, whose difference in time is that of their blocks; and those of planned main loops, which are
+# for long sequences: at first a unit that begins two workgroups waits for memory, and these are not yet apart.
+KEYS, LONG_KEYS = (128, 512), (512, 2048)
 TILES = 8  # of queries of a head, whose workgroups share k and v
 FEW = 4  # units that show what a workgroup alone takes
 HEAD = """# SPDX-License-Identifier: MIT
@@ -43,6 +43,11 @@ ALONE, FULL, HALF = "alone", "full", "half"
 Point = tuple[str, int]  # one of these, and the number of keys
 
 
+def keys_of(instance: Instance) -> tuple[int, int]:
+    """The lengths that an instance is timed with."""
+    return LONG_KEYS if instance.tile.planned else KEYS
+
+
 def points_of(instance: Instance) -> tuple[Point, ...]:
     """Keys of workgroups alone would be cut, where an instance cuts keys.
 
@@ -51,10 +56,10 @@ def points_of(instance: Instance) -> tuple[Point, ...]:
     """
     assert isinstance(instance.target, CdnaTarget)
     if instance.tile.whole_tiles:
-        return tuple((load, keys) for load in (ALONE, FULL) for keys in WHOLE_KEYS)
+        return tuple((load, keys) for load in (ALONE, FULL) for keys in keys_of(instance))
     alone = () if instance.tile.merge else (ALONE,)
     half = (HALF,) if instance.tile.rm0 >= 2 * instance.target.simds and not instance.tile.merge else ()
-    return tuple((load, keys) for load in (*alone, FULL, *half) for keys in KEYS)
+    return tuple((load, keys) for load in (*alone, FULL, *half) for keys in keys_of(instance))
 
 
 def _problem(instance: Instance, point: Point) -> tuple[str, ...]:

@@ -51,7 +51,7 @@ def how(folder: Path, *shapes: str, ray: str | None = None) -> tune.How:
 def near(said: dict[str, float], instance: Instance, relative: float) -> dict[str, Any]:
     """Figures that differ by so much in the times they are made of: `start` is a difference of such."""
     wanted = {name: pytest.approx(value, rel=relative, abs=0.01) for name, value in said.items()}
-    shortest = said["start"] + figures.KEYS[0] / instance.tile.bn0
+    shortest = said["start"] + figures.keys_of(instance)[0] / instance.tile.bn0
     return {**wanted, "start": pytest.approx(said["start"], abs=relative * shortest + 0.01)}
 
 
