@@ -165,7 +165,6 @@ class OnDevice : public testing::TestWithParam<const char *> {
     void SetUp() override;
     void TearDown() override;
     bool is_gpu() const { return GetParam() != std::string("cpu"); }
-    bool is_cuda() const { return std::string(GetParam()).compare(0, 4, "cuda") == 0; }
     // Whether this build has what is to be tested: here an instance of fmha_fwd that finds keys in pages.
     virtual bool has_instances() const;
     // As many of the cases as there is time for; and a case as GPUs take it.

@@ -283,11 +283,9 @@ class PagedAttention : public OnDevice {
             EXPECT_EQ(memory.wrong(), "") << c.words() << ", seed " << seed;
         }
     }
-    // GPUs serve 16-bit types, linear pages, and head dims that are multiples of 8, or 16 where caches are quantised,
-    // which those of NVIDIA do not serve.
+    // GPUs serve 16-bit types, linear pages, and head dims that are multiples of 8, or 16 where caches are quantised.
     Decode fit_decode(Decode c) const {
         if (!is_gpu()) return c;
-        if (is_cuda()) c.kv = TESSERA_KV_AUTO, c.scales = Scales::kNone;
         const int unit = c.kv == TESSERA_KV_AUTO ? 8 : 16;
         if (c.dtype != TESSERA_FMHA_BF16) c.dtype = TESSERA_FMHA_FP16;
         c.layout = TESSERA_KV_LINEAR;

@@ -31,7 +31,7 @@ struct tessera_fmha_fwd_instance {
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
     uint32_t paged;                  // GPU instances: 1: keys may lie in caches
-    tessera_kv_cache_dtype kv;       // AMD GPU instances: the type of these; TESSERA_KV_AUTO: that of q
+    tessera_kv_cache_dtype kv;       // GPU instances: the type of these; TESSERA_KV_AUTO: that of q
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)
