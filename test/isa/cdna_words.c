@@ -234,6 +234,15 @@ WORD(word_read_transposed) { // of words 2 t and 2 t + 1 for thread t ^ 1
     out[2 * THREAD] = x.x;
     out[2 * THREAD + 1] = x.y;
 }
+
+WORD(word_read_transposed_8) { // likewise
+    area[THREAD] = in[THREAD];
+    area[T + THREAD] = in[T + THREAD];
+    barrier();
+    const u32x2 x = read_transposed_8(area + 2 * (THREAD ^ 1));
+    out[2 * THREAD] = x.x;
+    out[2 * THREAD + 1] = x.y;
+}
 #endif
 
 // A component of a vector keeps its place.
@@ -267,6 +276,11 @@ PRODUCT(mma_fp8)
 WORD(word_pack_fp8) { // words t, T + t, 2 T + t, 3 T + t
     out[THREAD] =
         pack_fp8(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]), AS_F32(in[2 * T + THREAD]), AS_F32(in[3 * T + THREAD]));
+}
+
+WORD(word_pack_fp8_over) { // the same over a word that is none of them
+    out[THREAD] = pack_fp8_over(in[4 * T + THREAD], AS_F32(in[THREAD]), AS_F32(in[T + THREAD]),
+                                AS_F32(in[2 * T + THREAD]), AS_F32(in[3 * T + THREAD]));
 }
 
 WORD(word_saturate) { // the same

@@ -89,10 +89,11 @@ def test_rounding_to_fp8(run: Run) -> None:
     distance = np.abs(x[:, None].astype(np.float64) - table[finite])
     with np.errstate(invalid="ignore"):
         nearest = finite[np.argmin(distance + 1e-12 * (finite & 1), axis=1)]
-    for word, too_large in (("pack_fp8", np.nan), ("saturate", most)):
+    given = np.concatenate([bits(x), IN[:T]])  # pack_fp8_over packs over the last
+    for word, too_large in (("pack_fp8", np.nan), ("pack_fp8_over", np.nan), ("saturate", most)):
         want = table[nearest].copy()
         want[-5:] = np.nan, too_large, too_large, -too_large, 0.0
-        got = table[run(word, bits(x)).view(np.uint8).reshape(T, 4).T.ravel()]
+        got = table[run(word, given).view(np.uint8).reshape(T, 4).T.ravel()]
         assert ((got == want) | (np.isnan(got) & np.isnan(want))).all(), word
 
 

@@ -247,6 +247,11 @@ def test_transposing_reads(run: Run) -> None:
     rows = IN[: 2 * T].reshape(T, 2)[THREADS ^ 1].reshape(T // 16, 4, 8).view(np.uint16)  # [k][16 columns]
     want = np.ascontiguousarray(rows.transpose(0, 2, 1)).view(np.uint32).reshape(T, 2)
     assert (run("read_transposed", IN, 2 * T).reshape(T, 2) == want).all()
+    # Of 8 bits: lane 2 k + j reads elements 8 j to 8 j + 7 of row k (CDNA 4 ISA, 11.4; IREE,
+    # ROCDLLoadToTransposeLoad.cpp).
+    bytes_ = IN[: 2 * T].reshape(T, 2)[THREADS ^ 1].reshape(T // 16, 8, 4).view(np.uint8)  # [k][16 columns]
+    want = np.ascontiguousarray(bytes_.transpose(0, 2, 1)).view(np.uint32).reshape(T, 2)
+    assert (run("read_transposed_8", IN, 2 * T).reshape(T, 2) == want).all()
 
 
 @np.errstate(divide="ignore", invalid="ignore")

@@ -127,6 +127,9 @@ INLINE float here_f32(float x) {
     return x;
 }
 
+// The compiler makes no one piece of what stands before this, and of what stands before another text.
+#define KEEP_APART(text) __asm__ volatile("; " text)
+
 // Numbers whose values do not matter: whatever the registers hold.
 INLINE f32x16 any_f32x16(void) {
     f32x16 x;
@@ -325,6 +328,12 @@ INLINE uint32_t pack_fp8(float a, float b, float c, float d) { // to nearest eve
     const int low = __builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, 0);
     return (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(c, d, low, 1);
 }
+
+// The same in the register of `over`, whose number is lost: two instructions and no other register.
+INLINE uint32_t pack_fp8_over(uint32_t over, float a, float b, float c, float d) {
+    const int low = __builtin_amdgcn_cvt_pk_fp8_f32(a, b, (int)over, 0);
+    return (uint32_t)__builtin_amdgcn_cvt_pk_fp8_f32(c, d, low, 1);
+}
 #endif
 
 // ---- random bits
@@ -458,6 +467,13 @@ INLINE void load_to_lds_16(buffer from, int offset, SHARED void *to) {
 INLINE u32x2 read_transposed(SHARED const void *from) {
     typedef short short4 __attribute__((ext_vector_type(4)));
     return __builtin_bit_cast(u32x2, __builtin_amdgcn_ds_read_tr16_b64_v4i16((SHARED short4 *)from));
+}
+
+// The `from` of lane 16 i + 2 k + j points to elements 8 j to 8 j + 7 of row k, of 8 bits each. Lane 16 i + c gets
+// element c of rows 0 to 7.
+INLINE u32x2 read_transposed_8(SHARED const void *from) {
+    typedef int int2 __attribute__((ext_vector_type(2)));
+    return __builtin_bit_cast(u32x2, __builtin_amdgcn_ds_read_tr8_b64_v2i32((SHARED int2 *)from));
 }
 #endif
 
