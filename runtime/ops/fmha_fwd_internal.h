@@ -133,6 +133,9 @@ tessera_status tessera_fmha_fwd_regions(const struct tessera_fmha_fwd_call *call
 tessera_status tessera_fmha_fwd_steps(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
                                       struct tessera_plan *plan);
 
+// Of tensors whose rows kernels take so many of together.
+tessera_status tessera_fmha_fwd_cdna_check_strides(const struct tessera_fmha_fwd_call *call, int64_t q_rows,
+                                                   int64_t k_rows);
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_cdna_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,

@@ -12,15 +12,14 @@ typedef tessera_fmha_fwd_instance instance_t;
 typedef const struct tessera_fmha_fwd_call call_t;
 
 // Kernels address the rows of a block by 32-bit byte offsets from its first row.
-static tessera_status check_strides(const tessera_fmha_fwd_instance *instance,
-                                    const struct tessera_fmha_fwd_call *call) {
+tessera_status tessera_fmha_fwd_cdna_check_strides(const struct tessera_fmha_fwd_call *call, int64_t q_rows,
+                                                   int64_t k_rows) {
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
     const struct tessera_attention_storages *const storages = &tessera_attention_storages[t->data_type];
     const int in = tessera_type_bits(storages->qkv), out = tessera_type_bits(storages->o);
     const bool bias = t->bias_type == TESSERA_BIAS_ELEMENTWISE, randval = t->has_dropout && a->s_randval;
     const bool mx = t->qscale_type == TESSERA_QSCALE_MX;
-    const int64_t q_rows = instance->tile.bm0, k_rows = instance->tile.bn0;
     const struct {
         const char *name;
         int64_t stride, rows;
@@ -112,7 +111,7 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
           instance->tile.bm0);
     GUARD(blocks <= GRID_MAX, "%s gives %lld workgroups of %d queries of a key head and a part of its keys: at most %d",
           group ? "max_seqlen_q" : "seqlen_q", (long long)blocks, instance->tile.bm0, GRID_MAX);
-    return check_strides(instance, call);
+    return tessera_fmha_fwd_cdna_check_strides(call, instance->tile.bm0, instance->tile.bn0);
 }
 
 tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {

@@ -8,19 +8,13 @@
 #define TESSERA_DEVICE_ATTENTION_CDNA_CLUSTERS_H
 
 #include "tessera/device/attention/cdna/bundles.h"
+#include "tessera/device/common/cdna/cluster_end.h"
 
 // The ring is the register tile: K of a tile from before its scores until these are made, then V.
 enum { VALUE_OPERANDS = D_BLOCKS * KEY_STEPS };
 
 // Loads of a wave for a tile of K and of V.
 enum { LOADS_K = BN * Q_CHUNKS / PASS, LOADS_V = BN * V_CHUNKS / PASS };
-
-// The end of a cluster: a bare barrier.
-INLINE void end_cluster(void) {
-    one_after_the_other();
-    meet();
-    one_after_the_other();
-}
 
 // A cluster of accesses has few vector instructions, for which it would wait long beside a wave that is in a cluster of
 // products. At its end what it has read is there, so that others may load over it behind the barrier, and of the loads

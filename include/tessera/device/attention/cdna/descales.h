@@ -15,6 +15,11 @@ INLINE float score_scale(const args *a) {
     return scale;
 }
 
+// That of V, but for TESSERA_GPU_BLOCK.
+INLINE float value_scale(const args *a) {
+    return a->features & TESSERA_GPU_PER_TENSOR ? read_float(a->v_descale, 0) : 1.0f;
+}
+
 // TESSERA_GPU_BLOCK: the descales of one sequence and head. Each covers `size` rows; `last` is the last row.
 struct descales {
     const float *of;
@@ -109,7 +114,7 @@ INLINE int descale_values(f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], struct unit 
 INLINE float value_descale(const struct unit *unit) {
     const args *a = (const args *)kernel_argument();
     if (a->features & TESSERA_GPU_BLOCK) return unit->now;
-    return a->features & TESSERA_GPU_PER_TENSOR ? read_float(a->v_descale, 0) : 1.0f;
+    return value_scale(a);
 }
 
 #endif

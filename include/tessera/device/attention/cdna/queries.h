@@ -46,14 +46,13 @@ INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, i
 
 // Stores O over the sum, to which a sink adds, and the logarithm of the sum. The maximum score is scale * r->max, and O
 // is unit * o.
-INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
-    const args *a = (const args *)kernel_argument();
-    const struct task task = find_task(a);
-    const int row = r->query - task.first;
-    const struct total total = total_of(r, a, task.head, scale, unit);
+INLINE void store_o_of(const args *a, const struct task *task, const struct row *r, const f32x16 o[D_BLOCKS],
+                       float scale, float unit) {
+    const int row = r->query - task->first;
+    const struct total total = total_of(r, a, task->head, scale, unit);
 
-    const int left = task.seqlen_q - task.first, half = lane_id() / 32;
-    const int64_t o_first = query_element(&task, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
+    const int left = task->seqlen_q - task->first, half = lane_id() / 32;
+    const int64_t o_first = query_element(task, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
     const buffer to = rows_of(a->o, o_first, left, BM, a->stride_o, a->hdim_v, O_BITS);
     const int offset = row * (int)a->stride_o + 4 * half;
     UNROLL
@@ -65,9 +64,16 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
             if (32 * b + 2 * e < a->hdim_v) store_four(to, offset + 32 * b + 2 * e, four);
         }
     }
-    const int64_t lse_first = query_element(&task, a->batch_stride_lse, a->nhead_stride_lse, 1);
+    const int64_t lse_first = query_element(task, a->batch_stride_lse, a->nhead_stride_lse, 1);
     const buffer lse = rows_of(a->lse, lse_first, a->lse ? left : 0, BM, 1, 1, 32);
     if (half == 0) buffer_store_4(lse, 4 * row, AS_U32(log2_of(&total) * LN2));
+}
+
+// The same, of the workgroup's task, which is found again: it takes no registers before.
+INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
+    const args *a = (const args *)kernel_argument();
+    const struct task task = find_task(a);
+    store_o_of(a, &task, r, o, scale, unit);
 }
 
 #endif

@@ -74,8 +74,7 @@ INLINE int count_rows(const args *a, const struct task *task) { return task->seq
 // Hardware deals workgroups to the dies of a GPU in turns, x first. Query heads of one key head are nhead_k apart in x,
 // so that each key head's K and V stay in one die's L2 where nhead_k is a multiple of the number of dies;
 // TRANSPOSES_HEADS has another order (head_order.h).
-INLINE struct task find_task(const args *a) {
-    const int x = workgroup_x(), b = workgroup_z();
+INLINE struct task task_at(const args *a, int x, int y, int b) {
 #if TRANSPOSES_HEADS
     const int head = (int)transposed_head((uint32_t)x, (uint32_t)a->group, (uint32_t)a->nhead_k);
     const int head_k = (int)((uint32_t)head / (uint32_t)a->group);
@@ -85,10 +84,11 @@ INLINE struct task find_task(const args *a) {
 #endif
     struct task task = {head, head_k, b, a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
     find_lengths(&task, a);
-    task.first = BM * (a->blocks_q - 1 - workgroup_y());
+    task.first = BM * (a->blocks_q - 1 - y);
     find_mask(&task, a);
     return task;
 }
+INLINE struct task find_task(const args *a) { return task_at(a, workgroup_x(), workgroup_y(), workgroup_z()); }
 INLINE int row_query(const args *a, int row) {
     (void)a;
     return row;
