@@ -45,6 +45,7 @@ void *example_field(void *args, size_t offset) { return (char *)args + offset; }
 void example_set_pointers(const example_problem *p, void *at(const example_problem *, int), void *args) {
     for (int n = 0; n < p->program->tensor_count; n++)
         if (p->program->tensors[n].name) *(void **)example_field(args, p->program->tensors[n].pointer) = at(p, n);
+    if (p->program->point) p->program->point(p, args);
 }
 
 // Bytes that this machine could give; infinite where it does not say.

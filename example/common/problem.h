@@ -52,6 +52,8 @@ typedef struct example_program {
     example_outcome (*settle)(example_problem *problem, const void *arguments, example_result *result);
     // Sizes of buffers (example_use) and strides; the device is open:
     example_outcome (*lay_out)(example_problem *problem, example_result *result);
+    // Sets pointers of args, on the host or a device, that point into tensors of other names. NULL: there are none.
+    void (*point)(const example_problem *problem, void *args);
     // Arrays that the library's check reads, where buffers are in place. NULL: none.
     void (*put)(example_problem *problem);
     // The other inputs:

@@ -102,6 +102,7 @@ static example_outcome settle(example_problem *base, const void *values, example
     base->args = &p->args;
     base->misalign = o->misalign;
     p->traits = tessera_mla_prefill_traits_init();
+    p->args = tessera_mla_prefill_args_init(); // before -instance names one
     if (tessera_fmha_dtype_from_string(o->prec, &p->traits.data_type) != TESSERA_SUCCESS ||
         (p->traits.data_type != TESSERA_FMHA_BF16 && p->traits.data_type != TESSERA_FMHA_FP8BF16))
         return EXAMPLE_WRONG("-prec=%s: bf16 or fp8bf16", o->prec);
@@ -138,7 +139,6 @@ static example_outcome lay_out(example_problem *base, example_result *result) {
     const int32_t bits = element_bits(p->type);
     int64_t row;
     (void)result;
-    *a = tessera_mla_prefill_args_init();
     a->batch = o->b, a->nhead_q = o->h, a->nhead_k = o->h_k;
     a->seqlen_q = a->max_seqlen_q = o->s, a->seqlen_k = o->s_k;
     a->scale_s = 0.0721687836F; // 1 / sqrt(192)
@@ -150,6 +150,11 @@ static example_outcome lay_out(example_problem *base, example_result *result) {
         example_use(base, K_ROPE, LIE(k_rope, o->share ? 1 : o->h_k, o->s_k, TESSERA_MLA_ROPE), bits);
         if (o->share) a->nhead_stride_k_rope = 0;
     }
+    if (o->joined) {
+        a->stride_k_rope = a->stride_k;
+        a->nhead_stride_k_rope = a->nhead_stride_k;
+        a->batch_stride_k_rope = a->batch_stride_k;
+    }
     if (o->lse) {
         options rows = *o;
         rows.iperm = 1;
@@ -159,6 +164,12 @@ static example_outcome lay_out(example_problem *base, example_result *result) {
         example_use(base, descale, 1, 32);
     if (o->mode) example_use(base, SEQSTART_Q, o->b + 1, 32), example_use(base, SEQSTART_K, o->b + 1, 32);
     return EXAMPLE_OK;
+}
+
+static void point(const example_problem *base, void *args) {
+    const problem *p = (const problem *)base;
+    tessera_mla_prefill_args *a = args;
+    if (p->options.joined) a->k_rope_ptr = (const char *)a->k_ptr + TESSERA_MLA_NOPE * element_bits(p->type) / 8;
 }
 
 // ---- inputs
@@ -175,11 +186,6 @@ static void put_starts(const problem *p, int tensor, int32_t most) {
 static void put(example_problem *base) {
     problem *p = (problem *)base;
     if (p->options.mode) put_starts(p, SEQSTART_Q, p->options.s), put_starts(p, SEQSTART_K, p->options.s_k);
-    if (!p->options.joined) return;
-    p->args.k_rope_ptr = (const char *)p->args.k_ptr + TESSERA_MLA_NOPE * element_bits(p->type) / 8;
-    p->args.stride_k_rope = p->args.stride_k;
-    p->args.nhead_stride_k_rope = p->args.nhead_stride_k;
-    p->args.batch_stride_k_rope = p->args.batch_stride_k;
 }
 
 static void fill(example_problem *base) {
@@ -351,6 +357,7 @@ const example_program mla_prefill_program = {
     .not_supported = " not supported!",
     .settle = settle,
     .lay_out = lay_out,
+    .point = point,
     .put = put,
     .fill = fill,
     .count = count_work,
