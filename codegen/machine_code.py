@@ -38,7 +38,8 @@ class Instruction:
     name: str  # "" for kinds whose name nothing needs
     branch: int | None = None  # where it may jump to
     to_lds: bool = False  # a load from memory to LDS
-    under_way: int | None = None  # of a wait: so many operations on memory may still be
+    under_way: int | None = None  # of a wait: so many operations on memory may still be,
+    reads_under_way: int | None = None  # and so many on LDS
 
     @property
     def is_last(self) -> bool:
@@ -151,7 +152,8 @@ def _instruction(code: bytes, place: int, arch: str) -> Instruction:
     name, takes_word = _name(arch, format_, opcode, place)
     size = 8 if more or takes_word else 4
     if name == "s_waitcnt":
-        return Instruction(place, size, format_, name, under_way=_bits(word, 14, 2) << 4 | _bits(word, 0, 4))
+        on_memory = _bits(word, 14, 2) << 4 | _bits(word, 0, 4)
+        return Instruction(place, size, format_, name, under_way=on_memory, reads_under_way=_bits(word, 8, 4))
     if not name.startswith(("s_branch", "s_cbranch")) or format_ != "sopp":
         return Instruction(place, size, format_, name)
     (words,) = struct.unpack_from("<h", code, place)
@@ -274,6 +276,13 @@ def _plain_round(code: list[Instruction]) -> list[Instruction]:
     flow = Flow(code)
     found = flow.main_loop()
     return [] if found is None else [i for block in found[1].blocks for i in flow.blocks[block]]
+
+
+def loop_body(code: list[Instruction]) -> list[Instruction]:
+    """All instructions of the main loop, also those that a plain round branches around."""
+    flow = Flow(code)
+    found = flow.main_loop()
+    return [] if found is None else [i for block in sorted(found[0]) for i in flow.blocks[block]]
 
 
 def gaps(code: list[Instruction]) -> list[list[Instruction]]:

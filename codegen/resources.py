@@ -18,9 +18,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from codegen import Refused, unknown
+from codegen import Refused, staggered, unknown
 from codegen.elf import CodeObject
 from codegen.machine_code import Counts, Instruction, clusters, gaps, instructions, main_loop
+from codegen.ops.mla_prefill_cdna import CdnaTile
 from codegen.ptxas import Assembled, is_image, read_assembled
 from codegen.schedule import PRODUCT, VALU
 from codegen.spec import symbol_of
@@ -28,6 +29,7 @@ from codegen.targets import TARGETS, CdnaTarget
 
 PLANNED = ("qr_bundled",)  # pipelines whose main loop is planned, as names of instances have them
 CLUSTERED = ("hk_prefill",)  # those whose main loop is in clusters
+STAGGERED = re.compile(r"_staggered(_persistent1)?(_es\d)?(_qt(\d))?$")  # names of mla_prefill's
 CLUSTERS = 8  # of a round: products and accesses in turns
 TRANSCENDENTAL = re.compile("v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
 PACKED = re.compile("v_pk_(fma|mul|add)_f32")
@@ -96,7 +98,7 @@ class Resources:
             found.append(
                 f"takes {self.lds_bytes} bytes of LDS, {self.target.name} has {self.target.lds_bytes}"
             )
-        return [*found, *self._broken_order(), *self._broken_clusters()]
+        return [*found, *self._broken_order(), *self._broken_clusters(), *self._broken_stagger()]
 
     def _broken_order(self) -> Iterator[str]:
         """Where the compiler has broken the order of a planned main loop."""
@@ -145,6 +147,15 @@ class Resources:
                 yield f"waits in cluster {n} until no load is under way"
             if any(PACKED.match(instruction.name) for instruction in cluster):
                 yield f"has packed fp32 instructions in cluster {n}, which wait for MFMA"
+
+    def _broken_stagger(self) -> Iterator[str]:
+        """Where pipeline staggered has no room for its waves, or its loop is not made of its clusters."""
+        if not (named := STAGGERED.search(self.name)):
+            return
+        if self.waves < CdnaTile.occupancy:
+            yield f"takes {self.vgprs} registers, which leave room for {self.waves} waves of a SIMD"
+        reads_v_early = named[4] == "1" if named[4] else not named[1]
+        yield from staggered.complaints(instructions(self.code, self.target.name), reads_v_early)
 
     def _port(self, instruction: Instruction) -> int:
         """Cycles for which an instruction that is no MFMA holds the VALU port."""

@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from typing import Any, ClassVar
 
 from codegen.ops.fmha_fwd.traits import DTYPES, MASK_AXES, MASK_TYPE, PADS, flag_axis, hdim_axis
+from codegen.ops.mla_prefill_cdna import CdnaTile
 from codegen.ops.pages import QSCALES, CpuTile, Pages
 from codegen.schema import Range, Trait, flag
-from codegen.space import Axis, Box, Space
-from codegen.spec import Rule
+from codegen.space import Axis, Box, Region, Space, region_meet
+from codegen.spec import Instance, Rule
 
 HDIM = (192, 128)  # 128 without and 64 with rotation; v
 TYPES = ("bf16", "fp8bf16")
@@ -23,7 +24,7 @@ class MlaPrefill(Pages):
     name = "mla_prefill"
     family = "mla_prefill"
     kernels = ("mla_prefill",)
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
     head_axes = 3
     middle = "b128x128x32x{v}x32x{q}_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_async"
     traits = (
@@ -47,6 +48,22 @@ class MlaPrefill(Pages):
             )
         )
         self.rules = (Rule(space.box(qscale=("pt",), dtype=("bf16",)), "descales belong to fp8 inputs"),)
+
+    def served(self, tile: Any) -> Region:
+        """All there is, or what the row names, of the data types of its kind."""
+        return region_meet(self.everything, self.space.where(f"{tile.held} {tile.serves}"))
+
+    def shadows(self, one: Instance, other: Instance) -> bool:
+        """Which grid is the better one depends on the number of work items."""
+        return one.target.kind == "cpu" and super().shadows(one, other)
+
+    def row_fields(self, instance: Instance) -> dict[str, str]:
+        """The fields of the table's row; of GPU instances the time of a work item, and the grid."""
+        fields = super().row_fields(instance)
+        if instance.target.kind != "cpu":
+            fields["start"] = f"{instance.tile.start:.2f}f"
+            fields["persistent"] = f"{instance.tile.persistent}"
+        return fields
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
         """The head dims of these models."""

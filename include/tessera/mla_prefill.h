@@ -12,6 +12,11 @@
 // qd, kd, vd are the descales of PER_TENSOR, else 1. A query that sees no key has o = 0 and lse = -inf. Rounding, NaN
 // and infinity are those of tessera/fmha_fwd.h, whose instances attend on CPUs, and so is the meaning of TOP_LEFT and
 // BOTTOM_RIGHT, which are causal here: query i sees j <= i, or j <= i + seqlen_k - seqlen_q.
+//
+// On AMD's gfx950 there are kernels for FP8BF16, whose p is fp8 too, as in fmha_fwd. There q, k, k_rope, v and o, and
+// their strides that matter, begin at multiples of 16 bytes, nhead_q and batch are at most 65535, and the rows of 256
+// queries, or 128 keys, span less than 2 GiB. With `persistent` in its name an instance has no more workgroups than the
+// GPU has units; it is taken where args name it.
 #ifndef TESSERA_MLA_PREFILL_H
 #define TESSERA_MLA_PREFILL_H
 

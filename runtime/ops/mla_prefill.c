@@ -1,17 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The operation mla_prefill. On CPUs an instance of fmha_fwd attends: at once where keys lie in one piece, else to
-// copies of blocks of keys.
-#include "tessera/kernel/mla_prefill.h"
-
+// copies of blocks of keys. AMD's GPUs have kernels of their own (mla_prefill_cdna.c).
 #include "guard.h"
 #include "op/typed.h"
-#include "ops/fmha_fwd_over_cache.h"
-
-struct tessera_mla_prefill_call {
-    tessera_mla_prefill_traits traits;
-    tessera_mla_prefill_args args;
-    struct tessera_over_cache over;
-};
+#include "ops/mla_prefill_internal.h"
 
 typedef struct tessera_mla_prefill_call call_t;
 
@@ -117,8 +109,7 @@ static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_t
     const call_t *const call = of;
     const tessera_mla_prefill_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
-    struct tessera_fmha_fwd_call attention = call->over.attention;
-    attention.cache = NULL;
+    const struct tessera_fmha_fwd_call attention = tessera_mla_prefill_attention(call);
     TRY(tessera_fmha_fwd_check_memory(&attention, on_gpu, all));
     const int64_t tokens = !group ? a->seqlen_k : on_gpu ? 1 : ((const int32_t *)a->seqstart_k_ptr)[a->batch];
     tessera_add_tensor(all, "k_rope_ptr", a->k_rope_ptr, bits_of(call), false,
@@ -128,18 +119,56 @@ static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_t
     return TESSERA_SUCCESS;
 }
 
-static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *hdims) {
-    (void)row;
-    tessera_text_add(out, "_b128x128x32x%ux32x%u_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_async", hdims[1], hdims[0]);
+// ---- what a call asks of an instance
+
+// Those of fmha_fwd, and the rotated part's.
+static int list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]) {
+    const call_t *const call = r->call;
+    const tessera_mla_prefill_args *const a = &call->args;
+    const struct tessera_fmha_fwd_call attention = tessera_mla_prefill_attention(call);
+    const bool group = call->traits.is_group_mode;
+    struct tessera_request of_attention = *r;
+    of_attention.call = &attention;
+    int n = tessera_fmha_fwd_operation.kernels.list_starts(&of_attention, starts);
+    starts[n++] = (struct tessera_start){"k_rope_ptr", (uintptr_t)a->k_rope_ptr, 8, true, true};
+#define STRIDE(name, matters)                                                                                          \
+    starts[n++] = (struct tessera_start){#name, (uint64_t)a->name, bits_of(call), false, matters}
+    STRIDE(stride_k_rope, group || a->seqlen_k > 1);
+    STRIDE(nhead_stride_k_rope, a->nhead_k > 1);
+    STRIDE(batch_stride_k_rope, !group && a->batch > 1);
+#undef STRIDE
+    return n;
+}
+
+static double cost(const tessera_instance *row, const struct tessera_request *r) {
+    if (!row->symbol) return tessera_over_cache_cost(row, r);
+    return tessera_mla_prefill_cdna_cost((const tessera_mla_prefill_instance *)row, r->call, r->units);
+}
+
+// ---- what a call does
+
+static tessera_status check_row(const void *call, const tessera_instance *row) {
+    if (!row->symbol) return TESSERA_SUCCESS;
+    return tessera_mla_prefill_cdna_check((const tessera_mla_prefill_instance *)row, call);
 }
 
 static tessera_status add_regions(void *of, struct tessera_plan *plan) {
     call_t *const call = of;
+    if (plan->row->symbol) return TESSERA_SUCCESS;
     return tessera_over_cache_regions(&call->over, ((const tessera_mla_prefill_instance *)plan->row)->find, plan);
 }
 
 static tessera_status add_steps(void *of, struct tessera_plan *plan) {
-    return tessera_over_cache_steps(&((const call_t *)of)->over, plan);
+    const call_t *const call = of;
+    if (!plan->row->symbol) return tessera_over_cache_steps(&call->over, plan);
+    return tessera_mla_prefill_cdna_steps((const tessera_mla_prefill_instance *)plan->row, call, plan);
+}
+
+// ---- names and texts
+
+static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *hdims) {
+    (void)row;
+    tessera_text_add(out, "_b128x128x32x%ux32x%u_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_async", hdims[1], hdims[0]);
 }
 
 static void add_problem(struct tessera_text *out, const void *of) {
@@ -153,10 +182,12 @@ TESSERA_DEFINE_CALLS(mla_prefill)
 const struct tessera_operation tessera_mla_prefill_operation = {
     TESSERA_CALL_OF(mla_prefill),
     .kernels = {.get_table = tessera_mla_prefill_get_table,
-                .cost = tessera_over_cache_cost,
+                .cost = cost,
+                .list_starts = list_starts,
                 .add_ck_tile = add_ck_tile},
     .check_sizes = check_sizes,
     .check_memory = check_memory,
+    .check_row = check_row,
     .add_regions = add_regions,
     .add_steps = add_steps,
     .add_problem = add_problem,

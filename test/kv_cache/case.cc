@@ -279,7 +279,7 @@ void visit(void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_referenc
 } // namespace
 
 // Keys one after the other, as fmha_fwd has them: in batch mode with room for the longest sequence.
-std::string Tensors::wrong() const {
+std::string Tensors::wrong(const char *device) const {
     const auto size = static_cast<size_t>(bytes_of(in_of(c)));
     const int tokens = c.group ? start_k.back() : max_k;
     std::vector<unsigned char> keys(static_cast<size_t>(c.group ? 1 : c.batch) * c.heads_k * tokens * c.hdim_q * size);
@@ -316,7 +316,7 @@ std::string Tensors::wrong() const {
     for (int b = 0; b < c.batch; b++)
         for (int h = 0; h < c.heads; h++)
             for (int i = 0; i < c.seqlen_q[b]; i++) all.push_back({b, h, i});
-    Found found{c, *this, traits, args, fmha_fwd_tolerance_of(c.dtype, "cpu"), ""};
+    Found found{c, *this, traits, args, fmha_fwd_tolerance_of(c.dtype, device), ""};
     if (fmha_fwd_reference(&traits, &args, TESSERA_FP8_NONE, all.data(), static_cast<int64_t>(all.size()), 1, visit,
                            &found) != 0)
         return "no memory for the reference";

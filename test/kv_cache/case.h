@@ -32,6 +32,7 @@ struct Case {
     tessera_bias bias = TESSERA_BIAS_NONE;
     int splits = 1;
     float drop = 0; // fmha_batch_prefill: of dropout, by seed 7 and offset 9
+    float scale = 0.25F;
     std::string words() const;
 };
 
@@ -84,8 +85,8 @@ struct Tensors {
 
     // The fields that the args of all operations share.
     template <typename Traits, typename Args> void put(Copies &to, Traits &t, Args &a) const;
-    // Empty where o and lse are right, else what is wrong.
-    std::string wrong() const;
+    // Empty where o and lse are as right as a device must have them, else what is wrong.
+    std::string wrong(const char *device = "cpu") const;
     // Where key j of sequence b lies.
     int32_t block_of(int b, int j) const;
     int row_of(int b, int j) const;
@@ -110,7 +111,7 @@ template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &
     a.seqstart_q_ptr = to.of(start_q);
     a.max_seqlen_q = max_q;
     a.batch = c.batch, a.nhead_q = c.heads, a.nhead_k = c.heads_k;
-    a.scale_s = 0.25F, a.logits_soft_cap = 3;
+    a.scale_s = c.scale, a.logits_soft_cap = 3;
     a.stride_q = c.hdim_q, a.nhead_stride_q = static_cast<int64_t>(tokens_q) * c.hdim_q;
     a.batch_stride_q = c.heads * a.nhead_stride_q;
     a.stride_o = c.hdim_v, a.nhead_stride_o = static_cast<int64_t>(tokens_q) * c.hdim_v;

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // mla_prefill against the reference: keys in one piece, in two tensors, and with a rope that heads share; its refusals.
+// AMD's GPUs serve fp8 alone, by kernels for static and for persistent grids.
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <limits>
+#include <utility>
 
 #include "case.h"
 #include "tessera/kernel/mla_prefill.h"
@@ -46,18 +49,17 @@ struct Call {
     tessera_mla_prefill_traits t = tessera_mla_prefill_traits_init();
     tessera_mla_prefill_args a = tessera_mla_prefill_args_init();
 
-    explicit Call(const Tensors &x) {
+    Call(const Tensors &x, Copies &to) {
         tessera_fmha_fwd_traits traits = tessera_fmha_fwd_traits_init();
         tessera_fmha_fwd_args args = tessera_fmha_fwd_args_init();
-        Copies none(nullptr, false);
-        x.put(none, traits, args);
+        x.put(to, traits, args);
         t.data_type = traits.data_type, t.is_group_mode = traits.is_group_mode, t.mask_type = traits.mask_type;
         t.has_lse = traits.has_lse, t.qscale_type = traits.qscale_type;
         a.q_ptr = args.q_ptr, a.k_ptr = args.k_ptr, a.v_ptr = args.v_ptr, a.o_ptr = args.o_ptr,
         a.lse_ptr = args.lse_ptr;
         a.q_descale_ptr = args.q_descale_ptr, a.k_descale_ptr = args.k_descale_ptr;
         a.v_descale_ptr = args.v_descale_ptr;
-        a.seqstart_q_ptr = x.start_q.data(), a.seqstart_k_ptr = x.start_k.data();
+        a.seqstart_q_ptr = to.of(x.start_q), a.seqstart_k_ptr = to.of(x.start_k);
         a.seqlen_q = x.max_q, a.seqlen_k = x.max_k, a.max_seqlen_q = x.max_q;
         a.batch = args.batch, a.nhead_q = args.nhead_q, a.nhead_k = args.nhead_k, a.scale_s = args.scale_s;
         a.stride_q = args.stride_q, a.nhead_stride_q = args.nhead_stride_q, a.batch_stride_q = args.batch_stride_q;
@@ -69,8 +71,8 @@ struct Call {
         a.stride_k_rope = a.stride_k, a.nhead_stride_k_rope = a.nhead_stride_k;
         a.batch_stride_k_rope = a.batch_stride_k;
     }
-    void take(const Tensors &x, const Parts &parts) {
-        a.k_ptr = parts.nope.as<void>(), a.k_rope_ptr = parts.rope.as<void>();
+    void take(const Tensors &x, const Parts &parts, Copies &to) {
+        a.k_ptr = to.of(parts.nope), a.k_rope_ptr = to.of(parts.rope);
         a.nhead_stride_k = TESSERA_MLA_NOPE, a.stride_k = x.c.heads_k * TESSERA_MLA_NOPE;
         a.batch_stride_k = x.rows * a.stride_k;
         a.stride_k_rope = TESSERA_MLA_ROPE;
@@ -93,57 +95,143 @@ Case draw(std::mt19937 &random) {
     return c;
 }
 
-class MlaPrefill : public testing::Test {
+class MlaPrefill : public OnDevice {
   protected:
-    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
-    void TearDown() override { tessera_device_close(device); }
-    // Empty, what is wrong, or kNone.
-    std::string run(const Case &c, Layout layout, uint32_t seed) {
+    bool has_instances() const override { return !rows().empty(); }
+    // Those that this device can take.
+    std::vector<const tessera_mla_prefill_instance *> rows() const {
+        const tessera_table *const table = tessera_mla_prefill_get_table();
+        std::vector<const tessera_mla_prefill_instance *> found;
+        for (uint32_t i = 0; i < table->row_count; i++)
+            if (tessera_device_get_facts(device)->targets >> tessera_row(table, i)->target & 1)
+                found.push_back(reinterpret_cast<const tessera_mla_prefill_instance *>(tessera_row(table, i)));
+        return found;
+    }
+    void check(const Case &any, Layout layout, uint32_t seed, const tessera_mla_prefill_instance *row = nullptr) {
+        Case c = any;
+        if (is_gpu()) c.dtype = TESSERA_FMHA_FP8BF16;
         const Tensors x(c, seed);
         const Parts parts(x, layout);
-        Copies to(device, false);
-        Call call(x);
-        if (layout != kOnePiece) call.take(x, parts);
-        const std::string failed =
-            run_with_workspace(to, call.t, call.a, tessera_mla_prefill_workspace_size, tessera_mla_prefill);
-        return failed.empty() ? x.wrong() : failed;
+        Copies to(device, is_gpu());
+        Call call(x, to);
+        call.a.instance = row;
+        if (layout != kOnePiece) call.take(x, parts, to);
+        run_call(to, x, call.t, call.a, tessera_mla_prefill_workspace_size, tessera_mla_prefill);
+        if (is_served) {
+            EXPECT_EQ(x.wrong(GetParam()), "") << c.words() << ", layout " << layout << ", seed " << seed
+                                               << (row ? tessera_mla_prefill_instance_name(row) : "");
+        }
     }
-    tessera_device *device = nullptr;
 };
 
-TEST_F(MlaPrefill, RandomCases) {
+TEST_P(MlaPrefill, RandomCases) {
     const uint32_t seed = seed_of_today();
     std::mt19937 random(seed);
-    int served = 0;
-    for (int n = 0; n < count_of_cases(90, 1500) && !HasFailure(); n++) {
-        const Case c = draw(random);
-        const auto layout = static_cast<Layout>(n % kLayouts);
-        const std::string wrong = run(c, layout, seed + static_cast<uint32_t>(n));
-        if (wrong == kNone) continue;
-        served++;
-        EXPECT_EQ(wrong, "") << c.words() << ", layout " << layout << ", seed " << seed;
-    }
-    EXPECT_GT(served, 0);
+    for (int n = 0; n < count(90, 1500) && !HasFailure(); n++)
+        check(draw(random), static_cast<Layout>(n % kLayouts), seed + static_cast<uint32_t>(n));
 }
 
-// Lengths around the kernel's blocks of 128 keys, a sequence without keys, one without queries; 128 heads.
-TEST_F(MlaPrefill, Edges) {
+Case edges(tessera_mask mask, int heads, int heads_k) {
+    Case c;
+    c.group = true, c.keys = Keys::kTokens;
+    c.heads = heads, c.heads_k = heads_k, c.hdim_q = TESSERA_MLA_QK, c.hdim_v = TESSERA_MLA_V;
+    c.mask = mask, c.right = mask == TESSERA_MASK_NONE ? -1 : 0;
+    return c;
+}
+const tessera_mask kMasks[] = {TESSERA_MASK_NONE, TESSERA_MASK_TOP_LEFT, TESSERA_MASK_BOTTOM_RIGHT};
+
+// Lengths around the kernels' blocks of 128 keys, a sequence without keys, one without queries; 128 heads, or fewer on
+// simulated GPUs.
+TEST_P(MlaPrefill, Edges) {
+    const int heads = is_gpu() ? 16 : 128;
     for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP8BF16})
-        for (const tessera_mask mask : {TESSERA_MASK_NONE, TESSERA_MASK_TOP_LEFT, TESSERA_MASK_BOTTOM_RIGHT})
-            for (const int heads_k : {128, 1}) {
-                Case c;
-                c.dtype = dtype, c.group = true, c.keys = Keys::kTokens, c.batch = 7;
-                c.heads = 128, c.heads_k = heads_k, c.hdim_q = TESSERA_MLA_QK, c.hdim_v = TESSERA_MLA_V;
-                c.mask = mask, c.right = mask == TESSERA_MASK_NONE ? -1 : 0;
+        for (const tessera_mask mask : kMasks)
+            for (const int heads_k : {heads, 1}) {
+                if (is_gpu() && dtype == TESSERA_FMHA_BF16) continue;
+                Case c = edges(mask, heads, heads_k);
+                c.dtype = dtype, c.batch = 7;
                 c.seqlen_q = {2, 0, 1, 1, 3, 1, 2}, c.seqlen_k = {0, 3, 1, 127, 128, 129, 257};
-                const std::string wrong = run(c, kShared, 1);
-                if (wrong != kNone) {
-                    EXPECT_EQ(wrong, "") << c.words();
-                }
+                check(c, kShared, 1);
             }
 }
 
-TEST_F(MlaPrefill, Refusals) {
+// Lengths around a wave's 32 queries and a GPU's block of 256, by each instance; keys of more tiles than rings have.
+TEST_P(MlaPrefill, Blocks) {
+    for (const tessera_mla_prefill_instance *row : rows())
+        for (const tessera_mask mask : kMasks) {
+            Case c = edges(mask, 2, 1);
+            c.batch = 5;
+            c.dtype = TESSERA_FMHA_FP8BF16;
+            c.seqlen_q = {31, 33, 255, 257, 100}, c.seqlen_k = {640, 513, 384, 257, 30};
+            check(c, kApart, 2, row);
+        }
+}
+
+// A scale that is not positive, and scores so far apart that the maximum is subtracted before they are scaled.
+TEST_P(MlaPrefill, Scales) {
+    for (const float scale : {-0.1F, 0.0F, 1e-30F, 1e6F}) {
+        Case c = edges(TESSERA_MASK_BOTTOM_RIGHT, 2, 2);
+        c.batch = 1, c.dtype = TESSERA_FMHA_FP8BF16, c.seqlen_q = {70}, c.seqlen_k = {200}, c.scale = scale;
+        check(c, kOnePiece, 5);
+    }
+}
+
+// Tensors that lie so far apart that none overlaps another, however many rows they have: nothing is read.
+void spread(tessera_mla_prefill_args &a) {
+    uintptr_t at = 0;
+    for (const void **p : {&a.q_ptr, &a.k_ptr, &a.k_rope_ptr, &a.v_ptr})
+        *p = reinterpret_cast<const void *>(at += uintptr_t{1} << 44);
+    for (void **p : {&a.o_ptr, &a.lse_ptr}) *p = reinterpret_cast<void *>(at += uintptr_t{1} << 44);
+    a.nhead_stride_q = a.nhead_stride_o = a.nhead_stride_lse = int64_t{1} << (a.nhead_q > 2 ? 10 : 34);
+    a.batch_stride_q = a.batch_stride_o = a.batch_stride_lse = int64_t{1} << (a.batch > 2 ? 24 : 36);
+    if (a.batch > 2) a.nhead_stride_q = a.nhead_stride_o = a.nhead_stride_lse = 1 << 12;
+}
+
+// What GPUs alone refuse.
+TEST_P(MlaPrefill, RefusalsOfGpus) {
+    Case c = edges(TESSERA_MASK_NONE, 2, 2);
+    c.dtype = TESSERA_FMHA_FP8BF16, c.group = false, c.keys = Keys::kSequences, c.seqlen_q = {3, 3},
+    c.seqlen_k = {5, 5};
+    const Tensors x(c, 1);
+    const Parts parts(x, kApart);
+    Copies to(device, is_gpu());
+    const auto refusal = [&](auto change) {
+        Call call(x, to);
+        call.take(x, parts, to);
+        change(call.a);
+        const tessera_status status = tessera_mla_prefill_check_on(device, &call.t, &call.a);
+        return std::string(status == TESSERA_SUCCESS ? "" : tessera_last_error());
+    };
+    using A = tessera_mla_prefill_args;
+    served = 1; // nothing is run
+    if (!is_gpu()) return;
+    EXPECT_EQ(refusal([](A &) {}), "");
+    for (const auto &bad : std::vector<std::pair<std::function<void(A &)>, const char *>>{
+             {[](A &a) { a.stride_k_rope = 72; }, "stride_k_rope"},
+             {[](A &a) { a.nhead_stride_k_rope += 8; }, "nhead_stride_k_rope"},
+             {[](A &a) { a.batch_stride_k_rope += 8; }, "batch_stride_k_rope"},
+             {[](A &a) { a.batch_stride_k += 8; }, "batch_stride_k"},
+             {[](A &a) { a.stride_v = 136; }, "stride_v"},
+             {[](A &a) { a.k_rope_ptr = static_cast<const char *>(a.k_rope_ptr) + 8; }, "k_rope_ptr"},
+             {[](A &a) { a.stride_k_rope = INT32_MAX / 128 / 16 * 16 + 16, spread(a); },
+              "stride_k_rope is 16777216: 0 to less than 16777215"},
+             {[](A &a) { a.seqlen_q = 1 << 25, spread(a); }, "seqlen_q is 33554432: at most 16776960 on a GPU"},
+             {[](A &a) { a.nhead_q = a.nhead_k = 1 << 17, spread(a); }, "nhead_q is 131072: at most 65535 on a GPU"},
+             {[](A &a) { a.batch = 1 << 17, spread(a); }, "batch is 131072: at most 65535 on a GPU"}}) {
+        EXPECT_NE(refusal(bad.first).find(bad.second), std::string::npos)
+            << bad.second << "\nbut: " << refusal(bad.first);
+    }
+}
+ON_DEVICES(MlaPrefill);
+
+class MlaPrefillOnCpu : public testing::Test {
+  protected:
+    void SetUp() override { ASSERT_EQ(tessera_device_open("cpu", &device), TESSERA_SUCCESS); }
+    void TearDown() override { tessera_device_close(device); }
+    tessera_device *device = nullptr;
+};
+
+TEST_F(MlaPrefillOnCpu, Refusals) {
     Case c;
     c.dtype = TESSERA_FMHA_BF16, c.group = true, c.keys = Keys::kTokens;
     c.hdim_q = TESSERA_MLA_QK, c.hdim_v = TESSERA_MLA_V, c.seqlen_q = {3, 4}, c.seqlen_k = {5, 6};
@@ -151,8 +239,8 @@ TEST_F(MlaPrefill, Refusals) {
     const Parts parts(x, kApart);
     Copies to(device, false);
     const auto refusal = [&](auto change) {
-        Call call(x);
-        call.take(x, parts);
+        Call call(x, to);
+        call.take(x, parts, to);
         change(call.t, call.a);
         const std::string failed =
             run_with_workspace(to, call.t, call.a, tessera_mla_prefill_workspace_size, tessera_mla_prefill);
@@ -176,12 +264,13 @@ TEST_F(MlaPrefill, Refusals) {
     EXPECT_EQ(refusal([&](T &, A &a) { a.seqstart_k_ptr = starts.data(); }).substr(0, 14), "seqstart_k_ptr");
 }
 
-TEST_F(MlaPrefill, Names) {
+TEST_F(MlaPrefillOnCpu, Names) {
     Case c;
     c.dtype = TESSERA_FMHA_BF16, c.hdim_q = TESSERA_MLA_QK, c.hdim_v = TESSERA_MLA_V;
     c.keys = Keys::kSequences, c.seqlen_q = {3, 3}, c.seqlen_k = {5, 5};
     const Tensors x(c, 1);
-    Call call(x);
+    Copies none(nullptr, false);
+    Call call(x, none);
     const tessera_mla_prefill_instance *instance = nullptr;
     char text[256] = "";
     ASSERT_EQ(tessera_mla_prefill_select(tessera_device_get_facts(device), &call.t, &call.a, &instance),

@@ -39,7 +39,9 @@ sys.path[:0] = [str(ROOT / "test"), str(ROOT / "test" / "simulator")]
 import generator  # noqa: E402
 import sampling  # noqa: E402
 import toolchain  # noqa: E402
+from arguments import struct_of  # noqa: E402
 from kernel_code import Instruction, find_code, targets  # noqa: E402
+from mla_kernel import MlaKernel  # noqa: E402
 from padding import Kernel  # noqa: E402
 from sim import LANDINGS, ORDERS, Sim, SimError, find_library, pack  # noqa: E402
 
@@ -102,22 +104,6 @@ def fill(kind: str, count: int, seed: int) -> bytes:
     if kind != "bf16":
         return struct.pack(f"<{count}{'e' if kind == 'fp16' else 'f'}", *numbers)
     return b"".join(struct.pack("<f", number)[2:] for number in numbers)
-
-
-def struct_of(header: Path, name: str) -> type[ctypes.Structure]:
-    """A struct of a C header: numbers of fixed size and pointers."""
-    found = re.search(rf"struct {name} {{(.*?)\n}};", header.read_text(), re.DOTALL)
-    assert found, name
-    fields: list[tuple[str, type[ctypes._SimpleCData]]] = []
-    for line in re.sub(r"//.*", "", found[1]).split(";"):
-        if match := re.match(r"\s*(?:const )?(\w+) (.*)", line, re.DOTALL):
-            kind = match[1].removesuffix("_t")
-            for declared in match[2].split(","):
-                pointer = "*" in declared
-                fields.append(
-                    (declared.strip(" *"), ctypes.c_uint64 if pointer else getattr(ctypes, f"c_{kind}"))
-                )
-    return type(name, (ctypes.Structure,), {"_fields_": fields})
 
 
 # Bits of tessera_fmha_fwd_gpu_args.features.
@@ -270,6 +256,8 @@ TYPES = {"fp32": 0, "fp16": 1, "bf16": 2, "int8": 9}  # tessera_type
 ROWS = r"(?:\w+norm|\w*smooth)\w+?_(fp32|fp16|bf16)__(gfx\w+?)_b(\d+)x(\d+)_w(\d+)_(one|multi)_pass"
 FMHA = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)"
 
+MLA = r"mla_prefill_fp8bf16__(gfx\w+?)_b256x128x192_w8_staggered"
+
 
 def objects(path: Path) -> list[Path]:
     """The object itself; or of a folder, for gfx942 and gfx950, a small one of attention and one on rows."""
@@ -289,6 +277,9 @@ def emitted(path: Path) -> Subject:
         n = piece - 4 if match[6] == "one" else piece + 4
         on_rows = Rows(kernel, match[1], int(match[3]), n, int(match[5]))
         return Subject(path.stem, match[2], path.read_bytes(), kernel, on_rows)
+    if match := re.match(MLA, path.stem):
+        on_mla = MlaKernel(kernel, items=2, workgroups=1)
+        return Subject(path.stem, match[1], path.read_bytes(), kernel, on_mla)
     match = re.match(FMHA, path.stem)
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is none that it knows of an instance")

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: MIT
+"""Tiles of mla_prefill on CDNA: eight waves in two halves, which go through clusters some barriers apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from codegen.targets import CdnaTarget
+
+WHOLE, ROPE, HDIM_V = 192, 64, 128  # elements of q and k, of which so many are rotated; of v
+UNSAID = -1  # of a field: what follows from the grid
+
+
+@dataclass(frozen=True)
+class CdnaTile:
+    """A row of instances/mla_prefill.toml for CDNA."""
+
+    pipeline: str
+    epilogue: str
+    compute: str
+    efficiency: float  # modelled: the share of the target's peak that the main loop reaches
+    start: float  # modelled: the time of a work item beside its tiles, in tiles
+    why: str
+    persistent: int = 0  # 1: workgroups, no more than there are units, take one work item after the other
+    exact_stagger: int = UNSAID  # 1: halves part at the beginning of each item, not of the first one alone
+    v_qktail: int = UNSAID  # 1: the tail of C_QK reads the first operands of values, else C_V_PREFETCH does
+    serves: str = ""
+
+    held: ClassVar[str] = "dtype=fp8bf16"
+    name_tokens: ClassVar[dict[str, str]] = {
+        "persistent": "persistent", "exact_stagger": "es", "v_qktail": "qt",
+    }  # fmt: skip
+    dtypes: ClassVar[tuple[str, ...]] = ("fp8bf16",)
+    kind: ClassVar[str] = "cdna"
+    alignment: ClassVar[int] = 16  # of rows
+    bm0: ClassVar[int] = 256  # queries of a work item: 32 of each wave
+    bn0: ClassVar[int] = 128  # keys of a tile
+    waves: ClassVar[int] = 8
+    threads: ClassVar[int] = 512
+    occupancy: ClassVar[int] = 2  # waves of a SIMD: a workgroup's
+    k_ring: ClassVar[int] = 2  # tiles of k in LDS,
+    v_ring: ClassVar[int] = 4  # and of v
+    band: ClassVar[int] = 4  # operands of k and then of v in registers
+    stagger: ClassVar[int] = 4  # barriers between the halves
+    early: ClassVar[int] = 48  # scores of a lane that become probabilities before the barrier within C_EXP
+
+    @property
+    def hdim_q(self) -> int:
+        """Elements of q and k."""
+        return WHOLE
+
+    @property
+    def hdim_v(self) -> int:
+        """Elements of v and o."""
+        return HDIM_V
+
+    @property
+    def staggers_each(self) -> int:
+        """Whether halves part at the beginning of each item and meet at its end."""
+        return self.persistent if self.exact_stagger == UNSAID else self.exact_stagger
+
+    @property
+    def reads_v_early(self) -> int:
+        """Whether the tail of C_QK reads the first operands of values."""
+        return 1 - self.persistent if self.v_qktail == UNSAID else self.v_qktail
+
+    @property
+    def lds_bytes(self) -> int:
+        """Queries and both rings."""
+        return self.bm0 * WHOLE + self.bn0 * (self.k_ring * WHOLE + self.v_ring * HDIM_V)
+
+    @property
+    def block(self) -> str:
+        """Block and waves in the short name."""
+        return f"b{self.bm0}x{self.bn0}x{WHOLE}_w{self.waves}"
+
+    def p_shift(self, target: CdnaTarget) -> int:
+        """The power of 2 that p in [0, 1] is stored times."""
+        return 8
+
+    def ck_tile(self, target: CdnaTarget) -> dict[str, int]:
+        """The tile's fields in C."""
+        return {"rows": self.bm0, "keys": self.bn0}
+
+    def cycles(self, target: CdnaTarget) -> float:
+        """Cycles of a tile of keys beside its multiply-adds: none, since efficiency counts all."""
+        return 0.0
+
+    def needs(self, target: CdnaTarget) -> str:
+        """What the machine and a call must bring."""
+        return (
+            f"{self.lds_bytes} bytes of LDS, {self.waves} waves, any lengths, rows aligned to "
+            f"{self.alignment} bytes"
+        )
+
+    def numerics(self, target: CdnaTarget) -> str:
+        """How numbers are rounded."""
+        return "fp8 products and fp32 sums, p rounded to nearest even in fp8, exp2 within 1 ulp"
+
+    def complaint(self, target: CdnaTarget) -> str:
+        """Why the tile does not fit the target, if it does not."""
+        if self.lds_bytes > target.lds_bytes:
+            return f"q, k and v take {self.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
+        return ""

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: MIT
+// One tile of scores, in whose registers softmax leaves probabilities, and these leave P as the operand of the values.
+//
+// Takes P_SHIFT.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_MLA_SCORES_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_MLA_SCORES_H
+
+#include "tessera/device/attention/cdna/scores.h"
+
+enum { SCORES = KEY_BLOCKS * ELEMENTS, CHAINS = 3 }; // of a lane; of maxima, so that one need not wait for the last
+
+struct softmax {
+    float scale, shift; // a probability is 2^(scale * score - shift)
+    float max, alpha;   // alpha: what O is to be rescaled by,
+    int moved;          // if the maximum of any lane has moved
+    float sum[CHAINS];  // of the probabilities of the lane's keys, one of so many each
+};
+
+INLINE void hide_later(f32x16 s[KEY_BLOCKS], int end) { // keys from `end` on, counted from the lane's first
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e++) {
+            if (KEY(b, e) >= end) s[b][e] = -INFINITY_F32;
+            one_after_the_other();
+        }
+    }
+}
+
+// Raises the maximum to that of the tile, which decides the shift, and what O is rescaled by; the sums are. Where the
+// shift is so great that its rounding would spoil P, the maximum is subtracted from the scores here, exactly.
+INLINE void raise_max(struct softmax *x, f32x16 s[KEY_BLOCKS]) {
+    float most[CHAINS];
+    UNROLL
+    for (int i = 0; i < CHAINS; i++) most[i] = x->max;
+    UNROLL
+    for (int e = 0; e < SCORES; e += 2) {
+        const float a = s[e / ELEMENTS][e % ELEMENTS], b = s[e / ELEMENTS][e % ELEMENTS + 1];
+        most[e / 2 % CHAINS] = max_f32(max_f32(most[e / 2 % CHAINS], a), b);
+    }
+    float max = max_f32(max_f32(most[0], most[1]), most[2]);
+    max = max_f32(max, other_half(max));
+    x->moved = any_lane(max > x->max);
+    if (x->moved) {
+        x->alpha = x->max == -INFINITY_F32 ? 0.0f : exp2_fast((x->max - max) * x->scale);
+        UNROLL
+        for (int i = 0; i < CHAINS; i++) x->sum[i] *= x->alpha;
+        x->max = max;
+    }
+    max = max == -INFINITY_F32 ? 0.0f : max;
+    x->shift = max * x->scale - P_SHIFT;
+    if (!SELDOM(any_lane(abs_f32(x->shift) >= 0x1p20f))) return;
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e++) {
+            s[b][e] -= max;
+            one_after_the_other();
+        }
+    }
+    x->shift = -P_SHIFT;
+}
+
+INLINE void rescale_o(const struct softmax *x, f32x16 o[D_BLOCKS]) {
+    if (!x->moved) return;
+    UNROLL
+    for (int b = 0; b < D_BLOCKS; b++) o[b] *= x->alpha;
+}
+
+// Scores begin to end - 1 of the lane become probabilities, and are added to the sums. Instructions for two numbers
+// would make products of the other half of the waves wait.
+INLINE void exponentials(struct softmax *x, f32x16 s[KEY_BLOCKS], int begin, int end) {
+    UNROLL
+    for (int e = begin; e < end; e++) {
+        const float p = here_f32(exp2_fast(s[e / ELEMENTS][e % ELEMENTS] * x->scale - x->shift));
+        x->sum[e % CHAINS] = here_f32(x->sum[e % CHAINS] + p);
+        s[e / ELEMENTS][e % ELEMENTS] = p;
+    }
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) s[b] = pinned(s[b]); // in the registers of the products
+}
+
+// Four registers become one: P lies in the first quarter of the tile, each word in a register that words before have
+// left.
+INLINE void pack_in_place(f32x16 s[KEY_BLOCKS]) {
+    UNROLL
+    for (int w = 0; w < SCORES / 4; w++) {
+        const f32x16 x = s[4 * w / ELEMENTS];
+        const int e = 4 * w % ELEMENTS;
+        s[0][w] = AS_F32(pack_fp8_over(AS_U32(s[0][w]), x[e], x[e + 1], x[e + 2], x[e + 3]));
+    }
+    s[0] = pinned(s[0]);
+}
+
+INLINE operand p_operand_of(f32x16 packed, int step) {
+    operand p;
+    UNROLL
+    for (int w = 0; w < 4 * OPERAND_CHUNKS; w++) p.chunk[w / 4][w % 4] = AS_U32(packed[4 * OPERAND_CHUNKS * step + w]);
+    return p;
+}
+
+#endif

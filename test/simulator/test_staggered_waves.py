@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: MIT
+"""Pipeline staggered of mla_prefill, whose halves of waves are some barriers apart, in all its forms."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import toolchain
+from kernel_code import find_code
+from mla_kernel import MlaKernel
+from sim import LANDINGS, ORDERS, Sim, SimError
+
+from codegen.machine_code import instructions
+from codegen.ops import operations
+from codegen.ops.mla_prefill_cdna import CdnaTile
+from codegen.render import instance_source
+from codegen.resources import read_resources
+from codegen.rows import read_instances
+from codegen.spec import ROOT, Instance
+
+FORMS = [
+    {},
+    {"v_qktail": 0},
+    {"persistent": 1},
+    {"persistent": 1, "exact_stagger": 0},
+    {"persistent": 1, "v_qktail": 1},
+]
+ITEMS, WORKGROUPS = 6, 2
+# Orders of waves, and when their loads land. The usual forms are run in all of them.
+HOW = [("forward", "late"), ("random", "random"), ("backward", "late"), ("alternate", "at-once")]
+
+
+@functools.cache
+def form(**fields: int) -> Instance:
+    """An instance with other fields than its row has."""
+    made = read_instances(operations()["mla_prefill"], ROOT / "instances", ("gfx950",))
+    static = next(one for one in made if not one.tile.persistent)
+    return dataclasses.replace(static, tile=dataclasses.replace(static.tile, **fields))
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+    """Code objects of all forms, by their names."""
+    if toolchain.ZIGLANG is None:
+        pytest.skip("needs PyPI's ziglang")
+    folder, found = tmp_path_factory.mktemp("staggered"), {}
+    for fields in FORMS:
+        instance = form(**fields)
+        source, made = folder / instance.file, folder / f"{instance.name}.co"
+        source.write_text(instance_source(instance), encoding="utf-8")
+        flags = ["-std=c11", "-O3", "-I", str(ROOT / "include"), "-mcode-object-version=5"]
+        toolchain.build_device(toolchain.compilers()[0], source, "gfx950", flags, made)
+        found[instance.name] = made
+    yield found
+
+
+def run(library: Path, image: bytes, name: str, how: tuple[str, str] | None) -> bytes:
+    """What a kernel makes of the items; with `how`, under the sanitizer."""
+    order, landing = how or HOW[0]
+    where = {"order": ORDERS[order], "landing": LANDINGS[landing], "seed": 1, "max_instructions": 20_000_000}
+    with Sim(library, "gfx950", sanitize=how is not None) as sim:
+        return MlaKernel(f"tessera_k_{name.replace('__', '_')}", ITEMS, WORKGROUPS)(sim, image, where)
+
+
+def test_fields_follow_from_the_grid() -> None:
+    static, persistent = form().tile, form(persistent=1).tile
+    assert (static.staggers_each, static.reads_v_early) == (0, 1)
+    assert (persistent.staggers_each, persistent.reads_v_early) == (1, 0)
+    assert CdnaTile.bm0 * 192 + 128 * (2 * 192 + 4 * 128) == static.lds_bytes == 160 * 1024
+    assert form(persistent=1, exact_stagger=0).name.endswith("_staggered_persistent1_es0")
+
+
+@pytest.mark.parametrize("fields", FORMS, ids=str)
+def test_machine_code(fields: dict[str, int], built: dict[str, Path]) -> None:
+    """No form spills, all have room for two waves a SIMD, and their loops are made of the clusters."""
+    kernel = read_resources(built[form(**fields).name])
+    assert kernel.complaints() == []
+    assert kernel.vgprs <= 256 and kernel.agprs == 0 and kernel.lds_bytes == 160 * 1024
+
+
+@pytest.mark.parametrize("fields", FORMS, ids=str)
+def test_orders(fields: dict[str, int], built: dict[str, Path], library: Path) -> None:
+    """Work items one after the other give what each gives alone, whatever the order of waves and loads."""
+    alone = run(library, built[form().name].read_bytes(), form().name, None)
+    name = form(**fields).name
+    image = built[name].read_bytes()
+    for how in HOW if fields in ({}, {"persistent": 1}) else HOW[:2]:
+        assert run(library, image, name, how) == alone, how
+
+
+@pytest.mark.parametrize("place", [0, 1, -1])
+def test_missing_barriers_are_noticed(place: int, built: dict[str, Path], library: Path) -> None:
+    """One of the prologue, of the stagger, or of an item's end: halves fall out of step."""
+    name = form(persistent=1).name
+    image = built[name].read_bytes()
+    begin, size = find_code(image, f"tessera_k_{name.replace('__', '_')}")
+    code = instructions(image[begin : begin + size], "gfx950")
+    barriers = [one.place for one in code if one.name == "s_barrier"]
+    at = begin + barriers[place]
+    broken = image[:at] + struct.pack("<I", 0xBF800000) + image[at + 4 :]
+    with pytest.raises(SimError):
+        run(library, broken, name, HOW[0])
