@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Decoding: attention of the last few queries of many sequences over keys and values in pages, which may be quantised,
 // as vLLM and AITER do it (paged_attention_rocm, paged_attention_v1, pa_fwd). The equations, alibi, NaN and infinity
-// are those of tessera/fmha_fwd.h. CPUs serve all of it, AMD's GPUs LINEAR caches of fp16 and bf16.
+// are those of tessera/fmha_fwd.h. CPUs serve all of it; README.md says what GPUs do.
 //
 // Query i of the n of sequence b stands at position p = seqlen_k_ptr[b] - n + i. It sees keys 0 to p; with
 // sliding_window > 0 only the last sliding_window of these. Scores are scaled, capped or given alibi's bias, then

@@ -15,7 +15,8 @@ static int list_starts(const struct tessera_request *r, struct tessera_start sta
     const bool batches = !call->traits.is_group_mode && a->batch > 1, batch_mode = !call->traits.is_group_mode;
     const bool aligned = !call->cache || call->cache->pages.dtype == TESSERA_KV_AUTO; // others begin anywhere
     const bool blocks = call->cache ? call->cache->blocks > 1 : batches;              // of k and v
-    const bool rows_q = !batch_mode || a->seqlen_q > 1, rows_k = !batch_mode || a->seqlen_k > 1;
+    const bool rows_q = !batch_mode || a->seqlen_q > 1, pieces = tessera_fmha_fwd_in_pieces(call);
+    const bool rows_k = !pieces && (!batch_mode || a->seqlen_k > 1);
     const bool rows_v = call->traits.is_v_rowmajor ? rows_k : a->hdim_v > 1;
     const int in = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
     const int out = tessera_type_bits(tessera_attention_storages[call->traits.data_type].o);

@@ -113,6 +113,11 @@ static inline bool tessera_fmha_fwd_in_pages(const struct tessera_fmha_fwd_call 
     return call->cache && call->cache->pages.table;
 }
 
+// Whether rows of k and v have no strides, but lie in pieces of pages.
+static inline bool tessera_fmha_fwd_in_pieces(const struct tessera_fmha_fwd_call *call) {
+    return call->cache && call->cache->pages.piece_v;
+}
+
 // The keys of the longest sequence that any of so many queries beside one another sees, on average under a mask.
 double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries);
 

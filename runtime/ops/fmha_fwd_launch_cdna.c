@@ -20,13 +20,14 @@ tessera_status tessera_fmha_fwd_cdna_check_strides(const struct tessera_fmha_fwd
     const int in = tessera_type_bits(storages->qkv), out = tessera_type_bits(storages->o);
     const bool bias = t->bias_type == TESSERA_BIAS_ELEMENTWISE, randval = t->has_dropout && a->s_randval;
     const bool mx = t->qscale_type == TESSERA_QSCALE_MX;
+    const bool pieces = tessera_fmha_fwd_in_pieces(call); // whose rows have no strides
     const struct {
         const char *name;
         int64_t stride, rows;
         int bits;
     } tensors[] = {{"stride_q", a->stride_q, q_rows, in},
-                   {"stride_k", a->stride_k, k_rows, in},
-                   {"stride_v", a->stride_v, t->is_v_rowmajor ? k_rows : a->hdim_v, in},
+                   {"stride_k", pieces ? 0 : a->stride_k, k_rows, in},
+                   {"stride_v", pieces ? 0 : a->stride_v, t->is_v_rowmajor ? k_rows : a->hdim_v, in},
                    {"stride_o", a->stride_o, q_rows, out},
                    {"stride_bias", bias ? a->stride_bias : 0, q_rows, tessera_type_bits(storages->bias)},
                    {"stride_randval", randval ? a->stride_randval : 0, q_rows, 8},
@@ -57,6 +58,10 @@ static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
                                                    .of_v = {k->batch_stride_v, k->nhead_stride_v, k->stride_v}};
     if (!call->cache) return;
     args->pages = call->cache->pages;
+    if (args->pages.piece_v) { // a run of a row of k, and so many keys of all columns of v, lead to the next
+        args->pages.of_k.row = TESSERA_PIECE_BYTES / args->pages.element_bytes;
+        args->pages.of_v.row = (int64_t)args->pages.piece_v * args->pages.row_v;
+    }
     args->last = call->cache->last;
     // A tensor's only scale is that of each row.
     if (call->cache->scale_k) args->pages.k_scale.base = call->cache->scale_k;
@@ -96,6 +101,8 @@ tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instanc
 
 // The HIP runtime's limit of workgroups along y and z, and the kernels' limit of heads.
 enum { GRID_MAX = 65535 };
+// What a lane loads of a column of v in pieces (cdna/paged.h).
+enum { KEYS_OF_COLUMN = 8 };
 
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
@@ -111,6 +118,9 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
           instance->tile.bm0);
     GUARD(blocks <= GRID_MAX, "%s gives %lld workgroups of %d queries of a key head and a part of its keys: at most %d",
           group ? "max_seqlen_q" : "seqlen_q", (long long)blocks, instance->tile.bm0, GRID_MAX);
+    GUARD(!tessera_fmha_fwd_in_pieces(call) || call->cache->pages.page_size >= KEYS_OF_COLUMN,
+          "page_block_size is %d: at least %d on a GPU, where pages are not linear", call->cache->pages.page_size,
+          KEYS_OF_COLUMN);
     return tessera_fmha_fwd_cdna_check_strides(call, instance->tile.bm0, instance->tile.bn0);
 }
 

@@ -90,7 +90,7 @@ tessera_status tessera_over_cache_place(struct tessera_over_cache *x, const stru
     return TESSERA_SUCCESS;
 }
 
-enum { MOST_PAGE = 1 << 16, PIECE_BYTES = 16 };
+enum { MOST_PAGE = 1 << 16 };
 
 static tessera_status check_pages(const struct tessera_cache_pages *at) {
     const int32_t size = at->page_block_size;
@@ -103,7 +103,7 @@ static tessera_status check_pages(const struct tessera_cache_pages *at) {
 }
 
 static tessera_status set_pieces(struct tessera_attention_pages *p, const struct tessera_cache_pages *at) {
-    const int32_t piece = PIECE_BYTES / p->element_bytes;
+    const int32_t piece = TESSERA_PIECE_BYTES / p->element_bytes;
     const bool vectorized = at->layout == TESSERA_KV_VECTORIZED;
     p->piece_v = 0;
     if (at->layout == TESSERA_KV_LINEAR) return TESSERA_SUCCESS;

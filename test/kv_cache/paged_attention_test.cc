@@ -113,6 +113,7 @@ struct Memory {
   private:
     void set_args();
     void set_scales();
+    void spoil_rest();
     void set_norms(std::mt19937 &random);
 };
 
@@ -154,7 +155,34 @@ Memory::Memory(const Decode &of, uint32_t seed)
     for (int i = 0; i < 16; i++) centroids.as<float>()[i] = static_cast<float>(uniform()); // in any order
     set_args();
     set_scales();
-    if (c.kv == TESSERA_KV_TURBO4) set_norms(random);
+    if (c.kv == TESSERA_KV_TURBO4)
+        set_norms(random);
+    else
+        spoil_rest();
+}
+
+// Numbers of rows that no key lies in are NaN where the cache's type has that.
+void Memory::spoil_rest() {
+    const auto bytes = static_cast<int64_t>(bytes_of(cached_type(c)));
+    const auto spoil = [&](const Guarded &to, int64_t element) {
+        std::memset(to.as<char>() + element * bytes, 0xff, bytes);
+    };
+    std::vector<bool> lies(static_cast<size_t>(pages_of(c)) * c.page);
+    for (int b = 0; b < batch_of(c); b++)
+        for (int j = 0; j < c.keys[b]; j++)
+            lies[static_cast<size_t>(table.as<int32_t>()[b * columns_of(c) + j / c.page]) * c.page + j % c.page] = true;
+    const int64_t x = 16 / bytes, x_v = c.layout == TESSERA_KV_VLLM ? c.page : x;
+    const bool linear = c.layout == TESSERA_KV_LINEAR;
+    for (int64_t page = c.first_page; page < pages_of(c); page++)
+        for (int64_t r = 0; r < c.page; r++)
+            for (int g = 0; g < c.heads_k && !lies[page * c.page + r]; g++) {
+                const int64_t k_at = page * args.batch_stride_k + g * args.nhead_stride_k;
+                const int64_t v_at = page * args.batch_stride_v + g * args.nhead_stride_v;
+                for (int64_t d = 0; d < c.hdim_q; d++)
+                    spoil(k, k_at + (linear ? r * args.stride_k + d : (d / x * c.page + r) * x + d % x));
+                for (int64_t d = 0; d < c.hdim_v; d++)
+                    spoil(v, v_at + (linear ? r * args.stride_v + d : (r / x_v * c.hdim_v + d) * x_v + r % x_v));
+            }
 }
 
 // Bytes are any; norms are numbers, in each slot or apart.
@@ -283,14 +311,14 @@ class PagedAttention : public OnDevice {
             EXPECT_EQ(memory.wrong(), "") << c.words() << ", seed " << seed;
         }
     }
-    // GPUs serve 16-bit types, linear pages, and head dims that are multiples of 8, or 16 where caches are quantised,
-    // which those of NVIDIA do not serve.
+    // GPUs serve 16-bit types and head dims that are multiples of 8, or 16 where caches are quantised, which those of
+    // NVIDIA do not serve, nor pages in pieces; these have 8 rows at least.
     Decode fit_decode(Decode c) const {
         if (!is_gpu()) return c;
-        if (is_cuda()) c.kv = TESSERA_KV_AUTO, c.scales = Scales::kNone;
+        if (is_cuda()) c.kv = TESSERA_KV_AUTO, c.scales = Scales::kNone, c.layout = TESSERA_KV_LINEAR;
         const int unit = c.kv == TESSERA_KV_AUTO ? 8 : 16;
         if (c.dtype != TESSERA_FMHA_BF16) c.dtype = TESSERA_FMHA_FP16;
-        c.layout = TESSERA_KV_LINEAR;
+        if (c.layout == TESSERA_KV_VLLM) c.page = std::max(c.page, 8);
         c.hdim_q = (c.hdim_q + unit - 1) / unit * unit, c.hdim_v = (c.hdim_v + unit - 1) / unit * unit;
         return c;
     }

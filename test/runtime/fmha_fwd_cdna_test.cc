@@ -605,7 +605,8 @@ class MergedOnCdna : public Cdna {
 
     tessera_status check_limits() {
         tessera_fmha_fwd_call whole = call.whole();
-        EXPECT_EQ(tessera_fmha_fwd_check_sizes(&whole), TESSERA_SUCCESS) << tessera_last_error();
+        whole.cache = cache;
+        EXPECT_EQ(tessera_fmha_fwd_check_call(&whole), TESSERA_SUCCESS) << tessera_last_error();
         return tessera_fmha_fwd_cdna_check(&instance, &whole);
     }
 
@@ -703,6 +704,31 @@ TEST_F(MergedOnCdna, Pages) {
     EXPECT_EQ(args.call.seqlen_k_of, lengths);
     EXPECT_EQ(args.call.seqlen_k, 64);
     EXPECT_EQ(args.call.seqstart_k, nullptr);
+}
+
+// Pages in pieces have no strides of rows: kernels get those of runs of k, and of pieces of v with all of their
+// columns.
+TEST_F(MergedOnCdna, PagesInPieces) {
+    int32_t table[8], lengths[2];
+    tessera_attention_cache there = {};
+    there.pages.table = table, there.pages.table_stride = 4, there.pages.page_size = 16, there.pages.piece_v = 16;
+    there.pages.of_k = {1, 2, 3}, there.pages.of_v = {4, 5, 6};
+    there.pages.element_bytes = 2, there.pages.row_v = 40;
+    there.blocks = 8, there.rows = 16, there.seqlen_k = lengths, there.max_seqlen_k = 64, there.is_paged = true;
+    cache = &there;
+    instance.paged = 1;
+    call.args.seqlen_k = 64;
+    call.args.stride_k = call.args.stride_v = -1; // ignored
+    EXPECT_EQ(check_limits(), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    const auto args = argument<tessera_fmha_fwd_cdna_args>(0);
+    EXPECT_EQ(args.pages.of_k.row, 8);
+    EXPECT_EQ(args.pages.of_v.row, 16 * 40);
+    EXPECT_EQ(args.pages.of_v.page, 4);
+    there.pages.page_size = 4;
+    EXPECT_NE(check_limits(), TESSERA_SUCCESS);
+    EXPECT_EQ(std::string(tessera_last_error()),
+              "page_block_size is 4: at least 8 on a GPU, where pages are not linear");
 }
 
 } // namespace

@@ -19,6 +19,8 @@ struct tessera_attention_page_scales {
     struct tessera_attention_page_strides of; // in bytes
 };
 
+enum { TESSERA_PIECE_BYTES = 16 };
+
 // Key j of sequence b is row (j + offset) % page_size of the page that entry (j + offset) / page_size of the sequence's
 // part of the table names.
 struct tessera_attention_pages {
@@ -29,8 +31,8 @@ struct tessera_attention_pages {
     int32_t page_size;
     const void *k, *v;
     struct tessera_attention_page_strides of_k, of_v;
-    // Pages in pieces hold k as [row_k / x, page_size, x] with x elements in 16 bytes, and v as [page_size / piece_v,
-    // row_v, piece_v]. 0: rows are contiguous.
+    // Pages in pieces hold k as [row_k / x, page_size, x] with x elements in TESSERA_PIECE_BYTES, and v as [page_size /
+    // piece_v, row_v, piece_v]. 0: rows are contiguous.
     int32_t piece_v;
     int32_t row_k, row_v, element_bytes; // elements of a row, and bytes of one
     // What is not stored as q is: rows are copied, as numbers of type `number`; their scales are listed.

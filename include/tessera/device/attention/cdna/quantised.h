@@ -14,9 +14,9 @@
 #include "tessera/isa/cdna_quantised.h"
 #include "tessera/turbo4.h"
 
-// A lane loads two chunks of K at once, and one of V of each of four keys, as staged_rows.h stores them. Tiles give
-// every thread as much.
-enum { CHUNK_WORDS = CHUNK * (KV == TESSERA_KV_TURBO4 ? 4 : 8) / 32, RUN = 2 };
+// A lane loads RUN chunks of K at once, and one of V of each of four keys, as staged_rows.h stores them, or of KEYS
+// keys of columns. Tiles give every thread as much.
+enum { CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4 };
 enum { K_RUNS = Q_CHUNKS / RUN, K_LOADS = BN * K_RUNS / THREADS };
 
 // A tile on its way, and what the lane's key is scaled by.
@@ -27,9 +27,7 @@ struct quantised {
 
 // ---- memory
 
-// Chunks past the head dim are the row's first ones: those of q are 0 there, and of o none is stored.
-INLINE void load_chunks(uint32_t *to, int words, const char *row, int chunk, int width) {
-    const char *const from = row + (CHUNK * chunk < width ? 4 * CHUNK_WORDS * chunk : 0);
+INLINE void load_words(uint32_t *to, int words, const char *from) {
     if (words == 4) {
         const u32x4 x = load_16(from);
         to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
@@ -48,18 +46,21 @@ INLINE float load_scale(const struct tessera_attention_page_scales *x, const str
     return x->base ? AS_F32(load_4(at)) : 1.0f;
 }
 
+// What lies past the head dim is the row's beginning: numbers of q are 0 there, and of o none is stored.
 INLINE void load_quantised_tile(struct quantised *s, const struct tessera_fmha_fwd_cdna_args *p,
                                 const struct task *task, const struct cache *x, const struct spot *spot) {
-    const uint64_t k = own_address(x->k, &x->of_k, spot), v = own_address(x->v, &x->of_v, spot);
+    const uint64_t k = own_k(x, spot), v = own_v(x, spot);
     UNROLL
     for (int c = 0; c < K_LOADS; c++) {
-        const char *const row = address_of(k, (int)(item(c) / K_RUNS));
-        load_chunks(s->k[c], RUN * CHUNK_WORDS, row, RUN * (int)(item(c) % K_RUNS), x->hdim_q);
+        const int key = (int)(item(c) / K_RUNS), run = (int)(item(c) % K_RUNS);
+        const int inside = RUN * CHUNK * run < x->hdim_q;
+        load_words(s->k[c], RUN * CHUNK_WORDS, address_of(k, key) + (inside ? run * x->k_step : 0));
     }
     UNROLL
     for (int c = 0; c < V_LOADS; c++) {
-        const char *const row = address_of(v, 4 * (int)(item(c / 4) / V_CHUNKS) + c % 4);
-        load_chunks(s->v[c], CHUNK_WORDS, row, (int)(item(c / 4) % V_CHUNKS), x->hdim_v);
+        const struct item_of_v of = item_of_v(x, c);
+        const int offset = of.column < x->hdim_v ? NUMBER_BYTES(of.column * x->piece) : 0;
+        load_words(s->v[c], CHUNK_WORDS, address_of(v, of.key) + offset);
     }
     s->k_scale = load_scale(&p->pages.k_scale, task, spot);
     s->v_scale = load_scale(&p->pages.v_scale, task, spot);
@@ -103,7 +104,9 @@ INLINE void raise_unit(float *unit, f32x16 o[D_BLOCKS], float scale) {
     *unit = next;
 }
 
-INLINE void store_quantised_tile(const struct quantised *s, const struct codebook *book, float unit) {
+// A tile that has `left` keys, or more than BN.
+INLINE void store_quantised_tile(const struct quantised *s, const struct cache *x, const struct codebook *book,
+                                 float unit, int left) {
     UNROLL
     for (int c = 0; c < K_LOADS; c++) {
         UNROLL
@@ -115,7 +118,7 @@ INLINE void store_quantised_tile(const struct quantised *s, const struct codeboo
     u32x4 v[V_LOADS];
     UNROLL
     for (int c = 0; c < V_LOADS; c++) v[c] = numbers_of(book, s->v[c]);
-    store_v(v);
+    store_paged_v(v, x, left);
     if (thread_id() < BN) {
         ((SHARED float *)k_scales)[thread_id()] = s->k_scale;
         ((SHARED float *)v_scales)[thread_id()] = s->v_scale * over_unit(unit);

@@ -101,12 +101,16 @@ INLINE void load_tile(struct staged *s, const struct places *p, const struct key
 #endif
 }
 
-INLINE void store_tile(const struct staged *s) {
+INLINE void store_k(const u32x4 staged[K_COPIES]) {
     UNROLL
     for (int c = 0; c < K_COPIES; c++) {
         const int key = (int)(item(c) / Q_CHUNKS), chunk = (int)(item(c) % Q_CHUNKS);
-        k_tile[k_place(key, chunk)] = s->k[c];
+        k_tile[k_place(key, chunk)] = staged[c];
     }
+}
+
+INLINE void store_tile(const struct staged *s) {
+    store_k(s->k);
     store_v(s->v);
 #if MX
     store_scales(&s->scales);
