@@ -5,13 +5,23 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from codegen.ops.fmha_fwd.traits import BIAS_TYPE, DTYPES, MASK_AXES, MASK_TYPE, PADS, flag_axis, hdim_axis
-from codegen.ops.pages import LAYOUTS, QSCALES, TYPES, Pages, rules_of
+from codegen.ops.fmha_fwd.traits import (
+    BIAS_TYPE,
+    DTYPES,
+    MASK_AXES,
+    MASK_TYPE,
+    PADS,
+    QSCALES,
+    flag_axis,
+    hdim_axis,
+)
+from codegen.ops.pages import LAYOUTS, TYPES, Pages, rules_of
 from codegen.schema import Trait, flag
 from codegen.space import Axis, Space
 
 PAGES = tuple(str(1 << power) for power in range(17))
 LOOKUPS = ("sglang", "vllm")
+SCALES = ("no", "pt", "kvbs", "th")
 
 
 class FmhaBatchPrefill(Pages):
@@ -54,13 +64,13 @@ class FmhaBatchPrefill(Pages):
                 flag_axis("lse", "lse"),
                 flag_axis("dropout", "dropout"),
                 flag_axis("skip", "skip"),
-                Axis("qscale", ("no", "pt"), ("nqscale", "pertensor")),
+                Axis("qscale", SCALES, ("nqscale", "pertensor", "kv_blockscale", "pertokenhead")),
                 flag_axis("sink", "sink"),
                 Axis("layout", LAYOUTS, LAYOUTS),
                 Axis("lookup", LOOKUPS, LOOKUPS),
             )
         )
-        self.rules = rules_of(space, "qscale")
+        self.rules = rules_of(space, qscale=SCALES[1:])
 
 
 def operation(mask: str) -> FmhaBatchPrefill:

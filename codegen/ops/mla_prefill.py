@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from codegen.ops.fmha_fwd.traits import DTYPES, MASK_AXES, MASK_TYPE, PADS, flag_axis, hdim_axis
+from codegen.ops.fmha_fwd.traits import DTYPES, MASK_AXES, MASK_TYPE, PADS, QSCALES, flag_axis, hdim_axis
 from codegen.ops.mla_prefill_cdna import CdnaTile
-from codegen.ops.pages import QSCALES, CpuTile, Pages
+from codegen.ops.pages import CpuTile, Pages
 from codegen.schema import Range, Trait, flag
 from codegen.space import Axis, Box, Region, Space, region_meet
 from codegen.spec import Instance, Rule

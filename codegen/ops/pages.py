@@ -16,6 +16,7 @@ from codegen.ops.fmha_fwd.traits import (
     MASK_TYPE,
     MX,
     PADS,
+    QSCALES,
     flag_axis,
     hdim_axis,
 )
@@ -25,7 +26,6 @@ from codegen.spec import Instance, Operation, Rule
 from codegen.targets import Target
 
 TYPES = tuple(dtype for dtype in DTYPES if dtype not in MX)
-QSCALES = ("no", "pt", "bs", "kvbs", "mx")
 LAYOUTS = ("vectorized", "linear", "vllm")
 LARGEST = max(max(hdim) for hdim in HDIMS)
 
@@ -164,18 +164,18 @@ class OverCache(Pages):
                 flag_axis("sink", "sink"),
             )
         )
-        self.rules = rules_of(space, "squant")
+        self.rules = rules_of(space, squant=("pt",))
 
 
-def rules_of(space: Space, scales: str) -> tuple[Rule, ...]:
-    """Combinations that no instance serves, with reasons. `scales`: the axis of descales."""
+def rules_of(space: Space, **scales: tuple[str, ...]) -> tuple[Rule, ...]:
+    """Combinations that no instance serves, with reasons. `scales`: the axis of descales, and its kinds."""
     return (
         Rule(
             space.box(logits=("yes",), bias=("bias", "alibi")),
             "a soft cap goes without a bias, as in CK",
         ),
         Rule(
-            space.box(**{scales: ("pt",), "dtype": (d for d in TYPES if d not in FP8)}),
+            space.box(dtype=(d for d in TYPES if d not in FP8), **scales),
             "descales belong to fp8 inputs",
         ),
     )

@@ -54,6 +54,7 @@ typedef enum tessera_qscale {
     TESSERA_QSCALE_BLOCK = 2,
     TESSERA_QSCALE_KV_BLOCK = 3, // for batch_prefill only; other operations refuse it
     TESSERA_QSCALE_MX = 4,
+    TESSERA_QSCALE_TOKEN_HEAD = 5, // likewise for batch_prefill
     TESSERA_QSCALE_COUNT
 } tessera_qscale;
 
@@ -99,7 +100,7 @@ TESSERA_API tessera_status tessera_mask_from_string(const char *text,
 TESSERA_API const char *tessera_mask_string(tessera_mask value);
 TESSERA_API tessera_status tessera_bias_from_string(const char *text, tessera_bias *out); // no|bias|alibi
 TESSERA_API const char *tessera_bias_string(tessera_bias value);
-TESSERA_API tessera_status tessera_qscale_from_string(const char *text, tessera_qscale *out); // no|pt|bs|kvbs|mx
+TESSERA_API tessera_status tessera_qscale_from_string(const char *text, tessera_qscale *out); // no|pt|bs|kvbs|mx|th
 TESSERA_API const char *tessera_qscale_string(tessera_qscale value);
 TESSERA_API tessera_status tessera_rope_from_string(const char *text, tessera_rope *out); // no|inter|half
 TESSERA_API const char *tessera_rope_string(tessera_rope value);

@@ -21,6 +21,17 @@
 // batch_stride_k and batch_stride_v lead from one page to the next, nhead_stride_k and nhead_stride_v from one head to
 // the next. With VECTORIZED, P and head dims are multiples of x, with VLLM hdim_q is; stride_k and stride_v are ignored
 // with both.
+//
+// Numbers of fp8 are elements times their descales, which are fp32. Those of keys are applied to scores before anything
+// else is, those of values to probabilities that have been summed; CPUs do not round these to fp8, so that their range
+// is no concern (CK keeps them within 2^8, or 2^7 of FNUZ, and its p_scale has no use here).
+//
+//   qscale_type   q_descale_ptr      k_descale_ptr                        v_descale_ptr
+//   PER_TENSOR    [1]                [1]                                  [1]
+//   KV_BLOCK      [1]                of a page and head, at               likewise
+//                                    page * nblock_stride_kv_block_descale +
+//                                    head * nhead_stride_kv_block_descale
+//   TOKEN_HEAD    [tokens, nhead_q]  [num_total_pages, P, nhead_k]        [nhead_k]
 #ifndef TESSERA_FMHA_BATCH_PREFILL_H
 #define TESSERA_FMHA_BATCH_PREFILL_H
 
@@ -43,7 +54,7 @@ typedef struct tessera_fmha_batch_prefill_traits {
     tessera_bias bias_type;
     int32_t has_lse;
     int32_t has_dropout;
-    tessera_qscale qscale_type; // NONE, or PER_TENSOR for fp8, fp8bf16, fp8fp32
+    tessera_qscale qscale_type; // NONE, or PER_TENSOR, KV_BLOCK, TOKEN_HEAD for fp8, fp8bf16, fp8fp32
     int32_t skip_min_seqlen_q;  // sequences with seqlen_q <= min_seqlen_q are left untouched
     int32_t has_sink;           // sink_ptr or sink_size is given
     tessera_kv_layout kv_memory_layout;
@@ -92,6 +103,8 @@ typedef struct tessera_fmha_batch_prefill_args {
     int64_t nhead_stride_q, nhead_stride_k, nhead_stride_v, nhead_stride_bias, nhead_stride_randval, nhead_stride_lse;
     int64_t nhead_stride_o;
     int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_bias, batch_stride_lse, batch_stride_o;
+
+    int64_t nblock_stride_kv_block_descale, nhead_stride_kv_block_descale; // KV_BLOCK
 
     int32_t window_size_left, window_size_right;
     int32_t sink_size;

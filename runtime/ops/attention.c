@@ -24,7 +24,7 @@ static const char *const biases[TESSERA_BIAS_COUNT] = {
 };
 static const char *const qscales[TESSERA_QSCALE_COUNT] = {
     [TESSERA_QSCALE_NONE] = "no",       [TESSERA_QSCALE_PER_TENSOR] = "pt", [TESSERA_QSCALE_BLOCK] = "bs",
-    [TESSERA_QSCALE_KV_BLOCK] = "kvbs", [TESSERA_QSCALE_MX] = "mx",
+    [TESSERA_QSCALE_KV_BLOCK] = "kvbs", [TESSERA_QSCALE_MX] = "mx",         [TESSERA_QSCALE_TOKEN_HEAD] = "th",
 };
 static const char *const ropes[TESSERA_ROPE_COUNT] = {
     [TESSERA_ROPE_NONE] = "no",

@@ -17,6 +17,8 @@ struct tessera_attention_cache {
     const int32_t *starts;          // the differences of these
     const int32_t *last;            // with pages.begin: rows of the last page of each sequence; NULL: all
     const float *scale_k, *scale_v; // of all keys, and of all values; NULL: 1
+    const float *scale_q;           // of all queries; NULL: 1
+    const float *q_scales;          // of each query and its head, [tokens][nhead_q]; NULL: 1
     int32_t max_seqlen_k;
     bool is_paged;
     const char *table_name; // of pages

@@ -55,6 +55,70 @@ static void set_tables(const tessera_fmha_batch_prefill_args *a, struct tessera_
     cache->table_name = "kv_page_indices";
 }
 
+// ---- descales of caches: attention gets them with the rows
+
+static bool has_scaled_rows(const call_t *call) {
+    const tessera_qscale type = call->traits.qscale_type;
+    return type == TESSERA_QSCALE_KV_BLOCK || type == TESSERA_QSCALE_TOKEN_HEAD;
+}
+
+static tessera_status check_scaled_rows(const tessera_fmha_batch_prefill_traits *t) {
+    const tessera_fmha_dtype type = t->data_type;
+    GUARD(type == TESSERA_FMHA_FP8 || type == TESSERA_FMHA_FP8BF16 || type == TESSERA_FMHA_FP8FP32,
+          "qscale_type %s with data_type %d: only fp8, fp8bf16 and fp8fp32 take it",
+          tessera_qscale_string(t->qscale_type), (int)type);
+    return TESSERA_SUCCESS;
+}
+
+// Where scales of k lie; those of v, where v_heads, are of heads alone.
+static struct tessera_attention_page_strides strides_of_scales(const call_t *call, bool v_heads) {
+    const tessera_fmha_batch_prefill_args *const a = &call->args;
+    const int64_t bytes = sizeof(float), heads = bytes * a->nhead_k;
+    if (call->traits.qscale_type == TESSERA_QSCALE_KV_BLOCK)
+        return (struct tessera_attention_page_strides){.page = bytes * a->nblock_stride_kv_block_descale,
+                                                       .head = bytes * a->nhead_stride_kv_block_descale};
+    if (v_heads) return (struct tessera_attention_page_strides){.head = bytes};
+    return (struct tessera_attention_page_strides){heads * a->page_block_size, bytes, heads};
+}
+
+static void set_scaled_rows(const call_t *call, struct tessera_attention_cache *cache) {
+    const tessera_fmha_batch_prefill_args *const a = &call->args;
+    const bool tokens = call->traits.qscale_type == TESSERA_QSCALE_TOKEN_HEAD;
+    cache->scale_q = tokens ? NULL : a->q_descale_ptr;
+    cache->q_scales = tokens ? a->q_descale_ptr : NULL;
+    cache->pages.k_scale =
+        (struct tessera_attention_page_scales){a->k_descale_ptr, TESSERA_TYPE_FP32, strides_of_scales(call, false)};
+    cache->pages.v_scale =
+        (struct tessera_attention_page_scales){a->v_descale_ptr, TESSERA_TYPE_FP32, strides_of_scales(call, true)};
+}
+
+#define PAGE_SCALES(x)                                                                                                 \
+    tessera_add_tensor(                                                                                                \
+        all, #x "_descale_ptr", a->x##_descale_ptr, 32, false, (struct tessera_axis){NULL, 1, 0},                      \
+        (struct tessera_axis){"nhead_stride_kv_block_descale", a->nhead_k, a->nhead_stride_kv_block_descale},          \
+        (struct tessera_axis){"nblock_stride_kv_block_descale", a->num_total_pages,                                    \
+                              a->nblock_stride_kv_block_descale},                                                      \
+        1)
+
+// How many queries there are the host knows of a CPU alone.
+static void add_scaled_rows(const call_t *call, bool on_gpu, struct tessera_tensors *all) {
+    const tessera_fmha_batch_prefill_args *const a = &call->args;
+    if (call->traits.qscale_type == TESSERA_QSCALE_KV_BLOCK) {
+        tessera_add_array(all, "q_descale_ptr", a->q_descale_ptr, 32, 1);
+        PAGE_SCALES(k);
+        PAGE_SCALES(v);
+        return;
+    }
+    const int32_t *const starts = a->seqstart_q_ptr;
+    const int64_t tokens = on_gpu ? a->max_seqlen_q > 0 : starts[a->batch];
+    tessera_add_array(all, "q_descale_ptr", a->q_descale_ptr, 32, tokens * a->nhead_q);
+    tessera_add_array(all, "k_descale_ptr", a->k_descale_ptr, 32,
+                      (int64_t)a->num_total_pages * a->page_block_size * a->nhead_k);
+    tessera_add_array(all, "v_descale_ptr", a->v_descale_ptr, 32, a->nhead_k);
+}
+
+// ---- the call
+
 static tessera_status check_sizes(void *of) {
     call_t *const call = of;
     const tessera_fmha_batch_prefill_args *const a = &call->args;
@@ -64,22 +128,28 @@ static tessera_status check_sizes(void *of) {
                                               .max_seqlen_k = a->max_seqlen_k,
                                               .layout = a->kv_memory_layout};
     TRY(check_traits(&call->traits, a));
+    if (has_scaled_rows(call)) TRY(check_scaled_rows(&call->traits));
     tessera_over_cache_begin(over);
     fill_attention(call, &over->attention);
+    if (has_scaled_rows(call)) over->attention.traits.qscale_type = TESSERA_QSCALE_NONE;
     TRY(tessera_over_cache_check_traits(&over->attention.traits));
     TRY(tessera_over_cache_set_pages(over, &pages));
     set_tables(a, &over->cache);
+    if (has_scaled_rows(call)) set_scaled_rows(call, &over->cache);
     return tessera_fmha_fwd_check_call(&over->attention);
 }
 
 static tessera_status check_memory(const void *of, bool on_gpu, struct tessera_tensors *all) {
-    const tessera_fmha_batch_prefill_args *const a = &((const call_t *)of)->args;
+    const call_t *const call = of;
+    const tessera_fmha_batch_prefill_args *const a = &call->args;
     const bool list = a->kv_lookup_table == TESSERA_KV_SGLANG_1D;
     GUARD(!list || a->kv_indptr, "kv_indptr is NULL: the 1-D lookup table needs it");
     GUARD(!list || a->kv_last_page_lens || a->page_block_size == 1,
           "kv_last_page_lens is NULL: pages of more than one row need it");
     GUARD(list || a->seqlen_k_ptr, "seqlen_k_ptr is NULL: the 2-D lookup table needs it");
-    return tessera_over_cache_check_memory(&((const call_t *)of)->over, on_gpu, all);
+    TRY(tessera_over_cache_check_memory(&call->over, on_gpu, all));
+    if (has_scaled_rows(call)) add_scaled_rows(call, on_gpu, all);
+    return TESSERA_SUCCESS;
 }
 
 static void add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *hdims) {
@@ -118,6 +188,7 @@ static void add_problem(struct tessera_text *out, const void *of) {
     tessera_text_add(out, " -page_block_size=%d -kv_memory_layout=%s -kv_lookup_table=%s", call->args.page_block_size,
                      tessera_kv_layout_string(call->traits.kv_memory_layout),
                      tessera_kv_lookup_string(call->traits.kv_lookup_table));
+    if (has_scaled_rows(call)) tessera_text_add(out, " -qscale=%s", tessera_qscale_string(call->traits.qscale_type));
 }
 
 TESSERA_DEFINE_CALLS(fmha_batch_prefill)

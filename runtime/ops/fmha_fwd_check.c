@@ -27,8 +27,8 @@ tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
           (int)t->bias_type);
     GUARD(within(t->has_lse, 0, 1), "has_lse is %d: 0 or 1", t->has_lse);
     GUARD(within(t->has_dropout, 0, 1), "has_dropout is %d: 0 or 1", t->has_dropout);
-    GUARD(tessera_qscale_string(t->qscale_type), "qscale_type is %d: TESSERA_QSCALE_NONE (0) to TESSERA_QSCALE_MX (4)",
-          (int)t->qscale_type);
+    GUARD(tessera_qscale_string(t->qscale_type),
+          "qscale_type is %d: TESSERA_QSCALE_NONE (0) to TESSERA_QSCALE_TOKEN_HEAD (5)", (int)t->qscale_type);
     GUARD(within(t->skip_min_seqlen_q, 0, 1), "skip_min_seqlen_q is %d: 0 or 1", t->skip_min_seqlen_q);
     GUARD(within(t->has_sink, 0, 1), "has_sink is %d: 0 or 1", t->has_sink);
 
@@ -37,8 +37,8 @@ tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
     const bool scales_fp8 = t->qscale_type == TESSERA_QSCALE_PER_TENSOR || t->qscale_type == TESSERA_QSCALE_BLOCK;
     GUARD(!t->has_logits_soft_cap || t->bias_type == TESSERA_BIAS_NONE,
           "has_logits_soft_cap and bias_type %s: a soft cap goes only without bias", tessera_bias_string(t->bias_type));
-    GUARD(t->qscale_type != TESSERA_QSCALE_KV_BLOCK,
-          "qscale_type kvbs belongs to batch_prefill: fmha_fwd takes no, pt, bs, mx");
+    GUARD(t->qscale_type != TESSERA_QSCALE_KV_BLOCK && t->qscale_type != TESSERA_QSCALE_TOKEN_HEAD,
+          "qscale_type %s belongs to batch_prefill: fmha_fwd takes no, pt, bs, mx", qscale);
     GUARD(!scales_fp8 || is_fp8(t->data_type),
           "qscale_type %s with data_type %s: only fp8, fp8bf16 and fp8fp32 take pt or bs", qscale, dtype);
     GUARD(t->qscale_type != TESSERA_QSCALE_MX || is_mx(t->data_type),

@@ -244,11 +244,12 @@ static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a
     a->batch_stride_q_descale = a->batch_stride_k_descale = a->batch_stride_v_descale = 0;
 }
 
-// Rows of a block of keys, and a scale of each.
+// Rows of a block of keys, where they are copied, and a scale of each.
 static size_t copy_bytes(const struct tessera_attention_cache *cache, const tessera_fmha_fwd_instance *instance) {
     const struct tessera_attention_pages *const p = &cache->pages;
-    if (!p->piece_v && p->dtype == TESSERA_KV_AUTO && !p->k_rope) return 0;
-    const int64_t keys = instance->tile.bn0, numbers = keys * (p->hdim_q + p->hdim_v);
+    const bool copied = p->piece_v || p->dtype != TESSERA_KV_AUTO || p->k_rope;
+    if (!copied && !p->k_scale.base && !p->v_scale.base) return 0;
+    const int64_t keys = instance->tile.bn0, numbers = copied ? keys * (p->hdim_q + p->hdim_v) : 0;
     const int64_t scales = 2 * tessera_round_up(keys * (int)sizeof(float), TESSERA_PLAN_ALIGNMENT);
     return (size_t)(scales + tessera_round_up(numbers * tessera_type_bits(p->number) / 8, TESSERA_PLAN_ALIGNMENT));
 }
@@ -282,6 +283,8 @@ static void set_problem(struct launch *l, const struct tessera_attention_cache *
     }
     if (cache && cache->scale_k) l->problem.scale_s *= *cache->scale_k;
     if (cache && cache->scale_v) l->problem.scale_o = *cache->scale_v;
+    if (cache && cache->scale_q) l->problem.scale_s *= *cache->scale_q;
+    if (cache) l->problem.q_scales = cache->q_scales;
     if (t->has_dropout && a->drop_prefs) {
         l->problem.drop_seed = *a->drop_seed_ptr;
         l->problem.drop_offset = *a->drop_offset_ptr;

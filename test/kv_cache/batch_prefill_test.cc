@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "case.h"
@@ -49,6 +50,12 @@ class BatchPrefill : public OnDevice {
         tessera_fmha_batch_prefill_args a = tessera_fmha_batch_prefill_args_init();
         Copies to(device, is_gpu());
         x.put(to, t, a);
+        if (c.scales != TESSERA_QSCALE_NONE) {
+            t.qscale_type = c.scales;
+            a.q_descale_ptr = to.of(x.q_scales), a.k_descale_ptr = to.of(x.k_scales),
+            a.v_descale_ptr = to.of(x.v_scales);
+            a.nblock_stride_kv_block_descale = c.heads_k, a.nhead_stride_kv_block_descale = 1;
+        }
         t.has_dropout = c.drop > 0;
         a.p_drop = c.drop, a.drop_seed = 7, a.drop_offset = 9;
         const Lists lists(x);
@@ -91,6 +98,9 @@ TEST_P(BatchPrefill, RandomCases) {
         auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
         c.page = 1 << random() % 11;
         c.drop = random() % 4 ? 0.0F : 0.3F;
+        if (element_bits(fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE)) == 8)
+            c.scales =
+                std::array{TESSERA_QSCALE_NONE, TESSERA_QSCALE_KV_BLOCK, TESSERA_QSCALE_TOKEN_HEAD}[random() % 3];
         if (is_gpu()) c.drop = 0; // which GPUs do not take, and those of NVIDIA no pages in pieces
         if (is_cuda()) layout = TESSERA_KV_LINEAR;
         if (layout != TESSERA_KV_LINEAR) {

@@ -99,7 +99,7 @@ std::string Case::words() const {
     for (const int n : seqlen_k) out << " " << n;
     out << " mask " << tessera_mask_string(mask) << " " << left << "," << right << "," << sink_size << " bias "
         << tessera_bias_string(bias) << " cap " << cap << " sink " << sink << " lse " << lse << " rows_first "
-        << rows_first << " splits " << splits << " drop " << drop;
+        << rows_first << " splits " << splits << " drop " << drop << " scales " << tessera_qscale_string(scales);
     return out.str();
 }
 
@@ -198,10 +198,20 @@ Tensors::Tensors(const Case &of, uint32_t seed)
                ? of.heads * sizeof(float)
                : queries_of(of) * of.heads * max_k * bytes_of(fmha_fwd_bias_element(of.dtype))),
       sinks(of.heads * sizeof(float)), table(static_cast<size_t>(of.batch) * columns * sizeof(int32_t)),
-      descales(3 * sizeof(float)) {
+      descales(3 * sizeof(float)), q_scales(count_of_scales(of, 'q') * sizeof(float)),
+      k_scales(count_of_scales(of, 'k') * sizeof(float)), v_scales(count_of_scales(of, 'v') * sizeof(float)) {
     std::mt19937 random(seed);
     k_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
     v_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
+// Of a tensor of scales of rows.
+size_t count_of_scales(const Case &c, char tensor) {
+    const bool tokens = c.scales == TESSERA_QSCALE_TOKEN_HEAD;
+    if (c.scales == TESSERA_QSCALE_NONE) return 0;
+    if (tensor == 'q') return tokens ? queries_of(c) * c.heads : 1;
+    if (tensor == 'v' && tokens) return c.heads_k;
+    return static_cast<size_t>(blocks_of(c)) * c.heads_k * (tokens ? rows_of(c) : 1);
+}
+
     k_stride[1] = c.rows_first ? c.hdim_q : static_cast<int64_t>(rows) * c.hdim_q;
     v_stride[1] = c.rows_first ? c.hdim_v : static_cast<int64_t>(rows) * c.hdim_v;
     k_stride[2] = c.rows_first ? c.heads_k * c.hdim_q : c.hdim_q;
@@ -262,6 +272,43 @@ struct Found {
 
 void visit(void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
     auto &found = *static_cast<Found *>(user);
+    for (const Guarded *const of_rows : {&q_scales, &k_scales, &v_scales})
+        for (size_t i = 0; i < of_rows->size() / sizeof(float); i++)
+            of_rows->as<float>()[i] = 0.01F + 0.01F * static_cast<float>(random() % 1000) / 1000;
+}
+
+std::vector<float> Tensors::scales_of_q() const {
+    std::vector<float> all(c.scales == TESSERA_QSCALE_NONE ? 0 : queries_of(c) * c.heads);
+    for (int h = 0; h < c.heads && !all.empty(); h++)
+        for (int n = 0; n < total_q; n++)
+            all[static_cast<size_t>(h) * total_q + n] =
+                q_scales.as<float>()[c.scales == TESSERA_QSCALE_TOKEN_HEAD ? n * c.heads + h : 0];
+    return all;
+}
+
+std::vector<float> Tensors::scales_of_k() const {
+    std::vector<float> all(c.scales == TESSERA_QSCALE_NONE ? 0 : static_cast<size_t>(c.heads_k) * start_k.back());
+    for (int g = 0; g < c.heads_k && !all.empty(); g++)
+        for (int b = 0; b < c.batch; b++)
+            for (int j = 0; j < c.seqlen_k[b]; j++) {
+                const int block = block_of(b, j);
+                const int row = c.scales == TESSERA_QSCALE_TOKEN_HEAD ? block * rows + row_of(b, j) : block;
+                all[static_cast<size_t>(g) * start_k.back() + start_k[b] + j] =
+                    k_scales.as<float>()[row * c.heads_k + g];
+            }
+    return all;
+}
+
+std::vector<float> Tensors::scales_of_v() const {
+    std::vector<float> all(c.scales == TESSERA_QSCALE_NONE ? 0 : static_cast<size_t>(c.heads_k) * start_k.back());
+    for (int g = 0; g < c.heads_k && !all.empty(); g++)
+        for (int b = 0; b < c.batch; b++)
+            for (int j = 0; j < c.seqlen_k[b]; j++) {
+                const int block = c.scales == TESSERA_QSCALE_TOKEN_HEAD ? 0 : block_of(b, j);
+                all[static_cast<size_t>(g) * start_k.back() + start_k[b] + j] =
+                    v_scales.as<float>()[block * c.heads_k + g];
+            }
+    return all;
     double error = 0;
     const auto type = fmha_fwd_output_element(found.c.dtype, TESSERA_FP8_NONE);
     const double ratio = fmha_fwd_compare_row(type, fmha_fwd_o_row(&found.traits, &found.args, *row), want,
@@ -322,3 +369,12 @@ std::string Tensors::wrong(const char *device) const {
         return "no memory for the reference";
     return found.wrong;
 }
+    const std::vector<float> of_q = scales_of_q(), of_k = scales_of_k(), of_v = scales_of_v();
+    if (c.scales != TESSERA_QSCALE_NONE) {
+        traits.qscale_type = TESSERA_QSCALE_BLOCK;
+        args.block_scale_size_q = args.block_scale_size_kv = 1;
+        args.block_scale_seqstart_q_ptr = start_q.data(), args.block_scale_seqstart_k_ptr = start_k.data();
+        args.q_descale_ptr = of_q.data(), args.k_descale_ptr = of_k.data(), args.v_descale_ptr = of_v.data();
+        args.nhead_stride_q_descale = total_q;
+        args.nhead_stride_k_descale = args.nhead_stride_v_descale = start_k.back();
+    }

@@ -33,6 +33,8 @@ struct Case {
     int splits = 1;
     float drop = 0; // fmha_batch_prefill: of dropout, by seed 7 and offset 9
     float scale = 0.25F;
+    tessera_qscale scales =
+        TESSERA_QSCALE_NONE; // fmha_batch_prefill of fp8: KV_BLOCK or TOKEN_HEAD in place of PER_TENSOR
     std::string words() const;
 };
 
@@ -92,6 +94,7 @@ struct Tensors {
     int row_of(int b, int j) const;
 };
 
+    Guarded q_scales, k_scales, v_scales; // of Case::scales
 template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &t, Args &a) const {
     const int tokens_q = c.group ? total_q : max_q;
     t.hdim_q = a.hdim_q = c.hdim_q, t.hdim_v = a.hdim_v = c.hdim_v;
@@ -100,6 +103,10 @@ template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &
     t.has_logits_soft_cap = c.cap;
     t.mask_type = a.mask_type = c.mask;
     t.bias_type = c.bias;
+
+  private:
+    // The scales of rows one after the other, as blocks of one row are given to fmha_fwd.
+    std::vector<float> scales_of_q() const, scales_of_k() const, scales_of_v() const;
     t.has_lse = c.lse;
     t.qscale_type = c.dtype >= TESSERA_FMHA_FP8 ? TESSERA_QSCALE_PER_TENSOR : TESSERA_QSCALE_NONE;
     t.has_sink = c.sink || c.sink_size;

@@ -12,7 +12,7 @@
 namespace {
 
 // Two sequences of 2 and 1 queries, 9 and 12 keys in pages of 8 rows; 4 and 2 heads of 32 and 16 elements.
-enum { kQ, kK, kV, kO, kLse, kStartQ, kFirst, kPages, kLast, kLengths, kWorkspace };
+enum { kQ, kK, kV, kO, kLse, kStartQ, kFirst, kPages, kLast, kLengths, kScales, kKScales, kVScales, kWorkspace };
 struct Call {
     static constexpr size_t kBytes = 8192, kTensors = kWorkspace + 64;
     std::vector<unsigned char> memory = std::vector<unsigned char>(kTensors * kBytes + 64, 0x11);
@@ -56,6 +56,14 @@ void in_pieces(Call &c) {
     c.traits.kv_memory_layout = c.args.kv_memory_layout = TESSERA_KV_VECTORIZED;
     c.args.stride_k = c.args.stride_v = 0;
 }
+void in_fp8(Call &c, tessera_qscale scales) {
+    c.traits.data_type = TESSERA_FMHA_FP8BF16;
+    c.traits.qscale_type = scales;
+    c.args.q_descale_ptr = c.at(kScales), c.args.k_descale_ptr = c.at(kKScales), c.args.v_descale_ptr = c.at(kVScales);
+    c.args.nblock_stride_kv_block_descale = 2, c.args.nhead_stride_kv_block_descale = 1;
+}
+void in_fp8_pages(Call &c) { in_fp8(c, TESSERA_QSCALE_KV_BLOCK); }
+void in_fp8_tokens(Call &c) { in_fp8(c, TESSERA_QSCALE_TOKEN_HEAD); }
 void in_pages_of_one(Call &c) {
     c.args.page_block_size = 1, c.args.num_total_pages = 40;
     c.args.kv_last_page_lens = nullptr;
@@ -99,6 +107,16 @@ TEST_F(BatchPrefill, Refuses) {
         {[](Call &c) { c.args.kv_last_page_lens = nullptr; }, "kv_last_page_lens is NULL: pages of more than one row"},
         {[](Call &c) { in_table(c), c.args.seqlen_k_ptr = nullptr; }, "seqlen_k_ptr is NULL: the 2-D lookup table"},
         {[](Call &c) { c.args.kv_page_indices = nullptr; }, "kv_page_indices is NULL"},
+        {[](Call &c) { in_fp8_pages(c), c.traits.data_type = TESSERA_FMHA_BF16; },
+         "qscale_type kvbs with data_type 2: only fp8"},
+        {[](Call &c) { in_fp8_tokens(c), c.traits.data_type = TESSERA_FMHA_MXFP8; },
+         "qscale_type th with data_type 6: only fp8"},
+        {[](Call &c) { in_fp8_pages(c), c.args.q_descale_ptr = nullptr; }, "q_descale_ptr is NULL"},
+        {[](Call &c) { in_fp8_pages(c), c.args.k_descale_ptr = nullptr; }, "k_descale_ptr is NULL"},
+        {[](Call &c) { in_fp8_tokens(c), c.args.v_descale_ptr = nullptr; }, "v_descale_ptr is NULL"},
+        {[](Call &c) { in_fp8_pages(c), c.args.nblock_stride_kv_block_descale = -1; },
+         "nblock_stride_kv_block_descale is -1"},
+        {[](Call &c) { in_fp8_tokens(c), c.args.o_ptr = c.at(kScales) + 4 * 11; }, "overlaps"},
         {[](Call &c) {
              c.put({-1, 1, 3}, c.first);
          },
@@ -125,7 +143,12 @@ TEST_F(BatchPrefill, Refuses) {
             << bad.says << "\nbut: " << tessera_last_error();
         EXPECT_EQ(call.memory, before) << bad.says;
     }
-    const std::function<void(Call &)> good[] = {[](Call &) {}, in_table, in_pieces, in_pages_of_one,
+    const std::function<void(Call &)> good[] = {[](Call &) {},
+                                                in_table,
+                                                in_pieces,
+                                                in_pages_of_one,
+                                                in_fp8_pages,
+                                                in_fp8_tokens,
                                                 [](Call &c) { c.first[1] = 0, c.first[2] = 2, c.last[0] = -3; }};
     for (const auto &change : good) {
         Call call;

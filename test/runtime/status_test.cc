@@ -145,7 +145,8 @@ TEST(Kinds, Words) {
     expect_words<tessera_mask>({"no", "top_left", "bottom_right", "generic"}, tessera_mask_from_string,
                                tessera_mask_string);
     expect_words<tessera_bias>({"no", "bias", "alibi"}, tessera_bias_from_string, tessera_bias_string);
-    expect_words<tessera_qscale>({"no", "pt", "bs", "kvbs", "mx"}, tessera_qscale_from_string, tessera_qscale_string);
+    expect_words<tessera_qscale>({"no", "pt", "bs", "kvbs", "mx", "th"}, tessera_qscale_from_string,
+                                 tessera_qscale_string);
     expect_words<tessera_type>(
         {"fp32", "fp16", "bf16", "e4m3", "e2m1", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0", "int8", "int4", "int32"},
         tessera_type_from_string, tessera_type_string);

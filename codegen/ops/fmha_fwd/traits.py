@@ -18,6 +18,7 @@ HDIMS: Hdims = (
 FP8 = ("fp8", "fp8bf16", "fp8fp32")
 MX = ("mxfp8", "mxfp4")
 DTYPES = ("fp32", "fp16", "bf16", *FP8, *MX)
+QSCALES = ("no", "pt", "bs", "kvbs", "mx", "th")
 
 
 PAD_SIDES = ("s", "sk", "d", "dv")
@@ -69,7 +70,7 @@ TRAITS = (
     Trait("data_type", "dtype", DTYPES),
     MASK_TYPE,
     BIAS_TYPE,
-    Trait("qscale_type", "qscale", ("no", "pt", "bs", "kvbs", "mx")),
+    Trait("qscale_type", "qscale", QSCALES),
     flag("is_group_mode", "mode", "batch", "group"),
     flag("is_v_rowmajor", "vlayout", "c", "r"),
     flag("has_logits_soft_cap", "logits"),
@@ -115,6 +116,7 @@ def make_space(mask: str) -> Space:
                 refused={
                     "kvbs": "it belongs to batch_prefill alone",
                     "kv_blockscale": "it belongs to batch_prefill alone",
+                    "th": "it belongs to batch_prefill alone",
                 },
             ),
             Axis("trload", ("no",), ("ntrload",)),

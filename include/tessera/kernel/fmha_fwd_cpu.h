@@ -16,6 +16,8 @@ struct tessera_fmha_fwd_cpu_problem {
     int32_t group; // nhead_q / nhead_k
     float scale_s; // args->scale_s times the per-tensor descales of q and k
     float scale_o; // the per-tensor descale of v, else 1
+    // Scales of queries, [token][nhead_q], where rows of k have scales too (find_rows); NULL: 1.
+    const float *q_scales;
     uint64_t drop_seed, drop_offset;
     uint32_t keep_below; // a byte of dropout <= keep_below keeps its element
     float keep_scale;    // 1 / (1 - p_drop)
