@@ -52,10 +52,6 @@ class PagedAttention(Pages):
         )
         self.rules = (
             Rule(
-                space.box(logits=("yes",), bias=("alibi",)),
-                "a soft cap goes without a bias, as in fmha_fwd",
-            ),
-            Rule(
                 space.box(kv=("turbo4",), layout=("vectorized", "vllm")),
                 "slots of turbo4 have their norms behind their numbers: pages are linear",
             ),

@@ -171,8 +171,8 @@ def rules_of(space: Space, **scales: tuple[str, ...]) -> tuple[Rule, ...]:
     """Combinations that no instance serves, with reasons. `scales`: the axis of descales, and its kinds."""
     return (
         Rule(
-            space.box(logits=("yes",), bias=("bias", "alibi")),
-            "a soft cap goes without a bias, as in CK",
+            space.box(logits=("yes",), bias=("bias",)),
+            "a soft cap goes without an elementwise bias, as in CK",
         ),
         Rule(
             space.box(dtype=(d for d in TYPES if d not in FP8), **scales),

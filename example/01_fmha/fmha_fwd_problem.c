@@ -43,8 +43,8 @@ static example_outcome check_scales(const fmha_fwd_problem *p, example_result *r
         return EXAMPLE_WRONG(
             "-init=%s with -prec=%s: products of the type's whole range overflow fp32; ui, ni, uf, nf or tf", o->init,
             o->prec);
-    if (o->logits_soft_cap > 0 && p->bias.type != TESSERA_BIAS_NONE)
-        return EXAMPLE_WRONG("-logits_soft_cap=%g with -bias=%s: a soft cap goes with -bias=n only",
+    if (o->logits_soft_cap > 0 && p->bias.type == TESSERA_BIAS_ELEMENTWISE)
+        return EXAMPLE_WRONG("-logits_soft_cap=%g with -bias=%s: a soft cap goes with -bias=n or a",
                              (double)o->logits_soft_cap, o->bias);
     return EXAMPLE_OK;
 }

@@ -13,7 +13,7 @@ static void run_v1(example_smoke *smoke) {
     EXAMPLE_EACH(page, "1", "16", "32")
     EXAMPLE_EACH(prec, "fp16", "bf16")
     EXAMPLE_EACH(layout, "nhd", "hnd")
-    EXAMPLE_EACH(scores, "", "-alibi=1", "-softcap=30")
+    EXAMPLE_EACH(scores, "", "-alibi=1", "-softcap=30", "-alibi=1 -softcap=30")
     EXAMPLE_EACH(window, "0", "10")
     example_case(smoke, &paged_attention_program,
                  "-ctx=%s -b=%s %s -d=%s -block_size=%s -prec=%s -kv_layout=%s %s -window=%s", *ctx, *b, *heads, *d,

@@ -11,6 +11,9 @@
 //   lse[b,h,i] = ln( sum_j exp s[i,j]  (+ exp sink[h]  with sink_ptr) )
 //   o[b,i,h,:] = sum_j keep[i,j] / (1 - p_drop) * exp(s[i,j] - lse[b,h,i]) * vd * v[b,j,g,:]
 //
+// Scores are capped first, then biased, as FlashAttention (flash_fwd_kernel.h) and vLLM (unified_attention) do it; CK
+// has no kernels for both, and AITER's paged decode adds alibi first.
+//
 // A query that sees no key has o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32, and scores are fp32: if
 // a score exceeds 2.3e38 (FLT_MAX / log2 e), which takes |q k| of 2^63 or more, its query's o and lse may be NaN.
 // NaN and infinity in q, k, v and bias go through these equations as IEEE arithmetic has them, so that a query that
@@ -56,7 +59,7 @@ typedef struct tessera_fmha_fwd_traits {
     tessera_fmha_dtype data_type;
     int32_t is_group_mode;       // 0: batch, every sequence has the same room; 1: group, sequences are concatenated
     int32_t is_v_rowmajor;       // 1: v is [seqlen_k, hdim_v]; 0: [hdim_v, seqlen_k]
-    int32_t has_logits_soft_cap; // not together with a bias, as in CK
+    int32_t has_logits_soft_cap; // not together with an elementwise bias, as in CK
     tessera_mask mask_type;
     tessera_bias bias_type;
     int32_t has_lse;

@@ -47,7 +47,7 @@ typedef struct tessera_fmha_fwd_splitkv_traits {
     tessera_fmha_dtype data_type; // all but the mx types
     int32_t is_group_mode;        // 0: batch, every sequence has the same room; 1: group, queries are concatenated
     int32_t is_v_rowmajor;        // 1
-    int32_t has_logits_soft_cap;  // not together with a bias, as in CK
+    int32_t has_logits_soft_cap;  // not together with an elementwise bias, as in CK
     tessera_mask mask_type;
     tessera_bias bias_type;
     int32_t has_lse;

@@ -4,8 +4,8 @@
 // are those of tessera/fmha_fwd.h. CPUs serve all of it; README.md says what GPUs do.
 //
 // Query i of the n of sequence b stands at position p = seqlen_k_ptr[b] - n + i. It sees keys 0 to p; with
-// sliding_window > 0 only the last sliding_window of these. Scores are scaled, capped or given alibi's bias, then
-// hidden. A query that sees no key gives 0.
+// sliding_window > 0 only the last sliding_window of these. Scores are scaled, capped, given alibi's bias and hidden,
+// in this order. A query that sees no key gives 0.
 //
 // Key j of sequence b is row j % P of page block_table_ptr[b * batch_stride_block_table + j / P], P = page_block_size.
 // Entries after the page of the last key are not read. With x elements of the cache in 16 bytes:
@@ -56,7 +56,7 @@ typedef struct tessera_paged_attention_traits {
     tessera_kv_cache_dtype kv_cache_dtype;
     tessera_kv_layout kv_memory_layout;
     int32_t is_group_mode;       // 1: seqstart_q_ptr says how many queries a sequence has; 0: all have max_seqlen_q
-    int32_t has_logits_soft_cap; // not together with alibi
+    int32_t has_logits_soft_cap; // alibi is added to what has been capped
     tessera_bias bias_type;      // NONE or ALIBI
     int32_t has_lse;
     int32_t has_sink; // sink_ptr is given

@@ -35,8 +35,8 @@ tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *t) {
     const char *const dtype = tessera_fmha_dtype_string(t->data_type), *const qscale =
                                                                            tessera_qscale_string(t->qscale_type);
     const bool scales_fp8 = t->qscale_type == TESSERA_QSCALE_PER_TENSOR || t->qscale_type == TESSERA_QSCALE_BLOCK;
-    GUARD(!t->has_logits_soft_cap || t->bias_type == TESSERA_BIAS_NONE,
-          "has_logits_soft_cap and bias_type %s: a soft cap goes only without bias", tessera_bias_string(t->bias_type));
+    GUARD(!t->has_logits_soft_cap || t->bias_type != TESSERA_BIAS_ELEMENTWISE,
+          "has_logits_soft_cap and bias_type bias: a soft cap goes with alibi or without bias");
     GUARD(t->qscale_type != TESSERA_QSCALE_KV_BLOCK && t->qscale_type != TESSERA_QSCALE_TOKEN_HEAD,
           "qscale_type %s belongs to batch_prefill: fmha_fwd takes no, pt, bs, mx", qscale);
     GUARD(!scales_fp8 || is_fp8(t->data_type),

@@ -289,7 +289,7 @@ def test_ck_names_have_ck_s_form() -> None:
         r"fmha_fwd_d128_bf16_group_b128x64x128x128x64x128_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_vr_pssk"
         r"d?d?v?_n?logits_(nbias|bias|alibi)_n?mask_n?lse_n?dropout_n?skip_nqscale_ntrload_n?sink"
     )
-    assert len(set(lines)) == 4 * 4 * 2**5  # pads of d and dv, cap or bias, five flags
+    assert len(set(lines)) == 4 * 5 * 2**5  # pads of d and dv; cap, bias, cap and alibi; five flags
     assert all(form.fullmatch(line) for line in lines)
 
 

@@ -113,7 +113,7 @@ def test_explicit_none(nothing: str) -> None:
         ("*_fp16*_nbias*_mask", "_mask"),
         ("*_fp32*_pertensor*", "_pertensor"),
         ("fmha_bwd*", "fmha_bwd"),
-        ("*_logits*_alibi*", "_alibi"),
+        ("*_logits*_bias*", "_bias"),
     ],
 )
 def test_the_first_token_that_matches_nothing_is_named(pattern: str, token: str) -> None:

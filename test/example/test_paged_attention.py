@@ -64,7 +64,6 @@ def test_readme_has_the_help() -> None:
         (["-kv_layout=vllm", "-d=36"], 1, "hdim_q is 36: in vllm pages a multiple of 8"),
         (["-h=3", "-h_k=2"], 1, "nhead_q is 3: a multiple of nhead_k, which is 2"),
         (["-window=-1"], 1, "sliding_window is -1: 0 or more"),
-        (["-alibi=1", "-softcap=3"], 1, "a soft cap goes only without bias"),
         (["-instance=nobody"], 2, "nobody"),
     ],
 )

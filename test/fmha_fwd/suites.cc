@@ -30,7 +30,7 @@ const Axis lse{"-lse=0", "-lse=1"};
 const Axis inits{"-init=uf", "-init=nf", "-init=ni", "-init=ui", "-init=tf"}, descaled_inits{"-init=uf", "-init=nf", "-init=3"};
 const Axis ratios{"-h=1", "-h=3 -h_k=1", "-h=4 -h_k=2", "-h=8 -h_k=1", "-h=12 -h_k=4", "-h=7"};
 const Axis odd_descales{"-odd_descales=0", "-odd_descales=1"};
-const Axis biases{"-bias=n", "-bias=e:1", "-bias=a:1", "-logits_soft_cap=5"};
+const Axis biases{"-bias=n", "-bias=e:1", "-bias=a:1", "-logits_soft_cap=5", "-bias=a -logits_soft_cap=5"};
 
 const Axis masks{"-mask=0",      "-mask=n",      "-mask=1",       "-mask=2",       "-mask=t",          "-mask=b",
                  "-mask=t:-1,0", "-mask=b:-1,0", "-mask=t:3,5",   "-mask=b:10,11", "-mask=t:0,0",      "-mask=b:0,0",

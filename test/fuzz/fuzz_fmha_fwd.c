@@ -129,7 +129,7 @@ static void choose_traits(traits_t *t) {
     t->is_v_rowmajor = (int32_t)below(2);
     t->mask_type = (tessera_mask)below(TESSERA_MASK_COUNT);
     t->bias_type = (tessera_bias)below(TESSERA_BIAS_COUNT);
-    t->has_logits_soft_cap = t->bias_type == TESSERA_BIAS_NONE && chance(3);
+    t->has_logits_soft_cap = t->bias_type != TESSERA_BIAS_ELEMENTWISE && chance(3);
     t->has_lse = (int32_t)below(2);
     t->has_dropout = chance(3);
     t->skip_min_seqlen_q = t->is_group_mode && chance(4);

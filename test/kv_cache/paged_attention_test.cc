@@ -72,7 +72,7 @@ Decode draw(std::mt19937 &random) {
         if (group) c.queries.push_back(pick(random, {0, 1, 1, c.most, c.most, c.most + 1, 70}));
     }
     c.alibi = random() % 3 == 0;
-    c.cap = !c.alibi && random() % 3 == 0;
+    c.cap = random() % 3 == 0;
     c.lse = random() % 2;
     c.sink = random() % 3 == 0;
     return c;

@@ -88,7 +88,6 @@ TEST_F(PagedAttention, Refuses) {
         {[](Call &c) { c.traits.bias_type = TESSERA_BIAS_ELEMENTWISE; }, "bias_type is 1: none (0) or alibi (2)"},
         {[](Call &c) { c.args.v_scale_ptr = c.at(kVScale); }, "caches of auto have no scales"},
         {[](Call &c) { c.args.sliding_window = -1; }, "sliding_window is -1: 0 or more"},
-        {[](Call &c) { with_alibi(c), c.traits.has_logits_soft_cap = 1; }, "a soft cap goes only without bias"},
         {[](Call &c) { c.traits.has_logits_soft_cap = 1; }, "logits_soft_cap is 0: above 0"},
         {[](Call &c) { with_alibi(c), c.args.alibi_slopes_ptr = nullptr; }, "alibi_slopes_ptr is NULL"},
         {[](Call &c) { c.args.page_block_size = 12; }, "page_block_size is 12: a power of two"},
@@ -141,6 +140,7 @@ TEST_F(PagedAttention, Refuses) {
         in_turbo4,
         in_turbo4_apart,
         with_alibi,
+        [](Call &c) { with_alibi(c), c.traits.has_logits_soft_cap = 1, c.args.logits_soft_cap = 5; },
         [](Call &c) { c.traits.kv_memory_layout = TESSERA_KV_VLLM; },
         [](Call &c) { // a sequence in prefill
             c.starts[2] = 5, c.lengths[1] = -9, c.pages[2] = 99;

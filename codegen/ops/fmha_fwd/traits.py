@@ -129,8 +129,8 @@ def make_rules(space: Space) -> tuple[Rule, ...]:
     """Combinations that no instance serves, with reasons."""
     return (
         Rule(
-            space.box(logits=("yes",), bias=("bias", "alibi")),
-            "a soft cap goes without a bias, as in CK",
+            space.box(logits=("yes",), bias=("bias",)),
+            "a soft cap goes without an elementwise bias, as in CK",
         ),
         Rule(
             space.box(qscale=("pt", "bs"), dtype=(d for d in DTYPES if d not in FP8)),
