@@ -101,8 +101,7 @@ TEST_P(BatchPrefill, RandomCases) {
         if (element_bits(fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE)) == 8)
             c.scales =
                 std::array{TESSERA_QSCALE_NONE, TESSERA_QSCALE_KV_BLOCK, TESSERA_QSCALE_TOKEN_HEAD}[random() % 3];
-        if (is_gpu()) c.drop = 0; // which GPUs do not take, and those of NVIDIA no pages in pieces
-        if (is_cuda()) layout = TESSERA_KV_LINEAR;
+        if (is_cuda()) layout = TESSERA_KV_LINEAR, c.drop = 0; // all that those of NVIDIA take
         if (layout != TESSERA_KV_LINEAR) {
             c.page = std::max(c.page, 16);
             c.hdim_q = (c.hdim_q + 15) / 16 * 16, c.hdim_v = (c.hdim_v + 15) / 16 * 16;

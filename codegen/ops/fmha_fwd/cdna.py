@@ -220,9 +220,10 @@ class CdnaTile(GpuTile):
         """Clauses on the traits that the kernel is compiled for.
 
         One pair of head dims. A row of column-major v begins at an aligned address, but a group's sequences
-        begin anywhere in it. Random bytes are numbered by heads, whose queries a tile has one by one.
+        begin anywhere in it. Of the pipelines that merge heads, that for caches as q is drops.
         """
-        mode = " mode=batch" if self.v_layout == "c" else " dropout=no" if self.merge else ""
+        drops = not self.merge or (self.paged and self.kv == "auto")
+        mode = " mode=batch" if self.v_layout == "c" else "" if drops else " dropout=no"
         return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout}{mode}"
 
     @property

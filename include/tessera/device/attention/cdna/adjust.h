@@ -25,13 +25,6 @@ INLINE void soft_cap(f32x16 s[KEY_BLOCKS], float cap_log2, float cap_scale) { //
     }
 }
 
-// The head of the lane's row.
-#if MERGED
-#define HEAD(task, row) ((row)->head)
-#else
-#define HEAD(task, row) ((task)->head)
-#endif
-
 #if MERGED
 // Rows are those of several heads, which may lie anywhere: elements one at a time, the last one for those behind it.
 INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {

@@ -21,6 +21,13 @@ struct row {
 #endif
 };
 
+// The head of the lane's row.
+#if MERGED
+#define HEAD(task, row) ((row)->head)
+#else
+#define HEAD(task, row) ((task)->head)
+#endif
+
 enum { ELEMENTS = 16 };
 #define KEY(b, e) (32 * (b) + (e) / 4 * 8 + (e) % 4)
 INLINE int first_key(int tile) { return tile + 4 * (lane_id() / 32); }
