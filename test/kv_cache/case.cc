@@ -17,28 +17,54 @@
 
 // ---- memory
 
-Guarded::Guarded(size_t wanted, unsigned char fill) : bytes(wanted) {
+Guarded::Guarded(size_t wanted, unsigned char fill, size_t untouched) : bytes(wanted) {
     const auto unit = static_cast<size_t>(sysconf(_SC_PAGESIZE));
     mapped = (bytes + unit - 1) / unit * unit + 2 * unit;
-    all = static_cast<unsigned char *>(mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    all = static_cast<unsigned char *>(
+        mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (all == MAP_FAILED || mprotect(all + unit, mapped - 2 * unit, PROT_READ | PROT_WRITE) != 0)
         throw std::bad_alloc();
     data = all + mapped - unit - bytes;
-    std::memset(all + unit, fill, mapped - 2 * unit);
+    unsigned char *const first = untouched ? data + untouched : all + unit;
+    std::memset(first, fill, static_cast<size_t>(all + mapped - unit - first));
 }
 
 Guarded::~Guarded() { munmap(all, mapped); }
 
 // ---- devices
 
+void *Copies::place(size_t bytes) {
+    const size_t unit = 256, whole = (std::max<size_t>(bytes, 1) + unit - 1) / unit * unit;
+    if (whole <= left) {
+        char *const here = next;
+        next += whole, left -= whole;
+        return here;
+    }
+    void *made = nullptr;
+    if (tessera_device_malloc(device, std::max<size_t>(bytes, 1), &made) != TESSERA_SUCCESS) throw std::bad_alloc();
+    owned.push_back(made);
+    return made;
+}
+
 void *Copies::of(const void *host, size_t bytes) {
     if (!is_needed) return const_cast<void *>(host);
     void *&copy = there[host];
     if (copy) return copy;
-    if (tessera_device_malloc(device, std::max<size_t>(bytes, 1), &copy) != TESSERA_SUCCESS ||
-        tessera_device_copy_to(device, copy, host, bytes) != TESSERA_SUCCESS)
-        throw std::bad_alloc();
+    copy = place(bytes);
+    if (tessera_device_copy_to(device, copy, host, bytes) != TESSERA_SUCCESS) throw std::bad_alloc();
     return copy;
+}
+
+void *Copies::of_rest(const Guarded &x, size_t bytes) {
+    if (!is_needed) return x.as<void>();
+    char *const rest = static_cast<char *>(of(x.as<char>() + bytes, x.size() - bytes));
+    return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(rest) - bytes);
+}
+
+void Copies::in_order(size_t bytes) {
+    if (!is_needed) return;
+    next = static_cast<char *>(place(bytes));
+    left = bytes;
 }
 
 void Copies::get(const Guarded &x) {
@@ -47,7 +73,7 @@ void Copies::get(const Guarded &x) {
 }
 
 Copies::~Copies() {
-    for (const auto &copy : there) tessera_device_free(device, copy.second);
+    for (void *const copy : owned) tessera_device_free(device, copy);
 }
 
 std::vector<const char *> test_devices() {
@@ -176,6 +202,15 @@ size_t queries_of(const Case &c) {
     return c.group ? static_cast<size_t>(sum_of(c.seqlen_q)) : static_cast<size_t>(c.batch * most_of(c.seqlen_q));
 }
 
+// Of a tensor of scales of rows.
+size_t count_of_scales(const Case &c, char tensor) {
+    const bool tokens = c.scales == TESSERA_QSCALE_TOKEN_HEAD;
+    if (c.scales == TESSERA_QSCALE_NONE) return 0;
+    if (tensor == 'q') return tokens ? queries_of(c) * c.heads : 1;
+    if (tensor == 'v' && tokens) return c.heads_k;
+    return static_cast<size_t>(blocks_of(c)) * c.heads_k * (tokens ? rows_of(c) : 1);
+}
+
 void fill(const Case &c, std::mt19937 &random, const Guarded &to, tessera_type type, size_t first, int count) {
     const double size = type == TESSERA_TYPE_E4M3 ? 200 : 1;
     (void)c;
@@ -203,15 +238,6 @@ Tensors::Tensors(const Case &of, uint32_t seed)
     std::mt19937 random(seed);
     k_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
     v_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
-// Of a tensor of scales of rows.
-size_t count_of_scales(const Case &c, char tensor) {
-    const bool tokens = c.scales == TESSERA_QSCALE_TOKEN_HEAD;
-    if (c.scales == TESSERA_QSCALE_NONE) return 0;
-    if (tensor == 'q') return tokens ? queries_of(c) * c.heads : 1;
-    if (tensor == 'v' && tokens) return c.heads_k;
-    return static_cast<size_t>(blocks_of(c)) * c.heads_k * (tokens ? rows_of(c) : 1);
-}
-
     k_stride[1] = c.rows_first ? c.hdim_q : static_cast<int64_t>(rows) * c.hdim_q;
     v_stride[1] = c.rows_first ? c.hdim_v : static_cast<int64_t>(rows) * c.hdim_v;
     k_stride[2] = c.rows_first ? c.heads_k * c.hdim_q : c.hdim_q;
@@ -246,32 +272,6 @@ size_t count_of_scales(const Case &c, char tensor) {
     for (int h = 0; h < c.heads; h++) sinks.as<float>()[h] = static_cast<float>(h % 3) - 1;
     const float scales[] = {0.01F, 0.02F, 0.005F};
     std::copy_n(scales, 3, descales.as<float>());
-}
-
-int32_t Tensors::block_of(int b, int j) const {
-    if (c.keys == Keys::kTokens) return 0;
-    return paged(c) ? table.as<int32_t>()[b * columns + (offset[b] + j) / c.page] : index[b];
-}
-
-int Tensors::row_of(int b, int j) const {
-    return c.keys == Keys::kTokens ? start_k[b] + j : paged(c) ? (offset[b] + j) % c.page : j;
-}
-
-// ---- what is right
-
-namespace {
-
-struct Found {
-    const Case &c;
-    const Tensors &tensors;
-    const tessera_fmha_fwd_traits &traits;
-    const tessera_fmha_fwd_args &args;
-    fmha_fwd_tolerance tolerance;
-    std::string wrong;
-};
-
-void visit(void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
-    auto &found = *static_cast<Found *>(user);
     for (const Guarded *const of_rows : {&q_scales, &k_scales, &v_scales})
         for (size_t i = 0; i < of_rows->size() / sizeof(float); i++)
             of_rows->as<float>()[i] = 0.01F + 0.01F * static_cast<float>(random() % 1000) / 1000;
@@ -309,6 +309,32 @@ std::vector<float> Tensors::scales_of_v() const {
                     v_scales.as<float>()[block * c.heads_k + g];
             }
     return all;
+}
+
+int32_t Tensors::block_of(int b, int j) const {
+    if (c.keys == Keys::kTokens) return 0;
+    return paged(c) ? table.as<int32_t>()[b * columns + (offset[b] + j) / c.page] : index[b];
+}
+
+int Tensors::row_of(int b, int j) const {
+    return c.keys == Keys::kTokens ? start_k[b] + j : paged(c) ? (offset[b] + j) % c.page : j;
+}
+
+// ---- what is right
+
+namespace {
+
+struct Found {
+    const Case &c;
+    const Tensors &tensors;
+    const tessera_fmha_fwd_traits &traits;
+    const tessera_fmha_fwd_args &args;
+    fmha_fwd_tolerance tolerance;
+    std::string wrong;
+};
+
+void visit(void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
+    auto &found = *static_cast<Found *>(user);
     double error = 0;
     const auto type = fmha_fwd_output_element(found.c.dtype, TESSERA_FP8_NONE);
     const double ratio = fmha_fwd_compare_row(type, fmha_fwd_o_row(&found.traits, &found.args, *row), want,
@@ -359,6 +385,15 @@ std::string Tensors::wrong(const char *device) const {
     args.batch_stride_k = c.heads_k * args.nhead_stride_k;
     args.stride_v = c.hdim_v, args.nhead_stride_v = static_cast<int64_t>(tokens) * c.hdim_v;
     args.batch_stride_v = c.heads_k * args.nhead_stride_v;
+    const std::vector<float> of_q = scales_of_q(), of_k = scales_of_k(), of_v = scales_of_v();
+    if (c.scales != TESSERA_QSCALE_NONE) {
+        traits.qscale_type = TESSERA_QSCALE_BLOCK;
+        args.block_scale_size_q = args.block_scale_size_kv = 1;
+        args.block_scale_seqstart_q_ptr = start_q.data(), args.block_scale_seqstart_k_ptr = start_k.data();
+        args.q_descale_ptr = of_q.data(), args.k_descale_ptr = of_k.data(), args.v_descale_ptr = of_v.data();
+        args.nhead_stride_q_descale = total_q;
+        args.nhead_stride_k_descale = args.nhead_stride_v_descale = start_k.back();
+    }
     std::vector<fmha_fwd_row> all;
     for (int b = 0; b < c.batch; b++)
         for (int h = 0; h < c.heads; h++)
@@ -369,12 +404,3 @@ std::string Tensors::wrong(const char *device) const {
         return "no memory for the reference";
     return found.wrong;
 }
-    const std::vector<float> of_q = scales_of_q(), of_k = scales_of_k(), of_v = scales_of_v();
-    if (c.scales != TESSERA_QSCALE_NONE) {
-        traits.qscale_type = TESSERA_QSCALE_BLOCK;
-        args.block_scale_size_q = args.block_scale_size_kv = 1;
-        args.block_scale_seqstart_q_ptr = start_q.data(), args.block_scale_seqstart_k_ptr = start_k.data();
-        args.q_descale_ptr = of_q.data(), args.k_descale_ptr = of_k.data(), args.v_descale_ptr = of_v.data();
-        args.nhead_stride_q_descale = total_q;
-        args.nhead_stride_k_descale = args.nhead_stride_v_descale = start_k.back();
-    }

@@ -41,10 +41,11 @@ struct Case {
 // A random one.
 Case draw_case(std::mt19937 &random);
 
-// Memory that ends where a page that nobody may touch begins.
+// Memory that ends where a page that nobody may touch begins. Of the first `untouched` bytes there are addresses alone,
+// so that they may be more than the machine has.
 class Guarded {
   public:
-    explicit Guarded(size_t bytes, unsigned char fill = 0xff);
+    explicit Guarded(size_t bytes, unsigned char fill = 0xff, size_t untouched = 0);
     ~Guarded();
     Guarded(const Guarded &) = delete;
     Guarded &operator=(const Guarded &) = delete;
@@ -65,6 +66,11 @@ class Copies {
     Copies &operator=(const Copies &) = delete;
     void *of(const void *host, size_t bytes);
     void *of(const Guarded &x) { return of(x.as<void>(), x.size()); }
+    // Of what lies behind the first `bytes`: an address so far before its copy.
+    void *of_rest(const Guarded &x, size_t bytes);
+    // From now on copies lie one behind the other in so many bytes: outputs, which overlap nothing, not even what lies
+    // before the rest of a tensor, come last.
+    void in_order(size_t bytes);
     const int32_t *of(const std::vector<int32_t> &x) {
         return static_cast<const int32_t *>(of(x.data(), x.size() * sizeof(int32_t)));
     }
@@ -72,8 +78,12 @@ class Copies {
     const tessera_device *const device;
 
   private:
+    void *place(size_t bytes);
     const bool is_needed;
     std::map<const void *, void *> there;
+    std::vector<void *> owned;
+    char *next = nullptr; // of those in order
+    size_t left = 0;
 };
 
 // The tensors of a case. What no key of a sequence lies in is NaN, and entries of the table past its keys are no pages.
@@ -84,6 +94,7 @@ struct Tensors {
     int64_t k_stride[3], v_stride[3]; // block, head, row
     std::vector<int32_t> start_q, length_k, start_k, offset, index;
     Guarded q, k, v, o, lse, bias, sinks, table, descales;
+    Guarded q_scales, k_scales, v_scales; // of Case::scales
 
     // The fields that the args of all operations share.
     template <typename Traits, typename Args> void put(Copies &to, Traits &t, Args &a) const;
@@ -92,9 +103,12 @@ struct Tensors {
     // Where key j of sequence b lies.
     int32_t block_of(int b, int j) const;
     int row_of(int b, int j) const;
+
+  private:
+    // The scales of rows one after the other, as blocks of one row are given to fmha_fwd.
+    std::vector<float> scales_of_q() const, scales_of_k() const, scales_of_v() const;
 };
 
-    Guarded q_scales, k_scales, v_scales; // of Case::scales
 template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &t, Args &a) const {
     const int tokens_q = c.group ? total_q : max_q;
     t.hdim_q = a.hdim_q = c.hdim_q, t.hdim_v = a.hdim_v = c.hdim_v;
@@ -103,10 +117,6 @@ template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &
     t.has_logits_soft_cap = c.cap;
     t.mask_type = a.mask_type = c.mask;
     t.bias_type = c.bias;
-
-  private:
-    // The scales of rows one after the other, as blocks of one row are given to fmha_fwd.
-    std::vector<float> scales_of_q() const, scales_of_k() const, scales_of_v() const;
     t.has_lse = c.lse;
     t.qscale_type = c.dtype >= TESSERA_FMHA_FP8 ? TESSERA_QSCALE_PER_TENSOR : TESSERA_QSCALE_NONE;
     t.has_sink = c.sink || c.sink_size;

@@ -94,6 +94,10 @@ int tokens_of(const Decode &c) { return c.queries.empty() ? batch_of(c) * c.most
 int columns_of(const Decode &c) { return (*std::max_element(c.keys.begin(), c.keys.end()) + c.page - 1) / c.page; }
 int pages_of(const Decode &c) { return c.first_page + batch_of(c) * columns_of(c) + 2; }
 size_t rows_of(const Decode &c) { return static_cast<size_t>(pages_of(c)) * c.heads_k * c.page; }
+// Bytes of the pages that are nobody's.
+size_t nobodys(const Decode &c, int hdim) {
+    return static_cast<size_t>(c.first_page) * c.heads_k * c.page * row_of(c, hdim) * bytes_of(cached_type(c));
+}
 size_t scales_of(const Decode &c) {
     return c.scales == Scales::kToken  ? rows_of(c)
            : c.scales == Scales::kPage ? static_cast<size_t>(pages_of(c)) * c.heads_k
@@ -119,8 +123,8 @@ struct Memory {
 
 Memory::Memory(const Decode &of, uint32_t seed)
     : c(of), q(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_q * bytes_of(type_of(of))),
-      k(rows_of(of) * row_of(of, of.hdim_q) * bytes_of(cached_type(of))),
-      v(rows_of(of) * row_of(of, of.hdim_v) * bytes_of(cached_type(of))),
+      k(rows_of(of) * row_of(of, of.hdim_q) * bytes_of(cached_type(of)), 0xff, nobodys(of, of.hdim_q)),
+      v(rows_of(of) * row_of(of, of.hdim_v) * bytes_of(cached_type(of)), 0xff, nobodys(of, of.hdim_v)),
       o(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_v * bytes_of(type_of(of))),
       lse(static_cast<size_t>(tokens_of(of)) * of.heads * sizeof(float)), k_scale(scales_of(of) * scale_bytes(of)),
       v_scale(scales_of(of) * scale_bytes(of)), slopes(of.heads * sizeof(float)), sinks(of.heads * sizeof(float)),
@@ -128,12 +132,13 @@ Memory::Memory(const Decode &of, uint32_t seed)
       table(of.keys.size() * columns_of(of) * sizeof(int32_t)), centroids(16 * sizeof(float)) {
     std::mt19937 random(seed);
     const auto uniform = [&] { return static_cast<double>(random()) / 2147483648.0 - 1; };
-    const auto fill = [&](const Guarded &to, tessera_type type, double size) {
-        for (size_t i = 0; i < to.size() / bytes_of(type); i++)
+    const auto fill = [&](const Guarded &to, tessera_type type, double size, size_t from) {
+        for (size_t i = from / bytes_of(type); i < to.size() / bytes_of(type); i++)
             element_store(type, to.as<void>(), static_cast<int64_t>(i), size * uniform());
     };
     const double size = c.kv == TESSERA_KV_AUTO ? 1 : c.scales == Scales::kNone ? 3 : 120;
-    fill(q, type_of(c), 1), fill(k, cached_type(c), size), fill(v, cached_type(c), size);
+    fill(q, type_of(c), 1, 0);
+    fill(k, cached_type(c), size, nobodys(c, c.hdim_q)), fill(v, cached_type(c), size, nobodys(c, c.hdim_v));
     for (size_t i = 0; i < scales_of(c) && c.kv != TESSERA_KV_TURBO4; i++) {
         k_scale.as<float>()[i] = static_cast<float>(0.02 + 0.015 * uniform());
         v_scale.as<float>()[i] = static_cast<float>(0.02 + 0.015 * uniform());
@@ -285,11 +290,12 @@ class PagedAttention : public OnDevice {
     void run(Memory &x) {
         tessera_paged_attention_args a = x.args;
         Copies to(device, is_gpu());
+        const size_t before_k = nobodys(x.c, x.c.hdim_q), before_v = nobodys(x.c, x.c.hdim_v);
+        if (before_k > 0) to.in_order(1 << 24);
 #define PLACE(field, from)                                                                                             \
     if (a.field) a.field = static_cast<decltype(a.field)>(to.of(from))
         PLACE(q_ptr, x.q);
-        PLACE(k_ptr, x.k);
-        PLACE(v_ptr, x.v);
+        a.k_ptr = to.of_rest(x.k, before_k), a.v_ptr = to.of_rest(x.v, before_v);
         PLACE(o_ptr, x.o);
         PLACE(centroids_ptr, x.centroids);
         PLACE(k_scale_ptr, x.k_scale);
@@ -371,6 +377,19 @@ TEST_P(PagedAttention, ManyPages) {
         c.first_page = 70000;
         check(c, 5);
     }
+}
+
+// Numbers of elements, and of bytes, that 32 bits do not hold.
+TEST_P(PagedAttention, LargeCaches) {
+    for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM, TESSERA_KV_VECTORIZED})
+        for (const tessera_kv_cache_dtype kv : {TESSERA_KV_AUTO, TESSERA_KV_INT8}) {
+            Decode c;
+            c.kv = kv, c.layout = layout;
+            c.heads = 4, c.heads_k = 1; // 2048 elements in a page
+            c.keys = {100, 0, 17};
+            c.first_page = (1 << 21) + 1;
+            check(c, 8);
+        }
 }
 
 TEST_P(PagedAttention, BitsDoNotDependOnThreads) {
