@@ -24,7 +24,7 @@ class PagedAttention(Pages):
     kernels = ("paged_attention",)
     head_axes = 5
     middle = "p256"
-    on_gpus: ClassVar[dict[str, str]] = {"cuda": "layout=linear kv=auto"}
+    on_gpus: ClassVar[dict[str, str]] = {"cuda": "layout=linear"}
     traits = (
         Trait("data_type", "dtype", DTYPES),
         Trait("kv_cache_dtype", "kv", CACHE_TYPES),

@@ -93,7 +93,7 @@ class CdnaTile(CpuTile):
 
 
 class CudaTile(CdnaTile):
-    """A row for NVIDIA's GPUs, where it is the same, but numbers in caches are those of q."""
+    """A row for NVIDIA's GPUs, where it is the same."""
 
     kind: ClassVar[str] = "cuda"
 

@@ -22,9 +22,18 @@ static int32_t box_rows(const struct tessera_attention_cache *cache, int32_t bn0
     return rows;
 }
 
+// Whether all rows of a quantised cache begin at multiples of 16 bytes.
+static bool is_aligned(const struct tessera_attention_pages *p) {
+    const struct tessera_attention_page_strides *const k = &p->of_k, *const v = &p->of_v;
+    const uint64_t strides = (uint64_t)(k->page | k->head | k->row | v->page | v->head | v->row);
+    return (strides | (uintptr_t)p->k | (uintptr_t)p->v) % 16 == 0;
+}
+
 static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
     const struct tessera_attention_cache *const cache = call->cache;
     if (!instance->paged) return;
+    out->call.k_descale = cache->scale_k;
+    out->call.v_descale = cache->scale_v;
     out->pages = (struct tessera_fmha_fwd_cuda_pages){.table = cache->pages.table,
                                                       .begin = cache->pages.begin,
                                                       .offset = cache->pages.offset,
@@ -33,7 +42,11 @@ static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
                                                       .stride_k = cache->pages.of_k.page,
                                                       .stride_v = cache->pages.of_v.page,
                                                       .page_size = cache->pages.page_size,
-                                                      .box_rows = box_rows(cache, instance->tile.bn0)};
+                                                      .box_rows = box_rows(cache, instance->tile.bn0),
+                                                      .aligned = is_aligned(&cache->pages),
+                                                      .k_scale = cache->pages.k_scale,
+                                                      .v_scale = cache->pages.v_scale,
+                                                      .centroids = cache->pages.centroids};
 }
 
 // ---- tensor maps
@@ -62,7 +75,7 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
                                                a->batch_stride_v, box_k};
     if (!instance->merged)
         TRY(tessera_attention_add_map(plan->device, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
-    if (box_k < LEAST_BOX) return TESSERA_SUCCESS; // lanes copy rows one by one
+    if (box_k < LEAST_BOX || instance->kv != TESSERA_KV_AUTO) return TESSERA_SUCCESS; // lanes copy rows one by one
     TRY(tessera_attention_add_map(plan->device, &k, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
     TRY(tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps));
     if (instance->paged && (out->maps & BOTH) != BOTH) out->maps &= ~(uint32_t)BOTH; // one lookup is for both

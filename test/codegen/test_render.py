@@ -102,8 +102,19 @@ enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
 #define UNPACK unpack_bf16
 #define TWO_OF_O pack_bf16
 #define PAGED 0
+enum { KV = TESSERA_KV_AUTO, QUANTISED = 0, RAW_STAGES = 0 };
+#define NUMBERS_OF_FP16(x) bf16_of_fp16(x)
 typedef struct tessera_fmha_fwd_cuda_args args;
 """
+# Headers that find keys in caches, and what they are for.
+OF_CACHES = {
+    "paged.h": ("PAGED 0", "PAGED 1"),
+    "quantised.h": (
+        "PAGED 0\nenum { KV = TESSERA_KV_AUTO, QUANTISED = 0, RAW_STAGES = 0 }",
+        "PAGED 1\nenum { KV = TESSERA_KV_TURBO4, QUANTISED = 1, RAW_STAGES = 2 }",
+    ),
+}
+OF_CACHES["weights.h"] = OF_CACHES["quantised.h"]
 
 
 # The same of operations on rows, whose headers are for several kinds of GPUs.
@@ -215,7 +226,7 @@ def test_a_header_for_cuda_compiles_alone(header: Path, tmp_path: Path) -> None:
     said = f'#include "tessera/isa/sm90.h"\n{ROWS_SAID}' if is_of_rows else SAID_FOR_CUDA
     own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
     said = said.replace("BITS 16", "BITS 8", 1) if header.name == "transpose.h" else said
-    said = said.replace("PAGED 0", "PAGED 1", 1) if header.name == "paged.h" else said
+    said = said.replace(*OF_CACHES.get(header.name, ("", "")), 1)
     if "store_pairs" in header.read_text() and header.parent.parent.name != "common":
         own = '#include "tessera/device/common/cuda/store.h"\n' + own
     compile_ptx(said + own, tmp_path / "alone.ptx", "-Wall", "-Wextra", "-Werror")

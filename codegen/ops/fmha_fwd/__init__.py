@@ -109,7 +109,7 @@ class FmhaFwd(Operation):
             return False  # the best one depends on sizes
         if a.paged != b.paged:
             return False  # and on where keys lie
-        if one.target.kind == "cdna" and a.kv != b.kv:
+        if a.kv != b.kv:
             return False  # and as what
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # and on masks
@@ -218,11 +218,11 @@ class FmhaFwd(Operation):
             fields["half"] = f"{cost.half:.2f}f"
             fields["merged"] = f"{instance.tile.merge}"
             fields["paged"] = f"{instance.tile.paged}"
+            fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         if instance.target.kind == "cdna":
             fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
-            fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         return fields
 
 

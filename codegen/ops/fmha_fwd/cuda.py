@@ -28,6 +28,8 @@ TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
 # all threads of a workgroup the same number at entry, and setmaxnreg moves what one kind leaves to the other.
 PRODUCER_REGISTERS = {1: 96, 2: 56, 3: 32}
 CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
+CACHE_TYPES = ("auto", "fp8_e4m3", "int8", "turbo4")
+FILLING_WARPS = 4  # that bring tiles from a cache
 # Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
 OTHER_REGISTERS = 24
 
@@ -97,6 +99,8 @@ class CudaTile(GpuTile):
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
     paged: int = 0  # 1: keys lie in a cache
+    kv: str = "auto"  # its type, as tessera_kv_cache_dtype has it; "auto": that of q
+    raw_stages: int = 0  # of a quantised cache: parts of k or of v on their way as they lie in memory
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     computes: ClassVar = COMPUTES
@@ -106,12 +110,18 @@ class CudaTile(GpuTile):
         "general": "g",
         "merge": "m",
         "paged": "p",
+        "kv": "",
     }
 
     @property
     def bits(self) -> int:
         """Bits of an element of q, k and v."""
         return COMPUTES[self.compute].bits
+
+    @property
+    def quantised(self) -> bool:
+        """Whether numbers of the cache become others on their way."""
+        return self.kv != "auto"
 
     @property
     def mma_k(self) -> int:
@@ -157,7 +167,7 @@ class CudaTile(GpuTile):
     @property
     def hdim_multiple(self) -> int:
         """The number that head dims of a call are multiples of."""
-        return 8 * ALIGNMENT // self.bits
+        return 16 if self.quantised else 8 * ALIGNMENT // self.bits
 
     @property
     def alignment(self) -> int:
@@ -198,7 +208,16 @@ class CudaTile(GpuTile):
             keys += self.bn0 * self.dv
             barriers += 16 * self.stages
         queries = self.q_stages * self._slice_bytes(self.bm0, self.dq)
-        return queries + self.stages * keys + TASKS * TASK_BYTES + barriers
+        return queries + self.stages * keys + self._raw_bytes + TASKS * TASK_BYTES + barriers
+
+    @property
+    def _raw_bytes(self) -> int:
+        """Bytes of shared memory for numbers of a quantised cache, and for what rows are scaled by."""
+        if not self.quantised:
+            return 0
+        numbers = -(-max(self.dq, self.dv) // self.columns) * self.columns
+        row = numbers * (4 if self.kv == "turbo4" else 8) // 8 + 28
+        return self.raw_stages * self.bn0 * row + 2 * self.stages * 4 * (self.bn0 + FILLING_WARPS)
 
     @property
     def _lookup_registers(self) -> int:
@@ -274,6 +293,8 @@ class CudaTile(GpuTile):
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
         if self.paged and self.bits != 16:
             return f"paged = 1 with {self.compute}, whose products want the warps that would look rows up"
+        if complaint := self._complaint_of_kv():
+            return complaint
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
@@ -281,6 +302,29 @@ class CudaTile(GpuTile):
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
         return self._uneven() or self._too_large(target)
+
+    def _complaint_of_kv(self) -> str:
+        """Why the type of the cache does not fit, or an empty text."""
+        if self.kv not in CACHE_TYPES:
+            return f"kv = '{self.kv}' is none of {', '.join(CACHE_TYPES)}"
+        if self.quantised != (self.raw_stages > 1):
+            return (
+                f"raw_stages = {self.raw_stages} with kv = '{self.kv}': 2 or more of quantised caches, "
+                "0 of others"
+            )
+        if not self.quantised:
+            return ""
+        if not self.paged or not self.merge or self.rm0 != 1:
+            return (
+                f"kv = '{self.kv}' needs paged = 1, merge = 1 and rm0 = 1, whose warps have registers "
+                "to spare"
+            )
+        if self.hdim_q != self.hdim_v or self.hdim_q not in (64, 128, 256) or self.bn0 % (8 * FILLING_WARPS):
+            return (
+                f"kv = '{self.kv}': head dims are both 64, 128 or 256, and bn0 a multiple of "
+                f"{8 * FILLING_WARPS}, so that lanes share rows out evenly"
+            )
+        return ""
 
     def _uneven(self) -> str:
         """Sizes that do not divide evenly, or an empty text."""

@@ -10,8 +10,6 @@
 #include "tessera/device/attention/cuda/copies.h"
 #include "tessera/device/attention/cuda/task.h"
 
-enum { WARP_ROWS = BN / FILLING_WARPS };
-
 // Where the lane's part of a tile lies, which begins with one of its keys, if that is below BN.
 struct spot {
     int boxes; // whether boxes are copied, else rows
