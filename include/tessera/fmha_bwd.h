@@ -162,6 +162,8 @@ TESSERA_CALLS(fmha_bwd)
 //                                GPU; heads are those of dk
 //
 // dq_acc is zeroed, except in deterministic group mode without mask, where every part is written as a whole.
+// An instance that takes few queries alone writes dq itself: it needs no workspace, workspace_size is 0, preparing does
+// nothing, and every call gives the same bytes.
 typedef struct tessera_fmha_bwd_launcher {
     size_t struct_size;
     const tessera_device *device; // borrowed

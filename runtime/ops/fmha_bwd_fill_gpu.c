@@ -94,12 +94,13 @@ static void set_tensors(call_t *call, kernel_args *k) {
 
 void tessera_fmha_bwd_fill_workspace(const tessera_fmha_bwd_traits *t, const struct tessera_fmha_bwd_layout *layout,
                                      void *workspace, kernel_args *k) {
-    k->nsplits = workspace;
-    k->dq_acc_offsets = t->is_group_mode ? (int64_t *)(void *)((char *)workspace + layout->offsets_offset) : NULL;
-    k->dq_acc = (float *)(void *)((char *)workspace + layout->host_bytes);
     k->batch = t->batch;
     k->nhead_q = t->nhead_q;
     k->hdim_q = t->hdim_q;
+    if (layout->is_direct) return;
+    k->nsplits = workspace;
+    k->dq_acc_offsets = t->is_group_mode ? (int64_t *)(void *)((char *)workspace + layout->offsets_offset) : NULL;
+    k->dq_acc = (float *)(void *)((char *)workspace + layout->host_bytes);
     k->bn0 = layout->bn0;
     k->blocks_k = (int32_t)tessera_ceil_div(t->is_group_mode ? t->max_seqlen_k : t->seqlen_k, layout->bn0);
     k->share = t->is_deterministic && !t->is_group_mode ? layout->share : 0;

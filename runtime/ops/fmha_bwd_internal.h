@@ -36,6 +36,7 @@ struct tessera_attention_sequence tessera_fmha_bwd_get_sequence(const tessera_fm
 enum { TESSERA_FMHA_BWD_ALIGNMENT = 16, TESSERA_FMHA_BWD_CPU_WORKERS = 4, TESSERA_FMHA_BWD_GPU_WORKERS = 1 };
 
 struct tessera_fmha_bwd_layout {
+    bool is_direct;  // the instance writes dq itself: there is nothing else here
     int64_t heads;   // that dq_dk_dv takes one by one: of dk
     int64_t blocks;  // batch mode: of keys of a head
     int64_t workers; // deterministic batch mode: each takes a row of `share` blocks
@@ -70,8 +71,10 @@ tessera_status tessera_fmha_bwd_add_zeroing(struct tessera_plan *plan, void *mem
 
 // ---- instances (fmha_bwd_rows.c)
 
+// Whether a call has more queries than the instance takes.
+bool tessera_fmha_bwd_keeps_out(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
 int tessera_fmha_bwd_list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]);
-// Chooses the instances of the sub-kernels beside that of the call.
+// Chooses the instances of the sub-kernels beside that of the call: no convert_dq where dq is written without it.
 tessera_status tessera_fmha_bwd_choose_rows(struct tessera_fmha_bwd_call *call, struct tessera_plan *plan);
 
 // ---- launches (fmha_bwd_launch_cpu.c, fmha_bwd_launch_gpu.c, fmha_bwd_fill_gpu.c)

@@ -34,6 +34,7 @@ static tessera_status check_strides(const tessera_fmha_bwd_instance *instance, c
                    {"stride_k", a->stride_k, keys, bits},
                    {"stride_v", a->stride_v, keys, bits},
                    {"stride_do", a->stride_do, queries, bits},
+                   {"stride_dq", instance->tile.max_q ? a->stride_dq : 0, queries, bits},
                    {"stride_dk", a->stride_dk, keys, bits},
                    {"stride_dv", a->stride_dv, keys, bits},
                    {"stride_bias", bias ? a->stride_bias : 0, queries, bits},
@@ -77,6 +78,7 @@ tessera_status tessera_fmha_bwd_gpu_regions(call_t *call, struct tessera_plan *p
     struct tessera_fmha_bwd_layout layout;
     TRY(tessera_fmha_bwd_choose_rows(call, plan));
     TRY(tessera_fmha_bwd_lay_out(&call->traits, plan->row, plan->facts->compute_units, &layout));
+    if (layout.is_direct) return TESSERA_SUCCESS;
     TRY(tessera_add_region(plan, "nsplits, offsets, dq_acc", layout.host_bytes + layout.device_bytes,
                            layout.is_zeroed && !call->args.is_workspace_prepared));
     if (!is_cuda(plan->row) || !tessera_fmha_bwd_cuda_is_counted(call, plan, &layout)) return TESSERA_SUCCESS;
@@ -132,17 +134,25 @@ static tessera_status add_dq_dk_dv(const call_t *call, struct tessera_plan *plan
     return add_launch(plan, plan->row, grid, args, 0);
 }
 
+// A workgroup of a head goes over all keys, of which there may be none: it writes dq.
+static tessera_status add_all_keys(const call_t *call, struct tessera_plan *plan, const kernel_args *args) {
+    const uint32_t grid[3] = {1, (uint32_t)call->traits.nhead_q, (uint32_t)call->traits.batch};
+    return add_launch(plan, plan->row, grid, args, 0);
+}
+
 tessera_status tessera_fmha_bwd_gpu_steps(call_t *call, struct tessera_plan *plan) {
     struct tessera_fmha_bwd_layout layout;
     kernel_args args;
     TRY(tessera_fmha_bwd_lay_out(&call->traits, plan->row, plan->facts->compute_units, &layout));
-    tessera_fmha_bwd_fill(call, &layout, plan->regions[TESSERA_FMHA_BWD_UNIFIED].memory, &args);
-    if (!call->args.is_workspace_prepared) TRY(add_head(call, plan, &args));
+    tessera_fmha_bwd_fill(call, &layout, layout.is_direct ? NULL : plan->regions[TESSERA_FMHA_BWD_UNIFIED].memory,
+                          &args);
+    if (!layout.is_direct && !call->args.is_workspace_prepared) TRY(add_head(call, plan, &args));
     TRY(add_rows(call, plan, &call->dot_do_o->base, call->dot_do_o->tile.bm0, &args));
     if (args.sink) {
         const uint32_t grid[3] = {(uint32_t)call->traits.nhead_q, 1, 1};
         TRY(add_launch(plan, &call->dot_do_o->base, grid, &args, TESSERA_BWD_D_SINK));
     }
+    if (layout.is_direct) return add_all_keys(call, plan, &args);
     if (most_keys(&call->traits)) TRY(add_dq_dk_dv(call, plan, &layout, &args));
     return add_rows(call, plan, &call->convert_dq->base, call->convert_dq->tile.bm0, &args);
 }

@@ -126,6 +126,7 @@ tessera_status tessera_fmha_bwd_prepare_workspace_async(const tessera_fmha_bwd_l
     struct tessera_fmha_bwd_layout layout;
     TRY(check_launcher(l));
     GUARD(!stream || l->device->gpu, "stream is %p: NULL on the CPU", stream);
+    if (!l->workspace_size) return TESSERA_SUCCESS;
     TRY(check_workspace(l, workspace));
     TRY(tessera_fmha_bwd_lay_out(&l->traits, &l->instance->base, l->device->facts.compute_units, &layout));
     if (!l->device->gpu) return prepare_on_cpu(l, &layout, seqstart_q, seqstart_k, workspace);
@@ -154,6 +155,7 @@ tessera_status tessera_fmha_bwd_prepare_workspace(const tessera_fmha_bwd_launche
     GUARD(!l->traits.is_group_mode || (l->traits.seqstart_qs && l->traits.seqstart_ks),
           "seqstart_qs, seqstart_ks of the launcher's traits are NULL: group mode needs them, or "
           "tessera_fmha_bwd_prepare_workspace_async() with those on the device");
+    if (!l->workspace_size) return TESSERA_SUCCESS;
     if (l->device->gpu) return prepare_from_host(l, workspace, stream);
     return tessera_fmha_bwd_prepare_workspace_async(l, workspace, l->traits.seqstart_qs, l->traits.seqstart_ks, stream);
 }

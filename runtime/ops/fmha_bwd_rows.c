@@ -1,12 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What chooses instances beside the traits: where rows in memory begin; and the sub-kernels that take tensors row by
-// row, whose limit is memory.
+// What chooses instances beside the traits: where rows in memory begin, the number of queries; and the sub-kernels that
+// take tensors row by row, whose limit is memory.
 #include "guard.h"
 #include "ops/fmha_bwd_internal.h"
 
 typedef struct tessera_fmha_bwd_call call_t;
 
 static int bits_of(const call_t *call) { return call->traits.data_type == TESSERA_FMHA_FP32 ? 32 : 16; }
+
+bool tessera_fmha_bwd_keeps_out(const tessera_instance *row, const struct tessera_request *r,
+                                struct tessera_text *why) {
+    const int max_q = ((const tessera_fmha_bwd_instance *)row)->tile.max_q,
+              seqlen_q = ((const call_t *)r->call)->args.seqlen_q;
+    if (!max_q || seqlen_q <= max_q) return false;
+    tessera_text_add(why, "seqlen_q %d (at most %d)", seqlen_q, max_q);
+    return true;
+}
 
 // Pointer and strides of a tensor x.
 #define START(x, heads, rows)                                                                                          \
@@ -65,6 +74,7 @@ tessera_status tessera_fmha_bwd_choose_rows(call_t *call, struct tessera_plan *p
     const tessera_instance *row;
     TRY(tessera_plan_choose(plan, &dot_do_o_kernels, &call->traits, call, &row));
     call->dot_do_o = (const tessera_fmha_bwd_dot_do_o_instance *)row;
+    if (((const tessera_fmha_bwd_instance *)plan->row)->tile.max_q) return TESSERA_SUCCESS;
     TRY(tessera_plan_choose(plan, &convert_dq_kernels, &call->traits, call, &row));
     call->convert_dq = (const tessera_fmha_bwd_convert_dq_instance *)row;
     return TESSERA_SUCCESS;

@@ -46,9 +46,11 @@ static void set_parts(const tessera_fmha_bwd_traits *t, int64_t workers, struct 
 tessera_status tessera_fmha_bwd_lay_out(const tessera_fmha_bwd_traits *t, const tessera_instance *row, int64_t units,
                                         struct tessera_fmha_bwd_layout *l) {
     const bool group = t->is_group_mode;
+    const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
     int64_t elements = 0;
-    *l = (struct tessera_fmha_bwd_layout){.heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q,
-                                          .bn0 = ((const tessera_fmha_bwd_instance *)row)->tile.bn0};
+    *l = (struct tessera_fmha_bwd_layout){
+        .is_direct = tile->max_q > 0, .heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q, .bn0 = tile->bn0};
+    if (l->is_direct) return TESSERA_SUCCESS;
     set_parts(t, units * (row->symbol ? TESSERA_FMHA_BWD_GPU_WORKERS : TESSERA_FMHA_BWD_CPU_WORKERS), l);
     l->nsplits_count = l->is_by_sequence ? t->batch : 1;
     l->is_zeroed = !group || !t->is_deterministic || t->mask_type != TESSERA_MASK_NONE;

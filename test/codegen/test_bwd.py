@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from codegen import Refused
 from codegen.ops import parse_apis
+from codegen.ops.fmha_bwd.cdna import CdnaTile
 from codegen.receipts import find_receipt, read_receipts
 from codegen.rows import read_instances
 from codegen.select import Request, Selection, select, split_filter
 from codegen.spec import ROOT
-from codegen.targets import TARGETS
+from codegen.targets import TARGETS, CdnaTarget
 
 FOLDER = ROOT / "instances"
 PLAIN = "hdim_q=128 target=x86-64-v4 bias=no dropout=no"
@@ -94,3 +97,46 @@ def test_convert_dq_does_not_multiply_by_blocks_of_keys() -> None:
     """Its names do not say how dq_dk_dv cuts the keys, as they did when it read that from its own shape."""
     names = {name for selection in selected()[1:2] for name in selection.ck_names()}
     assert not any(f"b64x{bn0}" in name for name in names for bn0 in (0, 64, 128))
+
+
+def resident(**fields: Any) -> CdnaTile:
+    said = {
+        "pipeline": "qr_qtr_dor", "epilogue": "store", "compute": "bf16", "hdim_q": 128, "hdim_v": 128,
+        "bm0": 32, "bn0": 128, "occupancy": 1, "efficiency": 0.2, "why": "a test",
+    }  # fmt: skip
+    return CdnaTile(**{**said, **fields})
+
+
+@pytest.mark.parametrize(
+    ("fields", "target", "complaint"),
+    [
+        ({}, "gfx950", ""),
+        ({"hdim_q": 120, "hdim_v": 104}, "gfx950", ""),  # padded
+        ({"hdim_q": 64}, "gfx950", ""),
+        ({"pipeline": "qr"}, "gfx950", "pipeline 'qr' is none of kr_ktr_vr, qr_qtr_dor"),
+        ({}, "gfx942", "where reads of LDS transpose, not for bf16 on gfx942"),
+        ({"compute": "fp32", "hdim_q": 64, "hdim_v": 64}, "gfx950", "not for fp32 on gfx950"),
+        ({"bm0": 64}, "gfx950", "has 32 queries and one pass, not 64 and 1"),
+        ({"passes": 2}, "gfx950", "has 32 queries and one pass, not 32 and 2"),
+        ({"hdim_v": 32}, "gfx950", "head dims 64 and 128, not 128, 32"),
+        ({"hdim_q": 192}, "gfx950", "head dims 64 and 128, not 192, 128"),
+        ({"bn0": 256}, "gfx950", "bytes of LDS"),
+        ({"occupancy": 2}, "gfx950", "room for 1 workgroups of 4 waves"),
+        ({"occupancy": 3}, "gfx950", "dq, operands and scores take 240 registers"),
+    ],
+)
+def test_tiles_of_resident_queries(fields: dict[str, Any], target: str, complaint: str) -> None:
+    page = TARGETS[target]
+    assert isinstance(page, CdnaTarget)
+    said = resident(**fields).complaint(page)
+    assert complaint in said if complaint else not said
+
+
+def test_resident_queries_are_of_calls_without_a_mask_in_batch_mode() -> None:
+    op = parse_apis("bwd", "simplified")[2]
+    instances = read_instances(op, FOLDER, ("gfx950",))
+    few = [instance for instance in instances if instance.tile.pipeline == "qr_qtr_dor"]
+    assert [instance.tile.max_q for instance in few] == [32] * 4
+    for instance in few:
+        assert {op.space.values(box, "mask") for box in instance.region} == {("no",)}
+        assert all("_batch_" in name and "_maxq32_" in name for name in instance.ck_names(instance.region))

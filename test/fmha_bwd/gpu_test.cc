@@ -57,6 +57,43 @@ Suite turns_suite(const Place &on) {
 }
 // clang-format on
 
+// ---- few queries: instances that have all of them at once, and need no workspace
+
+// "-device=D -prec=P -instance=NAME", of each, with the head dims that it serves.
+Axis resident(const Place &on) {
+    const tessera_table *table = tessera_fmha_bwd_get_table();
+    Axis all;
+    for (const Device &device : devices(on, table))
+        for (uint32_t i = 0; i < table->row_count; i++) {
+            const auto *row = reinterpret_cast<const tessera_fmha_bwd_instance *>(tessera_row(table, i));
+            if (row->base.target != device.target || !row->tile.max_q) continue;
+            const bool half = tessera_set_of(row->base.served, &table->schema->traits[0]) >> TESSERA_FMHA_FP16 & 1;
+            const std::string kind = device.argument() + (half ? " -prec=fp16" : " -prec=bf16");
+            const Axis small{"32", "64", "40 -d_v=24"}, great{"128", "96", "72 -d_v=104"};
+            for (const std::string &hdim : row->tile.dq == 64 ? small : great)
+                all.push_back(kind + " -instance=" + row->base.name + " -d=" + hdim);
+        }
+    return all;
+}
+
+// clang-format off
+Suite few_queries_suite(const Place &on) {
+    return {"LandedFewQueries",
+            {resident(on), {"-s=1", "-s=16", "-s=31", "-s=32"},
+             {"-s_k=0", "-s_k=1", "-s_k=31", "-s_k=33", "-s_k=127", "-s_k=128", "-s_k=129", "-s_k=256", "-s_k=257", "-s_k=600"}},
+            {{"-bias=n", "-bias=e", "-bias=e:2 -dbias=1", "-bias=a", "-logits_soft_cap=5"}, {"-p_drop=0", "-p_drop=0.2"},
+             {"-h=2", "-h=4 -h_k=2", "-b=3 -h=3 -h_k=1"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-scale=0", "-scale=-0.2"},
+             {"-sink_grad=0", "-sink_grad=1"}, {"-deterministic=0", "-deterministic=1"}, {"-init=uf", "-init=nf"}}};
+}
+Suite few_of_room_suite(const Place &on) {
+    return {"LandedFewOfRoom", {resident(on), {"-b=3 -s=32 -s_k=200 -q_eff_lens=1,32,0 -kv_eff_lens=200,1,70", "-b=2 -s=20 -s_k=129 -kv_eff_lens=0,129"}},
+            {{"-h=2", "-h=4 -h_k=2"}, {"-bias=n", "-bias=e:2 -dbias=1", "-p_drop=0.2"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}}};
+}
+// clang-format on
+
+// Refused with the instance: more queries, masks, groups, dk and dv of fewer heads.
+const Axis not_few{"-s=33", "-s=32 -mask=t", "-s=32 -mode=1", "-s=32 -h_k=1 -dkv_heads=k"};
+
 // ---- refused with a reason: there is no instance, and nothing runs
 
 const Axis refusals{"-d=100", "-d=64 -d_v=44", "-d=7", "-d=264", "-d=64 -d_v=512"},
@@ -84,6 +121,33 @@ void expect_same_in_all_orders(const std::string &arguments) {
         if (want.empty()) want = p.outputs();
         EXPECT_EQ(p.outputs(), want) << command(fmha_bwd, arguments) << ", waves " << order;
     }
+}
+
+// ---- no workspace
+
+// Few queries of many heads take an instance without one; one query more does not.
+void expect_no_workspace(const std::string &arguments) {
+    Problem few(arguments + " -b=16 -h=16 -s=16 -s_k=40");
+    few.launch(true);
+    const std::vector<uint8_t> want = few.outputs();
+    tessera_fmha_bwd_launcher l;
+    ASSERT_EQ(tessera_fmha_bwd_launcher_init(few.device, few.traits, &l), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_GT(l.instance->tile.max_q, 0);
+    EXPECT_EQ(l.workspace_size, 0U);
+    EXPECT_EQ(l.host_ws_size + l.device_ws_size + l.offsets_offset + l.scratch_offset, 0U);
+    EXPECT_EQ(l.needs_zero_dq_acc, 0);
+    EXPECT_EQ(tessera_fmha_bwd_prepare_workspace(&l, nullptr, nullptr), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(tessera_fmha_bwd_prepare_workspace_async(&l, nullptr, nullptr, nullptr, nullptr), TESSERA_SUCCESS);
+    few.args->is_workspace_prepared = 1;
+    few.launch();
+    EXPECT_EQ(few.outputs(), want);
+
+    tessera_fmha_bwd_traits more = *few.traits;
+    more.seqlen_q = 33;
+    ASSERT_EQ(tessera_fmha_bwd_launcher_init(few.device, &more, &l), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_EQ(l.instance->tile.max_q, 0);
+    EXPECT_EQ(l.device_ws_size, 16U * 16 * 33 * static_cast<size_t>(more.hdim_q) * 4);
+    EXPECT_EQ(tessera_fmha_bwd_prepare_workspace(&l, nullptr, nullptr), TESSERA_ERROR_WORKSPACE);
 }
 
 // ---- the workspace's head, written on the device
@@ -161,7 +225,7 @@ int main(int argc, char **argv) {
         std::printf("this build has no instances for the GPU, or no simulator\n");
         return 77;
     }
-    Place valid = gpus, refused = gpus, orders = gpus, heads = gpus;
+    Place valid = gpus, refused = gpus, orders = gpus, heads = gpus, bare = gpus;
     valid.run = cpus.run;
     refused.run = [](const std::string &arguments) { expect_refused(fmha_bwd, arguments); };
     for (const Suite &suite : suites(gpus)) register_suite(gpus, suite);
@@ -170,11 +234,24 @@ int main(int argc, char **argv) {
     register_suite(valid, landed_fp32_suite(gpus));
     register_suite(valid, edges_suite(gpus));
     register_suite(valid, turns_suite(gpus));
+    const Axis few = resident(gpus);
+    if (!few.empty()) {
+        register_suite(valid, few_queries_suite(gpus));
+        register_suite(valid, few_of_room_suite(gpus));
+        register_suite(refused, {"RefusedFewQueries", {few, {"-b=1 -h=2 -s_k=64"}, not_few}, {}});
+        bare.run = expect_no_workspace;
+        register_suite(bare, {"LandedBare",
+                              {{"-device=sim:gfx950 -prec=bf16", "-device=sim:gfx950 -prec=fp16"}, {"-d=64", "-d=128"}},
+                              {}});
+    }
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64"}, refusals}, {}});
     register_suite(refused, {"RefusedFp32", {kinds(gpus, {"fp32"}), {"-b=1 -h=2 -s=64"}, refusals_of_fp32}, {}});
     orders.run = expect_same_in_all_orders;
-    if (!real_gpu())
+    if (!real_gpu()) {
         register_suite(orders, {"Orders", {usual, Axis(std::begin(deterministic), std::end(deterministic))}, {}});
+        if (!few.empty())
+            register_suite(orders, {"OrdersFewQueries", {few, {"-b=1 -h=3 -s=20 -s_k=500 -p_drop=0.2"}}, {}});
+    }
     heads.run = expect_head;
     register_suite(heads, {"Heads", {usual, {"-b=1", "-b=5", "-b=700"}, {"-seed=0", "-seed=1"}}, {}});
     const int status = RUN_ALL_TESTS();

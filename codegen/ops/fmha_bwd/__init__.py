@@ -73,9 +73,15 @@ class FmhaBwd(Part):
         self.parts = (DotDoO(), ConvertDq())
 
     def shadows(self, one: Instance, other: Instance) -> bool:
-        """The same of tiles with as many keys, by which parts of dq are cut, that pad head dims no more."""
+        """The same of a pipeline's tiles with as many keys, which cut dq, that pad head dims no more."""
         a, b = one.tile, other.tile
-        return a.bn0 == b.bn0 and a.dq <= b.dq and a.dv <= b.dv and super().shadows(one, other)
+        return (
+            a.pipeline == b.pipeline
+            and a.bn0 == b.bn0
+            and a.dq <= b.dq
+            and a.dv <= b.dv
+            and super().shadows(one, other)
+        )
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """CK's tile: bm0, bn0, what the five products reduce over, head dims; then warps and their shapes."""
@@ -85,7 +91,7 @@ class FmhaBwd(Part):
         shape = f"w{tile['wm']}x{tile['wn']}x{tile['wk']}"
         return (
             f"b{bm0}x{bn0}x{hdim_q}x{bm0}x{hdim_v}x{bm0}x{bn0}x{hdim_q}x{hdim_v}_",
-            f"r1x1x1_r1x1x1_r1x1x1_{shape}_{shape}_o1_maxq0",
+            f"r1x1x1_r1x1x1_r1x1x1_{shape}_{shape}_o1_maxq{tile.get('max_q', 0)}",
         )
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:

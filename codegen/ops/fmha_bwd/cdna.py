@@ -10,11 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from codegen.ops.fmha_bwd.cdna_pipelines import PIPELINES, SIDE, Needs
 from codegen.ops.fmha_bwd.traits import BYTES, HDIM_PADS
 from codegen.targets import CdnaTarget
 
 ALIGNMENT = 16  # bytes that a lane loads at once
-SIDE = 32  # of a matrix product: queries, keys, columns of a head dim
 NUMERICS = {
     "fp32": "fp32 products and sums, exp2 within 1 ulp",
     "fp16": "fp16 products (p and ds rounded to nearest even) and fp32 sums, exp2 within 1 ulp",
@@ -105,25 +105,24 @@ class CdnaTile:
         return PASSES[self.passes]
 
     @property
-    def lds_bytes(self) -> int:
-        """Tiles of q and do by rows and transposed, gradients of scores, lse and d, bytes of dropout."""
-        rows, scores = (self._row_chunks(self.dq) + self._row_chunks(self.dv)), self._row_chunks(self.bn0)
-        columns = (self.dq + self.dv if self.passes == 1 else max(self.dq, self.dv)) // self.chunk
-        of_passes = columns + scores if self.passes < 3 else max(columns, scores)
-        return self.bm0 * (rows + of_passes) * ALIGNMENT + 8 * self.bm0 + 1024 * self.waves
+    def max_q(self) -> int:
+        """The most queries of a call, which are one tile, so that dq has no parts; 0: any number."""
+        return self.bm0 if self.pipeline == "qr_qtr_dor" else 0
 
-    def _row_chunks(self, columns: int) -> int:
-        chunks = columns // self.chunk
-        return chunks if chunks.bit_count() == 1 else chunks + (chunks + 1) % 2
+    @property
+    def pipeline_needs(self) -> Needs:
+        """LDS, registers and limits of the pipeline."""
+        return PIPELINES[self.pipeline](self)
+
+    @property
+    def lds_bytes(self) -> int:
+        """Bytes of LDS of a workgroup."""
+        return self.pipeline_needs.lds_bytes
 
     @property
     def registers(self) -> int:
-        """That a lane holds through the main loop: sums, operands of the keys, scores, the next tile."""
-        sums = (self.dq + self.dv if self.passes == 1 else max(self.dq, self.dv)) // 2
-        own = max(1, -(-(self.dq // SIDE) // self.waves))  # blocks of columns of dq
-        operands = (self.dq + self.dv + own * self.bn0) * self.bits // 64
-        items = sum(-(-self.bm0 // 4 * hdim // self.chunk // self.threads) for hdim in (self.dq, self.dv))
-        return sums + operands + 48 + 16 * items
+        """That a lane holds through the main loop."""
+        return self.pipeline_needs.registers
 
     def p_rounding(self, target: CdnaTarget) -> str:
         """How p becomes bf16, and ds."""
@@ -141,18 +140,21 @@ class CdnaTile:
         """What the machine and a call must bring."""
         return (
             f"{self.lds_bytes} bytes of LDS, {self.waves} waves, head dims that are multiples of "
-            f"{self.hdim_multiple}, any lengths, rows aligned to {self.alignment} bytes"
+            f"{self.hdim_multiple}, {f'at most {self.max_q} queries' if self.max_q else 'any lengths'}, "
+            f"rows aligned to {self.alignment} bytes"
         )
 
     def ck_tile(self, target: CdnaTarget) -> dict[str, int]:
         """The tile's fields; the other of CK's follow from them."""
         return {
             "bm0": self.bm0, "bn0": self.bn0, "wm": SIDE, "wn": SIDE, "wk": 2 * self.chunk,
-            "dq": self.dq, "dv": self.dv,
+            "dq": self.dq, "dv": self.dv, "max_q": self.max_q,
         }  # fmt: skip
 
     def complaint(self, target: CdnaTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
+        if self.pipeline not in PIPELINES:
+            return f"pipeline '{self.pipeline}' is none of {', '.join(PIPELINES)}"
         if self.compute not in NUMERICS:
             return f"compute '{self.compute}' is none of {', '.join(NUMERICS)}"
         if self.epilogue != "store":
@@ -167,12 +169,14 @@ class CdnaTile:
         if self.threads > target.workgroup_threads:
             most = target.workgroup_threads // 64
             return f"{self.waves} waves, a workgroup of {target.name} has at most {most}"
+        if complaint := self.pipeline_needs.complaint(self, target):
+            return complaint
         if self.lds_bytes > target.lds_bytes:
             return f"tiles take {self.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
         room = target.registers // self.occupancy
         if self.registers > room:
             return (
-                f"sums, operands and tiles take {self.registers} registers of a lane; with "
+                f"{self.pipeline_needs.held} take {self.registers} registers of a lane; with "
                 f"occupancy = {self.occupancy} there are {room} on {target.name}"
             )
         workgroups = target.workgroups(self.waves, self.occupancy, self.lds_bytes)

@@ -14,6 +14,7 @@ typedef struct tessera_fmha_bwd_tile {
     uint16_t bm0, bn0;   // queries and keys of a block
     uint16_t wm, wn, wk; // CPU: register tile; GPU: shape of a matrix product
     uint16_t dq, dv;     // head dims in products; 0: those of the call
+    uint16_t max_q; // the most queries of a call, which are all in one tile, so that dq has no parts; 0: any number
 } tessera_fmha_bwd_tile;
 
 struct tessera_fmha_bwd_instance {

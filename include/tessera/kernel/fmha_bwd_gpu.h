@@ -23,6 +23,8 @@ enum {
 // w * share on, `share` of them, in this order, and adds to part number w - head_number * blocks_k / share of the head:
 // nobody else does. dq_acc was zeroed unless is_dq_stored_all: then every row of every part is written, by blocks
 // without keys too.
+// Instances with max_q: the grid has query heads along y and sequences along z; a workgroup goes over all keys of a
+// head, and dq is stored as such: there is no workspace.
 // convert_dq: grid as that of TESSERA_BWD_ROWS; dq is the sum of the parts in their order.
 struct tessera_fmha_bwd_gpu_args {
     const void *q, *k, *v, *o, *d_o; // d_o: gradient of o

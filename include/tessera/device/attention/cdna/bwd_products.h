@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Backward: the five products of a block, and where their results go. TWO_OF_P packs two probabilities, TWO_OF_S two
-// gradients of scores, of 16 bits.
+// Backward: the five products of a block, and where their results go.
 //
 // Takes BM, BN, DQ, DV, WAVES, PASSES, BITS, OPERAND_CHUNKS, MX, O_BITS, P_SHIFT, store_four.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
 
+#include "tessera/device/attention/cdna/bwd_operands.h"
 #include "tessera/device/attention/cdna/bwd_scores.h"
 #include "tessera/device/attention/cdna/bwd_tiles.h"
 #include "tessera/isa/cdna_exchange.h"
@@ -63,18 +63,6 @@ INLINE f32x16 product(lds_tile rows, int block, const operand *keys, int steps, 
     return s;
 }
 
-// The numbers of a lane's queries: 4 lie side by side.
-INLINE f32x16 of_queries(const SHARED f32x4 *list, int block) {
-    const int half = lane_id() / 32;
-    f32x16 x;
-    UNROLL
-    for (int e = 0; e < ELEMENTS; e += 4) {
-        const f32x4 four = list[8 * block + half + QUERY(e) / 4];
-        x[e] = four[0], x[e + 1] = four[1], x[e + 2] = four[2], x[e + 3] = four[3];
-    }
-    return x;
-}
-
 // sums += columns x, over the block's queries.
 INLINE void add_product(f32x16 *sums, int blocks, lds_tile columns, int queries, const operand x[BLOCK_STEPS]) {
     const uint32_t first = first_column_operand();
@@ -90,22 +78,6 @@ INLINE void add_product(f32x16 *sums, int blocks, lds_tile columns, int queries,
             next[n % AHEAD] = column_operand(columns, first, then / BLOCK_STEPS, queries, then % BLOCK_STEPS);
     }
     read_ahead(products);
-}
-
-// Times 2^P_SHIFT, so that small ones are normal numbers of fp16.
-INLINE void pack_p(const f32x16 *p, operand to[BLOCK_STEPS]) {
-    const f32x16 x = P_SHIFT ? *p * (float)(1 << P_SHIFT) : *p;
-    UNROLL
-    for (int e = 0; e < ELEMENTS; e += 32 / BITS) to[e / CHUNK].chunk[0][e % CHUNK * BITS / 32] = PACK_P(x, e);
-}
-INLINE void pack_s(const f32x16 *s, operand to[BLOCK_STEPS]) {
-    UNROLL
-    for (int e = 0; e < ELEMENTS; e += 32 / BITS)
-#if BITS == 32
-        to[e / CHUNK].chunk[0][e % CHUNK] = AS_U32((*s)[e]);
-#else
-        to[e / CHUNK].chunk[0][e % CHUNK / 2] = TWO_OF_S((*s)[e], (*s)[e + 1]);
-#endif
 }
 
 // The gradients of a block go to LDS by rows of queries. With 16 bits a lane and its neighbour have two queries of two

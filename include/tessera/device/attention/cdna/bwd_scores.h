@@ -7,11 +7,19 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_SCORES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_SCORES_H
 
+#include "tessera/device/attention/cdna/bwd_queries.h"
 #include "tessera/device/attention/cdna/bwd_task.h"
 #include "tessera/isa/cdna_exchange.h"
 
-enum { ELEMENTS = 16 };
-#define QUERY(e) ((e) / 4 * 8 + (e) % 4)
+enum { HAS_DBIAS = 1 << 29, IS_DQ_STORED = 1 << 30 };
+
+// What all tiles of a task need.
+struct call {
+    int features; // TESSERA_GPU_*, HAS_DBIAS, IS_DQ_STORED
+    float scale_log2;
+    struct sight sight;
+    int first; // key of the wave
+};
 
 // A block: the lane's key and its first query, counted in the sequence.
 struct block {
@@ -109,6 +117,21 @@ INLINE void hide(f32x16 *p, const struct sight *s, const struct block *b) {
     }
 }
 
+// ---- probabilities
+
+// Turns products Q K^T into probabilities.
+INLINE void find_p(f32x16 *p, const struct call *call, int features, struct place at, const struct block *b) {
+    float scale = call->scale_log2;
+    if (features & (TESSERA_GPU_SOFT_CAP | TESSERA_GPU_BIAS | TESSERA_GPU_ALIBI)) {
+        adjust(p, at, b);
+        scale = 1.0f;
+    }
+    const f32x16 lse = of_queries((const SHARED f32x4 *)lse_of, (b->first - b->tile) / 32);
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++) (*p)[e] = exp2_fast((*p)[e] * scale - lse[e]);
+    if (is_cut(&call->sight, call->first, b->first)) hide(p, &call->sight, b);
+}
+
 // ---- dropout
 
 LDS uint32_t bytes_of_wave[WAVES][32 * 8]; // of queries and 4 keys each
@@ -151,6 +174,14 @@ INLINE uint32_t draw(struct place at, const struct block *b) {
         kept |= (byte <= a->keep_below ? 1u : 0u) << e;
     }
     return kept;
+}
+
+// What dropout leaves of numbers, times `scale`.
+INLINE f32x16 left_of(const f32x16 *x, uint32_t kept, float scale) {
+    f32x16 left;
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++) left[e] = kept >> e & 1 ? (*x)[e] * scale : 0.0f;
+    return left;
 }
 
 // ---- dbias

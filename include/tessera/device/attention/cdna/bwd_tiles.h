@@ -6,8 +6,8 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TILES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TILES_H
 
+#include "tessera/device/attention/cdna/bwd_operands.h"
 #include "tessera/device/attention/cdna/bwd_task.h"
-#include "tessera/device/attention/cdna/operands.h"
 
 // What a pass over the queries computes. One pass computes everything; where registers have no room for that, the first
 // of two computes dV and the other one, from the same scores again, dK and dQ; or each of three computes one of them.
@@ -18,7 +18,7 @@ enum { FOR_DV = 1, FOR_DK = 2, FOR_DQ = 4, FOR_DS = FOR_DK | FOR_DQ, FOR_ALL = F
 // Rows of chunks. Eight lanes read the same chunk of eight rows at once: these must lie in different banks. Where a row
 // has a power of two of chunks, its number permutes them; others have an odd number of chunks, one of which is padding.
 
-enum { V_CHUNKS = DV / CHUNK, QUERY_CHUNKS = BM / CHUNK, SCORE_CHUNKS = BN / CHUNK };
+enum { QUERY_CHUNKS = BM / CHUNK, SCORE_CHUNKS = BN / CHUNK };
 #define POWER_OF_2(n) (((n) & ((n)-1)) == 0)
 #define ROW_OF(chunks) (POWER_OF_2(chunks) ? (chunks) : (chunks) + ((chunks) + 1) % 2)
 #define MAX_OF(a, b) ((a) > (b) ? (a) : (b))
@@ -27,7 +27,6 @@ LDS u32x4 q_rows[BM * ROW_OF(Q_CHUNKS)], o_rows[BM * ROW_OF(V_CHUNKS)];
 LDS u32x4 columns_of_q[DQ * QUERY_CHUNKS], columns_of_o[DV * QUERY_CHUNKS];
 LDS u32x4 scores[SCORES];                                           // gradients of scores, [query][key]
 LDS u32x4 of_pass[PASSES == 3 ? MAX_OF(COLUMNS, SCORES) : COLUMNS]; // or in one place what different passes need
-LDS f32x4 lse_of[BM / 4], d_of[BM / 4];                             // in units of log2
 
 typedef SHARED u32x4 *lds_tile; // HIP does not see from an array's type that it lies in LDS
 
@@ -157,8 +156,7 @@ INLINE void store_columns(lds_tile to, const u32x4 x[4], int item, int chunks) {
     }
 }
 
-// Of the tile's queries `left` exist; others have lse = inf, so that their probabilities are 0 whatever their scores
-// are. Rows that see no key have lse = -inf; masks hide all of their scores, whatever is subtracted from them.
+// Of the tile's queries `left` exist.
 INLINE void store_tile(const struct staged *s, int left, int pass) {
     UNROLL
     for (int c = 0; c < COPIES; c++) {
@@ -171,17 +169,10 @@ INLINE void store_tile(const struct staged *s, int left, int pass) {
             if (pass & FOR_DK) store_columns(q_columns(), x, item_of(c, 0), Q_CHUNKS);
         }
     }
-    if (thread_id() >= BM) return;
-    const float lse = AS_F32(s->lse);
-    ((SHARED float *)lse_of)[thread_id()] = thread_id() >= left    ? INFINITY_F32
-                                            : lse == -INFINITY_F32 ? 0.0f
-                                                                   : lse * LOG2E;
-    ((SHARED float *)d_of)[thread_id()] = AS_F32(s->d);
+    store_numbers(s->lse, s->d, left);
 }
 
 // ---- operands
-
-enum { V_STEPS = DV / STEP, BLOCK_STEPS = 32 / STEP, Q_BLOCKS = BM / 32, DQ_BLOCKS = DQ / 32 };
 
 // A lane's places are those of the first operand but for constants, since permutations are exclusive ors: `first` is
 // made where a product begins, or it would take registers from all others.

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: MIT
+"""The share of a compute unit that pipelines of fmha_bwd on CDNA need, and the tiles they are written for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from codegen.targets import CdnaTarget
+
+if TYPE_CHECKING:
+    from codegen.ops.fmha_bwd.cdna import CdnaTile
+
+SIDE = 32  # of a matrix product: queries, keys, columns of a head dim
+SCORES = 48  # registers of a lane for a block's scores, their gradients and a product
+DROPPED = 1024  # bytes of LDS of a wave for bytes of dropout
+
+
+@dataclass(frozen=True)
+class Needs:
+    """LDS and registers of a tile."""
+
+    lds_bytes: int
+    registers: int  # of a lane through the main loop
+    held: str  # what these hold
+    is_resident: bool = False
+
+    def complaint(self, tile: CdnaTile, target: CdnaTarget) -> str:
+        """Why the pipeline is not written for the tile, or not for the target."""
+        if not self.is_resident:
+            return ""
+        if not target.transposing_reads or tile.bits != 16:
+            return (
+                f"pipeline 'qr_qtr_dor' is for fp16 and bf16 where reads of LDS transpose, not for "
+                f"{tile.compute} on {target.name}"
+            )
+        if tile.bm0 != SIDE or tile.passes != 1:
+            return f"pipeline 'qr_qtr_dor' has {SIDE} queries and one pass, not {tile.bm0} and {tile.passes}"
+        if any(hdim not in (64, 128) for hdim in (tile.dq, tile.dv)):
+            return f"pipeline 'qr_qtr_dor' is for head dims 64 and 128, not {tile.dq}, {tile.dv}"
+        return ""
+
+
+def _row_chunks(tile: CdnaTile, columns: int) -> int:
+    chunks = columns // tile.chunk
+    return chunks if chunks.bit_count() == 1 else chunks + (chunks + 1) % 2
+
+
+def streamed(tile: CdnaTile) -> Needs:
+    """Pipeline kr_ktr_vr: in LDS tiles of q and do by rows and transposed, and gradients of scores."""
+    rows, scores = _row_chunks(tile, tile.dq) + _row_chunks(tile, tile.dv), _row_chunks(tile, tile.bn0)
+    columns = (tile.dq + tile.dv if tile.passes == 1 else max(tile.dq, tile.dv)) // tile.chunk
+    of_passes = columns + scores if tile.passes < 3 else max(columns, scores)
+    lds = tile.bm0 * (rows + of_passes) * tile.alignment + 8 * tile.bm0 + DROPPED * tile.waves
+    sums = (tile.dq + tile.dv if tile.passes == 1 else max(tile.dq, tile.dv)) // 2
+    own = max(1, -(-(tile.dq // SIDE) // tile.waves))  # blocks of columns of dq
+    operands = (tile.dq + tile.dv + own * tile.bn0) * tile.bits // 64
+    items = sum(-(-tile.bm0 // 4 * hdim // tile.chunk // tile.threads) for hdim in (tile.dq, tile.dv))
+    return Needs(lds, sums + operands + SCORES + 16 * items, "sums, operands and tiles")
+
+
+def resident(tile: CdnaTile) -> Needs:
+    """Pipeline qr_qtr_dor: in LDS two tiles of k and v, gradients of scores; q and do are operands, twice."""
+    tiles, scores = 2 * (tile.dq + tile.dv), SIDE
+    lds = (tiles + scores) * tile.bn0 * tile.bits // 8 + 8 * tile.bm0 + DROPPED * tile.waves
+    operands = 2 * (tile.dq + tile.dv) * tile.bits // 64
+    return Needs(lds, tile.dq // 2 + operands + SCORES, "dq, operands and scores", is_resident=True)
+
+
+PIPELINES = {"kr_ktr_vr": streamed, "qr_qtr_dor": resident}
