@@ -97,14 +97,6 @@ INLINE void store_s(const operand s[BLOCK_STEPS], int queries) {
     }
 }
 
-// A block that sees none of the wave's keys.
-INLINE void clear_s(int queries) {
-    operand none[BLOCK_STEPS];
-    UNROLL
-    for (int n = 0; n < BLOCK_STEPS; n++) none[n].chunk[0] = (u32x4){0, 0, 0, 0};
-    store_s(none, queries);
-}
-
 // ---- results
 
 // Atomic, unless the task alone writes the part; a lane adds to the same elements in all tasks, in their order.

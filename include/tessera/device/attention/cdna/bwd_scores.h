@@ -95,14 +95,10 @@ INLINE void differentiate_cap(f32x16 *ds, const f32x16 *s) {
 
 // ---- masks
 
-// Whether a query of the block does not see all of the wave's keys; whether any sees any.
+// Whether a query of the block does not see all of the wave's keys.
 INLINE int is_cut(const struct sight *s, int first_key, int first_query) {
     const int last_query = min_i32(first_query + 32, s->seqlen_q) - 1;
     return first_key + 32 > min_i32(s->seqlen_k, first_query + s->mask_x) || first_key <= last_query - s->mask_y;
-}
-INLINE int is_seen(const struct sight *s, int first_key, int first_query) {
-    const struct span span = queries_of_keys(s, first_key, min_i32(first_key + 32, s->seqlen_k) - 1);
-    return first_key < s->seqlen_k && first_query < span.end && first_query + 32 > span.begin;
 }
 
 INLINE void hide(f32x16 *p, const struct sight *s, const struct block *b) {
