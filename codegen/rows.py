@@ -132,8 +132,9 @@ def _row_instances(
 def _with_figures(instance: Instance, figures: Figures, rounding: str) -> Instance:
     """With what the model says of it, which then is not for the row to say, and with --rounding."""
     said = figures.get(instance.name, {}) if instance.modelled else {}
+    defaults = {field.name: field.default for field in dataclasses.fields(instance.tile)}
     for field in said:
-        if getattr(instance.tile, field):
+        if getattr(instance.tile, field) != defaults[field]:
             raise Refused(f"{field} of {instance.name} is modelled: take it out of the row")
     tile = dataclasses.replace(instance.tile, **said) if said else instance.tile
     if rounding:

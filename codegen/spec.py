@@ -21,6 +21,7 @@ ROOT = Path(__file__).resolve().parent.parent
 NAME_LIMIT = 96
 # Of emitted sources, which are C11 and C++17: builds choose a compiler's language by it.
 SUFFIXES = (".c", ".cpp", ".cu", ".hip")
+Point = tuple[str, int]  # of launches that figures are made of: how units are filled, and a length
 
 
 def symbol_of(name: str) -> str:
@@ -43,7 +44,6 @@ class Tile(Protocol):
     pipeline: str
     epilogue: str
     compute: str
-    efficiency: float
     why: str
     serves: str
 
@@ -120,8 +120,11 @@ class Instance:
 
     @property
     def macs_per_cycle(self) -> float:
-        """Estimated multiply-adds a cycle of one compute unit in the main loop."""
-        return self.target.macs[self.compute] * float(self.tile.efficiency)
+        """Estimated multiply-adds a cycle of one compute unit in the main loop.
+
+        The peak where rows say nothing: memory is the limit, and they are ranked by what else they take.
+        """
+        return self.target.macs[self.compute] * float(getattr(self.tile, "efficiency", 1))
 
     @property
     def modelled(self) -> tuple[str, ...]:
@@ -228,12 +231,22 @@ class Operation(ABC):
         """The arguments of its program that an instance is compiled for."""
         raise Refused(f"problems of {self.name} are not modelled yet")
 
+    def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:
+        """The arguments of launches that the clock makes its figures of; none: its row has all there are."""
+        return {}
+
+    def figures_of(self, instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
+        """The fields of the tile that are modelled, from the cycles of those launches."""
+        raise NotImplementedError
+
     def variants(self, instance: Instance) -> Iterator[Any]:
         """Tiles that serve what an instance does, in all shapes, whether or not they fit."""
         raise Refused(f"{self.name} has no variants to try on {instance.target.name}")
 
     def cost_words(self, instance: Instance) -> str:
         """What is known of an instance's speed."""
+        if not hasattr(instance.tile, "efficiency"):
+            return f"memory's rate, {self.block_words(instance)}"
         peak = instance.target.macs[instance.compute]
         return (
             f"{instance.macs_per_cycle:.1f} multiply-adds a cycle ({instance.tile.efficiency:.0%} of the "

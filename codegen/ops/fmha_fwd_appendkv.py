@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from codegen.ops.fmha_fwd.traits import DTYPES, FP8, HDIMS, MX, PADS, hdim_axis
+from codegen.ops.gpu_units import UNIT_BYTES, workgroup_cycles
 from codegen.schema import Range, Size, Trait, flag
 from codegen.space import Axis, Box, Region, Space, region_meet
 from codegen.spec import Instance, Operation, Rule
@@ -17,17 +18,15 @@ ROPES = ("no", "inter", "half")
 TYPES = tuple(dtype for dtype in DTYPES if dtype not in MX)
 LARGEST = max(max(hdim) for hdim in HDIMS)
 THREADS = 256  # of a workgroup
-UNIT_BYTES = 16  # that a lane moves at once where rows allow it: the most there are
 
 
-@dataclass(frozen=True)
-class CpuTile:
-    """A row of instances/fmha_fwd_appendkv.toml for a CPU."""
+@dataclass(frozen=True, kw_only=True)
+class Tile:
+    """A row of instances/fmha_fwd_appendkv.toml."""
 
     pipeline: str
     epilogue: str
     compute: str  # the type that is rotated in
-    efficiency: float  # measured share of the target's multiply-adds; memory is the limit
     why: str
     serves: str = ""
 
@@ -36,20 +35,7 @@ class CpuTile:
     dtypes: ClassVar[tuple[str, ...]] = TYPES
     multiple: ClassVar[int] = 1
     alignment: ClassVar[int] = 0
-    fp32: ClassVar[str] = "f32"  # how the kind spells the only type that is rotated in
-
-    @property
-    def block(self) -> str:
-        """Threads in the short name."""
-        return "w1"
-
-    def ck_tile(self, target: Target) -> dict[str, int]:
-        """The tile's fields in C: a thread takes a row."""
-        return {"rows": 1, "lanes": 1, "bytes": 0}
-
-    def cycles(self, target: Target) -> float:
-        """What a row costs beside its elements."""
-        return 50.0
+    fp32: ClassVar[str]  # how the kind spells the only type that is rotated in
 
     def needs(self, target: Target) -> str:
         """What the machine and a call must bring."""
@@ -64,14 +50,36 @@ class CpuTile:
         return "" if self.compute == self.fp32 else f"compute '{self.compute}' is not {self.fp32}"
 
 
-@dataclass(frozen=True)
-class GpuTile(CpuTile):
-    """The same for a GPU."""
+@dataclass(frozen=True, kw_only=True)
+class CpuTile(Tile):
+    """A row for a CPU, a thread of which takes a row of numbers after another."""
+
+    efficiency: float  # measured share of the target's multiply-adds; memory is the limit
+
+    fp32: ClassVar[str] = "f32"
+
+    @property
+    def block(self) -> str:
+        """Threads in the short name."""
+        return "w1"
+
+    def ck_tile(self, target: Target) -> dict[str, int]:
+        """The tile's fields in C."""
+        return {"rows": 1, "lanes": 1, "bytes": 0}
+
+    def cycles(self, target: Target) -> float:
+        """What a row costs beside its elements."""
+        return 50.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuTile(Tile):
+    """A row for a GPU."""
 
     lanes: int = 16  # of a row
     bytes: int = 0  # that a lane moves at once; 0: an element's
 
-    name_tokens: ClassVar[dict[str, str]] = {**CpuTile.name_tokens, "bytes": "v"}
+    name_tokens: ClassVar[dict[str, str]] = {**Tile.name_tokens, "bytes": "v"}
     threads: ClassVar[int] = THREADS
     fp32: ClassVar[str] = "fp32"
 
@@ -98,6 +106,10 @@ class GpuTile(CpuTile):
     def ck_tile(self, target: Target) -> dict[str, int]:
         """The tile's fields in C."""
         return {"rows": self.rows, "lanes": self.lanes, "bytes": self.bytes}
+
+    def cycles(self, target: Target) -> float:
+        """What a workgroup costs beside its bytes."""
+        return workgroup_cycles(self.bytes)
 
     def needs(self, target: Target) -> str:
         """What the machine and a call must bring."""
@@ -154,7 +166,11 @@ class FmhaFwdAppendkv(Operation):
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Whether one takes all that the other takes, and costs no more for any of it."""
         a, b = one.tile, other.tile
-        return bool(a.multiple <= b.multiple and one.macs_per_cycle >= other.macs_per_cycle)
+        return bool(
+            a.multiple <= b.multiple
+            and one.macs_per_cycle >= other.macs_per_cycle
+            and one.tile_cycles <= other.tile_cycles
+        )
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
         """Head dims of each data type: rows are whole units."""

@@ -37,7 +37,6 @@ class CpuTile:
     pipeline: str
     epilogue: str
     compute: str  # as rows of a CPU name one; nothing is computed
-    efficiency: float  # of no consequence: there is one row for a target
     why: str
     serves: str = ""
 
@@ -116,7 +115,11 @@ class Pages(Operation):
 
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Rows of one target would be equal."""
-        return one.macs_per_cycle >= other.macs_per_cycle
+        return True
+
+    def cost_words(self, instance: Instance) -> str:
+        """Finding rows takes little time."""
+        return "that of the instance of fmha_fwd that attends"
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
         """All head dims that the kind takes."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from codegen.ops.cpu_tile import CpuTile
+from codegen.ops.gpu_units import UNIT_BYTES, workgroup_cycles
 from codegen.schema import Range
 from codegen.space import Box, Region, region_meet
 from codegen.spec import Instance, Operation
@@ -17,7 +18,6 @@ TYPES = ("fp32", "fp16", "bf16")
 ROTATED = (64, 128, 256)  # head dims
 THREADS = 256  # of a workgroup
 OWN = 8  # numbers of a row that a GPU's lane has
-LOAD_BYTES = 16  # that a lane loads at once where rows allow it: the most there are
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,6 @@ class GpuTile:
     epilogue: str
     compute: str
     hdim: int
-    efficiency: float  # estimated share of the target's multiply-adds
     why: str
     bytes: int = 0  # that a lane loads at once; 0: a number's
     serves: str = ""
@@ -103,8 +102,8 @@ class GpuTile:
         return {"rows": self.rows}
 
     def cycles(self, target: Target) -> float:
-        """What a workgroup costs beside its numbers."""
-        return 50.0
+        """What a workgroup costs beside its bytes."""
+        return workgroup_cycles(self.bytes)
 
     def needs(self, target: Target) -> str:
         """What a call must bring."""
@@ -121,8 +120,8 @@ class GpuTile:
             return f"compute '{self.compute}' is not fp32"
         if self.hdim not in ROTATED:
             return f"hdim = {self.hdim} is none of {', '.join(map(str, ROTATED))}"
-        if self.bytes not in (0, LOAD_BYTES):
-            return f"bytes = {self.bytes} is neither 0 nor {LOAD_BYTES}"
+        if self.bytes not in (0, UNIT_BYTES):
+            return f"bytes = {self.bytes} is neither 0 nor {UNIT_BYTES}"
         return ""
 
 
@@ -143,7 +142,7 @@ class Turbo4Rows(Operation):
         a, b = one.tile, other.tile
         if one.target.kind != "cpu" and (a.hdim != b.hdim or a.bytes > b.bytes):
             return False
-        return one.macs_per_cycle >= other.macs_per_cycle
+        return one.macs_per_cycle >= other.macs_per_cycle and one.tile_cycles <= other.tile_cycles
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
         """The head dim that a GPU's kernel is compiled for; a CPU's takes all that calls may have."""

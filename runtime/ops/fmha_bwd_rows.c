@@ -60,15 +60,23 @@ static int list_dq(const struct tessera_request *r, struct tessera_start starts[
     return n;
 }
 
-static double rows_cost(const tessera_instance *row, const struct tessera_request *r) {
+// Tasks of bm0 rows.
+static double rows_cost(const tessera_instance *row, const struct tessera_request *r, double bm0) {
     const tessera_fmha_bwd_traits *const t = &((const call_t *)r->call)->traits;
-    return (double)t->batch * t->nhead_q * t->seqlen_q * t->hdim_q / (double)row->macs_per_cycle / r->units;
+    const double rows = (double)t->batch * t->nhead_q * t->seqlen_q;
+    return rows * (t->hdim_q / (double)row->macs_per_cycle + (double)row->tile_cycles / bm0) / r->units;
+}
+static double dot_do_o_cost(const tessera_instance *row, const struct tessera_request *r) {
+    return rows_cost(row, r, ((const tessera_fmha_bwd_dot_do_o_instance *)row)->tile.bm0);
+}
+static double convert_dq_cost(const tessera_instance *row, const struct tessera_request *r) {
+    return rows_cost(row, r, ((const tessera_fmha_bwd_convert_dq_instance *)row)->tile.bm0);
 }
 
 static const struct tessera_kernels dot_do_o_kernels = {
-    .get_table = tessera_fmha_bwd_dot_do_o_get_table, .cost = rows_cost, .list_starts = list_o};
+    .get_table = tessera_fmha_bwd_dot_do_o_get_table, .cost = dot_do_o_cost, .list_starts = list_o};
 static const struct tessera_kernels convert_dq_kernels = {
-    .get_table = tessera_fmha_bwd_convert_dq_get_table, .cost = rows_cost, .list_starts = list_dq};
+    .get_table = tessera_fmha_bwd_convert_dq_get_table, .cost = convert_dq_cost, .list_starts = list_dq};
 
 tessera_status tessera_fmha_bwd_choose_rows(call_t *call, struct tessera_plan *plan) {
     const tessera_instance *row;

@@ -24,7 +24,6 @@ DEFAULT = """
 epilogue = "store"
 tm = 1
 vn = 8
-efficiency = 0.9
 serves = "prec_o!=e4m3fnuz"
 """
 ROW = """

@@ -13,12 +13,14 @@ from test_cdna_rows import DEFAULT, ROW
 from codegen import figures
 from codegen.model import MODELLED, parameter
 from codegen.ops import operations
+from codegen.ops.fmha_bwd import cdna_figures as bwd_figures
+from codegen.ops.fmha_fwd import cdna_figures as fwd_figures
 from codegen.ops.fmha_fwd.cdna_cost import block_cost, peak_cycles
 from codegen.rows import figures_path, read_figures, read_instances
 from codegen.spec import Instance
 from codegen.targets import TARGETS, CdnaTarget
 
-FWD = operations()["fwd"]
+FWD, BWD = operations()["fwd"], operations()["bwd"]
 INSTANCES = ROOT / "instances"
 
 
@@ -27,11 +29,24 @@ def instance_of(folder: Path, text: str = DEFAULT + ROW.replace("efficiency = 0.
     return read_instances(FWD, folder, ("gfx942",))[0]
 
 
-def test_every_instance_on_cdna_is_modelled_or_its_row_says_how_fast_it_is() -> None:
-    instances = read_instances(FWD, INSTANCES, MODELLED)
-    assert all(instance.tile.efficiency > 0 for instance in instances)
-    assert set(read_figures(INSTANCES, "fmha_fwd")) <= {instance.name for instance in instances}
+@pytest.mark.parametrize("api", ["fwd", "bwd"])
+def test_every_instance_on_cdna_is_modelled_or_its_row_says_how_fast_it_is(api: str) -> None:
+    op = operations()[api]
+    said = read_figures(INSTANCES, op.family)
+    for instance in figures.have_figures(op, INSTANCES):
+        unsaid = type(instance.tile).efficiency
+        assert instance.name in said or instance.tile.efficiency != unsaid, instance.name
+    assert said.keys() <= {instance.name for instance in read_instances(op, INSTANCES, MODELLED)}
     assert all(TARGETS[name].kind == "cdna" for name in MODELLED)
+
+
+def test_what_is_ranked_by_a_speed_on_cdna_is_modelled() -> None:
+    """Other rows say nothing of theirs."""
+    assert figures.modelled_apis(INSTANCES) == ["bwd", "fwd"]
+    families = {op.family: op for api in operations().values() for op in (api, *api.parts, *api.companions)}
+    for family, op in families.items():
+        for instance in read_instances(op, INSTANCES, MODELLED) if "cdna" in op.tiles else ():
+            assert hasattr(instance.tile, "efficiency") == (family in ("fmha_fwd", "fmha_bwd")), instance.name
 
 
 def test_what_is_modelled_makes_the_costs(tmp_path: Path) -> None:
@@ -78,12 +93,12 @@ def test_figures_from_cycles(waves: int, tmp_path: Path) -> None:
     instance = instance_of(tmp_path, of_waves(waves))
     assert isinstance(instance.target, CdnaTarget)
     launch = parameter("launch_cycles", "gfx942")
-    block = {figures.ALONE: 3000, figures.FULL: 5000, figures.HALF: 3500}
+    block = {fwd_figures.ALONE: 3000, fwd_figures.FULL: 5000, fwd_figures.HALF: 3500}
     cycles = {
         (load, keys): launch + (2 + keys / instance.tile.bn0) * block[load]
-        for load, keys in figures.points_of(instance)
+        for load, keys in fwd_figures.points_of(instance)
     }
-    found = figures.figures_of(instance, cycles)
+    found = FWD.figures_of(instance, cycles)
     peak = peak_cycles(instance.tile, instance.target)
     workgroups = block_cost(instance.tile, instance.target).workgroups
     assert found["efficiency"] == round(workgroups * peak / 5000, 3)
@@ -101,11 +116,29 @@ def test_launches_fill_all_units_or_leave_workgroups_alone(waves: int, tmp_path:
         sizes = dict(word[1:].split("=") for word in task.command if "=" in word)
         queries, heads = int(sizes["s"]), int(sizes["b"]) * int(sizes["h"])
         assert int(sizes["s_k"]) == keys and sizes["sample"] == "1"
-        if load == figures.HALF:
+        if load == fwd_figures.HALF:
             assert (queries, heads) == (instance.tile.bm0 // 2, units * workgroups)
         else:
-            full = units * workgroups if load == figures.FULL else figures.FEW
+            full = units * workgroups if load == fwd_figures.FULL else fwd_figures.FEW
             assert heads * queries // instance.tile.bm0 == full
     assert len({task.key for task in tasks.values()}) == len(tasks)
-    point = figures.points_of(instance)[0]
+    point = fwd_figures.points_of(instance)[0]
     assert figures.tasks_of(instance, b"other")[point].key != tasks[point].key
+
+
+def test_figures_of_the_backward_pass() -> None:
+    """A quarter of the peak, whatever there is beside blocks: launches are of workgroups that units hold."""
+    for instance in read_instances(BWD, INSTANCES, ("gfx942",)):
+        assert isinstance(instance.target, CdnaTarget)
+        tile, rate = instance.tile, instance.target.macs[instance.tile.compute]
+        room = instance.target.workgroups(tile.waves, tile.occupancy, tile.lds_bytes)
+        cycles = {}
+        for (load, queries), task in figures.tasks_of(instance, b"code").items():
+            sizes = dict(word[1:].split("=") for word in task.command if "=" in word)
+            keys, heads = int(sizes["s_k"]), int(sizes["h"])
+            assert int(sizes["s"]) == queries and sizes["sample"] == "1" and queries % tile.bm0 == 0
+            assert 0.9 < heads * keys / tile.bn0 / (parameter("units", "gfx942") * room) <= 1
+            products = room * tile.bn0 * queries * (3 * tile.dq + 2 * tile.dv)
+            cycles[load, queries] = 7000 + 4 * products / rate
+        assert len(cycles) == len(bwd_figures.QUERIES)
+        assert BWD.figures_of(instance, cycles) == {"efficiency": 0.25}

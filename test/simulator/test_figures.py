@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""instances/fmha_fwd_modelled.toml and benchmark/results/ranking.jsonl are what the clock says: samples."""
+"""instances/*_modelled.toml and benchmark/results/ranking.jsonl are what the clock says: samples."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from sampling import sample, sample_each
 from codegen import figures, rank, tune
 from codegen.model import MODELLED, version
 from codegen.ops import operations
+from codegen.ops.fmha_fwd import cdna_figures
 from codegen.resources import read_resources
-from codegen.rows import read_figures, read_instances, read_toml
-from codegen.spec import ROOT, Instance
+from codegen.rows import figures_path, read_figures, read_instances, read_toml
+from codegen.spec import ROOT, Instance, Operation
 
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 FWD = operations()["fwd"]
+MODELS = [operations()[api] for api in figures.modelled_apis(ROOT / "instances")]
 INSTANCES = ROOT / "instances"
 RANKING = ROOT / "benchmark" / "results" / "ranking.jsonl"
 SHORT = ("s=300 ", "s=512 ")  # of problems that take little time
@@ -30,14 +32,18 @@ INSTRUCTION_CACHE = {"gfx90a": 32768, "gfx942": 65536, "gfx950": 65536}  # CDNA2
 EXACT, NEAR = 0.05, 0.15
 
 
+def find_built(op: Operation) -> list[Instance]:
+    every = read_instances(op, INSTANCES, MODELLED)
+    built = [one for one in every if (BUILD / "device" / one.target.name / f"{one.name}.co").exists()]
+    if not built or not (BUILD / "bin" / op.program).exists():
+        pytest.skip(f"{BUILD} has no instances of {op.name} for AMD's GPUs, or no program")
+    return built
+
+
 @pytest.fixture(scope="module")
 def there() -> list[Instance]:
-    """Those that are built."""
-    every = read_instances(FWD, INSTANCES, MODELLED)
-    built = [one for one in every if (BUILD / "device" / one.target.name / f"{one.name}.co").exists()]
-    if not built or not (BUILD / "bin" / FWD.program).exists():
-        pytest.skip(f"{BUILD} has no instances for AMD's GPUs, or no program")
-    return built
+    """Those of fmha_fwd that are built."""
+    return find_built(FWD)
 
 
 def tolerance(made_by: str) -> float:
@@ -50,19 +56,21 @@ def how(folder: Path, *shapes: str, ray: str | None = None) -> tune.How:
 
 def near(said: dict[str, float], instance: Instance, relative: float) -> dict[str, Any]:
     """Figures that differ by so much in the times they are made of: `start` is a difference of such."""
-    wanted = {name: pytest.approx(value, rel=relative, abs=0.01) for name, value in said.items()}
-    shortest = said["start"] + figures.KEYS[0] / instance.tile.bn0
-    return {**wanted, "start": pytest.approx(said["start"], abs=relative * shortest + 0.01)}
+    wanted: dict[str, Any] = {n: pytest.approx(value, rel=relative, abs=0.01) for n, value in said.items()}
+    if "start" in said:
+        shortest = said["start"] + cdna_figures.KEYS[0] / instance.tile.bn0
+        wanted["start"] = pytest.approx(said["start"], abs=relative * shortest + 0.01)
+    return wanted
 
 
-def test_figures_are_up_to_date(there: list[Instance], tmp_path: Path) -> None:
+@pytest.mark.parametrize("op", MODELS, ids=lambda op: op.api)
+def test_figures_are_up_to_date(op: Operation, tmp_path: Path) -> None:
     """Two instances of each target, others every day."""
-    said = read_figures(INSTANCES, "fmha_fwd")
-    versions = read_toml(INSTANCES / "fmha_fwd_modelled.toml")["version"]
-    having = {instance.name for instance in figures.have_figures(INSTANCES)}
-    modelled_here = [one for one in there if one.name in having]
+    said = read_figures(INSTANCES, op.family)
+    versions = read_toml(figures_path(INSTANCES, op.family))["version"]
+    modelled_here = [one for one in find_built(op) if op.figure_problems(one)]
     chosen = sample_each(modelled_here, lambda instance: instance.target.name, 2)
-    runner = how(tmp_path).runner_of_build(FWD.program)
+    runner = how(tmp_path).runner_of_build(op.program)
     modelled = figures.model(BUILD, chosen, runner)
     for one in chosen:
         wanted = near(said[one.name], one, tolerance(versions[one.target.name]))

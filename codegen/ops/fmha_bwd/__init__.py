@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from codegen.ops.fmha_bwd import cdna_figures
 from codegen.ops.fmha_bwd.cdna import CdnaTile
 from codegen.ops.fmha_bwd.cpu import CpuTile
 from codegen.ops.fmha_bwd.cuda import CudaTile
@@ -31,7 +32,8 @@ from codegen.ops.fmha_bwd.traits import (
 )
 from codegen.schema import Range, Size, Trait
 from codegen.space import Box, Region, Space, bits, region_meet
-from codegen.spec import Instance, Operation
+from codegen.spec import Instance, Operation, Point
+from codegen.targets import CdnaTarget
 
 API = "bwd"
 
@@ -66,6 +68,7 @@ class FmhaBwd(Part):
     buckets = tuple(sorted({max(hdim) for hdim in HDIMS}))
     tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile, "cuda": CudaTile}
     optdim_field = "hdim_q"
+    program = "tile_example_fmha_bwd"
 
     def __init__(self, mask: str) -> None:
         self.space = make_space(mask)
@@ -82,6 +85,19 @@ class FmhaBwd(Part):
             and a.dv <= b.dv
             and super().shadows(one, other)
         )
+
+    def problem(self, instance: Instance) -> tuple[str, ...]:
+        """Data type and head dims."""
+        tile = instance.tile
+        return (f"-prec={tile.dtypes[0]}", f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}")
+
+    def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:
+        """On CDNA."""
+        return cdna_figures.problems(instance) if isinstance(instance.target, CdnaTarget) else {}
+
+    def figures_of(self, instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
+        """How fast blocks are."""
+        return cdna_figures.of_cycles(instance, cycles)
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """CK's tile: bm0, bn0, what the five products reduce over, head dims; then warps and their shapes."""

@@ -36,11 +36,14 @@ class CdnaTile:
     bm0: int  # queries of a tile
     bn0: int  # keys of a workgroup, and of a part of dq where that has several: 32 of each wave
     occupancy: int  # waves of a SIMD that registers leave room for
-    efficiency: float  # estimated share of the target's peak
     why: str
     serves: str = ""  # clauses, as for --where
     passes: int = 1  # over the queries: several take fewer registers and less LDS, see PASSES
+    # The share of the target's peak where units are full. Modelled, as instances/fmha_bwd_modelled.toml has
+    # it; this where it is not yet.
+    efficiency: float = 0.2
 
+    modelled: ClassVar[tuple[str, ...]] = ("efficiency",)
     name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "occupancy": "o", "passes": "p"}
 
     @property

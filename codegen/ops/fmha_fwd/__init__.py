@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any, ClassVar
 
+from codegen.ops.fmha_fwd import cdna_figures
 from codegen.ops.fmha_fwd.cdna import CdnaTile
 from codegen.ops.fmha_fwd.cdna_choices import variants
 from codegen.ops.fmha_fwd.cdna_cost import BlockCost, block_cost
@@ -16,7 +17,7 @@ from codegen.ops.fmha_fwd.cuda import CudaTile
 from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, SIZES, TRAITS, make_rules, make_space
 from codegen.schema import Range
 from codegen.space import Box, Region, bits, held_values, region_meet
-from codegen.spec import Instance, Operation
+from codegen.spec import Instance, Operation, Point
 from codegen.targets import CdnaTarget
 
 PACKED = {"mxfp4": 2}  # elements a byte: head dims are a multiple of it
@@ -146,6 +147,16 @@ class FmhaFwd(Operation):
         scales = next(bits(held_values(instance.region, axis)))
         name = self.space.axes[axis].values[scales]
         return words if name == "no" else (*words, f"-qscale={name}")
+
+    def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:
+        """On CDNA, but of quantised caches, which no plain call reads."""
+        if isinstance(instance.target, CdnaTarget) and instance.tile.kv == "auto":
+            return cdna_figures.problems(instance)
+        return {}
+
+    def figures_of(self, instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
+        """How fast blocks are, and starts."""
+        return cdna_figures.of_cycles(instance, cycles)
 
     def variants(self, instance: Instance) -> Iterator[Any]:
         """On CDNA."""

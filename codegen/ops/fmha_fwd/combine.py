@@ -28,7 +28,6 @@ class CombineTile:
     epilogue: str
     compute: str  # the type of partial results
     rows: int  # of a workgroup, each a wave's
-    efficiency: float
     why: str
     serves: str = ""
 
@@ -98,8 +97,8 @@ class Combine(Operation):
         return region_meet(self.everything, self.space.where(tile.serves))
 
     def shadows(self, one: Instance, other: Instance) -> bool:
-        """Whether one has no larger workgroups and is no slower."""
-        return one.tile.rows <= other.tile.rows and one.macs_per_cycle >= other.macs_per_cycle
+        """Whether one has no larger workgroups."""
+        return bool(one.tile.rows <= other.tile.rows)
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """The tile."""

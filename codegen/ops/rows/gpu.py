@@ -30,7 +30,6 @@ class GpuTile:
     tn: int  # threads of a row
     rn: int  # repetitions of a thread along a row, or a piece of it
     vn: int  # columns that a thread loads together
-    efficiency: float  # estimated share of the target's bandwidth
     why: str  # the reason that the row is there
     serves: str = ""  # clauses, as for --where; "": all there is
 
@@ -119,8 +118,8 @@ class GpuTile:
     def cost_words(self, target: Any) -> str:
         """Memory's time, which is a row's where its instructions take less."""
         return (
-            f"{self.efficiency:.0%} of the bandwidth of {target.bandwidth_gbs:g} GB/s, but "
-            f"{self.piece_cycles:.0f} cycles of a compute unit for {self.piece} columns"
+            f"memory's rate of {target.bandwidth_gbs:g} GB/s, but {self.piece_cycles:.0f} cycles of a "
+            f"compute unit for {self.piece} columns"
         )
 
     def needs(self, target: Any) -> str:
@@ -159,6 +158,4 @@ class GpuTile:
         if self.threads > target.workgroup_threads:
             most = target.workgroup_threads
             return f"{self.threads} threads, a workgroup of {target.name} has at most {most}"
-        if not 0 < self.efficiency <= 1:
-            return "0 < efficiency <= 1"
         return ""

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: MIT
+"""The launches that decide the figures of instances on CDNA, and what their cycles say: blocks and starts."""
+
+from __future__ import annotations
+
+from codegen.model import parameter
+from codegen.ops.fmha_fwd.cdna_cost import peak_cycles, workgroups
+from codegen.spec import Instance, Point
+from codegen.targets import CdnaTarget
+
+# Two lengths, whose difference in time is that of their blocks; and those of instances that take whole
+# tiles alone.
+KEYS, WHOLE_KEYS = (128, 512), (512, 2048)
+TILES = 8  # of queries of a head, whose workgroups share k and v
+FEW = 4  # units that show what a workgroup alone takes
+# A workgroup on each of few units; as many as units hold; so many, half of whose waves have no queries.
+ALONE, FULL, HALF = "alone", "full", "half"
+
+
+def problems(instance: Instance) -> dict[Point, tuple[str, ...]]:
+    """The arguments of its launches."""
+    return {point: _problem(instance, point) for point in points_of(instance)}
+
+
+def points_of(instance: Instance) -> tuple[Point, ...]:
+    """Keys of workgroups alone would be cut, where an instance cuts keys.
+
+    Half of fewer waves than two a SIMD would leave SIMDs idle, and the others' time as it is; in whole tiles
+    all waves have queries.
+    """
+    assert isinstance(instance.target, CdnaTarget)
+    if instance.tile.whole_tiles:
+        return tuple((load, keys) for load in (ALONE, FULL) for keys in WHOLE_KEYS)
+    alone = () if instance.tile.merge else (ALONE,)
+    half = (HALF,) if instance.tile.rm0 >= 2 * instance.target.simds and not instance.tile.merge else ()
+    return tuple((load, keys) for load in (*alone, FULL, *half) for keys in KEYS)
+
+
+def _problem(instance: Instance, point: Point) -> tuple[str, ...]:
+    load, keys = point
+    bm0 = instance.tile.bm0
+    places = parameter("units", instance.target.name) * _room(instance)
+    if instance.tile.whole_tiles:  # as many queries as keys
+        heads = (FEW if load == ALONE else places) * bm0 // keys
+        return ("-b=1", f"-h={max(1, heads)}", f"-s={keys}", f"-s_k={keys}")
+    shared = -(-places // TILES)  # k and v on full units
+    sizes = {
+        ALONE: ("-h=1", f"-s={FEW * bm0}"),
+        FULL: (f"-h={shared}", f"-s={TILES * bm0}"),
+        HALF: (f"-h={TILES * shared}", f"-h_k={shared}", f"-s={bm0 // 2}"),
+    }
+    return ("-b=1", *sizes[load], f"-s_k={keys}")
+
+
+def _room(instance: Instance) -> int:
+    assert isinstance(instance.target, CdnaTarget)
+    return workgroups(instance.tile, instance.target)
+
+
+def of_cycles(instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
+    """An instance's figures from the cycles of its launches.
+
+    Where none is on few units, a workgroup is taken to be no faster alone than beside others.
+    """
+    assert isinstance(instance.target, CdnaTarget)
+    launch = parameter("launch_cycles", instance.target.name)
+    lengths = sorted({keys for _, keys in cycles})
+    blocks = [-(-keys // instance.tile.bn0) for keys in lengths]
+    block, starts = {}, {}
+    for load in {load for load, _ in cycles}:
+        few, many = (cycles[load, keys] - launch for keys in lengths)
+        block[load] = (many - few) / (blocks[1] - blocks[0])
+        starts[load] = few / block[load] - blocks[0]
+    beginnings = [starts[load] for load in (ALONE, FULL) if load in starts]
+    peak = peak_cycles(instance.tile, instance.target)
+    figures = {
+        "efficiency": round(_room(instance) * peak / block[FULL], 3),
+        "alone": round(peak / block.get(ALONE, block[FULL]), 3),
+        "start": round(max(sum(beginnings) / len(beginnings), 0.1), 2),
+    }
+    if HALF in block:
+        figures["half"] = round(min(block[HALF] / block[FULL], 1), 3)
+    return figures
