@@ -116,7 +116,7 @@ class Resources:
         everything = [instruction for gap in between for instruction in gap]
         if any(PACKED.match(instruction.name) for instruction in everything):
             yield "has packed fp32 instructions in its main loop, which wait for MFMA"
-        # Where V goes straight to LDS, its loads are a step old when it is waited for all.
+        # Where V goes straight to LDS, all loads are for the next step, and wait for one another once a step.
         if not self.target.transposing_reads and any(i.under_way == 0 for i in everything):
             yield "waits in its main loop until no load is under way"
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from codegen import Refused
 
 VALU = 4  # cycles for which a vector instruction holds the port
+QUARTERS = 4  # of a cycle: rates are multiples of one
 PRODUCT = 32  # cycles of an MFMA of 32 x 32
 
 
@@ -78,7 +79,7 @@ class Schedule:
 
     law: Law
     bundles: tuple[Bundle, ...]
-    rate: int  # cycles of the port that pieces of a bundle have on average, at most
+    rate: float  # cycles of the port that pieces of a bundle have on average, at most
 
     def place(self, call: str) -> int:
         """The bundle in which a piece stands."""
@@ -108,12 +109,15 @@ def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece]) -> Schedule
     """Spreads pieces over the bundles of products, as evenly as their bounds allow.
 
     Each bundle brings so many cycles of the port, the fewest with which all pieces find room. What one leaves
-    the next has, too, up to the room beside a product. Pieces that must come first are placed first.
+    the next has, too, up to the room beside a product. With these a bundle has as few instructions at most as
+    can be. Pieces that must come first are placed first.
     """
-    for rate in range(1, law.room + 1):
-        bundles = _placed(law, rate, products, pieces)
-        if bundles:
-            return Schedule(law, bundles, rate)
+    fewest = -(-sum(piece.issues for piece in pieces) // len(products))
+    for quarters in range(1, QUARTERS * law.room + 1):
+        for issues in range(fewest, law.issues + 1):
+            bundles = _placed(law, quarters / QUARTERS, issues, products, pieces)
+            if bundles:
+                return Schedule(law, bundles, quarters / QUARTERS)
     raise Refused(
         f"{sum(piece.port for piece in pieces)} cycles of the VALU port find no room beside "
         f"{len(products)} products with {law.room} cycles each"
@@ -121,19 +125,19 @@ def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece]) -> Schedule
 
 
 def _placed(
-    law: Law, rate: int, products: Sequence[str], pieces: Sequence[Piece]
+    law: Law, rate: float, issues: int, products: Sequence[str], pieces: Sequence[Piece]
 ) -> tuple[Bundle, ...] | None:
-    """The bundles, if pieces find room with `rate` cycles of the port for each."""
+    """The bundles, if pieces find room with `rate` cycles of the port and so many instructions for each."""
     waiting = sorted(pieces, key=lambda piece: (piece.last, piece.first))
     done: set[str] = set()
     bundles = []
-    cycles = 0
+    cycles = 0.0
     for n, product in enumerate(products):
         bundle = Bundle(product)
         kinds: set[str] = set()
         cycles = min(cycles + rate, law.room)
         for piece in list(waiting):
-            fits = piece.port <= cycles and bundle.issues + piece.issues <= law.issues
+            fits = piece.port <= cycles and bundle.issues + piece.issues <= issues
             ready = piece.first <= n and done.issuperset(piece.after)
             if fits and ready and (piece.kind == "vector" or piece.kind not in kinds):
                 bundle.pieces.append(piece)

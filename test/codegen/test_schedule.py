@@ -60,13 +60,18 @@ def test_what_is_under_way_is_counted_round_the_loop() -> None:
 # ---- attention
 
 
-@pytest.fixture(params=[("gfx942", "bf16"), ("gfx942", "fp16"), ("gfx950", "bf16")], ids="-".join)
+WAVES = {"gfx942": 8, "gfx950": 4}  # of a workgroup
+
+
+@pytest.fixture(
+    params=[("gfx942", "bf16"), ("gfx942", "fp16"), ("gfx950", "bf16"), ("gfx950", "fp16")], ids="-".join
+)
 def step(request: pytest.FixtureRequest) -> Step:
     name, compute = request.param
     target = TARGETS[name]
     assert isinstance(target, CdnaTarget)
-    said = {"pipeline": "qr_bundled", "bm0": 256, "rm0": 8, "bn0": 64, "hdim_q": 128, "hdim_v": 128}
-    return Step(tile(compute, **said, occupancy=2), target)
+    said = {"pipeline": "qr_bundled", "bm0": 32 * WAVES[name], "rm0": WAVES[name], "bn0": 64}
+    return Step(tile(compute, **said, hdim_q=128, hdim_v=128, occupancy=2), target)
 
 
 def test_each_piece_of_a_step_is_there_once(step: Step) -> None:
@@ -83,16 +88,47 @@ def test_no_bundle_has_more_than_fits(step: Step) -> None:
         assert bundle.port <= step.law.room and bundle.issues <= step.law.issues
 
 
+def read_operand(step: Step, call: str) -> int | None:
+    """The operand that a call reads, counted from the step's first; K of the next step follows."""
+    found = re.fullmatch(r"read_([kv])\(x, (\w+)\.\w, (\d+)\)", call)
+    if not found:
+        return None
+    of, tile, number = found.groups()
+    before = step.score_operands if of == "v" else step.size // step.parts if tile == "now" else 0
+    return int(number) + before
+
+
 def test_operands_are_read_before_their_products(step: Step) -> None:
     """And behind the products of what their places in the ring held."""
-    at = places(step.schedule)
-    for call, bundle in at.items():
-        found = re.fullmatch(r"read_([kv])\(x, (\w+)\.\w, (\d+)\)", call)
-        if not found:
-            continue
-        operand = int(found[3]) + (step.score_operands if found[1] == "v" else 0)
-        operand += len(step.products) // step.parts * (found[2] == "now" and found[1] == "k")
-        assert (operand - RING + 1) * step.parts - 1 < bundle + 1 <= operand * step.parts
+    reads = 0
+    for call, bundle in places(step.schedule).items():
+        operand = read_operand(step, call)
+        if operand is not None:
+            assert (operand - RING + 1) * step.parts <= bundle + 1 <= operand * step.parts
+            reads += 1
+    assert reads == len(step.products) // step.parts
+
+
+def test_waits_let_no_more_under_way_than_was_read_later(step: Step) -> None:
+    """Before the first of two operands' products, what was issued behind their reads may be under way."""
+    accesses: list[int] = []  # operands, as they are read; -1: a store
+    waits = 0
+    for time in range(2 * step.size):  # the second round has a first one before it
+        n = time % step.size
+        product = n // step.parts
+        for call in step.calls(n):
+            found = re.fullmatch(r"WAIT_FOR_OPERANDS\((\d+)\)", call)
+            operand = read_operand(step, call)
+            if found and time >= step.size:
+                assert n % (2 * step.parts) == 0
+                assert not {product, product + 1} & set(accesses[len(accesses) - int(found[1]) :])
+                waits += 1
+            if operand is not None:
+                both = 2 if "read_v" in call and step.target.transposing_reads else 1
+                accesses += both * [operand % (step.size // step.parts)]
+            elif "store_v" in call:
+                accesses += [-1, -1]
+    assert waits == step.size // (2 * step.parts)
 
 
 def test_probabilities_are_packed_before_their_products(step: Step) -> None:
@@ -103,25 +139,26 @@ def test_probabilities_are_packed_before_their_products(step: Step) -> None:
 
 
 def test_loads_stand_where_nothing_is_read(step: Step) -> None:
-    """Loads to LDS begin when all have met; K has arrived when they meet again, V a step later."""
+    """Loads to LDS have arrived when waves meet; what they overwrite was read before they met last."""
     at = places(step.schedule)
     for call, bundle in at.items():
-        if call.startswith("load_k"):
-            assert step.first_meeting <= bundle < step.second_meeting
-        elif call.startswith(("load_v", "store_v")):
-            assert bundle >= step.first_meeting
+        if call.startswith(("load_", "store_v", "read_v", "read_k(x, next")):
+            assert bundle < step.meeting
+        elif call.startswith("read_k(x, now"):
+            assert bundle >= step.meeting
     order = [at[f"load_k(x, now.k, {n})"] for n in range(step.loads_k)]
     assert all(one < other for one, other in pairwise(order))
-    assert step.loads_under_way == (step.loads_v if at[step_last_v(step)] < step.second_meeting else 0)
+    to_registers = [n for call, n in at.items() if call.startswith("fetch_v") and n < step.meeting]
+    assert all(n > order[-1] for n in to_registers)
+    assert step.loads_under_way == len(to_registers)
 
 
-def step_last_v(step: Step) -> str:
-    """The last load of V."""
-    if step.target.transposing_reads:
-        return f"load_v(x, next.v, {step.loads_v - 1})"
-    return f"fetch_v_row(x, {step.loads_v - 1})"
+def test_tiles_are_left_behind_their_last_loads(step: Step) -> None:
+    at = places(step.schedule)
+    last = max(n for call, n in at.items() if call.startswith(("load_", "fetch_v")))
+    assert last < at["move_k(x)"] < at["move_v(x)"] < at["advance(x)"]
 
 
-def test_waves_meet_twice(step: Step) -> None:
+def test_waves_meet_once(step: Step) -> None:
     meetings = [n for n in range(len(step.products)) if any("MEET" in call for call in step.calls(n))]
-    assert meetings == [step.first_meeting, step.second_meeting]
+    assert meetings == [step.meeting]

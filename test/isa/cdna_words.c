@@ -198,6 +198,11 @@ WORD(word_pinned) { // words t, T + t, ...
 
 WORD(word_uniform_here) { out[THREAD] = (uint32_t)uniform_here(uniform((int)in[THREAD])); }
 
+WORD(word_pointer_here) {
+    const char *const p = pointer_here((const char *)in + 4 * uniform((int)THREAD));
+    out[THREAD] = *(const uint32_t *)(p + 4 * (THREAD % 64));
+}
+
 LDS uint32_t area[4 * T];
 
 // in: the bytes of the buffer, which begins 16 bytes later. Lane l of a wave loads the word at 4 (63 - l) + 128 times

@@ -156,6 +156,7 @@ def test_lanes_and_waves(run: Run) -> None:
     assert (run("uniform", IN) == IN[THREADS // 64 * 64]).all()
     assert (run("here_f32", IN) == IN[:T]).all()
     assert (run("uniform_here", IN) == IN[THREADS // 64 * 64]).all()
+    assert (run("pointer_here", IN) == IN[:T]).all()
     one = np.zeros(T, np.uint32)
     one[100] = 2
     assert (run("any_lane", one) == THREADS // 64).all()

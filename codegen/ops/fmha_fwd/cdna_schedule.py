@@ -9,7 +9,7 @@ include/tessera/device/attention/cdna/bundles.h.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -76,22 +76,17 @@ class Step:
         scores = [f"score(x, s_next, {n})" for n in range(self.half)]
         return scores + [f"value(x, {n})" for n in range(self.size - self.half)]
 
-    # Where waves meet: behind the first all have computed the values of the tile before and the scores of
-    # this one, and the second is where the next K has arrived.
     @property
-    def first_meeting(self) -> int:
-        """The bundle before which waves meet first."""
-        return self.size // 8
+    def meeting(self) -> int:
+        """The bundle before which waves meet: all have what they read of the tiles of this step.
 
-    @property
-    def second_meeting(self) -> int:
-        """The bundle before which waves meet again: then the first operands of the next step are read."""
-        return self.size - self.ahead
+        The next K and V have arrived, and the first operands of the next step are read.
+        """
+        return self.size + self._read_at(0)
 
-    @property
-    def ahead(self) -> int:
-        """Bundles by which an operand is read before its product."""
-        return (RING - 1) * self.parts
+    def _read_at(self, operand: int) -> int:
+        """The bundle of whose product on an operand has a place in the ring."""
+        return (operand - RING + 1) * self.parts - 1
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -121,15 +116,12 @@ class Step:
 
     def _reads(self) -> Iterator[Piece]:
         count = self.score_operands + self.value_operands
-        for n in range(count + RING - 1):
-            first = n * self.parts - self.ahead
-            if n < RING - 1:
-                continue  # by the step before
-            of = "k" if n < self.score_operands or n >= count else "v"
-            index = n % count if of == "k" else n - self.score_operands
-            issues = 2 if of == "v" and self.target.transposing_reads else 1
-            tile = {"k": "next.k" if n < count else "now.k", "v": "now.v"}[of]
-            yield Piece(f"read_{of}(x, {tile}, {index})", first, first + self.parts - 1, 0, issues, "read")
+        for n in range(RING, count + RING):
+            of_v = self.score_operands <= n < count
+            issues = 2 if of_v and self.target.transposing_reads else 1
+            first = self._read_at(n)
+            last = min(first + 1, (self.meeting if n < count else self.size) - 1)
+            yield Piece(self._read(n), first, last, 0, issues, "read")
 
     @property
     def loads_k(self) -> int:
@@ -144,85 +136,74 @@ class Step:
         return 4
 
     def _loads(self) -> Iterator[Piece]:
-        begin, end = self.first_meeting, self.second_meeting
-        yield from self._aims()
+        """Loads, apart from one another, since LDS is busy for long with what each brings.
+
+        They begin when waves have met. Behind the last one its tile is left.
+        """
         before: tuple[str, ...] = ()
-        spread = self.size // 32 * self.parts
+        spread, end = 2 * self.parts, self.meeting
         for n in range(self.loads_k):
             call = f"load_k(x, now.k, {n})"
-            yield Piece(call, begin + spread * n, end - 12, VALU, 3, "load", before)
+            yield Piece(call, spread * n, end - 2, 0, 3, "load", before)
             before = (call,)
-        begin += spread * self.loads_k
+        begin = spread * self.loads_k
         if self.target.transposing_reads:
             for n in range(self.loads_v):
                 call = f"load_v(x, next.v, {n})"
-                yield Piece(call, begin + spread * n, end - 8, VALU, 3, "load", before)
+                yield Piece(call, begin + spread * n, end - 2, 0, 3, "load", before)
                 before = (call,)
-            return
-        for n in range(2):
-            call = f"store_v_pair(x, next.v, {n})"
-            yield Piece(call, begin + spread * n, end - 8, 4 * VALU, 6, "write", before)
-            before = (call,)
-        for n in range(self.loads_v):
-            call = f"fetch_v_row(x, {n})"
-            yield Piece(call, begin + 4 + spread * n, end - 1, VALU, 2, "load", before)
+        else:
+            for n in range(2):
+                call = f"store_v_pair(x, next.v, {n})"
+                yield Piece(call, begin + spread * n, end - 8, 4 * VALU, 6, "write", before)
+                before = (call,)
+            for n in range(self.loads_v):
+                call = f"fetch_v_row(x, {n})"
+                yield Piece(call, begin + 4 + spread * n, end - 1, VALU, 2, "load", before)
+                before = (call,)
+        last = self.size - 4 * self.parts
+        for call, issues in (("move_k(x)", 2), ("move_v(x)", 2), ("advance(x)", 6)):
+            yield Piece(call, self.half + 1, last, 0, issues, "aim", before)
             before = (call,)
 
     def calls(self, n: int) -> list[str]:
         """What bundle n calls."""
         product, *pieces = self.schedule.bundles[n].calls
-        return [product, *self._meeting(n), *pieces]
+        return [*self._wait(n), product, *self._meeting(n), *pieces]
 
     def words(self, n: int) -> list[str]:
         """What bundle n's macro takes, and its end: the cycle that it is planned for, and calls."""
         *words, last = [str(n * self.law.bundle), *self.calls(n)]
         return [*(f"{word}," for word in words), f"{last});"]
 
+    def _read(self, operand: int) -> str:
+        """The call that reads an operand, counted from the step's first one; K of the next step follows."""
+        count = self.score_operands + self.value_operands
+        if operand < self.score_operands:
+            return f"read_k(x, next.k, {operand})"
+        if operand < count:
+            return f"read_v(x, now.v, {operand - self.score_operands})"
+        return f"read_k(x, now.k, {operand - count})"
+
+    def _wait(self, n: int) -> list[str]:
+        """The wait for an operand and the next one, before the first of their products."""
+        operand = n // self.parts
+        if n % self.parts or operand % 2:
+            return []
+        other = operand + 1 + (0 if operand >= RING else self.score_operands + self.value_operands)
+        under_way = self.schedule.under_way(("read", "write"), self._read(other), n)
+        return [f"WAIT_FOR_OPERANDS({under_way})"]
+
     def _meeting(self, n: int) -> list[str]:
         """How waves meet in a bundle, if they do."""
-        if n == self.second_meeting:
-            return [f"MEET_AFTER_LOADS({self.loads_under_way})"]
-        if n != self.first_meeting:
-            return []
-        if self.target.transposing_reads:
-            return [f"MEET_AFTER_LOADS({self.values_under_way})"]
-        return [f"MEET_AFTER_LDS({self.accesses_under_way})"]
-
-    def _aims(self) -> Iterator[Piece]:
-        """The scalar work of a step: tiles and buffers of the loads.
-
-        Where V goes straight to LDS the loads are done early, and those of the next step are prepared.
-        """
-        calls = [f"{verb}_{of}(x)" for of in "kv" for verb in ("size", "aim")]
-        before: tuple[str, ...] = ()
-        first, last = 0, self.first_meeting - 1
-        advance = Piece("advance(x)", self.half + 1, self.size - 1, 0, 4, "aim")
-        if self.target.transposing_reads:
-            first, last = self.half + 2, self.size - 1
-            before = (f"load_v(x, next.v, {self.loads_v - 1})",)
-            advance = replace(advance, after=before)
-            before = (advance.call,)
-        yield advance
-        for n, call in enumerate(calls):
-            yield Piece(call, first + (last - first) * n // len(calls), last, 0, 6, "aim", before)
-            before = (call,)
+        return [f"MEET_AFTER_ACCESSES({self.loads_under_way})"] if n == self.meeting else []
 
     # ---- waits, which follow from the order
 
     @property
     def loads_under_way(self) -> int:
-        """Loads that may be under way at the second meeting: those behind the last of K."""
+        """Loads that may be under way where waves meet: those to registers, behind all that go to LDS."""
         last = f"load_k(x, now.k, {self.loads_k - 1})"
-        return self.schedule.under_way(("load",), last, self.second_meeting)
-
-    @property
-    def accesses_under_way(self) -> int:
-        """Accesses of LDS that may be under way at the first meeting: those behind the last store of V."""
-        return min(15, self.schedule.under_way(("read",), "store_v_pair(x, next.v, 1)", self.first_meeting))
-
-    @property
-    def values_under_way(self) -> int:
-        """Loads that may be under way at the first meeting: those behind the last of V."""
-        return self.schedule.under_way(
-            ("load",), f"load_v(x, next.v, {self.loads_v - 1})", self.first_meeting
-        )
+        if self.target.transposing_reads:
+            last = f"load_v(x, next.v, {self.loads_v - 1})"
+        return self.schedule.under_way(("load",), last, self.meeting)

@@ -122,6 +122,10 @@ INLINE int uniform_here(int x) { // for x that is the same in all lanes
     __asm__ volatile("" : "+s"(x));
     return x;
 }
+INLINE const char *pointer_here(const char *p) { // likewise
+    __asm__ volatile("" : "+s"(p));
+    return p;
+}
 INLINE float here_f32(float x) {
     __asm__ volatile("" : "+v"(x));
     return x;

@@ -19,8 +19,9 @@ struct lds {
     SHARED u32x4 *k, *v;
 };
 
-enum { SCORE_OPERANDS = KEY_BLOCKS * Q_STEPS }; // of K, for a tile
-enum { SUMS = 3 };                              // so that one need not wait for the one before
+enum { SCORE_OPERANDS = KEY_BLOCKS * Q_STEPS };                          // of K, for a tile
+enum { SUMS = 3 };                                                       // so that one need not wait for the one before
+enum { LOADS_K = BN * Q_CHUNKS / PASS, LOADS_V = BN * V_CHUNKS / PASS }; // of a wave, for a tile
 
 struct loop {
     struct task task;
@@ -28,12 +29,18 @@ struct loop {
     int now, next, after; // tiles
     int clear;            // tiles from here on, less than so many keys behind it, are seen by all of the wave's queries
     uint32_t clear_keys;
+    int plain; // so many tiles follow `after`, each behind the one before and whole
     struct keys keys;
     struct places places;
-    int wave_chunk; // where in a tile the wave's loads go
-    int bytes_k, bytes_v;
+    int wave_place; // where in a tile the wave's loads go, in bytes
+    int at_k[LOADS_K];
     buffer from_k, from_v;
-#if !TRANSPOSING_READS
+    const char *rows_k, *rows_v; // where these begin
+    uint32_t bytes_k, bytes_v;
+    int step_k, step_v; // bytes of a tile's rows in memory
+#if TRANSPOSING_READS
+    int at_v[LOADS_V];
+#else
     int place_v;
     struct staged v_next;
 #endif
@@ -67,11 +74,14 @@ INLINE void value(struct loop *x, int n) {
     one_after_the_other();
 }
 
-// Waves meet behind a product, which the matrix cores compute meanwhile.
-#define MEET_AFTER_LOADS(count) WAIT_FOR_LOADS(count), meet(), one_after_the_other()
-#define MEET_AFTER_LDS(count) WAIT_FOR_LDS(count), meet(), one_after_the_other()
+// Waves meet behind a product, which the matrix cores compute meanwhile, when each has what it has read of LDS, and of
+// its loads so many are under way at most.
+#define MEET_AFTER_ACCESSES(loads) WAIT_FOR_LOADS(loads), WAIT_FOR_LDS(0), meet(), one_after_the_other()
 
 // ---- operands
+
+// Before a product: its operand and that of the next have arrived when so many accesses of LDS at most are under way.
+#define WAIT_FOR_OPERANDS(count) WAIT_FOR_LDS(count), one_after_the_other()
 
 INLINE void read_k(struct loop *x, SHARED const u32x4 *k, int n) {
     x->ring[n % RING] = k_operand((lds_tile){k, x->reads.k}, n / Q_STEPS, n % Q_STEPS);
@@ -153,47 +163,69 @@ INLINE int is_clear(const struct loop *x, int tile) { return (uint32_t)tile - (u
 
 // ---- loads
 
+// Where lanes load, in bytes from a tile's first row.
+INLINE void find_passes(const int *places, int chunks, int stride, int count, int *at) {
+    const int rows = PLACES(chunks) * PASS / chunks;
+    UNROLL
+    for (int n = 0; n < count; n++)
+        at[n] = here(places[n % PLACES(chunks)] + BYTES(rows * stride) * (n / PLACES(chunks)));
+}
+
+INLINE void find_loads(struct loop *x) {
+    find_passes(x->places.k, Q_CHUNKS, x->keys.stride_k, LOADS_K, x->at_k);
+#if TRANSPOSING_READS
+    find_passes(x->places.v, V_CHUNKS, x->keys.stride_v, LOADS_V, x->at_v);
+#endif
+    x->step_k = BYTES(BN * x->keys.stride_k);
+    x->step_v = BYTES(BN * x->keys.stride_v);
+}
+
 // The buffers of the tiles that are loaded: K of the one after the next, and V of that too where it takes the way
-// through registers. First their bytes, then the buffers.
+// through registers.
 #if TRANSPOSING_READS
 #define NEXT_OF_V next
 #else
 #define NEXT_OF_V after
 #endif
+INLINE void make_buffers(struct loop *x) {
+    x->from_k = make_buffer(x->rows_k, x->bytes_k);
+    x->from_v = make_buffer(x->rows_v, x->bytes_v);
+}
+INLINE void aim(struct loop *x) {
+    x->rows_k = x->keys.k + BYTES(rows_before(x->after, x->keys.stride_k));
+    x->bytes_k = bytes_of_rows(x->tiles.end - x->after, BN, x->keys.stride_k, x->keys.hdim_q, BITS);
+    x->rows_v = x->keys.v + BYTES(rows_before(x->NEXT_OF_V, x->keys.stride_v));
+    x->bytes_v = bytes_of_rows(x->tiles.end - x->NEXT_OF_V, BN, x->keys.stride_v, x->keys.hdim_v, BITS);
+    x->plain = x->after >= x->tiles.begin && x->next + BN == x->after ? (x->tiles.end - x->after) / BN - 1 : 0;
+    make_buffers(x);
+}
+
+// On to the next tile. Mostly it lies behind the one before and is whole: then buffers only move; else they are found
+// anew.
+INLINE void move_k(struct loop *x) { x->rows_k = pointer_here(x->rows_k + x->step_k); }
+INLINE void move_v(struct loop *x) { x->rows_v = pointer_here(x->rows_v + x->step_v); }
 INLINE void advance(struct loop *x) {
     x->now = x->next;
     x->next = x->after;
-    x->after = tile_after(&x->tiles, x->after);
-}
-INLINE void size_k(struct loop *x) {
-    const int rows = x->tiles.end - uniform_here(x->after);
-    x->bytes_k = uniform_here((int)bytes_of_rows(rows, BN, x->keys.stride_k, x->keys.hdim_q, BITS));
-}
-INLINE void size_v(struct loop *x) {
-    const int rows = x->tiles.end - uniform_here(x->NEXT_OF_V);
-    x->bytes_v = uniform_here((int)bytes_of_rows(rows, BN, x->keys.stride_v, x->keys.hdim_v, BITS));
-}
-INLINE void aim_k(struct loop *x) {
-    const int64_t first = rows_before(uniform_here(x->after), x->keys.stride_k);
-    x->from_k = make_buffer(x->keys.k + BYTES(first), (uint32_t)x->bytes_k);
-}
-INLINE void aim_v(struct loop *x) {
-    const int64_t first = rows_before(uniform_here(x->NEXT_OF_V), x->keys.stride_v);
-    x->from_v = make_buffer(x->keys.v + BYTES(first), (uint32_t)x->bytes_v);
+    x->plain -= 1;
+    x->after += BN;
+    if (SELDOM(x->plain < 0)) {
+        x->after = tile_after(&x->tiles, uniform_here(x->next));
+        aim(x);
+    } else {
+        make_buffers(x);
+    }
 }
 
-INLINE void load_pass(const struct loop *x, buffer from, const int *places, int chunks, int stride, SHARED u32x4 *to,
-                      int pass) {
-    const int rounds = pass / PLACES(chunks), rows = PLACES(chunks) * PASS / chunks;
-    const int offset = places[pass % PLACES(chunks)] + uniform_here(BYTES(rows * stride) * rounds);
-    LOAD_TO_LDS(from, offset, to + uniform_here(x->wave_chunk) + PASS * pass);
+INLINE void load_to(buffer from, int offset, SHARED u32x4 *to, int wave_place, int pass) {
+    LOAD_TO_LDS(from, offset, (SHARED char *)to + wave_place + 16 * PASS * pass);
 }
 INLINE void load_k(const struct loop *x, SHARED u32x4 *to, int pass) {
-    load_pass(x, x->from_k, x->places.k, Q_CHUNKS, x->keys.stride_k, to, pass);
+    load_to(x->from_k, x->at_k[pass], to, x->wave_place, pass);
 }
 #if TRANSPOSING_READS
 INLINE void load_v(const struct loop *x, SHARED u32x4 *to, int pass) {
-    load_pass(x, x->from_v, x->places.v, V_CHUNKS, x->keys.stride_v, to, pass);
+    load_to(x->from_v, x->at_v[pass], to, x->wave_place, pass);
 }
 #else
 INLINE void fetch_v_row(struct loop *x, int i) {

@@ -13,9 +13,6 @@
 // The ring is the register tile: K of a tile from before its scores until these are made, then V.
 enum { VALUE_OPERANDS = D_BLOCKS * KEY_STEPS };
 
-// Loads of a wave for a tile of K and of V.
-enum { LOADS_K = BN * Q_CHUNKS / PASS, LOADS_V = BN * V_CHUNKS / PASS };
-
 // A cluster of accesses has few vector instructions, for which it would wait long beside a wave that is in a cluster of
 // products. At its end what it has read is there, so that others may load over it behind the barrier, and of the loads
 // so many are under way at most.
@@ -25,10 +22,10 @@ enum { LOADS_K = BN * Q_CHUNKS / PASS, LOADS_V = BN * V_CHUNKS / PASS };
 // ---- accesses; tiles count in keys
 
 INLINE void start_k(const struct loop *x, int tile, SHARED u32x4 *to) {
-    load_rows(k_rows(&x->keys, tile, x->tiles.end), x->places.k, Q_CHUNKS, x->keys.stride_k, to + x->wave_chunk);
+    load_rows(k_rows(&x->keys, tile, x->tiles.end), x->places.k, Q_CHUNKS, x->keys.stride_k, to + x->wave_place / 16);
 }
 INLINE void start_v(const struct loop *x, int tile, SHARED u32x4 *to) {
-    load_rows(v_rows(&x->keys, tile, x->tiles.end), x->places.v, V_CHUNKS, x->keys.stride_v, to + x->wave_chunk);
+    load_rows(v_rows(&x->keys, tile, x->tiles.end), x->places.v, V_CHUNKS, x->keys.stride_v, to + x->wave_place / 16);
 }
 // Offsets of reads are those of the first, with other bits of the slot: they are computed here, and take no registers
 // in between.
