@@ -173,9 +173,14 @@ class CdnaTile(GpuTile):
         return 14 - self.raise_by if self.compute == "fp16" else 0
 
     @property
+    def planned(self) -> bool:
+        """Whether the order of the main loop is planned, for sequences that are long."""
+        return self.pipeline in ("qr_bundled", "hk_prefill")
+
+    @property
     def raise_by(self) -> int:
         """The power of 2 by which p may exceed that before sums are rescaled."""
-        return LAZY if self.pipeline in ("qr_bundled", "hk_prefill") else 0
+        return LAZY if self.planned else 0
 
     @property
     def merge(self) -> int:

@@ -8,9 +8,9 @@ from codegen.ops.fmha_fwd.cdna_cost import peak_cycles, workgroups
 from codegen.spec import Instance, Point
 from codegen.targets import CdnaTarget
 
-# Two lengths, whose difference in time is that of their blocks; and those of instances that take whole
-# tiles alone.
-KEYS, WHOLE_KEYS = (128, 512), (512, 2048)
+# Two lengths, whose difference in time is that of their blocks; and those of planned main loops, which are
+# for long sequences: at first a unit that begins two workgroups waits for memory, and these are not yet apart.
+KEYS, LONG_KEYS = (128, 512), (512, 2048)
 TILES = 8  # of queries of a head, whose workgroups share k and v
 FEW = 4  # units that show what a workgroup alone takes
 # A workgroup on each of few units; as many as units hold; so many, half of whose waves have no queries.
@@ -22,6 +22,11 @@ def problems(instance: Instance) -> dict[Point, tuple[str, ...]]:
     return {point: _problem(instance, point) for point in points_of(instance)}
 
 
+def keys_of(instance: Instance) -> tuple[int, int]:
+    """The lengths that an instance is timed with."""
+    return LONG_KEYS if instance.tile.planned else KEYS
+
+
 def points_of(instance: Instance) -> tuple[Point, ...]:
     """Keys of workgroups alone would be cut, where an instance cuts keys.
 
@@ -30,10 +35,10 @@ def points_of(instance: Instance) -> tuple[Point, ...]:
     """
     assert isinstance(instance.target, CdnaTarget)
     if instance.tile.whole_tiles:
-        return tuple((load, keys) for load in (ALONE, FULL) for keys in WHOLE_KEYS)
+        return tuple((load, keys) for load in (ALONE, FULL) for keys in keys_of(instance))
     alone = () if instance.tile.merge else (ALONE,)
     half = (HALF,) if instance.tile.rm0 >= 2 * instance.target.simds and not instance.tile.merge else ()
-    return tuple((load, keys) for load in (*alone, FULL, *half) for keys in KEYS)
+    return tuple((load, keys) for load in (*alone, FULL, *half) for keys in keys_of(instance))
 
 
 def _problem(instance: Instance, point: Point) -> tuple[str, ...]:
