@@ -9,7 +9,8 @@ from codegen.spec import Instance, Point
 from codegen.targets import CdnaTarget
 
 # Two lengths, whose difference in time is that of their blocks; and those of planned main loops, which are
-# for long sequences: at first a unit that begins two workgroups waits for memory, and these are not yet apart.
+# for long sequences: at first a unit that begins two workgroups waits for memory, and these are not yet
+# apart.
 KEYS, LONG_KEYS = (128, 512), (512, 2048)
 TILES = 8  # of queries of a head, whose workgroups share k and v
 FEW = 4  # units that show what a workgroup alone takes
