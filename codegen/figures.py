@@ -25,9 +25,9 @@ from codegen.tune import How, make_task
 
 HEAD = """# SPDX-License-Identifier: MIT
 # What the simulator's clock says of instances on CDNA: python -m codegen.figures makes this file.
-# efficiency: the share of the target's peak that the main loop reaches where units are full. Of fmha_fwd also
-# alone: the same where each has one workgroup; start: the time that a workgroup takes beside its blocks, in
-# blocks; half: the share of a block's time that it takes where half of the waves have no queries.
+# efficiency: the share of the target's peak that the main loop reaches where units are full; start: the time
+# that a workgroup takes beside its blocks, in blocks; alone: the share of the peak where each unit has one
+# workgroup; half: the share of a block's time that it takes where half of the waves have no queries.
 """
 
 

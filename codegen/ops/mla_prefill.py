@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
+from codegen.ops import mla_prefill_cdna
 from codegen.ops.fmha_fwd.traits import DTYPES, MASK_AXES, MASK_TYPE, PADS, QSCALES, flag_axis, hdim_axis
-from codegen.ops.mla_prefill_cdna import CdnaTile
 from codegen.ops.pages import CpuTile, Pages
 from codegen.schema import Range, Trait, flag
 from codegen.space import Axis, Box, Region, Space, region_meet
-from codegen.spec import Instance, Rule
+from codegen.spec import Instance, Point, Rule
+from codegen.targets import CdnaTarget
 
 HDIM = (192, 128)  # 128 without and 64 with rotation; v
 TYPES = ("bf16", "fp8bf16")
@@ -24,7 +25,8 @@ class MlaPrefill(Pages):
     name = "mla_prefill"
     family = "mla_prefill"
     kernels = ("mla_prefill",)
-    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile}
+    tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": mla_prefill_cdna.CdnaTile}
+    program = "tile_example_mla_prefill"
     head_axes = 3
     middle = "b128x128x32x{v}x32x{q}_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_async"
     traits = (
@@ -56,6 +58,20 @@ class MlaPrefill(Pages):
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Which grid is the better one depends on the number of work items."""
         return one.target.kind == "cpu" and super().shadows(one, other)
+
+    def problem(self, instance: Instance) -> tuple[str, ...]:
+        """The data type."""
+        return (f"-prec={instance.tile.dtypes[0]}",)
+
+    def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:
+        """On CDNA."""
+        if not isinstance(instance.target, CdnaTarget):
+            return {}
+        return mla_prefill_cdna.figure_problems(instance)
+
+    def figures_of(self, instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
+        """How fast tiles are, and what a work item takes beside them."""
+        return mla_prefill_cdna.figures_of(instance, cycles)
 
     def row_fields(self, instance: Instance) -> dict[str, str]:
         """The fields of the table's row; of GPU instances the time of a work item, and the grid."""

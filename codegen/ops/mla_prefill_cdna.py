@@ -6,8 +6,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from codegen.model import parameter
+from codegen.spec import Instance, Point
 from codegen.targets import CdnaTarget
 
+# Of launches that decide how fast instances are: so many blocks of queries of a head share its keys, of two
+# lengths, whose difference in time is that of their tiles.
+FULL, BLOCKS, KEYS = "full", 8, (1024, 4096)
 WHOLE, ROPE, HDIM_V = 192, 64, 128  # elements of q and k, of which so many are rotated; of v
 UNSAID = -1  # of a field: what follows from the grid
 
@@ -19,14 +24,16 @@ class CdnaTile:
     pipeline: str
     epilogue: str
     compute: str
-    efficiency: float  # modelled: the share of the target's peak that the main loop reaches
-    start: float  # modelled: the time of a work item beside its tiles, in tiles
     why: str
     persistent: int = 0  # 1: workgroups, no more than there are units, take one work item after the other
     exact_stagger: int = UNSAID  # 1: halves part at the beginning of each item, not of the first one alone
     v_qktail: int = UNSAID  # 1: the tail of C_QK reads the first operands of values, else C_V_PREFETCH does
     serves: str = ""
+    # Modelled, as instances/mla_prefill_modelled.toml has it; these where it is not yet.
+    efficiency: float = 0.5  # the share of the target's peak that the main loop reaches
+    start: float = 3.0  # the time of a work item beside its tiles, in tiles
 
+    modelled: ClassVar[tuple[str, ...]] = ("efficiency", "start")
     held: ClassVar[str] = "dtype=fp8bf16"
     name_tokens: ClassVar[dict[str, str]] = {
         "persistent": "persistent", "exact_stagger": "es", "v_qktail": "qt",
@@ -103,3 +110,21 @@ class CdnaTile:
         if self.lds_bytes > target.lds_bytes:
             return f"q, k and v take {self.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
         return ""
+
+
+def figure_problems(instance: Instance) -> dict[Point, tuple[str, ...]]:
+    """The arguments of its launches: a work item for each unit."""
+    heads = parameter("units", instance.target.name) // BLOCKS
+    sizes = ("-b=1", f"-h={heads}", f"-s={BLOCKS * instance.tile.bm0}")
+    return {(FULL, keys): (*sizes, f"-s_k={keys}") for keys in KEYS}
+
+
+def figures_of(instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
+    """An instance's figures from the cycles of its launches."""
+    assert isinstance(instance.target, CdnaTarget)
+    tile, launch = instance.tile, parameter("launch_cycles", instance.target.name)
+    few, many = (cycles[FULL, keys] - launch for keys in KEYS)
+    of_tile = (many - few) / ((KEYS[1] - KEYS[0]) // tile.bn0)
+    peak = tile.bm0 * tile.bn0 * (WHOLE + HDIM_V) / instance.target.macs[tile.compute]
+    start = few / of_tile - KEYS[0] // tile.bn0
+    return {"efficiency": round(peak / of_tile, 3), "start": round(max(start, 0.1), 2)}

@@ -13,14 +13,14 @@ from test_cdna_rows import DEFAULT, ROW
 from codegen import figures
 from codegen.model import MODELLED, parameter
 from codegen.ops import operations
-from codegen.ops.fmha_bwd import cdna_figures as bwd_figures
 from codegen.ops.fmha_fwd import cdna_figures as fwd_figures
 from codegen.ops.fmha_fwd.cdna_cost import block_cost, peak_cycles
 from codegen.rows import figures_path, read_figures, read_instances
 from codegen.spec import Instance
 from codegen.targets import TARGETS, CdnaTarget
+from codegen.tasks import Task
 
-FWD, BWD = operations()["fwd"], operations()["bwd"]
+FWD, BWD, MLA = (operations()[api] for api in ("fwd", "bwd", "mla_prefill"))
 INSTANCES = ROOT / "instances"
 
 
@@ -29,7 +29,7 @@ def instance_of(folder: Path, text: str = DEFAULT + ROW.replace("efficiency = 0.
     return read_instances(FWD, folder, ("gfx942",))[0]
 
 
-@pytest.mark.parametrize("api", ["fwd", "bwd"])
+@pytest.mark.parametrize("api", figures.modelled_apis(INSTANCES))
 def test_every_instance_on_cdna_is_modelled_or_its_row_says_how_fast_it_is(api: str) -> None:
     op = operations()[api]
     said = read_figures(INSTANCES, op.family)
@@ -42,11 +42,12 @@ def test_every_instance_on_cdna_is_modelled_or_its_row_says_how_fast_it_is(api: 
 
 def test_what_is_ranked_by_a_speed_on_cdna_is_modelled() -> None:
     """Other rows say nothing of theirs."""
-    assert figures.modelled_apis(INSTANCES) == ["bwd", "fwd"]
+    ranked = {operations()[api].family for api in figures.modelled_apis(INSTANCES)}
+    assert ranked == {"fmha_bwd", "fmha_fwd", "mla_prefill"}
     families = {op.family: op for api in operations().values() for op in (api, *api.parts, *api.companions)}
     for family, op in families.items():
         for instance in read_instances(op, INSTANCES, MODELLED) if "cdna" in op.tiles else ():
-            assert hasattr(instance.tile, "efficiency") == (family in ("fmha_fwd", "fmha_bwd")), instance.name
+            assert hasattr(instance.tile, "efficiency") == (family in ranked), instance.name
 
 
 def test_what_is_modelled_makes_the_costs(tmp_path: Path) -> None:
@@ -126,19 +127,42 @@ def test_launches_fill_all_units_or_leave_workgroups_alone(waves: int, tmp_path:
     assert figures.tasks_of(instance, b"other")[point].key != tasks[point].key
 
 
-def test_figures_of_the_backward_pass() -> None:
+def sizes_of(task: Task) -> dict[str, str]:
+    """The arguments of a launch that have values, of which only samples are modelled."""
+    sizes = dict(word[1:].split("=") for word in task.command if "=" in word)
+    assert sizes["sample"] == "1"
+    return sizes
+
+
+@pytest.mark.parametrize("target", MODELLED)
+def test_figures_of_the_backward_pass(target: str) -> None:
     """A quarter of the peak, whatever there is beside blocks: launches are of workgroups that units hold."""
-    for instance in read_instances(BWD, INSTANCES, ("gfx942",)):
+    for instance in read_instances(BWD, INSTANCES, (target,)):
         assert isinstance(instance.target, CdnaTarget)
         tile, rate = instance.tile, instance.target.macs[instance.tile.compute]
         room = instance.target.workgroups(tile.waves, tile.occupancy, tile.lds_bytes)
         cycles = {}
-        for (load, queries), task in figures.tasks_of(instance, b"code").items():
-            sizes = dict(word[1:].split("=") for word in task.command if "=" in word)
-            keys, heads = int(sizes["s_k"]), int(sizes["h"])
-            assert int(sizes["s"]) == queries and sizes["sample"] == "1" and queries % tile.bm0 == 0
-            assert 0.9 < heads * keys / tile.bn0 / (parameter("units", "gfx942") * room) <= 1
-            products = room * tile.bn0 * queries * (3 * tile.dq + 2 * tile.dv)
-            cycles[load, queries] = 7000 + 4 * products / rate
-        assert len(cycles) == len(bwd_figures.QUERIES)
+        for point, task in figures.tasks_of(instance, b"code").items():
+            sizes = sizes_of(task)
+            queries, keys, heads = int(sizes["s"]), int(sizes["s_k"]), int(sizes["h"])
+            assert point[1] == (keys if tile.max_q else queries) and queries % tile.bm0 == 0
+            workgroups = heads if tile.max_q else heads * keys / tile.bn0
+            assert 0.9 < workgroups / (parameter("units", target) * room) <= 1
+            products = room * (tile.max_q or tile.bn0) * point[1] * (3 * tile.dq + 2 * tile.dv)
+            cycles[point] = 7000 + 4 * products / rate
+        assert len(cycles) == 2
         assert BWD.figures_of(instance, cycles) == {"efficiency": 0.25}
+
+
+def test_figures_of_mla_prefill() -> None:
+    """Tiles of 8000 cycles, and of three tiles' time whatever there is beside them; an item for each unit."""
+    for instance in read_instances(MLA, INSTANCES, ("gfx950",)):
+        assert isinstance(instance.target, CdnaTarget)
+        tile, cycles = instance.tile, {}
+        for point, task in figures.tasks_of(instance, b"code").items():
+            sizes = sizes_of(task)
+            assert int(sizes["h"]) * int(sizes["s"]) == tile.bm0 * parameter("units", "gfx950")
+            tiles = int(sizes["s_k"]) / tile.bn0
+            cycles[point] = parameter("launch_cycles", "gfx950") + 8000 * (3 + tiles)
+        peak = tile.bm0 * tile.bn0 * (tile.hdim_q + tile.hdim_v) / instance.target.macs[tile.compute]
+        assert MLA.figures_of(instance, cycles) == {"efficiency": round(peak / 8000, 3), "start": 3.0}

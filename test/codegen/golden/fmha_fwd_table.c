@@ -465,8 +465,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -491,8 +491,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -517,8 +517,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -543,8 +543,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -569,8 +569,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -595,8 +595,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -621,8 +621,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -647,8 +647,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 0.59f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -673,8 +673,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 0,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -699,8 +699,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 1,
         .paged = 0,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
     {
         .base = {
@@ -725,8 +725,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .half = 1.00f,
         .merged = 1,
         .paged = 1,
-        .whole_tiles = 0,
         .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
     },
 };
 
