@@ -116,7 +116,7 @@ TEST_F(BatchPrefill, Refuses) {
         {[](Call &c) { in_fp8_tokens(c), c.args.v_descale_ptr = nullptr; }, "v_descale_ptr is NULL"},
         {[](Call &c) { in_fp8_pages(c), c.args.nblock_stride_kv_block_descale = -1; },
          "nblock_stride_kv_block_descale is -1"},
-        {[](Call &c) { in_fp8_tokens(c), c.args.o_ptr = c.at(kScales) + 4 * 11; }, "overlaps"},
+        {[](Call &c) { in_fp8_tokens(c), c.args.o_ptr = c.ints(kScales) + 11; }, "overlaps"},
         {[](Call &c) {
              c.put({-1, 1, 3}, c.first);
          },
