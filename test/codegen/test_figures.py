@@ -146,9 +146,11 @@ def test_figures_of_the_backward_pass(target: str) -> None:
             sizes = sizes_of(task)
             queries, keys, heads = int(sizes["s"]), int(sizes["s_k"]), int(sizes["h"])
             assert point[1] == (keys if tile.max_q else queries) and queries % tile.bm0 == 0
-            workgroups = heads if tile.max_q else heads * keys / tile.bn0
-            assert 0.9 < workgroups / (parameter("units", target) * room) <= 1
-            products = room * (tile.max_q or tile.bn0) * point[1] * (3 * tile.dq + 2 * tile.dv)
+            if tile.max_q:
+                assert heads == parameter("units", target) / 2
+            else:
+                assert 0.9 < heads * keys / tile.bn0 / (parameter("units", target) * room) <= 1
+            products = (tile.max_q or room * tile.bn0) * point[1] * (3 * tile.dq + 2 * tile.dv)
             cycles[point] = 7000 + 4 * products / rate
         assert len(cycles) == 2
         assert BWD.figures_of(instance, cycles) == {"efficiency": 0.25}
