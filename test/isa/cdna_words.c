@@ -141,6 +141,7 @@ WORD(word_min_f32) { out[THREAD] = AS_U32(min_f32(AS_F32(in[THREAD]), AS_F32(in[
 WORD(word_max_f32) { out[THREAD] = AS_U32(max_f32(AS_F32(in[THREAD]), AS_F32(in[T + THREAD]))); }
 WORD(word_min_i32) { out[THREAD] = (uint32_t)min_i32((int)in[THREAD], (int)in[T + THREAD]); }
 WORD(word_max_i32) { out[THREAD] = (uint32_t)max_i32((int)in[THREAD], (int)in[T + THREAD]); }
+WORD(word_trailing_zeros) { out[THREAD] = (uint32_t)trailing_zeros(in[THREAD]); }
 #define OF_TWO_WORDS(name)                                                                                             \
     WORD(word_##name) { out[THREAD] = name(in[THREAD], in[T + THREAD]); }
 OF_TWO_WORDS(multiply_high)

@@ -288,6 +288,11 @@ def test_extremes(run: Run) -> None:
     assert (run("max_i32", IN).view(np.int32) == np.maximum(signed[:T], signed[T : 2 * T])).all()
 
 
+def test_trailing_zeros(run: Run) -> None:
+    x = np.array([1 << n | above << 31 for n in range(32) for above in range(2)], np.uint32)
+    assert (run("trailing_zeros", np.resize(x, T)) == np.resize(np.arange(64) // 2, T)).all()
+
+
 def test_halves(run: Run) -> None:
     """Halves of words, and rounding to 16 bits."""
     a, b = IN[:T], IN[T : 2 * T]

@@ -258,6 +258,7 @@ INLINE float abs_f32(float x) { return __builtin_fabsf(x); }
 INLINE float max_f32(float a, float b) { return __builtin_fmaxf(a, b); }
 INLINE float min_f32(float a, float b) { return __builtin_fminf(a, b); }
 INLINE uint32_t multiply_high(uint32_t a, uint32_t b) { return (uint32_t)((uint64_t)a * b >> 32); }
+INLINE int trailing_zeros(uint32_t x) { return __builtin_ctz(x); } // of x != 0
 INLINE int min_i32(int a, int b) { return a < b ? a : b; }
 INLINE int max_i32(int a, int b) { return a > b ? a : b; }
 

@@ -84,7 +84,7 @@ INLINE uint64_t own_k(const struct cache *x, const struct spot *s) {
 INLINE uint64_t own_v(const struct cache *x, const struct spot *s) {
     const int piece = here(x->piece);
     const int row = s->row & -min_i32(piece, KEYS), in_piece = row & (piece - 1);
-    const int64_t first = rows_before(row >> __builtin_ctz((uint32_t)piece), x->v_row);
+    const int64_t first = rows_before(row >> trailing_zeros((uint32_t)piece), x->v_row);
     return (uint64_t)x->v + (uint64_t)CACHE_BYTES(s->page * x->v_page + first + in_piece);
 }
 
