@@ -6,12 +6,13 @@
 
 runs fmha_fwd in bf16, batch 1, by each instance with the head dims and the layout of v that it is for, at
 several lengths, with and without a causal mask, with so many heads that there are 256 Ki queries. Instances
-that merge heads are left out: they are for few queries. A build without -DTESSERA_TARGETS=cdna has none of
-them. Appends a line of JSON for each, with the version of the model, to benchmark/results/model.jsonl and
-prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER changes a parameter of the clock.
---missing leaves out what the results have of this version, so that the same command goes on after an
-interruption. --table [VERSIONS] models nothing and prints what the results have of this version, or of
-others, as docs/simulator.md shows it.
+that merge heads, which are for few queries, decode: a query of each of 8 sequences, of 32 heads by 8 of
+keys. Those over pages, which calls of fmha_fwd do not take, are left out. A build without
+-DTESSERA_TARGETS=cdna has none of them. Appends a line of JSON for each, with the version of the model, to
+benchmark/results/model.jsonl and prints a table. All of it is modelled, nothing measured. --set NAME=NUMBER
+changes a parameter of the clock. --missing leaves out what the results have of this version, so that the
+same command goes on after an interruption. --table [VERSIONS] models nothing and prints what the results
+have of this version, or of others, as docs/simulator.md shows it.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ from codegen.spec import Instance  # noqa: E402
 LENGTHS = (1024, 4096, 16384)
 QUERIES = 256 * 1024
 MASKS = {"no": "0", "causal": "b"}
+DECODING = ("-b=8", "-h=32", "-h_k=8", "-s=1")  # by instances that merge heads, with the length of keys
 KEY = ("target", "hdim", "length", "mask", "instance")  # of a problem
 COLUMNS_OF_V = "_vc_"  # in names of instances for column-major v
 LIMITED = 4096  # the length of limits()
@@ -47,14 +49,26 @@ COLUMNS = ("cycles", "cycles_a_mfma", "mhz", "time", "tflops")
 
 
 def instances(target: str) -> dict[str, Instance]:
-    """By their names, with head dims that leave no column to spare."""
+    """By their names, those that calls of fmha_fwd take."""
     every = read_instances(operation("simplified"), ROOT / "instances", (target,))
-    return {one.name: one for one in every if one.tile.compute == "bf16" and not one.tile.merge}
+    return {one.name: one for one in every if one.tile.compute == "bf16" and not one.tile.paged}
 
 
 def hdim_of(instance: Instance) -> list[int]:
     """The head dims of q and v."""
     return [instance.tile.hdim_q, instance.tile.hdim_v]
+
+
+def sizes_of(key: dict[str, Any]) -> tuple[str, ...]:
+    """Of a problem."""
+    if merges(key["instance"]):
+        return (*DECODING, f"-s_k={key['length']}")
+    return ("-b=1", f"-h={QUERIES // key['length']}", f"-s={key['length']}")
+
+
+def merges(name: str) -> bool:
+    """Whether an instance is for few queries."""
+    return "qr_split" in name
 
 
 def place_of(target: str, name: str, hdim: Sequence[int]) -> list[str]:
@@ -68,11 +82,10 @@ def place_of(target: str, name: str, hdim: Sequence[int]) -> list[str]:
 
 def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
     """What the program says of one problem: a target, length, mask and instance."""
-    length = key["length"]
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
         hdim_q, hdim_v = key["hdim"]
-        sizes = ["-b=1", f"-h={QUERIES // length}", f"-s={length}", f"-d={hdim_q}", f"-d_v={hdim_v}"]
+        sizes = [*sizes_of(key), f"-d={hdim_q}", f"-d_v={hdim_v}"]
         layout = "c" if COLUMNS_OF_V in key["instance"] else "r"
         problem = ["-prec=bf16", *sizes, f"-mask={MASKS[key['mask']]}", f"-vlayout={layout}"]
         command = [str(build / "bin" / "tile_example_fmha_fwd"), f"-device=sim:{key['target']}", *problem]
@@ -112,6 +125,8 @@ def document(results: list[dict[str, Any]]) -> str:
     lines = [["target, head dim", "instance", *heads]]
     cells: dict[tuple[str, str], dict[tuple[int, str], str]] = {}
     for result in results:
+        if merges(result["instance"]):
+            continue
         of_instance = cells.setdefault((result["target"], result["instance"]), {})
         cycles, rate = result["cycles_a_mfma"], result["tflops"]
         of_instance[result["length"], result["mask"]] = f"{cycles:.1f}, {rate:.0f}"
@@ -120,6 +135,24 @@ def document(results: list[dict[str, Any]]) -> str:
         for name, hdim in sorted(there.items(), key=lambda item: (COLUMNS_OF_V in item[0], item[1], item[0])):
             if of_instance := cells.get((target, name), {}):
                 lines.append([*place_of(target, name, hdim), *(of_instance.get(c, "") for c in columns)])
+    return markdown(lines)
+
+
+def decoding(results: list[dict[str, Any]]) -> str:
+    """The table of instances for few queries: microseconds, and GB/s."""
+    cells: dict[tuple[str, ...], dict[int, str]] = {}
+    for result in results:
+        if merges(result["instance"]):
+            place = tuple(place_of(result["target"], result["instance"], result["hdim"]))
+            microseconds, rate = 1000 * result["time"], result["gb/s"]
+            cells.setdefault(place, {})[result["length"]] = f"{microseconds:.0f}, {rate:.0f}"
+    lines = [["target, head dim", "instance", *map(str, LENGTHS)]]
+    lines += [[*place, *(cells[place].get(length, "") for length in LENGTHS)] for place in sorted(cells)]
+    return markdown(lines)
+
+
+def markdown(lines: list[list[str]]) -> str:
+    """A table, whose first line is its head."""
     head, *rows = (f"| {' | '.join(line)} |\n" for line in lines)
     return f"{head}|{'---|' * len(lines[0])}\n{''.join(rows)}"
 
@@ -129,16 +162,15 @@ def limits(results: list[dict[str, Any]]) -> str:
     best: dict[tuple[str, tuple[int, int]], dict[str, Any]] = {}
     for result in results:
         key = result["target"], tuple(result["hdim"])
-        if (result["length"], result["mask"]) == (LIMITED, "no") and COLUMNS_OF_V not in result["instance"]:
+        other = COLUMNS_OF_V in result["instance"] or merges(result["instance"])
+        if (result["length"], result["mask"]) == (LIMITED, "no") and not other:
             best[key] = max(best.get(key, result), result, key=lambda one: float(one["tflops"]))
     lines: list[list[str]] = []
     for (target, hdim), result in sorted(best.items()):
         shares = [f"{100 * share:.0f}" for share in result["shares"].values()]
         lines.append([*place_of(target, result["instance"], hdim), *shares])
         names = list(result["shares"])
-    titles = ["target, head dim", "instance", *names]
-    head, *rows = (f"| {' | '.join(line)} |\n" for line in (titles, *lines))
-    return f"{head}|{'---|' * (2 + len(names))}\n{''.join(rows)}"
+    return markdown([["target, head dim", "instance", *names], *lines])
 
 
 def row(result: dict[str, Any]) -> dict[str, str]:
@@ -166,7 +198,7 @@ def main() -> None:
     arguments = parser.parse_args()
     there = read(arguments.results, arguments.set, arguments.table or version())
     if arguments.table:
-        print(document(there), limits(there), sep="\n", end="")
+        print(document(there), decoding(there), limits(there), sep="\n", end="")
         return
     if arguments.build is None:
         parser.error("--build is missing")
@@ -175,7 +207,7 @@ def main() -> None:
     problems = itertools.product(arguments.targets.split(","), map(int, arguments.lengths.split(",")), MASKS)
     for target, length, mask in problems:
         for name, instance in instances(target).items():
-            if not re.search(arguments.match, name):
+            if not re.search(arguments.match, name) or (merges(name) and mask != "no"):
                 continue
             key = dict(zip(KEY, (target, hdim_of(instance), length, mask, name)))
             if key in known:

@@ -10,6 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "benchmark"))
 
@@ -28,14 +30,19 @@ echo "{\\"simulation\\": {\\"modelled\\": {\\"cycles\\": $heads, \\"cycles_a_mfm
 """
 
 
-def test_each_instance_and_mask(tmp_path: Path) -> None:
+@pytest.fixture
+def build(tmp_path: Path) -> Path:
     program = tmp_path / "bin" / "tile_example_fmha_fwd"
     program.parent.mkdir()
     program.write_text(PROGRAM)
     program.chmod(0o755)
-    results = tmp_path / "model.jsonl"
+    return tmp_path
+
+
+def test_each_instance_and_mask(build: Path) -> None:
+    results = build / "model.jsonl"
     choice = ["--targets=gfx942", "--lengths=1024", "--match=_d128_.*_w8_qr_async", f"--results={results}"]
-    command = [sys.executable, ROOT / "benchmark" / "model.py", f"--build={tmp_path}", *choice]
+    command = [sys.executable, ROOT / "benchmark" / "model.py", f"--build={build}", *choice]
     done = subprocess.run(
         [*command, "--set=valu=5"], check=False, capture_output=True, text=True, env=os.environ
     )
@@ -63,6 +70,18 @@ def test_each_instance_and_mask(tmp_path: Path) -> None:
     assert failed.returncode == 1 and "-device=sim:gfx942" in failed.stderr
 
 
+def test_few_queries(build: Path) -> None:
+    """Each instance once a length, with all query heads: one query has no use for a mask."""
+    results = build / "model.jsonl"
+    choice = ["--targets=gfx950", "--match=_d128_.*qr_split", f"--results={results}", "--set=valu=5"]
+    command = [sys.executable, ROOT / "benchmark" / "model.py", f"--build={build}", *choice]
+    subprocess.run(command, check=True, capture_output=True, env=os.environ)
+    rows = [json.loads(line) for line in results.read_text().splitlines()]
+    assert [(row["length"], row["mask"], row["cycles"]) for row in rows] == [
+        (length, "no", 32) for length in model.LENGTHS
+    ]
+
+
 def test_document() -> None:
     """Its tables of predictions are what the results have of the versions that it names."""
     text = (ROOT / "docs" / "simulator.md").read_text()
@@ -70,7 +89,7 @@ def test_document() -> None:
     assert named
     there = model.read(ROOT / "benchmark" / "results" / "model.jsonl", "", named[1])
     assert len(there) > 300
-    for table in (model.document(there), model.limits(there)):
+    for table in (model.document(there), model.decoding(there), model.limits(there)):
         assert table in text, "python benchmark/model.py --table"
 
 
