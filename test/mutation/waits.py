@@ -8,9 +8,10 @@
 
 An s_waitcnt or s_barrier becomes s_nop 0. An s_nop changes places with the instruction behind it, which so
 comes earlier; where a branch leads to that, or another s_nop follows, it becomes s_nop 0. A mutant is
-noticed if some order and landing gives a report or another result. Reasons why one is not: the runs do not
-reach it; all such waits and barriers together are not noticed, so that in these runs nothing depends on
-them; it is noticed together with another one, which does its work too; for an s_nop, what padding.py
+noticed if some order and landing gives a report or another result, or if the build's checks of planned main
+loops refuse it: not each of the barriers that keep waves in step guards something. Reasons why one is not:
+the runs do not reach it; it is noticed together with another one, which does its work too; all that are
+left together are not noticed, so that in these runs nothing depends on them; for an s_nop, what padding.py
 says: hardware does not need it (simulator/check/hazards.md), or these runs do not take the path that does.
 Exits 1 if some mutant is neither noticed nor explained.
 """
@@ -34,7 +35,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "test"), str(ROOT / "test" / "simulator")]
+sys.path[:0] = [str(ROOT), str(ROOT / "test"), str(ROOT / "test" / "simulator")]
 
 import generator  # noqa: E402
 import sampling  # noqa: E402
@@ -44,6 +45,8 @@ from kernel_code import Instruction, find_code, targets  # noqa: E402
 from mla_kernel import MlaKernel  # noqa: E402
 from padding import Kernel  # noqa: E402
 from sim import LANDINGS, ORDERS, Sim, SimError, find_library, pack  # noqa: E402
+
+from codegen.resources import read_resources  # noqa: E402
 
 NOP, TRAP = 0xBF800000, 0xBF920002
 SKIPPED = 77  # CTest's word for it
@@ -83,6 +86,16 @@ class Subject:
     image: bytes
     kernel: str
     run: Callable[[Sim, bytes, dict[str, int]], bytes]
+    is_instance: bool = True
+
+    def refused(self, image: bytes) -> str | None:
+        """What the build's checks say of an image; None: nothing."""
+        if not self.is_instance:
+            return None
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / f"{self.name}.co"
+            file.write_bytes(image)
+            return next(iter(read_resources(file, self.arch).complaints()), None)
 
 
 def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] | None) -> bytes | str:
@@ -297,7 +310,7 @@ def generated(seed: int, arch: str, image: bytes) -> Subject:
         sim.launch(sim.load(image), f"p{seed}", (generator.ITEMS, 1, 1), (generator.BLOCK, 1, 1), args, **how)
         return sim.download(out, count)
 
-    return Subject(f"p{seed}", arch, image, f"p{seed}", run)
+    return Subject(f"p{seed}", arch, image, f"p{seed}", run, is_instance=False)
 
 
 def reduction(arch: str, image: bytes) -> Subject:
@@ -309,7 +322,7 @@ def reduction(arch: str, image: bytes) -> Subject:
         sim.launch(sim.load(image), "reduce", (512, 1, 1), (256, 1, 1), pack(given, out, layout="PP"), **how)
         return sim.download(out, 8)
 
-    return Subject("reduce", arch, image, "reduce", run)
+    return Subject("reduce", arch, image, "reduce", run, is_instance=False)
 
 
 def compiled(arch: str, level: str, seeds: range, folder: Path) -> Iterator[Subject]:
@@ -370,7 +383,7 @@ class Mutants:
                 return got.split(" (kernel", 1)[0]
             if got != self.expected:
                 return f"another result ({', '.join(how)})"
-        return None
+        return self.subject.refused(self.image(code))
 
     def reasons(self, unnoticed: list[int]) -> dict[int, str]:
         """Why removing instructions is not noticed, where the reason is known."""
@@ -379,14 +392,13 @@ class Mutants:
         for index in unnoticed:
             if index not in waits and (why := self.padding.why_unnoticed(self.instructions[index])):
                 found[index] = why
-        if not waits:
-            return found
-        if self.notice(*waits) is None:
-            return found | dict.fromkeys(waits, "nothing of another wave and no later use depends on it")
-        for index in waits:
-            for other in waits:
-                if other != index and self.notice(index, other):
+        if waits and self.notice(*waits):
+            for index, other in itertools.permutations(waits, 2):
+                if self.notice(index, other):
                     found[index] = f"so does +0x{self.instructions[other].at:x}"
+        left = [index for index in waits if index not in found]
+        if left and self.notice(*left) is None:
+            found |= dict.fromkeys(left, "nothing of another wave and no later use depends on it")
         return found
 
 
