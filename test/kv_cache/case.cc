@@ -57,6 +57,12 @@ void *Copies::of(const void *host, size_t bytes) {
 
 void *Copies::of_rest(const Guarded &x, size_t bytes) {
     if (!is_needed) return x.as<void>();
+    if (tessera_device_get_facts(device)->targets >> TESSERA_TARGET_SM_90A & 1) {
+        char *const whole = static_cast<char *>(place(x.size()));
+        if (tessera_device_copy_to(device, whole + bytes, x.as<char>() + bytes, x.size() - bytes) != TESSERA_SUCCESS)
+            throw std::bad_alloc();
+        return whole;
+    }
     char *const rest = static_cast<char *>(of(x.as<char>() + bytes, x.size() - bytes));
     return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(rest) - bytes);
 }

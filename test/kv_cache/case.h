@@ -66,7 +66,8 @@ class Copies {
     Copies &operator=(const Copies &) = delete;
     void *of(const void *host, size_t bytes);
     void *of(const Guarded &x) { return of(x.as<void>(), x.size()); }
-    // Of what lies behind the first `bytes`: an address so far before its copy.
+    // Of what lies behind the first `bytes`: an address so far before its copy. NVIDIA's tensor maps are of memory that
+    // is there from its first byte on (CUDA's driver API, cuTensorMapEncodeTiled): there is room for all.
     void *of_rest(const Guarded &x, size_t bytes);
     // From now on copies lie one behind the other in so many bytes: outputs, which overlap nothing, not even what lies
     // before the rest of a tensor, come last.
