@@ -111,6 +111,7 @@ def _waits(tile: CudaTile, dq_chains: int) -> tuple[Wait, ...]:
     return (
         tiles,
         _wait("await_dq", "Waits for dQ; the chain that was started last may go on.", q, 1),
+        _wait("finish_dq", "Waits for dQ, and all other chains.", q, 0),
         _wait("finish_dv", "Waits for all chains.", dv, 0),
         _wait("finish_dk", "The same.", dk, 0),
     )

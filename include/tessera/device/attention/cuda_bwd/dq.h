@@ -8,6 +8,8 @@
 
 #include "tessera/device/attention/cuda_bwd/task.h"
 
+enum { BOX_BYTES = 64 * SLICE };
+
 // Where query 0 of a head lies in dq_acc, whose rows are those of planes: in batch mode each head's part is a plane, in
 // group mode all rows are one.
 struct dq_place {
@@ -35,25 +37,27 @@ INLINE void move_to_next_head(struct dq_place *dq, const launch *a, uint32_t tas
         dq->plane += parts;
 }
 
-// Columns from `first` on. What was committed before has been read, as all warps know.
-INLINE void add_some_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int first, int row, int plane,
-                           int thread) {
-    enum { BOX_BYTES = 64 * SLICE };
-    const int lane = thread % 32, warp = thread / 32 % 4, warpgroup = thread / WARPGROUP - 1;
-    const uint32_t room = base + AT_DQ + warpgroup * 64 * 4 * DQ_ROOM;
+// Puts DQ_ROOM columns, from `first` on, into the boxes of a warpgroup, whose pieces of 16 bytes are swizzled by the
+// row's number. Two rows that follow each other would write to the same banks, so that odd ones begin two groups of
+// columns on.
+INLINE void put_boxes(const float x[DQ_SUMS], const launch *a, uint32_t room, int first, int thread) {
+    const int lane = thread % 32, warp = thread / 32 % 4, odd = lane / 4 % 2;
     const uint32_t at = room + (16 * warp + lane / 4) * SLICE + lane % 2 * 8;
-    const int piece = lane % 4 / 2 ^ lane / 4;
+    const int piece = lane % 4 / 2 ^ lane / 4 ^ 4 * odd;
+    const float scale = a->call.scale;
     UNROLL
-    for (int j = 0; j < DQ_ROOM / 8; j++) {
-        const int from = first / 8 + j;
-        UNROLL
-        for (int r = 0; r < 2; r++)
-            shared_store_f32x2(at + j / 4 * BOX_BYTES + 8 * r * SLICE + (piece ^ j % 4 * 2) * 16,
-                               (f32x2){x[ELEMENT(from, r, 0)] * a->call.scale, x[ELEMENT(from, r, 1)] * a->call.scale});
+    for (int n = 0; n < DQ_ROOM / 8; n++) {
+        const int j = n / 4 * 4 + n % 2, i = first / 8 + j; // columns 8 i and 8 (i + 2) of a box
+        const uint32_t to = at + n / 4 * BOX_BYTES + n / 2 % 2 * 8 * SLICE, r = n / 2 % 2;
+        const f32x2 even = {x[ELEMENT(i, r, 0)] * scale, x[ELEMENT(i, r, 1)] * scale};
+        const f32x2 rest = {x[ELEMENT(i + 2, r, 0)] * scale, x[ELEMENT(i + 2, r, 1)] * scale};
+        shared_store_f32x2(to + (piece ^ j % 4 * 2) * 16, odd ? rest : even);
+        shared_store_f32x2(to + (piece ^ 4 ^ j % 4 * 2) * 16, odd ? even : rest);
     }
-    finish_stores();
-    meet_warpgroup(2 + warpgroup);
-    if (lane > 0 || warp > 0) return;
+}
+
+// Starts to add boxes of a warpgroup to memory, or to store them, by one lane.
+INLINE void start_boxes(const launch *a, uint32_t room, int warpgroup, int first, int row, int plane) {
     for (int slice = 0; slice < DQ_ROOM / 32; slice++) {
         const int column = dq_column(warpgroup, first / 32 + slice);
         if (a->call.is_dq_stored_all)
@@ -62,6 +66,17 @@ INLINE void add_some_boxes(const float x[DQ_SUMS], const launch *a, uint32_t bas
             add_box(&a->map_dq, room + slice * BOX_BYTES, column, row, plane);
     }
     commit_boxes();
+}
+
+// Columns from `first` on. What was committed before has been read, as all warps know.
+INLINE void add_some_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int first, int row, int plane,
+                           int thread) {
+    const int warpgroup = thread / WARPGROUP - 1;
+    const uint32_t room = base + AT_DQ + warpgroup * DQ_ROOM_BYTES;
+    put_boxes(x, a, room, first, thread);
+    finish_stores();
+    meet_warpgroup(2 + warpgroup);
+    if (thread % WARPGROUP == 0) start_boxes(a, room, warpgroup, first, row, plane);
 }
 
 INLINE void add_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int row, int plane, int thread) {
@@ -95,10 +110,15 @@ INLINE void add_elements(const float x[DQ_SUMS], const launch *a, int row, int p
     }
 }
 
+// Whether boxes are added, of a step from whose first query there are `rows` to the sequence's end.
+INLINE int is_by_box(const launch *a, int rows) {
+    return a->maps & TESSERA_CUDA_BWD_MAP_DQ && (rows >= BM || !a->call.seqstart_q);
+}
+
 // `row`: of the step's first query; `rows`: from it to the sequence's end.
 INLINE void add_to_dq(const float x[DQ_SUMS], const launch *a, uint32_t base, int row, int plane, int rows,
                       int thread) {
-    if (a->maps & TESSERA_CUDA_BWD_MAP_DQ && (rows >= BM || !a->call.seqstart_q))
+    if (is_by_box(a, rows))
         add_boxes(x, a, base, row, plane, thread);
     else
         add_elements(x, a, row, plane, rows, thread);

@@ -11,6 +11,8 @@ INLINE struct place place_of(uint32_t base, uint32_t n, int stages, int first, i
     return (struct place){barriers, barriers + 8, base + at + stage * bytes, n / stages % 2};
 }
 
+enum { READING_WARPS = GENERAL ? 2 : 3 }; // of those that do not compute, how many read tasks
+
 // The number n counts what went through the places of its kind before.
 INLINE struct place k_place(uint32_t base, uint32_t n) { return place_of(base, n, 1, 0, AT_K, K_BYTES); }
 INLINE struct place v_place(uint32_t base, uint32_t n) { return place_of(base, n, 1, 1, AT_V, V_BYTES); }
@@ -23,14 +25,30 @@ INLINE struct place sums_place(uint32_t base, uint32_t n) {
     return place_of(base, n, SUMS_STAGES, 2 + TASKS + Q_STAGES + DO_STAGES, AT_SUMS, SUMS_BYTES);
 }
 
+#if !GENERAL
+enum { FIRST_DS_BARRIER = 2 + TASKS + Q_STAGES + DO_STAGES + SUMS_STAGES };
+INLINE struct place ds_place(uint32_t base, uint32_t n) {
+    return place_of(base, n, DS_STAGES, FIRST_DS_BARRIER, AT_DS, DS_BYTES);
+}
+// A warpgroup's part of dq, which its four warps fill.
+INLINE struct place dq_room(uint32_t base, int warpgroup, uint32_t n) {
+    const uint32_t barriers = base + AT_BARRIERS + 16 * (FIRST_DS_BARRIER + DS_STAGES + warpgroup);
+    return (struct place){barriers, barriers + 8, base + AT_DQ + warpgroup * DQ_ROOM_BYTES, n % 2};
+}
+#endif
+
 INLINE void start_barriers(uint32_t base) {
     if (thread_id() == 0) {
         start_place(k_place(base, 0), 1, CONSUMER_WARPS);
         start_place(v_place(base, 0), 1, CONSUMER_WARPS);
-        for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + 2);
+        for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + READING_WARPS);
         for (uint32_t n = 0; n < Q_STAGES; n++) start_place(q_place(base, n), 1, CONSUMER_WARPS);
         for (uint32_t n = 0; n < DO_STAGES; n++) start_place(do_place(base, n), 1, CONSUMER_WARPS);
         for (uint32_t n = 0; n < SUMS_STAGES; n++) start_place(sums_place(base, n), 1, CONSUMER_WARPS);
+#if !GENERAL
+        for (uint32_t n = 0; n < DS_STAGES; n++) start_place(ds_place(base, n), CONSUMER_WARPS, CONSUMER_WARPS);
+        for (int n = 0; n < WARPGROUPS; n++) start_place(dq_room(base, n, 0), 4, 1);
+#endif
         publish_barriers();
     }
     barrier();

@@ -4,7 +4,8 @@
 // BN, BM: keys of a task and queries of a step. DQ, DV: head dims, of which a call may use a part. WARPGROUPS: those
 // that compute, each with 64 of the keys. Q_STAGES, DO_STAGES, DS_STAGES: tiles of q, of do and of gradients of scores
 // that there is room for. DQ_COLUMNS: columns of dq that a warpgroup computes of 64 queries; DQ_ROOM: those of them
-// that there is room for on their way to memory, which is that of gradients of scores, too, if DQ_OVER_DS.
+// that there is room for on their way to memory, which is that of gradients of scores, too, if DQ_OVER_DS. GENERAL:
+// without it a warp of its own takes dq to memory, and each warpgroup goes by its own time.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 
@@ -43,12 +44,13 @@ enum {
     AT_DO = AT_Q + Q_STAGES * Q_BYTES,
     AT_DS = AT_DO + DO_STAGES * DO_BYTES,
     AT_DQ = AT_DS + (DQ_OVER_DS ? 0 : DS_STAGES * DS_BYTES),
-    AT_SUMS = AT_DQ + WARPGROUPS * 64 * 4 * DQ_ROOM,
+    DQ_ROOM_BYTES = 64 * 4 * DQ_ROOM, // of a warpgroup
+    AT_SUMS = AT_DQ + WARPGROUPS * DQ_ROOM_BYTES,
     AT_TASKS = AT_SUMS + SUMS_STAGES * SUMS_BYTES,
     TASK_BYTES = 64,
     TASKS = 2, // the current one and the next
     AT_BARRIERS = AT_TASKS + TASKS * TASK_BYTES,
-    BARRIERS = 2 * (2 + TASKS + Q_STAGES + DO_STAGES + SUMS_STAGES),
+    BARRIERS = 2 * (2 + TASKS + Q_STAGES + DO_STAGES + SUMS_STAGES + (GENERAL ? 0 : DS_STAGES + WARPGROUPS)),
     SHARED_BYTES = AT_BARRIERS + 8 * BARRIERS
 };
 
