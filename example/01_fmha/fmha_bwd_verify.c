@@ -128,7 +128,8 @@ static int32_t *choose_units(const fmha_bwd_problem *p, const example_result *re
     return units;
 }
 
-// GPUs multiply fp16 numbers, CPUs fp32 ones. MFMA of CDNA 2 takes subnormal numbers for 0 (simulator/execute/mfma.c).
+// GPUs multiply fp16 numbers, CPUs fp32 ones. MFMA of CDNA 2 takes subnormal numbers for 0
+// (simulator/sources.md, denormals of 16 bits).
 static double least_fp16(const fmha_bwd_problem *p) {
     const tessera_fmha_bwd_instance *instance;
     if (tessera_fmha_bwd_select(tessera_device_get_facts(p->base.device), &p->traits, &p->args, &instance) ||

@@ -32,6 +32,16 @@ Suite landed_fp32_suite(const Place &on) {
             {{"-d=32", "-d=64", "-d=128", "-d=72 -d_v=104"}, traits}};
 }
 
+// Errors that few samples show: the soft cap's own, where the cap is large; do that MFMA of CDNA 2 take for 0, in a row
+// of dv that few queries add to.
+Suite landed_errors_suite(const Place &on) {
+    return {"LandedErrors",
+            {kinds(on, {"fp32", "fp16"}),
+             {"-d=32 -mode=1 -logits_soft_cap=50 -p_drop=0.2 -init=uf -b=1 -h=2 -s=100 -s_k=130 -mask=b",
+              "-d=64 -mode=1 -init=nf -iperm=0 -operm=0 -b=2 -h=2 -s=512 -s_k=200 -s_kpad=256 -mask=2"}},
+            {}};
+}
+
 // ---- what only kernels for NVIDIA's GPUs have: lengths beside those of their tiles, and workgroups that stay and take
 // tasks in turns, of which there are more here than multiprocessors
 
@@ -232,6 +242,7 @@ int main(int argc, char **argv) {
     register_suite(valid, landed_suite(gpus));
     register_suite(valid, landed_large_suite(gpus));
     register_suite(valid, landed_fp32_suite(gpus));
+    register_suite(valid, landed_errors_suite(gpus));
     register_suite(valid, edges_suite(gpus));
     register_suite(valid, turns_suite(gpus));
     const Axis few = resident(gpus);

@@ -101,6 +101,7 @@ typedef struct job {
     double keep;
     double step, p_step, exp_step; // relative errors: half a step of the type, of p and dx, of exp
     double p_least, dx_least;      // errors of small p and dx
+    double cap_error;              // of scores, by the soft cap
     fmha_bwd_visit visit;
     void *user;
     atomic_llong next;
@@ -111,6 +112,7 @@ typedef struct job {
 typedef struct bench {
     double *k, *kt, *v, *vt;               // [keys][hdim], transposed
     double *k_size, *v_size;               // [keys]: lengths
+    double *k_lost, *v_lost;               // [keys]: lengths of what products take for 0
     double *dk, *dv, *dk_bound, *dv_bound; // [keys][hdim]
     double *s, *dp, *w, *wp, *e, *ep;      // [keys]: scores; gradients; weights of dq and dk, dv; their errors
     double q[512], g[512], o[512];         // a row of q, do, o
@@ -125,19 +127,23 @@ WIDE static void dots(const double *x, const double *yt, int32_t hdim, int32_t k
         for (int32_t j = 0; j < keys; j++) out[j] += x[d] * yt[(int64_t)d * keys + j];
 }
 
-// sum += w x, and bound += e |x|
-WIDE static void add(double w, double e, const double *x, int32_t count, double *sum, double *bound) {
+// sum += w x, and bound += e |x|, or of numbers below `least`, which may be lost, (e + |w|) |x|
+WIDE static void add(double w, double e, const double *x, int32_t count, double least, double *sum, double *bound) {
+    const double all = e + fabs(w);
     for (int32_t d = 0; d < count; d++) {
         sum[d] += w * x[d];
-        bound[d] += e * fabs(x[d]);
+        bound[d] += (fabs(x[d]) < least ? all : e) * fabs(x[d]);
     }
 }
 
-static double length_of(const double *x, int32_t count) {
+// The length of the part of x that is below `least`.
+static double length_below(double least, const double *x, int32_t count) {
     double square = 0;
-    for (int32_t d = 0; d < count; d++) square += x[d] * x[d];
+    for (int32_t d = 0; d < count; d++) square += fabs(x[d]) < least ? x[d] * x[d] : 0;
     return sqrt(square);
 }
+
+static double length_of(const double *x, int32_t count) { return length_below(INFINITY, x, count); }
 
 static void load(const job *job, const void *base, int64_t at, int32_t count, double *out) {
     for (int32_t d = 0; d < count; d++) out[d] = element_load(fmha_bwd_element(job->t->data_type), base, at + d);
@@ -152,6 +158,7 @@ static void load_keys(const job *job, bench *x, int32_t b, int32_t g, const fmha
         load(job, a->k_ptr, INDEX(k, g, s->token_k + j), hq, k);
         load(job, a->v_ptr, INDEX(v, g, s->token_k + j), hv, v);
         x->k_size[j] = length_of(k, hq), x->v_size[j] = length_of(v, hv);
+        x->k_lost[j] = length_below(job->dx_least, k, hq), x->v_lost[j] = length_below(job->dx_least, v, hv);
         for (int32_t d = 0; d < hq; d++) x->kt[(int64_t)d * s->seqlen_k + j] = k[d];
         for (int32_t d = 0; d < hv; d++) x->vt[(int64_t)d * s->seqlen_k + j] = v[d];
     }
@@ -207,13 +214,14 @@ static void add_query(const job *job, bench *x, const fmha_bwd_sequence *s, int3
     const int32_t hq = a->hdim_q, hv = a->hdim_v, keys = s->seqlen_k;
     const int64_t token = s->token_q + i;
     const double lse = ((const float *)a->lse_ptr)[INDEX_LSED(h, token)];
-    const double growth = 0x1p-23 * sqrt((double)(hq + hv + keys + s->seqlen_q));
+    const double growth = 0x1p-23 * sqrt((double)(hq + hv + keys + s->seqlen_q)), least = job->dx_least;
     load(job, a->q_ptr, INDEX(q, h, token), hq, x->q);
     load(job, a->do_ptr, INDEX(do, h, token), hv, x->g);
     load(job, a->o_ptr, INDEX(o, h, token), hv, x->o);
     double d = 0, d_size = 0;
     for (int32_t n = 0; n < hv; n++) d += x->g[n] * x->o[n], d_size += fabs(x->g[n] * x->o[n]);
     const double q_size = length_of(x->q, hq), g_size = length_of(x->g, hv), d_bound = growth * d_size + 0x1p-116;
+    const double q_lost = length_below(least, x->q, hq), g_lost = length_below(least, x->g, hv);
     tell(job, FMHA_BWD_D, b, h, i, 1, &d, &d_bound);
     dots(x->q, x->kt, hq, keys, x->s);
     dots(x->g, x->vt, hv, keys, x->dp);
@@ -223,8 +231,10 @@ static void add_query(const job *job, bench *x, const fmha_bwd_sequence *s, int3
         if (fmha_fwd_sees(&job->fwd_args, s->seqlen_q, s->seqlen_k, i, j)) p = lse == -INFINITY ? 0 : exp(score - lse);
         const double ds = p * (z * x->dp[j] - d), sizes = p * (z * g_size * x->v_size[j] + d_size);
         const double size = fabs((double)a->scale) * q_size * x->k_size[j] + fabs(score) + fabs(lse);
-        const double p_error = job->exp_step + 0x1p-22 * (p > 0 ? size : 0),
-                     error = p_error * fabs(ds) + growth * sizes;
+        const double s_lost = fabs((double)a->scale) * (q_lost * x->k_size[j] + q_size * x->k_lost[j]);
+        const double dp_lost = z * (g_lost * x->v_size[j] + g_size * x->v_lost[j]);
+        const double p_error = job->exp_step + (p > 0 ? 0x1p-22 * size + job->cap_error + s_lost : 0),
+                     error = p_error * fabs(ds) + growth * sizes + p * dp_lost;
         x->wp[j] = z * p;
         x->ep[j] = z * p * (p_error + job->p_step + growth) + (p > 0 ? z * job->p_least : 0);
         x->w[j] = ds * slope;
@@ -246,9 +256,9 @@ static void add_query(const job *job, bench *x, const fmha_bwd_sequence *s, int3
     memset(x->dq_bound, 0, sizeof x->dq_bound);
     for (int32_t j = 0; j < keys; j++) {
         if (x->wp[j] == 0 && x->w[j] == 0 && x->e[j] == 0) continue; // hidden
-        add(x->w[j], x->e[j], x->k + (int64_t)j * hq, hq, x->dq, x->dq_bound);
-        add(x->w[j], x->e[j], x->q, hq, x->dk + (int64_t)j * hq, x->dk_bound + (int64_t)j * hq);
-        add(x->wp[j], x->ep[j], x->g, hv, x->dv + (int64_t)j * hv, x->dv_bound + (int64_t)j * hv);
+        add(x->w[j], x->e[j], x->k + (int64_t)j * hq, hq, least, x->dq, x->dq_bound);
+        add(x->w[j], x->e[j], x->q, hq, least, x->dk + (int64_t)j * hq, x->dk_bound + (int64_t)j * hq);
+        add(x->wp[j], x->ep[j], x->g, hv, least, x->dv + (int64_t)j * hv, x->dv_bound + (int64_t)j * hv);
     }
     finish_bound(job, x->dq, hq, x->dq_bound);
     tell(job, FMHA_BWD_DQ, b, h, i, hq, x->dq, x->dq_bound);
@@ -281,8 +291,9 @@ static void run_unit(const job *job, bench *x, int32_t unit) {
 static double *room(size_t count) { return malloc(sizeof(double) * (count ? count : 1)); }
 
 static void bench_free(bench *x) {
-    double *const all[] = {x->k,        x->kt, x->v,  x->vt, x->k_size, x->v_size, x->dk, x->dv,        x->dk_bound,
-                           x->dv_bound, x->s,  x->dp, x->w,  x->wp,     x->e,      x->ep, x->row_bound, x->bytes};
+    double *const all[] = {x->k,      x->kt, x->v,  x->vt,       x->k_size,    x->v_size, x->k_lost,
+                           x->v_lost, x->dk, x->dv, x->dk_bound, x->dv_bound,  x->s,      x->dp,
+                           x->w,      x->wp, x->e,  x->ep,       x->row_bound, x->bytes};
     for (size_t n = 0; n < sizeof all / sizeof *all; n++) free(all[n]);
     free(x);
 }
@@ -293,8 +304,8 @@ static bench *bench_new(const job *job) {
     if (!x) return NULL;
     double **const of_q[] = {&x->k, &x->kt, &x->dk, &x->dk_bound},
                    **const of_v[] = {&x->v, &x->vt, &x->dv, &x->dv_bound};
-    double **const of_keys[] = {&x->k_size, &x->v_size, &x->s,  &x->dp,        &x->w,
-                                &x->wp,     &x->e,      &x->ep, &x->row_bound, &x->bytes};
+    double **const of_keys[] = {&x->k_size, &x->v_size, &x->k_lost, &x->v_lost, &x->s,         &x->dp,
+                                &x->w,      &x->wp,     &x->e,      &x->ep,     &x->row_bound, &x->bytes};
     int failed = 0;
     for (int n = 0; n < 4; n++) {
         *of_q[n] = room(keys * hq), *of_v[n] = room(keys * hv);
@@ -333,6 +344,7 @@ static void begin_job(job *job, const tessera_fmha_bwd_traits *t, const tessera_
     job->p_least = fp16_products ? 0x1p-25 : 0;
     job->dx_least = fp16_products ? fp16_least : 0;
     job->exp_step = bf16 ? 0x1p-13 : 0x1p-22;
+    job->cap_error = t->has_logits_soft_cap ? 0x1p-21 * (double)a->logits_soft_cap : 0;
     for (int32_t b = 0; b < a->batch; b++) {
         const int32_t keys = fmha_bwd_sequence_of(t, a, b).seqlen_k;
         if (keys > job->longest_k) job->longest_k = keys;

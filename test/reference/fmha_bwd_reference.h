@@ -38,9 +38,15 @@ typedef void (*fmha_bwd_visit)(void *user, const fmha_bwd_row *row);
 //
 //   half a step of the output's type; p and dx rounded to bf16 where products are (2^-8 of each term; bf16 alone), and
 //   to fp16 where fp16_least is not 0 (2^-11 of each term, but at least 2^-25 of p and fp16_least of dx: 2^-25, or
-//   2^-14 where products take subnormal numbers for 0, as MFMA of CDNA 2 do); fp32 errors of scores (2^-22 of the
-//   greatest magnitude of q k and lse, for a term), of exp (for bf16 2^-13), of sums, which grow as the root of their
-//   terms; and of the difference dp - d, of the magnitudes of both
+//   2^-14 where products take subnormal numbers for 0, as MFMA of CDNA 2 do, which then lose those of q, k, v and do,
+//   too: what these add to scores, dp and gradients); fp32 errors of scores (2^-22 of the greatest magnitude of q k and
+//   lse, for a term), of exp (for bf16 2^-13), of sums, which grow as the root of their terms; of the difference
+//   dp - d, of the magnitudes of both; and of the soft cap, 2^-21 of it
+//
+// GPUs find tanh x as 1 - 2 / (1 + e), where e = exp(2 x) and its reciprocal are right to 2^-23 and the sum is to
+// 2^-24: it is off by up to 2 / (1 + e) (2^-23 + 2^-24) + 2 e / (1 + e)^2 2^-23 + 2^-25, which is 3.25 2^-23 at most,
+// however small tanh x is, and so is the score by that times the cap. CPUs are right to 3.9e-7 of tanh x, which is
+// less.
 int fmha_bwd_reference(const tessera_fmha_bwd_traits *traits, const tessera_fmha_bwd_args *args, double fp16_least,
                        const int32_t *units, int64_t count, int threads, fmha_bwd_visit visit, void *user);
 
