@@ -18,8 +18,7 @@
 // a score exceeds 2.3e38 (FLT_MAX / log2 e), which takes |q k| of 2^63 or more, its query's o and lse may be NaN.
 // NaN and infinity in q, k, v and bias go through these equations as IEEE arithmetic has them, so that a query that
 // sees a score of NaN or +inf has NaN as lse and o, and a key whose score is -inf weighs 0; where the mask hides a key,
-// its k may be anything, but o may be NaN if its v is not finite. On AMD's GPUs instances that find keys in caches
-// (pipeline qr_pages) give NaN, too, where the v of the last key is infinite.
+// its k may be anything, but o may be NaN if its v is not finite.
 //
 // The fp8 in fp8, fp8bf16 and fp8fp32 is E4M3 in the format that tessera_device_fp8_format() names: OCP's on CPUs and
 // gfx950, and FNUZ on gfx942, where the same byte is a number half as large.

@@ -115,6 +115,26 @@ TEST_P(BatchPrefill, RandomCases) {
     }
 }
 
+// Nothing past the last key makes NaN of its infinities: lengths are no multiples of a tile.
+TEST_P(BatchPrefill, InfiniteValuesOfTheLastKey) {
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16})
+        for (const int hdim : {64, 128, 256})
+            for (const int queries : {1, 40})
+                for (int layout = 0; layout < (is_cuda() ? 1 : TESSERA_KV_LAYOUT_COUNT); layout++)
+                    for (const tessera_kv_lookup lookup : {TESSERA_KV_SGLANG_1D, TESSERA_KV_VLLM_2D}) {
+                        Case c;
+                        c.dtype = dtype, c.group = true, c.page = 16;
+                        c.batch = 3, c.heads = 2, c.heads_k = 1, c.hdim_q = c.hdim_v = hdim;
+                        c.seqlen_q = {queries, queries, queries}, c.seqlen_k = {1, 33, 100};
+                        const Tensors tensors(c, 11);
+                        tensors.make_last_keys_infinite();
+                        run(tensors, static_cast<tessera_kv_layout>(layout), lookup);
+                        if (is_served) {
+                            EXPECT_EQ(tensors.wrong(), "") << c.words() << ", layout " << layout;
+                        }
+                    }
+}
+
 ON_DEVICES(BatchPrefill);
 
 } // namespace

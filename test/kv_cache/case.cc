@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <ctime>
@@ -324,6 +325,16 @@ int32_t Tensors::block_of(int b, int j) const {
 
 int Tensors::row_of(int b, int j) const {
     return c.keys == Keys::kTokens ? start_k[b] + j : paged(c) ? (offset[b] + j) % c.page : j;
+}
+
+void Tensors::make_last_keys_infinite() const {
+    for (int b = 0; b < c.batch; b++)
+        for (int g = 0; g < c.heads_k && c.seqlen_k[b] > 0; g++) {
+            const int last = c.seqlen_k[b] - 1;
+            const int64_t row = block_of(b, last) * v_stride[0] + g * v_stride[1] + row_of(b, last) * v_stride[2];
+            for (int d = 0; d < c.hdim_v; d += 3)
+                element_store(in_of(c), v.as<void>(), row + d, d % 2 ? HUGE_VAL : -HUGE_VAL);
+        }
 }
 
 // ---- what is right

@@ -104,6 +104,8 @@ struct Tensors {
     // Where key j of sequence b lies.
     int32_t block_of(int b, int j) const;
     int row_of(int b, int j) const;
+    // Every third column of v of each sequence's last key becomes infinite.
+    void make_last_keys_infinite() const;
 
   private:
     // The scales of rows one after the other, as blocks of one row are given to fmha_fwd.

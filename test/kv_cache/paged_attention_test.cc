@@ -114,6 +114,8 @@ struct Memory {
     tessera_paged_attention_traits traits = tessera_paged_attention_traits_init();
     tessera_paged_attention_args args = tessera_paged_attention_args_init();
     std::string wrong() const; // empty, or what is wrong
+    void make_last_scales_infinite();
+
   private:
     void set_args();
     void set_scales();
@@ -204,6 +206,18 @@ void Memory::set_norms(std::mt19937 &random) {
                         &half, sizeof half);
         }
     }
+}
+
+// The scale, or norm, of v of each sequence's last key: each key has its own, apart from the slots.
+void Memory::make_last_scales_infinite() {
+    for (int b = 0; b < batch_of(c); b++)
+        for (int g = 0; g < c.heads_k && c.keys[b] > 0; g++) {
+            const int last = c.keys[b] - 1, page = table.as<int32_t>()[b * columns_of(c) + last / c.page];
+            const int64_t at =
+                page * args.batch_stride_v_scale + g * args.nhead_stride_v_scale + last % c.page * args.stride_v_scale;
+            element_store(c.kv == TESSERA_KV_TURBO4 ? TESSERA_TYPE_FP16 : TESSERA_TYPE_FP32, v_scale.as<void>(), at,
+                          HUGE_VAL);
+        }
 }
 
 void Memory::set_args() {
@@ -349,6 +363,27 @@ TEST_P(PagedAttention, LongContexts) {
                 c.sink = true;
                 check(c, 3);
             }
+}
+
+// Nothing past the last key makes NaN of an infinite scale: lengths are no multiples of a tile.
+TEST_P(PagedAttention, InfiniteScalesOfTheLastKey) {
+    for (const tessera_kv_cache_dtype kv : {TESSERA_KV_FP8_E4M3, TESSERA_KV_INT8, TESSERA_KV_TURBO4})
+        for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16})
+            for (const int hdim : {64, 128, 256})
+                for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM, TESSERA_KV_VECTORIZED}) {
+                    Decode any;
+                    any.dtype = dtype, any.kv = kv, any.scales = Scales::kToken;
+                    any.layout = kv == TESSERA_KV_TURBO4 ? TESSERA_KV_LINEAR : layout;
+                    any.hdim_q = any.hdim_v = hdim;
+                    any.keys = {1, 33, 100};
+                    const Decode c = fit_decode(any);
+                    Memory memory(c, 9);
+                    memory.make_last_scales_infinite();
+                    run(memory);
+                    if (is_served) {
+                        EXPECT_EQ(memory.wrong(), "") << c.words();
+                    }
+                }
 }
 
 // A mixed batch: nothing of a sequence that is being prefilled is read but where its queries are.

@@ -76,6 +76,25 @@ TEST_P(Splitkv, Decodes) {
         }
 }
 
+// Nothing past the last key makes NaN of its infinities, in caches of any kind, the last part, and windows.
+TEST_P(Splitkv, InfiniteValuesOfTheLastKey) {
+    for (const Keys keys : {Keys::kTokens, Keys::kSequences, Keys::kIndexed, Keys::kPages, Keys::kGappy})
+        for (const int splits : {1, 3})
+            for (const int left : {-1, 20}) {
+                Case c;
+                c.group = keys == Keys::kTokens || keys == Keys::kGappy;
+                c.keys = keys, c.page = 24, c.splits = splits;
+                c.seqlen_q = {1, 1}, c.seqlen_k = {135, 34};
+                if (left >= 0) c.mask = TESSERA_MASK_BOTTOM_RIGHT, c.left = left, c.right = 0;
+                const Tensors tensors(c, 12);
+                tensors.make_last_keys_infinite();
+                run(tensors);
+                if (is_served) {
+                    EXPECT_EQ(tensors.wrong(), "") << c.words();
+                }
+            }
+}
+
 TEST_P(Splitkv, BitsDoNotDependOnThreads) {
     std::mt19937 random(5);
     for (int n = 0; n < (is_gpu() ? 4 : 20); n++) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Tiles of K and V whose rows lie in the pages of a cache: as those of staged.h, but the address of every row is looked
 // up, by one lane for a key. Keys past the end are the last one again, so that no memory is read that no key lies in;
-// their probabilities are 0. KV: the type of the cache, TESSERA_KV_AUTO where it is that of q.
+// their probabilities are 0, and their rows of V become 0 on the way to LDS, since 0 times infinity is no number.
+// KV: the type of the cache, TESSERA_KV_AUTO where it is that of q.
 //
-// Pages in pieces have 16 bytes of each row of K beside one another, and keys of a column of V: what lies behind the
-// last of these becomes 0 on its way to LDS.
+// Pages in pieces have 16 bytes of each row of K beside one another, and keys of a column of V.
 //
 // Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, KV.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
@@ -131,29 +131,39 @@ INLINE u32x4 first_of(u32x4 x, int count) {
     return x;
 }
 
-// Columns of KEYS keys, of which the tile has `left`.
-INLINE void store_pieces(const u32x4 staged[V_LOADS], int left) {
+// Of a tile that has `left` keys what a lane has of the others becomes 0.
+INLINE void clear_rest_of_v(u32x4 v[V_LOADS], const struct cache *x, int left) {
+    UNROLL
+    for (int c = 0; c < V_LOADS; c++) {
+        const int first = item_of_v(x, c).key;
+        v[c] = first_of(v[c], x->piece > 1 || left <= first ? left - first : KEYS);
+    }
+}
+
+// Columns of KEYS keys.
+INLINE void store_pieces(const u32x4 staged[V_LOADS]) {
     UNROLL
     for (int c = 0; c < V_LOADS; c++) {
         const int first = KEYS * (int)(item(c) / DV), column = (int)(item(c) % DV);
-        const u32x4 x = left < BN ? first_of(staged[c], left - first) : staged[c];
+        const u32x4 x = staged[c];
         if (BN * V_CHUNKS % (4 * THREADS) != 0 && first >= BN) continue;
         store_column(column, first / 4, (four){x.x, x.y});
         store_column(column, first / 4 + 1, (four){x.z, x.w});
     }
 }
 
-// A tile that has `left` keys, or more than BN.
-INLINE void store_paged_v(const u32x4 v[V_LOADS], const struct cache *x, int left) {
+INLINE void store_paged_v(const u32x4 v[V_LOADS], const struct cache *x) {
     if (x->piece > 1)
-        store_pieces(v, left);
+        store_pieces(v);
     else
         store_v(v);
 }
 
-INLINE void store_paged_tile(const struct staged *s, const struct cache *x, int left) {
+// A tile that has `left` keys, or more than BN.
+INLINE void store_paged_tile(struct staged *s, const struct cache *x, int left) {
+    if (SELDOM(left < BN)) clear_rest_of_v(s->v, x, left);
     store_k(s->k);
-    store_paged_v(s->v, x, left);
+    store_paged_v(s->v, x);
 }
 
 #endif

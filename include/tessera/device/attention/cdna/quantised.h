@@ -105,8 +105,15 @@ INLINE void raise_unit(float *unit, f32x16 o[D_BLOCKS], float scale) {
 }
 
 // A tile that has `left` keys, or more than BN.
-INLINE void store_quantised_tile(const struct quantised *s, const struct cache *x, const struct codebook *book,
-                                 float unit, int left) {
+INLINE void store_quantised_tile(struct quantised *s, const struct cache *x, const struct codebook *book, float unit,
+                                 int left) {
+    u32x4 v[V_LOADS];
+    UNROLL
+    for (int c = 0; c < V_LOADS; c++) v[c] = numbers_of(book, s->v[c]);
+    if (SELDOM(left < BN)) {
+        clear_rest_of_v(v, x, left);
+        s->v_scale = thread_id() < left ? s->v_scale : 0.0f;
+    }
     UNROLL
     for (int c = 0; c < K_LOADS; c++) {
         UNROLL
@@ -115,10 +122,7 @@ INLINE void store_quantised_tile(const struct quantised *s, const struct cache *
             k_tile[k_place(key, chunk)] = numbers_of(book, s->k[c] + CHUNK_WORDS * i);
         }
     }
-    u32x4 v[V_LOADS];
-    UNROLL
-    for (int c = 0; c < V_LOADS; c++) v[c] = numbers_of(book, s->v[c]);
-    store_paged_v(v, x, left);
+    store_paged_v(v, x);
     if (thread_id() < BN) {
         ((SHARED float *)k_scales)[thread_id()] = s->k_scale;
         ((SHARED float *)v_scales)[thread_id()] = s->v_scale * over_unit(unit);
