@@ -317,4 +317,22 @@ TEST(FmhaBwdGpuCheck, Refusals) {
     }
 }
 
+// Instances that keep their queries write dq itself; others write an accumulator, whose rows have no room between them.
+TEST(FmhaBwdGpuCheck, StrideOfDqWhereItIsWritten) {
+    tessera_fmha_bwd_instance instance = {};
+    instance.base.symbol = "kernel";
+    instance.tile.bm0 = 32, instance.tile.bn0 = 128;
+    Call wide(false);
+    tessera_fmha_bwd_call call = {};
+    call.traits = wide.traits, call.args = wide.args;
+    call.traits.data_type = TESSERA_FMHA_BF16;
+    call.args.stride_dq = 1 << 25;
+    EXPECT_EQ(tessera_fmha_bwd_gpu_check(&call, &instance.base), TESSERA_SUCCESS) << tessera_last_error();
+    instance.tile.max_q = 32;
+    EXPECT_EQ(tessera_fmha_bwd_gpu_check(&call, &instance.base), TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_STREQ(tessera_last_error(), "stride_dq is 33554432: less than 33554431 on a GPU");
+    call.args.stride_dq = (1 << 25) - 2;
+    EXPECT_EQ(tessera_fmha_bwd_gpu_check(&call, &instance.base), TESSERA_SUCCESS) << tessera_last_error();
+}
+
 } // namespace
