@@ -23,15 +23,16 @@ INLINE uint32_t raw_place(uint32_t base, int stage, int warp) {
 }
 INLINE uint32_t raw_slice(uint32_t raw, int slice, int row) { return raw + (slice * WARP_ROWS + row) * RAW_SLICE; }
 
-// What the lane's row is scaled by: the four bytes that it begins in, and the next ones where it ends there.
-INLINE void start_scale(uint32_t raw, const struct tessera_attention_page_scales *x, const struct spot *spot,
-                        int head) {
+// What the lane's row is scaled by: the four bytes that it begins in, and the next ones where it ends there. Rows past
+// the end have zeros, since infinity times their probability, which is 0, would be NaN.
+INLINE void start_scale(uint32_t raw, const struct tessera_attention_page_scales *x, const struct spot *spot, int head,
+                        int there) {
     if (!x->base) return;
     const char *const at = (const char *)x->base + head * x->of.head + spot->page * x->of.page + spot->row * x->of.row;
     const uint32_t shift = (uint32_t)(uint64_t)at % 4, to = raw + RAW_SCALES + 8 * lane_id();
-    copy_4(to, at - shift, KV == TESSERA_KV_TURBO4 ? min_i32((int)shift + 2, 4) : 4);
+    copy_4(to, at - shift, !there ? 0 : KV == TESSERA_KV_TURBO4 ? min_i32((int)shift + 2, 4) : 4);
     if (KV == TESSERA_KV_TURBO4) {
-        if (shift == 3) copy_4(to + 4, at + 1, 1);
+        if (shift == 3) copy_4(to + 4, at + 1, there ? 1 : 0);
         shared_store_4(raw + RAW_ROWS + 16 * lane_id() + 8, shift);
     }
 }
@@ -78,7 +79,7 @@ INLINE void start_part(uint32_t raw, const args *a, const struct spot *spot, int
         (const char *)(values ? a->call.v : a->call.k) + of_head + spot->page * page_stride + spot->row * stride;
     if (lane_id() < WARP_ROWS) {
         shared_store_8(raw + RAW_ROWS + 16 * lane_id(), (uint64_t)own);
-        start_scale(raw, values ? &a->pages.v_scale : &a->pages.k_scale, spot, head);
+        start_scale(raw, values ? &a->pages.v_scale : &a->pages.k_scale, spot, head, lane_id() < rows);
     }
     meet_lanes();
     if (a->pages.aligned)
