@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Instances of fmha_fwd that take whole tiles alone, with `whole_tiles`: self-attention of sequences that end with a
 // tile of queries, at least four tiles of keys, with no mask or a causal one, so that the last four tiles of keys that
-// a workgroup sees are all that the mask's edge may cross.
+// a workgroup sees are all that the mask's edge may cross. And instances that are for keys in caches, or for others.
 #include "ops/attention_gpu.h"
 #include "ops/fmha_fwd_internal.h"
 
@@ -24,6 +24,10 @@ bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tesser
     const int bm0 = instance->tile.bm0, bn0 = instance->tile.bn0, least = LEAST_TILES * bn0;
     if (tessera_fmha_fwd_in_pages(call) && !instance->run && !instance->paged) {
         tessera_text_add(why, "keys in a cache");
+        return true;
+    }
+    if (instance->shared_bytes && instance->paged && !call->cache) {
+        tessera_text_add(why, "keys in no cache");
         return true;
     }
     if (!instance->run && instance->kv != kv_type_of(call)) {

@@ -456,4 +456,19 @@ TEST_F(FewQueries, CostByHand) {
     EXPECT_EQ(best(4096, 4096).substr(0, 9), "* merging");
 }
 
+// An instance that looks rows up takes no call whose keys are in no cache, even if the call names it.
+TEST_F(FewQueries, PagesAreOfCaches) {
+    tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
+    paged.paged = 1, paged.shared_bytes = 1000;
+    const Table table({paged});
+    call.args.seqlen_q = call.args.max_seqlen_q = 1;
+    call.args.seqlen_k = 8192;
+    call.args.instance = reinterpret_cast<const tessera_fmha_fwd_instance *>(table.get()->rows);
+    call.set_strides();
+    const tessera_fmha_fwd_instance *chosen = nullptr;
+    EXPECT_EQ(tessera_fmha_fwd_table_select(table.get(), &facts, &call.traits, &call.args, &chosen),
+              TESSERA_ERROR_NO_INSTANCE);
+    EXPECT_NE(std::string(tessera_last_error()).find("keys in no cache"), std::string::npos) << tessera_last_error();
+}
+
 } // namespace
