@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from codegen.ops.fmha_fwd.traits import DTYPES, FP8, HDIMS, MX, PADS, hdim_axis
-from codegen.ops.gpu_units import UNIT_BYTES, workgroup_cycles
+from codegen.ops.gpu_units import complaint_of_unit, workgroup_cycles
 from codegen.schema import Range, Size, Trait, flag
 from codegen.space import Axis, Box, Region, Space, region_meet
 from codegen.spec import Instance, Operation, Rule
@@ -123,9 +123,7 @@ class GpuTile(Tile):
             return found
         if self.lanes < 1 or THREADS % self.lanes:
             return f"lanes = {self.lanes}: rows share the {THREADS} threads of a workgroup evenly"
-        if self.bytes not in (0, UNIT_BYTES):
-            return f"bytes = {self.bytes} is neither 0 nor {UNIT_BYTES}"
-        return ""
+        return complaint_of_unit(self.bytes)
 
 
 BYTES = {"fp32": 4, "fp16": 2, "bf16": 2, **dict.fromkeys(FP8, 1)}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from codegen.model import parameter
+from codegen.ops.fmha_fwd.cdna_figures import block_and_start
 from codegen.spec import Instance, Point
 from codegen.targets import CdnaTarget
 
@@ -122,9 +123,7 @@ def figure_problems(instance: Instance) -> dict[Point, tuple[str, ...]]:
 def figures_of(instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
     """An instance's figures from the cycles of its launches."""
     assert isinstance(instance.target, CdnaTarget)
-    tile, launch = instance.tile, parameter("launch_cycles", instance.target.name)
-    few, many = (cycles[FULL, keys] - launch for keys in KEYS)
-    of_tile = (many - few) / ((KEYS[1] - KEYS[0]) // tile.bn0)
+    tile = instance.tile
+    of_tile, start = block_and_start(instance, FULL, cycles)
     peak = tile.bm0 * tile.bn0 * (WHOLE + HDIM_V) / instance.target.macs[tile.compute]
-    start = few / of_tile - KEYS[0] // tile.bn0
     return {"efficiency": round(peak / of_tile, 3), "start": round(max(start, 0.1), 2)}

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar
 
-from codegen.ops.fmha_fwd.traits import BIAS_TYPE, DTYPES, flag_axis, hdim_axis
+from codegen.ops.fmha_fwd.traits import BIAS_TYPE, CACHE_TYPES, DTYPES, flag_axis, hdim_axis
 from codegen.ops.pages import LAYOUTS, Pages
 from codegen.schema import Range, Trait, flag
 from codegen.space import Axis, Box, Space
 from codegen.spec import Rule
 
 TYPES = ("fp32", "fp16", "bf16")
-CACHE_TYPES = ("auto", "fp8_e4m3", "int8", "turbo4")
 
 
 class PagedAttention(Pages):

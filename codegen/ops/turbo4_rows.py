@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from codegen.ops.cpu_tile import CpuTile
-from codegen.ops.gpu_units import UNIT_BYTES, workgroup_cycles
+from codegen.ops.gpu_units import complaint_of_unit, workgroup_cycles
 from codegen.schema import Range
 from codegen.space import Box, Region, region_meet
 from codegen.spec import Instance, Operation
@@ -120,9 +120,7 @@ class GpuTile:
             return f"compute '{self.compute}' is not fp32"
         if self.hdim not in ROTATED:
             return f"hdim = {self.hdim} is none of {', '.join(map(str, ROTATED))}"
-        if self.bytes not in (0, UNIT_BYTES):
-            return f"bytes = {self.bytes} is neither 0 nor {UNIT_BYTES}"
-        return ""
+        return complaint_of_unit(self.bytes)
 
 
 class Turbo4Rows(Operation):

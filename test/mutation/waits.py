@@ -393,9 +393,10 @@ class Mutants:
             if index not in waits and (why := self.padding.why_unnoticed(self.instructions[index])):
                 found[index] = why
         if waits and self.notice(*waits):
-            for index, other in itertools.permutations(waits, 2):
-                if self.notice(index, other):
-                    found[index] = f"so does +0x{self.instructions[other].at:x}"
+            for pair in itertools.combinations(waits, 2):
+                if self.notice(*pair):
+                    for index, other in (pair, pair[::-1]):
+                        found[index] = f"so does +0x{self.instructions[other].at:x}"
         left = [index for index in waits if index not in found]
         if left and self.notice(*left) is None:
             found |= dict.fromkeys(left, "nothing of another wave and no later use depends on it")

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from codegen.ops import cpu_tile
 from codegen.ops.fmha_bwd.traits import DTYPES
-from codegen.ops.gpu_units import UNIT_BYTES, workgroup_cycles
+from codegen.ops.gpu_units import complaint_of_unit, workgroup_cycles
 from codegen.targets import Target
 
 THREADS = 256  # of a workgroup
@@ -109,6 +109,4 @@ class GpuRowsTile(Tile):
             return found
         if self.bm0 * ROW_LANES != THREADS:
             return f"bm0 = {self.bm0}: {ROW_LANES} lanes have a row, and a workgroup {THREADS} threads"
-        if self.bytes not in (0, UNIT_BYTES):
-            return f"bytes = {self.bytes} is neither 0 nor {UNIT_BYTES}"
-        return ""
+        return complaint_of_unit(self.bytes)

@@ -63,20 +63,25 @@ def _room(instance: Instance) -> int:
     return workgroups(instance.tile, instance.target)
 
 
+def block_and_start(instance: Instance, load: str, cycles: dict[Point, float]) -> tuple[float, float]:
+    """The cycles of a block, and the time that a workgroup takes beside its blocks, in blocks."""
+    launch = parameter("launch_cycles", instance.target.name)
+    lengths = sorted({keys for _, keys in cycles})
+    blocks = [-(-keys // instance.tile.bn0) for keys in lengths]
+    few, many = (cycles[load, keys] - launch for keys in lengths)
+    block = (many - few) / (blocks[1] - blocks[0])
+    return block, few / block - blocks[0]
+
+
 def of_cycles(instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
     """An instance's figures from the cycles of its launches.
 
     Where none is on few units, a workgroup is taken to be no faster alone than beside others.
     """
     assert isinstance(instance.target, CdnaTarget)
-    launch = parameter("launch_cycles", instance.target.name)
-    lengths = sorted({keys for _, keys in cycles})
-    blocks = [-(-keys // instance.tile.bn0) for keys in lengths]
     block, starts = {}, {}
     for load in {load for load, _ in cycles}:
-        few, many = (cycles[load, keys] - launch for keys in lengths)
-        block[load] = (many - few) / (blocks[1] - blocks[0])
-        starts[load] = few / block[load] - blocks[0]
+        block[load], starts[load] = block_and_start(instance, load, cycles)
     beginnings = [starts[load] for load in (ALONE, FULL) if load in starts]
     peak = peak_cycles(instance.tile, instance.target)
     figures = {

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from codegen.ops.fmha_fwd.cdna_schedule import RING
+from codegen.ops.fmha_fwd.traits import CACHE_TYPES
 
 if TYPE_CHECKING:
     from codegen.ops.fmha_fwd.cdna import CdnaTile
@@ -35,9 +36,6 @@ def staged(tile: CdnaTile) -> Needs:
     loads = -(-tile.bn0 * tile.dq // tile.chunk // tile.threads) + tile.loads_v
     registers = tile.operand_registers + tile.score_registers + 4 * loads
     return Needs(k + v + tile.scale_bytes, registers, "q, o, scores and the next tile")
-
-
-CACHE_TYPES = ("auto", "fp8_e4m3", "int8", "turbo4")
 
 
 def split(tile: CdnaTile) -> Needs:

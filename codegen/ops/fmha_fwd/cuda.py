@@ -16,7 +16,7 @@ from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cuda_products import Products, products
 from codegen.ops.fmha_fwd.gpu_tile import GpuTile
-from codegen.ops.fmha_fwd.traits import hdim_word
+from codegen.ops.fmha_fwd.traits import CACHE_TYPES, hdim_word
 from codegen.targets import NvidiaTarget
 
 ALIGNMENT = 16  # bytes that copies move at a time, and that rows begin at multiples of
@@ -28,7 +28,6 @@ TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
 # all threads of a workgroup the same number at entry, and setmaxnreg moves what one kind leaves to the other.
 PRODUCER_REGISTERS = {1: 96, 2: 56, 3: 32}
 CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
-CACHE_TYPES = ("auto", "fp8_e4m3", "int8", "turbo4")
 FILLING_WARPS = 4  # that bring tiles from a cache
 # Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
 OTHER_REGISTERS = 24

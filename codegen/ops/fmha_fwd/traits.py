@@ -19,6 +19,7 @@ FP8 = ("fp8", "fp8bf16", "fp8fp32")
 MX = ("mxfp8", "mxfp4")
 DTYPES = ("fp32", "fp16", "bf16", *FP8, *MX)
 QSCALES = ("no", "pt", "bs", "kvbs", "mx", "th")
+CACHE_TYPES = ("auto", "fp8_e4m3", "int8", "turbo4")  # of caches; "auto": that of q
 
 
 PAD_SIDES = ("s", "sk", "d", "dv")
