@@ -32,10 +32,10 @@ static double cost(const tessera_instance *row, const struct tessera_request *r)
     const tessera_fmha_bwd_traits *const t = &((call_t *)r->call)->traits;
     const double queries = t->is_group_mode ? t->max_seqlen_q : t->seqlen_q;
     const double keys = t->is_group_mode ? t->max_seqlen_k : t->seqlen_k;
+    if (row->symbol) return cost_on_gpu(row, r, queries, keys);
     const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
     const double area = (double)t->batch * t->nhead_q * queries * keys, blocks = area / ((double)tile->bm0 * tile->bn0);
     const double macs = area * (3.0 * t->hdim_q + 2.0 * t->hdim_v);
-    if (row->symbol) return cost_on_gpu(row, r, queries, keys);
     return (macs / (double)row->macs_per_cycle + blocks * (double)row->tile_cycles) / r->units;
 }
 

@@ -16,24 +16,30 @@ static tessera_kv_cache_dtype kv_type_of(const struct tessera_fmha_fwd_call *cal
     return call->cache ? call->cache->pages.dtype : TESSERA_KV_AUTO;
 }
 
+// Whether an instance is not for where the call has its keys. Those of NVIDIA's GPUs that look rows up do it in caches
+// alone, those of AMD's also where sequences follow one another; kernels for CPUs are handed rows, wherever they lie.
+static bool keeps_keys_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
+                           struct tessera_text *why) {
+    const tessera_kv_cache_dtype kv = kv_type_of(call);
+    if (instance->run) return false;
+    if (tessera_fmha_fwd_in_pages(call) && !instance->paged)
+        tessera_text_add(why, "keys in a cache");
+    else if (instance->shared_bytes && instance->paged && !call->cache)
+        tessera_text_add(why, "keys in no cache");
+    else if (instance->kv != kv)
+        tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(kv));
+    else
+        return false;
+    return true;
+}
+
 bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tessera_request *r,
                                 struct tessera_text *why) {
     const tessera_fmha_fwd_instance *const instance = (const tessera_fmha_fwd_instance *)row;
     const struct tessera_fmha_fwd_call *const call = r->call;
     const tessera_fmha_fwd_args *const a = &call->args;
     const int bm0 = instance->tile.bm0, bn0 = instance->tile.bn0, least = LEAST_TILES * bn0;
-    if (tessera_fmha_fwd_in_pages(call) && !instance->run && !instance->paged) {
-        tessera_text_add(why, "keys in a cache");
-        return true;
-    }
-    if (instance->shared_bytes && instance->paged && !call->cache) {
-        tessera_text_add(why, "keys in no cache");
-        return true;
-    }
-    if (!instance->run && instance->kv != kv_type_of(call)) {
-        tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(kv_type_of(call)));
-        return true;
-    }
+    if (keeps_keys_out(instance, call, why)) return true;
     if (!instance->whole_tiles) return false;
     if (call->cache)
         tessera_text_add(why, "keys in a cache");
