@@ -73,6 +73,10 @@ class MlaPrefill(Pages):
         """How fast tiles are, and what a work item takes beside them."""
         return mla_prefill_cdna.figures_of(instance, cycles)
 
+    def block_words(self, instance: Instance) -> str:
+        """Beside its tiles."""
+        return f"a work item {instance.tile.start:.1f} tiles' time beside its own"
+
     def row_fields(self, instance: Instance) -> dict[str, str]:
         """The fields of the table's row; of GPU instances the time of a work item, and the grid."""
         fields = super().row_fields(instance)
