@@ -215,7 +215,7 @@ watched() {
 
 bin=$build/bin
 stage "fmha_fwd, matrix" 150 small "$bin/fmha_fwd_gpu_test"
-stage "fmha_fwd, large problems" 90 large "$bin/fmha_fwd_gpu_test"
+stage "fmha_fwd, large problems" 150 large "$bin/fmha_fwd_gpu_test"
 stage "fmha_bwd, matrix" 60 suites "$bin/fmha_bwd_gpu_test"
 stage "rows, matrix" 90 suites "$bin/rows_gpu_test"
 stage "caches, decoding" 60 cached "$bin"/kv_cache_{paged_attention,turbo4}_test

@@ -226,7 +226,7 @@ typedef struct bench {
     double *block;              // keys: [hdim_q][KEYS]; values: [KEYS][hdim_v rounded up to COLUMNS]
     double *o, *o_size;         // [CHUNK][hdim_v rounded up]
     uint8_t *visible, *randval; // [longest_k]
-    double q_size[CHUNK], score_size[CHUNK], value_size[CHUNK], lse[CHUNK];
+    double q_size[CHUNK], score_size[CHUNK], value_size[CHUNK], score_gap[CHUNK], lse[CHUNK];
     sight sights[CHUNK];
 } bench;
 
@@ -380,14 +380,17 @@ static void finish_scores(const job *job, const fmha_fwd_row *row, const fmha_fw
 }
 
 // Turns scores into the weights of the values, dropout included, and returns the log of their sum before it. Adds the
-// magnitude of the greatest score to *score_size.
+// magnitude of the greatest score to *score_size, and sets *score_gap.
 static double softmax(const job *job, const fmha_fwd_row *row, int32_t seqlen_k, double *scores, uint8_t *randval,
-                      double *score_size) {
+                      double *score_size, double *score_gap) {
     const tessera_fmha_fwd_args *a = job->args;
     double sink = job->traits->has_sink && a->sink_ptr ? ((const float *)a->sink_ptr)[row->head] : -INFINITY;
-    double greatest = sink, sum = 0;
-    for (int32_t j = 0; j < seqlen_k; j++)
+    double greatest = sink, next = -INFINITY, sum = 0;
+    for (int32_t j = 0; j < seqlen_k; j++) {
+        next = fmax(next, fmin(scores[j], greatest));
         if (scores[j] > greatest || isnan(scores[j])) greatest = scores[j];
+    }
+    *score_gap = greatest - next;
     if (greatest == -INFINITY) {
         for (int32_t j = 0; j < seqlen_k; j++) scores[j] = 0;
         return -INFINITY;
@@ -445,7 +448,7 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
     // The visitor needs the bytes of dropout again, so they are computed twice instead of being kept.
     for (int32_t r = 0; r < count; r++)
         bench->lse[r] = softmax(job, &rows[r], s.seqlen_k, bench->scores + (int64_t)r * stride, bench->randval,
-                                &bench->score_size[r]);
+                                &bench->score_size[r], &bench->score_gap[r]);
     for (int32_t first = 0; first < s.seqlen_k; first += KEYS) {
         int32_t keys = s.seqlen_k - first < KEYS ? s.seqlen_k - first : KEYS;
         double size = -1;
@@ -474,6 +477,7 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
             .randval = job->traits->has_dropout ? bench->randval : NULL,
             .score_size = bench->score_size[r],
             .value_size = bench->value_size[r] / keep,
+            .score_gap = bench->score_gap[r],
         };
         job->visit(job->user, begin + r, &rows[r], &answer);
     }
@@ -636,6 +640,15 @@ static double infinite_from(tessera_type output) {
     return output == TESSERA_TYPE_FP16 ? 65520 : output == TESSERA_TYPE_BF16 ? 0x1.ffp127 : 0x1.ffffffp127;
 }
 
+// What errors of scores may change in an element of o, 0 where sizes are not finite.
+static double of_scores(const fmha_fwd_reference_row *want, int32_t d, const fmha_fwd_tolerance *t) {
+    double twice = 2 * t->score_error * want->score_size;
+    double spread = 2 * expm1(twice) * want->o_size[d];
+    double others = 4 * exp(twice - want->score_gap) * want->seqlen_k * want->value_size;
+    double bound = fmin(fmin(spread, others), 2 * want->value_size);
+    return isfinite(twice) && isfinite(bound) ? bound : 0;
+}
+
 double fmha_fwd_compare_row(tessera_type output, const void *got, const fmha_fwd_reference_row *want, int32_t n,
                             const fmha_fwd_tolerance *t, double *max_error) {
     double saturated = output == TESSERA_TYPE_E4M3       ? 448
@@ -643,13 +656,12 @@ double fmha_fwd_compare_row(tessera_type output, const void *got, const fmha_fwd
                                                          : INFINITY,
            greatest = 0;
     double of_keys = t->least + t->p_floor * want->seqlen_k * want->value_size;
-    double of_scores = 0x1p-23 * want->score_size * want->value_size;
     for (int32_t d = 0; d < n; d++) {
         double target = want->o[d];
         if (fabs(target) > saturated) target = copysign(saturated, target);
         double given = t->rtol * fabs(target) + t->atol;
         double derived = t->half_step * fabs(target) + t->p_error * want->o_size[d] + of_keys;
-        double bound = (isfinite(derived) && derived > given ? derived : given) + (isfinite(of_scores) ? of_scores : 0);
+        double bound = (isfinite(derived) && derived > given ? derived : given) + of_scores(want, d, t);
         double value = element_load(output, got, d);
         int rounds_to_it = isinf(value) && fabs(target) + given >= infinite_from(output);
         if (rounds_to_it && (value > 0) == (target > 0)) continue;

@@ -157,11 +157,12 @@ static fmha_fwd_reference_row attend(const traits_t *t, const args_t *a, bench *
     const int64_t keys = ((const int32_t *)a->seqlen_k_ptr)[row->batch], position = keys - n + row->query;
     const int64_t from = place(t, a, row, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
     double greatest = t->has_sink && a->sink_ptr ? (double)((const float *)a->sink_ptr)[row->head] : -INFINITY;
-    double longest = 0, sum = 0, value_size = 0;
+    double longest = 0, next = -INFINITY, sum = 0, value_size = 0;
     const double sink = greatest;
     for (int32_t d = 0; d < a->hdim_q; d++) x->q[d] = element_load(type_of(t), a->q_ptr, from + d);
     for (int64_t j = 0; j < keys; j++) {
         x->p[j] = sees(a, position, j) ? score(t, a, x, row->head, position, j) : -INFINITY;
+        next = fmax(next, fmin(x->p[j], greatest));
         greatest = fmax(greatest, x->p[j]);
         if (sees(a, position, j)) longest = fmax(longest, length_of(x->k + j * a->hdim_q, a->hdim_q));
     }
@@ -184,6 +185,7 @@ static fmha_fwd_reference_row attend(const traits_t *t, const args_t *a, bench *
         .score_size = fabs((double)a->scale_s) * length_of(x->q, a->hdim_q) * longest +
                       (greatest > -INFINITY ? fabs(greatest) : 0),
         .value_size = value_size,
+        .score_gap = greatest - next,
     };
 }
 
