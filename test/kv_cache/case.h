@@ -160,7 +160,8 @@ template <typename Traits, typename Args> void put_cache(const Tensors &x, Copie
     if (!c.group || a.is_gappy) a.seqlen_k_ptr = to.of(x.length_k);
 }
 
-// Of the day, or TESSERA_TEST_SEED; and how many of `some` or all random cases a test tries.
+// Of the day, or TESSERA_TEST_SEED; and how many of `some` or all random cases a test tries: a third under the address
+// sanitizer.
 uint32_t seed_of_today();
 int count_of_cases(int some, int all);
 
@@ -192,6 +193,8 @@ class OnDevice : public testing::TestWithParam<const char *> {
     // As many of the cases as there is time for; and a case as GPUs take it.
     int count(int some, int all) const { return count_of_cases(some, all) / (is_gpu() ? 6 : 1); }
     Case fit(Case c) const;
+    // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each.
+    bool is_due(int days);
     // Runs a call, and gets what it has left in the tensors.
     template <typename Traits, typename Args, typename Size, typename Run, typename Memory>
     void run_call(Copies &to, const Memory &x, const Traits &t, Args &a, Size size, Run run) {
@@ -206,6 +209,7 @@ class OnDevice : public testing::TestWithParam<const char *> {
     tessera_device *device = nullptr;
     bool is_served = false; // the last case
     int served = 0;         // of all
+    uint32_t asked = 0;     // whether it is due
 };
 #define ON_DEVICES(suite)                                                                                              \
     INSTANTIATE_TEST_SUITE_P(Devices, suite, testing::ValuesIn(test_devices()), [](const auto &of) {                   \

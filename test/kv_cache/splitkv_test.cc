@@ -43,6 +43,7 @@ TEST_P(Splitkv, SinksAndSplits) {
     for (const int splits : {0, 1, 2, 5, 128})
         for (const int queries : {1, 7})
             for (const bool group : {false, true}) {
+                if (!is_due(3)) continue;
                 Case c;
                 c.group = group;
                 c.keys = Keys::kPages;
@@ -64,6 +65,7 @@ TEST_P(Splitkv, SinksAndSplits) {
 TEST_P(Splitkv, Decodes) {
     for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16, TESSERA_FMHA_FP8BF16})
         for (const int page : {1, 16, 128}) {
+            if (!is_due(2)) continue;
             Case c;
             c.dtype = dtype, c.page = page;
             c.heads = 16, c.heads_k = 2, c.hdim_q = c.hdim_v = 128;
