@@ -440,6 +440,23 @@ void expect_nan_in_its_row(Problem &p, int query) {
     p.expect_rows_match(rows);
 }
 
+// One key has by far the greatest score and no value, as the first of a sequence often does: the result is all others',
+// whose probabilities are 2^-16, or nearly nothing beside the greatest one in types of few bits.
+TEST(Numerics, ManySmallProbabilitiesAreSummed) {
+    for (const std::string &kind : kinds_of_each_pipeline({"fp32", "fp16", "bf16", "fp8bf16"}, hdims))
+        for (const char *queries : {"-s=3", "-s=70"})
+            for (const int great : some_of<int>(kind, {0, 3999})) {
+                const std::string arguments = "-d=40 " + kind + " -b=1 -h=1 -lse=1 -scale_s=1 -s_k=4000 " + queries;
+                SCOPED_TRACE(command(arguments) + ", key " + std::to_string(great));
+                Problem p(arguments);
+                p.each('q', [](int, int, int, int d) { return d == 0 ? 1.f : 0.f; });
+                p.each('k', [=](int, int, int j, int d) { return j == great && d == 0 ? 11.f : 0.f; });
+                p.each('v', [=](int, int, int j, int) { return j == great ? 0.f : 1.f; });
+                p.launch();
+                p.expect_rows_match();
+            }
+}
+
 constexpr int lanes[] = {0, 1}; // the first of a vector, and another
 
 TEST(Numerics, NanStaysInItsRow) {
