@@ -753,14 +753,16 @@ TEST_F(MergedOnCdna, ScaledRows) {
     ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
     const auto one = argument<tessera_fmha_fwd_cdna_args>(0);
     EXPECT_TRUE(one.call.features & TESSERA_GPU_ROWS);
-    EXPECT_EQ(one.q_scales, scales);
-    EXPECT_EQ(one.q_scale_heads, 0);
+    EXPECT_EQ(one.call.q_descale, scales);
+    EXPECT_EQ(one.call.stride_q_descale, 0);
+    EXPECT_EQ(one.call.nhead_stride_q_descale, 0);
     there.scale_q = nullptr, there.q_scales = scales;
     ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
     const auto each = argument<tessera_fmha_fwd_cdna_args>(0);
     EXPECT_TRUE(each.call.features & TESSERA_GPU_ROWS);
-    EXPECT_EQ(each.q_scales, scales);
-    EXPECT_EQ(each.q_scale_heads, call.args.nhead_q);
+    EXPECT_EQ(each.call.q_descale, scales);
+    EXPECT_EQ(each.call.stride_q_descale, call.args.nhead_q);
+    EXPECT_EQ(each.call.nhead_stride_q_descale, 1);
 }
 
 } // namespace

@@ -25,10 +25,6 @@ struct tessera_fmha_fwd_cdna_args {
     // is NULL, has the rows of its last page.
     struct tessera_attention_pages pages;
     const int32_t *last;
-    // TESSERA_GPU_ROWS: one of all queries, or with q_scale_heads of each query and head, [tokens][q_scale_heads];
-    // pages.k_scale and pages.v_scale are those of the others.
-    const float *q_scales;
-    int32_t q_scale_heads;
 };
 
 #endif

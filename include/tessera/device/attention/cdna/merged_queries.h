@@ -46,16 +46,17 @@ INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, c
         }                                                                                                              \
     }
 
-// Four elements of a row.
-INLINE void store_elements(char *to, f32x4 x) {
+// Four elements of O.
 #if O_BITS == 32
-    *(GLOBAL f32x4 *)(uint64_t)to = x;
+typedef f32x4 stored;
+INLINE stored as_stored(f32x4 x) { return x; }
 #elif O_BITS == 16
-    *(GLOBAL u32x2 *)(uint64_t)to = (u32x2){TWO_OF_O(x.x, x.y), TWO_OF_O(x.z, x.w)};
+typedef u32x2 stored;
+INLINE stored as_stored(f32x4 x) { return (u32x2){TWO_OF_O(x.x, x.y), TWO_OF_O(x.z, x.w)}; }
 #else
-    *(GLOBAL uint32_t *)(uint64_t)to = pack_fp8(x.x, x.y, x.z, x.w);
+typedef uint32_t stored;
+INLINE stored as_stored(f32x4 x) { return pack_fp8(x.x, x.y, x.z, x.w); }
 #endif
-}
 
 // Stores O over the sum and the logarithm of the sum. The maximum score is scale * r->max, and O is unit * o.
 INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
@@ -76,7 +77,8 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
     const int64_t first = row_element(&task, r, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
     char *const to = (char *)a->o + O_BITS / 8 * first;
     STORE_COLUMNS(o, total.over, a->hdim_v,
-                  store_elements(to + O_BITS / 8 * column, (f32x4){x[e], x[e + 1], x[e + 2], x[e + 3]}));
+                  *(GLOBAL stored *)(uint64_t)(to + O_BITS / 8 * column) =
+                      as_stored((f32x4){x[e], x[e + 1], x[e + 2], x[e + 3]}));
     if (a->lse && lane_id() < 32)
         a->lse[row_element(&task, r, a->batch_stride_lse, a->nhead_stride_lse, 1)] = log2_of(&total) * LN2;
 }

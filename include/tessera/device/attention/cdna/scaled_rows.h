@@ -35,15 +35,15 @@ INLINE struct row_scales load_row_scales(const struct tessera_fmha_fwd_cdna_args
 // Whether rows of the call have scales at all: those of 8 bits may.
 INLINE int has_scaled_rows(const args *a) { return a->features & TESSERA_GPU_ROWS; }
 
-// Where they lie, found again: it takes no registers before.
+// Where scales lie, found again: it takes no registers before.
 INLINE const struct tessera_fmha_fwd_cdna_args *found_again(void) {
     return (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
 }
 
 // That of the lane's query.
-INLINE float query_scale(const struct tessera_fmha_fwd_cdna_args *p, const struct task *task, const struct row *r) {
-    const int64_t token = (task->token_q + r->query) * p->q_scale_heads;
-    return ((GLOBAL const float *)(uint64_t)p->q_scales)[token + (p->q_scale_heads ? r->head : 0)];
+INLINE float query_scale(const args *a, const struct task *task, const struct row *r) {
+    const int64_t token = (task->token_q + r->query) * a->stride_q_descale;
+    return ((GLOBAL const float *)(uint64_t)a->q_descale)[token + r->head * a->nhead_stride_q_descale];
 }
 #endif
 
