@@ -75,6 +75,8 @@ def find_receipt(receipts: Iterable[Receipt], word: str) -> Receipt:
 def cover(instances: list[Instance]) -> list[Instance]:
     """For each target the fewest instances in which every template, compute type and trait value occurs.
 
+    A template whose tiles say how many bits an element of q, k and v has occurs with each number of them.
+
     Greedy: the instance that adds most, the first of equals, until nothing is added; then those go that the
     others have made needless.
     """
@@ -99,7 +101,7 @@ def _features(instance: Instance) -> frozenset[Feature]:
     """The features that an instance has of its target."""
     target = instance.target.name
     features = {
-        (target, "template", instance.template),
+        (target, "template", f"{instance.template} of {getattr(instance.tile, 'bits', 'any')} bits"),
         (target, "epilogue", instance.tile.epilogue),
         (target, "compute", instance.tile.compute),
     }
