@@ -75,8 +75,9 @@ def find_receipt(receipts: Iterable[Receipt], word: str) -> Receipt:
 def cover(instances: list[Instance]) -> list[Instance]:
     """For each target the fewest instances in which all features occur.
 
-    These are templates, compute types, sizes of elements in caches, and values of traits. Greedy: the instance that adds most, the first of equals, until nothing is added; then those go that the
-    others have made needless.
+    These are templates, compute types, sizes of elements in caches, and values of traits. Greedy: the
+    instance that adds most, the first of equals, until nothing is added; then those go that the others have
+    made needless.
     """
     first: dict[frozenset[Feature], Instance] = {}
     for instance in instances:
