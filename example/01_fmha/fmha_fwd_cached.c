@@ -82,7 +82,7 @@ static example_outcome check_options(const fmha_fwd_problem *p, example_result *
     if (o->p_drop > 0 && p->api != FMHA_BATCH_PREFILL)
         return EXAMPLE_WRONG("-p_drop=%g with -api=%s: it has no dropout", (double)o->p_drop, api);
     if (p->qscale != TESSERA_QSCALE_NONE && p->qscale != TESSERA_QSCALE_PER_TENSOR && !fmha_fwd_scales_rows(p))
-        return EXAMPLE_WRONG("-qscale=%s with -api=%s: n, pt or, for batch_prefill, kvbs, th", o->qscale, api);
+        return EXAMPLE_WRONG("-qscale=%s with -api=%s: n or pt; batch_prefill also takes kvbs and th", o->qscale, api);
     if (p->traits.is_v_rowmajor == 0) return EXAMPLE_WRONG("-vlayout=c with -api=%s: r", api);
     if (o->cache_batch_idx && (o->mode || o->page_block_size > 0))
         return EXAMPLE_WRONG("-cache_batch_idx=1: in batch mode (-mode=0) and without -page_block_size");
