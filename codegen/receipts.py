@@ -73,10 +73,11 @@ def find_receipt(receipts: Iterable[Receipt], word: str) -> Receipt:
 
 
 def cover(instances: list[Instance]) -> list[Instance]:
-    """For each target the fewest instances in which every template, compute type and trait value occurs.
+    """For each target the fewest instances in which all features occur.
 
-    Greedy: the instance that adds most, the first of equals, until nothing is added; then those go that the
-    others have made needless.
+    These are templates, compute types, sizes of elements in caches, and values of traits. Greedy: the
+    instance that adds most, the first of equals, until nothing is added; then those go that the others have
+    made needless.
     """
     first: dict[frozenset[Feature], Instance] = {}
     for instance in instances:
@@ -103,6 +104,8 @@ def _features(instance: Instance) -> frozenset[Feature]:
         (target, "epilogue", instance.tile.epilogue),
         (target, "compute", instance.tile.compute),
     }
+    if getattr(instance.tile, "paged", 0):
+        features.add((target, "bits in caches", str(instance.tile.bits)))
     for i, axis in enumerate(instance.op.space.axes):
         features |= {
             (target, axis.name, axis.values[value]) for value in bits(held_values(instance.region, i))

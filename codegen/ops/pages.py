@@ -124,8 +124,13 @@ class Pages(Operation):
         return "that of the instance of fmha_fwd that attends"
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
-        """All head dims that the kind takes."""
-        yield box, ((tile.multiple, tile.largest, tile.multiple),) * 2
+        """All head dims that the kind takes; rows of 8 bits have whole accesses of a GPU, too."""
+        dtype = self.space.index["dtype"]
+        fp8 = sum(1 << number for number, name in enumerate(self.space.axes[dtype].values) if name in FP8)
+        for part, multiple in ((~fp8, tile.multiple), (fp8, tile.quantised_multiple)):
+            if box[dtype] & part:
+                served = (*box[:dtype], box[dtype] & part, *box[dtype + 1 :])
+                yield served, ((multiple, tile.largest, multiple),) * 2
 
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]:
         """CK's tile for GPUs that have MFMA."""

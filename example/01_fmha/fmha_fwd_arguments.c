@@ -32,7 +32,8 @@ static const example_argument table[] = {
     {"scale_s", EXAMPLE_REAL, OPTION(scale_s), "0", "factor of q k; 0: 1/sqrt(d)"},
     {"qscale", EXAMPLE_TEXT, OPTION(qscale), "n",
      "scales of the inputs: n or 0 none; pt or 1 one a tensor; bs or 2 one for 128 tokens of a head;\n"
-     "mx or 4 one for 32 elements (mxfp8, mxfp4); kvbs or 3 belongs to batch_prefill: refused"},
+     "mx or 4 one for 32 elements (mxfp8, mxfp4); with -api=batch_prefill kvbs or 3 one for a page and head,\n"
+     "th or 5 one for a token and head"},
     {"logits_soft_cap", EXAMPLE_REAL, OPTION(logits_soft_cap), "0", "c: logits become c tanh(logits / c); 0: no cap"},
     {"iperm", EXAMPLE_FLAG, OPTION(iperm), "1", "inputs lie as 1: b*h*s*d, 0: b*s*h*d"},
     {"operm", EXAMPLE_FLAG, OPTION(operm), "1", "the output, likewise"},

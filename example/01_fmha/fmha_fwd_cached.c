@@ -14,24 +14,29 @@ EXAMPLE_CALLS(fmha_batch_prefill)
 
 #define ALL(op, name) #name, offsetof(tessera_##op##_args, name##_ptr)
 #define TENSORS(op)                                                                                                    \
-    [BUFFER_Q] = {ALL(op, q)}, [BUFFER_BIAS] = {ALL(op, bias)}, [BUFFER_Q_DESCALE] = {ALL(op, q_descale)},             \
-    [BUFFER_K_DESCALE] = {ALL(op, k_descale)}, [BUFFER_V_DESCALE] = {ALL(op, v_descale)},                              \
-    [BUFFER_SEQSTART_Q] = {ALL(op, seqstart_q)}, [BUFFER_SINK] = {ALL(op, sink)}, [BUFFER_K_CACHE] = {ALL(op, k)},     \
-    [BUFFER_V_CACHE] = {ALL(op, v)}, [BUFFER_KEYS] = {ALL(op, seqlen_k)}, [BUFFER_O] = {ALL(op, o)},                   \
-    [BUFFER_LSE] = {ALL(op, lse)}
+    [BUFFER_Q] = {ALL(op, q)}, [BUFFER_BIAS] = {ALL(op, bias)}, [BUFFER_SEQSTART_Q] = {ALL(op, seqstart_q)},           \
+    [BUFFER_SINK] = {ALL(op, sink)}, [BUFFER_K_CACHE] = {ALL(op, k)}, [BUFFER_V_CACHE] = {ALL(op, v)},                 \
+    [BUFFER_KEYS] = {ALL(op, seqlen_k)}, [BUFFER_O] = {ALL(op, o)}, [BUFFER_LSE] = {ALL(op, lse)}
+#define DESCALES(op, of)                                                                                               \
+    [BUFFER_Q_##of] = {ALL(op, q_descale)}, [BUFFER_K_##of] = {ALL(op, k_descale)},                                    \
+    [BUFFER_V_##of] = {ALL(op, v_descale)}
 #define CACHE_TENSORS(op)                                                                                              \
     {                                                                                                                  \
-        TENSORS(op), [BUFFER_SEQSTART_K] = {ALL(op, seqstart_k)}, [BUFFER_TABLE] = {ALL(op, block_table)},             \
-                     [BUFFER_CACHE_INDEX] = {"cache_batch_idx", offsetof(tessera_##op##_args, cache_batch_idx)},       \
-                     [BUFFER_KNEW] = {ALL(op, knew)}, [BUFFER_VNEW] = {ALL(op, vnew)},                                 \
-                     [BUFFER_COS] = {ALL(op, rotary_cos)}, [BUFFER_SIN] = {ALL(op, rotary_sin)},                       \
+        TENSORS(op), DESCALES(op, DESCALE),                                                                            \
+            [BUFFER_SEQSTART_K] = {ALL(op, seqstart_k)}, [BUFFER_TABLE] = {ALL(op, block_table)},                      \
+            [BUFFER_CACHE_INDEX] = {"cache_batch_idx", offsetof(tessera_##op##_args, cache_batch_idx)},                \
+            [BUFFER_KNEW] = {ALL(op, knew)}, [BUFFER_VNEW] = {ALL(op, vnew)}, [BUFFER_COS] = {ALL(op, rotary_cos)},    \
+            [BUFFER_SIN] = {ALL(op, rotary_sin)},                                                                      \
     }
 static const example_tensor splitkv_tensors[BUFFER_COUNT] = CACHE_TENSORS(fmha_fwd_splitkv);
 static const example_tensor pagedkv_tensors[BUFFER_COUNT] = CACHE_TENSORS(fmha_fwd_pagedkv);
-static const example_tensor prefill_tensors[BUFFER_COUNT] = {
-    TENSORS(fmha_batch_prefill),
-    [BUFFER_TABLE] = {"kv_page_indices", offsetof(tessera_fmha_batch_prefill_args, kv_page_indices)},
-};
+#define PREFILL_TENSORS(of)                                                                                            \
+    {                                                                                                                  \
+        TENSORS(fmha_batch_prefill), DESCALES(fmha_batch_prefill, of),                                                 \
+            [BUFFER_TABLE] = {"kv_page_indices", offsetof(tessera_fmha_batch_prefill_args, kv_page_indices)},          \
+    }
+static const example_tensor prefill_tensors[BUFFER_COUNT] = PREFILL_TENSORS(DESCALE);
+static const example_tensor scaled_prefill_tensors[BUFFER_COUNT] = PREFILL_TENSORS(SCALES);
 
 // ---- the api
 
@@ -61,6 +66,9 @@ static example_outcome choose_api(fmha_fwd_problem *p, example_result *result) {
     if (p->api == FMHA_FWD_API_COUNT)
         return EXAMPLE_WRONG("-api=%s: fwd, fwd_splitkv, pagedkv_prefill or batch_prefill", asked);
     if (cache && p->api == FMHA_FWD_PLAIN) return EXAMPLE_WRONG("-api=fwd: it has no cache; the others do");
+    if (fmha_fwd_scales_rows(p) && p->api != FMHA_BATCH_PREFILL)
+        return EXAMPLE_WRONG("-qscale=%s with -api=%s: scales of the rows of K and V belong to batch_prefill",
+                             o->qscale, apis[p->api]);
     return EXAMPLE_OK;
 }
 
@@ -73,8 +81,8 @@ static example_outcome check_options(const fmha_fwd_problem *p, example_result *
         return EXAMPLE_WRONG("-api=%s: without pads and effective lengths", api);
     if (o->p_drop > 0 && p->api != FMHA_BATCH_PREFILL)
         return EXAMPLE_WRONG("-p_drop=%g with -api=%s: it has no dropout", (double)o->p_drop, api);
-    if (p->qscale != TESSERA_QSCALE_NONE && p->qscale != TESSERA_QSCALE_PER_TENSOR)
-        return EXAMPLE_WRONG("-qscale=%s with -api=%s: n or pt", o->qscale, api);
+    if (p->qscale != TESSERA_QSCALE_NONE && p->qscale != TESSERA_QSCALE_PER_TENSOR && !fmha_fwd_scales_rows(p))
+        return EXAMPLE_WRONG("-qscale=%s with -api=%s: n or pt; batch_prefill also takes kvbs and th", o->qscale, api);
     if (p->traits.is_v_rowmajor == 0) return EXAMPLE_WRONG("-vlayout=c with -api=%s: r", api);
     if (o->cache_batch_idx && (o->mode || o->page_block_size > 0))
         return EXAMPLE_WRONG("-cache_batch_idx=1: in batch mode (-mode=0) and without -page_block_size");
@@ -163,6 +171,9 @@ static void set_prefill(fmha_fwd_problem *p) {
     a->drop_offset = p->args.drop_offset;
     a->max_seqlen_k = p->max_seqlen_k;
     a->num_total_pages = p->cache.blocks;
+    t->qscale_type = p->qscale;
+    a->nblock_stride_kv_block_descale = p->options.h_k;
+    a->nhead_stride_kv_block_descale = 1;
 }
 
 static void set_args(fmha_fwd_problem *p) {
@@ -173,8 +184,8 @@ static void set_args(fmha_fwd_problem *p) {
 
 // ---- the program's steps
 
-// The others are those whose caches are outputs.
-static example_program programs[2][FMHA_FWD_API_COUNT];
+// The second ones are those whose caches are outputs, the third those whose rows have scales.
+static example_program programs[3][FMHA_FWD_API_COUNT];
 
 static void make_programs(void) {
     static const struct {
@@ -192,6 +203,8 @@ static void make_programs(void) {
         programs[1][n] = programs[0][n];
         programs[1][n].first_output = BUFFER_K_CACHE;
     }
+    programs[2][FMHA_BATCH_PREFILL] = programs[0][FMHA_BATCH_PREFILL];
+    programs[2][FMHA_BATCH_PREFILL].tensors = scaled_prefill_tensors;
 }
 
 example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *p, example_result *result) {
@@ -199,7 +212,7 @@ example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *p, example_result *resul
     if (p->api == FMHA_FWD_PLAIN) return EXAMPLE_OK;
     make_programs();
     if (check_options(p, result) || fmha_fwd_settle_appended(p, result)) return result->outcome;
-    p->base.program = &programs[fmha_fwd_appends(p)][p->api];
+    p->base.program = &programs[fmha_fwd_scales_rows(p) ? 2 : fmha_fwd_appends(p)][p->api];
     p->base.traits = &p->cached_traits;
     p->base.args = &p->cached_args;
     return EXAMPLE_OK;
@@ -209,6 +222,16 @@ static fmha_fwd_strides strides_of(const fmha_fwd_problem *p, int64_t columns) {
     const int64_t heads = p->options.h_k, rows = p->cache.rows;
     if (p->options.iperm) return (fmha_fwd_strides){heads * rows * columns, rows * columns, columns};
     return (fmha_fwd_strides){heads * rows * columns, columns, heads * columns};
+}
+
+static void use_scales(fmha_fwd_problem *p) {
+    const fmha_fwd_options *const o = &p->options;
+    const int tokens = p->qscale == TESSERA_QSCALE_TOKEN_HEAD;
+    const int64_t pages = (int64_t)p->cache.blocks * o->h_k;
+    if (!fmha_fwd_scales_rows(p)) return;
+    example_use(&p->base, BUFFER_Q_SCALES, tokens ? example_times(p->shape_seqlen_q, o->h) : 1, 32);
+    example_use(&p->base, BUFFER_K_SCALES, example_times(pages, tokens ? p->cache.rows : 1), 32);
+    example_use(&p->base, BUFFER_V_SCALES, tokens ? o->h_k : pages, 32);
 }
 
 void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) {
@@ -229,6 +252,7 @@ void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) {
     if (page) example_use(&p->base, BUFFER_TABLE, (int64_t)o->b * c->columns, 32);
     if (o->cache_batch_idx) example_use(&p->base, BUFFER_CACHE_INDEX, o->b, 32);
     if (!o->mode || page) example_use(&p->base, BUFFER_KEYS, o->b, 32);
+    use_scales(p);
     fmha_fwd_lay_out_appended(p);
     set_args(p);
 }
@@ -286,8 +310,58 @@ void fmha_fwd_put_keys(const fmha_fwd_problem *p, void *k, void *v) {
     }
 }
 
+// ---- scales of rows
+
+// Those of tokens come from the reference's, which are of one token each; k's go where its rows do, and v has one.
+static void put_token_scales(const fmha_fwd_problem *p, const tessera_fmha_fwd_args *a) {
+    const fmha_fwd_options *const o = &p->options;
+    const int32_t *const table = example_pointer(&p->base, BUFFER_TABLE), page = o->page_block_size;
+    const float *const q = a->q_descale_ptr, *const k = a->k_descale_ptr;
+    float *const v = (float *)(uintptr_t)a->v_descale_ptr; // the reference's own
+    float *const of_q = example_pointer(&p->base, BUFFER_Q_SCALES), *const of_k =
+                                                                        example_pointer(&p->base, BUFFER_K_SCALES);
+    float *const of_v = example_pointer(&p->base, BUFFER_V_SCALES);
+    const int64_t tokens_q = p->shape_seqlen_q;
+    for (int64_t n = 0; n < tokens_q * o->h; n++) of_q[n] = q[n % o->h * a->nhead_stride_q_descale + n / o->h];
+    for (int32_t g = 0; g < o->h_k; g++) {
+        int64_t token = 0;
+        of_v[g] = 1;
+        for (int32_t b = 0; b < o->b; b++)
+            for (int32_t j = 0; j < p->seqlen_k[b]; j++, token++) {
+                const int64_t row = (int64_t)table[b * p->cache.columns + j / page] * page + j % page;
+                of_k[row * o->h_k + g] = k[g * a->nhead_stride_k_descale + token];
+                if (token == 0) of_v[g] = v[g * a->nhead_stride_v_descale];
+                v[g * a->nhead_stride_v_descale + token] = of_v[g];
+            }
+    }
+}
+
+// Those of pages likewise, whose keys are a block of the reference's; q has one.
+static void put_page_scales(const fmha_fwd_problem *p, const tessera_fmha_fwd_args *a) {
+    const fmha_fwd_options *const o = &p->options;
+    const int32_t *const table = example_pointer(&p->base, BUFFER_TABLE), page = o->page_block_size;
+    const float *const k = a->k_descale_ptr, *const v = a->v_descale_ptr;
+    float *const q = (float *)(uintptr_t)a->q_descale_ptr, *const of_q = example_pointer(&p->base, BUFFER_Q_SCALES);
+    float *const of_k = example_pointer(&p->base, BUFFER_K_SCALES), *const of_v =
+                                                                        example_pointer(&p->base, BUFFER_V_SCALES);
+    const int64_t count = p->base.buffers[BUFFER_Q_DESCALE].bytes / (int64_t)sizeof *q;
+    of_q[0] = count ? q[0] : 1;
+    for (int64_t n = 0; n < count; n++) q[n] = of_q[0];
+    for (int32_t g = 0; g < o->h_k; g++) {
+        int64_t block = 0;
+        for (int32_t b = 0; b < o->b; b++)
+            for (int32_t i = 0; i * page < p->seqlen_k[b]; i++, block++) {
+                const int64_t to = (int64_t)table[b * p->cache.columns + i] * o->h_k + g;
+                of_k[to] = k[g * a->nhead_stride_k_descale + block];
+                of_v[to] = v[g * a->nhead_stride_v_descale + block];
+            }
+    }
+}
+
 void fmha_fwd_fill_cache(fmha_fwd_problem *p) {
     if (p->api == FMHA_FWD_PLAIN) return;
+    if (p->qscale == TESSERA_QSCALE_TOKEN_HEAD) put_token_scales(p, &p->args);
+    if (p->qscale == TESSERA_QSCALE_KV_BLOCK) put_page_scales(p, &p->args);
     fmha_fwd_fill_appended(p);
     fmha_fwd_put_keys(p, example_pointer(&p->base, BUFFER_K_CACHE), example_pointer(&p->base, BUFFER_V_CACHE));
 }
@@ -305,10 +379,10 @@ void fmha_fwd_print_cache(const fmha_fwd_problem *p, FILE *file) {
 example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *const o = &p->options;
     if (o->page_block_size > 0 || o->cache_batch_idx || fmha_fwd_appends(p) ||
-        (o->api && *o->api && strcmp(o->api, "fwd")))
+        (o->api && *o->api && strcmp(o->api, "fwd")) || fmha_fwd_scales_rows(p))
         return EXAMPLE_WRONG(
-            "-page_block_size, -cache_batch_idx, -s_knew, -rotary_dim, -api: this build lacks fmha_fwd_splitkv, "
-            "fmha_fwd_pagedkv or fmha_batch_prefill");
+            "-page_block_size, -cache_batch_idx, -s_knew, -rotary_dim, -api, -qscale=kvbs and th: this build lacks "
+            "fmha_fwd_splitkv, fmha_fwd_pagedkv or fmha_batch_prefill");
     return EXAMPLE_OK;
 }
 void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) { (void)p; }

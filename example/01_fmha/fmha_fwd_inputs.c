@@ -138,7 +138,8 @@ static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
     double greatest = 3 / greatest_of(fmha_fwd_input_element(p->dtype, p->fp8));
     float *scales = example_pointer(&p->base, id);
     for (int64_t n = 0; n < p->base.buffers[id].bytes / (int64_t)sizeof *scales; n++)
-        scales[n] = (float)(p->qscale == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);
+        scales[n] =
+            (float)(p->traits.qscale_type == TESSERA_QSCALE_BLOCK ? uniform(&s, 0.8 * greatest, greatest) : greatest);
     const uint64_t first = example_random(&s.state);
     for (int64_t n = 0; n < p->base.buffers[id].bytes / (int64_t)sizeof *scales && p->options.odd_descales; n++)
         scales[n] *= (float)odd[(first + (uint64_t)n) % (sizeof odd / sizeof *odd)];

@@ -79,19 +79,27 @@ static int64_t sum_of_blocks(const fmha_fwd_problem *p, const int32_t *lengths, 
 
 enum { BLOCK_SCALE_SIZE = 128, MX_SIZE = 32 };
 
+// Tokens of a block of q, and of k and v.
+static void set_block_sizes(fmha_fwd_problem *p) {
+    const fmha_fwd_options *const o = &p->options;
+    tessera_fmha_fwd_args *const a = &p->args;
+    a->block_scale_size_q = o->block_scale_size_q ? o->block_scale_size_q : BLOCK_SCALE_SIZE;
+    a->block_scale_size_kv = o->block_scale_size_kv ? o->block_scale_size_kv : BLOCK_SCALE_SIZE;
+    if (p->qscale == TESSERA_QSCALE_KV_BLOCK) a->block_scale_size_kv = o->page_block_size;
+    if (p->qscale == TESSERA_QSCALE_TOKEN_HEAD) a->block_scale_size_q = a->block_scale_size_kv = 1;
+}
+
 static void use_descales(fmha_fwd_problem *p) {
     const fmha_fwd_options *o = &p->options;
     tessera_fmha_fwd_args *a = &p->args;
     if (p->qscale == TESSERA_QSCALE_PER_TENSOR)
         for (fmha_fwd_buffer_id id = BUFFER_Q_DESCALE; id <= BUFFER_V_DESCALE; id++) use(p, id, 1, 32);
-    if (p->qscale == TESSERA_QSCALE_BLOCK) {
+    if (p->traits.qscale_type == TESSERA_QSCALE_BLOCK) {
         int64_t unused, q, k;
-        const int32_t size_q = o->block_scale_size_q ? o->block_scale_size_q : BLOCK_SCALE_SIZE;
-        const int32_t size_k = o->block_scale_size_kv ? o->block_scale_size_kv : BLOCK_SCALE_SIZE;
+        set_block_sizes(p);
+        const int32_t size_q = a->block_scale_size_q, size_k = a->block_scale_size_kv;
         q = o->mode ? sum_of_blocks(p, p->seqlen_q, size_q, NULL) : ceil_div(p->room_q[0], size_q);
         k = o->mode ? sum_of_blocks(p, p->seqlen_k, size_k, NULL) : ceil_div(p->room_k[0], size_k);
-        a->block_scale_size_q = size_q;
-        a->block_scale_size_kv = size_k;
         use_tokens(p, BUFFER_Q_DESCALE, 1, o->h, q, 1, 32, &a->batch_stride_q_descale, &a->nhead_stride_q_descale,
                    &unused);
         use_tokens(p, BUFFER_K_DESCALE, 1, o->h_k, k, 1, 32, &a->batch_stride_k_descale, &a->nhead_stride_k_descale,
@@ -121,7 +129,7 @@ static void use_lengths(fmha_fwd_problem *p) {
         int cumulative = o->cu_seqlen != 0;
         if (padded_q) use(p, cumulative ? BUFFER_CU_SEQLEN_Q : BUFFER_SEQLEN_Q, (int64_t)o->b + cumulative, 32);
         if (padded_k) use(p, cumulative ? BUFFER_CU_SEQLEN_K : BUFFER_SEQLEN_K, (int64_t)o->b + cumulative, 32);
-        if (p->qscale == TESSERA_QSCALE_BLOCK) {
+        if (p->traits.qscale_type == TESSERA_QSCALE_BLOCK) {
             use(p, BUFFER_BLOCK_START_Q, (int64_t)o->b + 1, 32);
             use(p, BUFFER_BLOCK_START_K, (int64_t)o->b + 1, 32);
         }

@@ -18,7 +18,7 @@ static example_outcome read_texts(fmha_fwd_problem *p, example_result *result) {
     if (fmha_fwd_read_bias(o->bias, &p->bias))
         return EXAMPLE_WRONG("-bias=%s: n, e, e:1, e:2, a or a:1 (or 0, 1, 2 for n, e, a)", o->bias);
     if (fmha_fwd_read_qscale(o->qscale, &p->qscale))
-        return EXAMPLE_WRONG("-qscale=%s: n, pt, bs or mx (or 0, 1, 2, 4)", o->qscale);
+        return EXAMPLE_WRONG("-qscale=%s: n, pt, bs, kvbs, mx or th (or 0 to 5)", o->qscale);
     if (fmha_fwd_read_init(o->init, &p->init))
         return EXAMPLE_WRONG("-init=%s: ui, ni, uf, nf, tf, 3 or uf:q (or 0, 1, 2 for ui, uf, tf)", o->init);
     if (strcmp(o->vlayout, "r") != 0 && strcmp(o->vlayout, "c") != 0)
@@ -30,9 +30,10 @@ static example_outcome check_scales(const fmha_fwd_problem *p, example_result *r
     const fmha_fwd_options *o = &p->options;
     int mx = p->dtype == TESSERA_FMHA_MXFP8 || p->dtype == TESSERA_FMHA_MXFP4;
     int fp8 = p->dtype == TESSERA_FMHA_FP8 || p->dtype == TESSERA_FMHA_FP8BF16 || p->dtype == TESSERA_FMHA_FP8FP32;
-    if (p->qscale == TESSERA_QSCALE_KV_BLOCK)
-        return EXAMPLE_WRONG("-qscale=%s: scales of pages of K and V belong to batch_prefill; here n, pt, bs or mx",
-                             o->qscale);
+    if (!fp8 && fmha_fwd_scales_rows(p))
+        return EXAMPLE_WRONG("-qscale=%s with -prec=%s: scales of the rows of K and V are for fp8, fp8bf16 and "
+                             "fp8fp32 with -api=batch_prefill",
+                             o->qscale, o->prec);
     if (mx != (p->qscale == TESSERA_QSCALE_MX))
         return EXAMPLE_WRONG("-qscale=%s with -prec=%s: mx for mxfp8 and mxfp4, and for them alone", o->qscale,
                              o->prec);
@@ -88,7 +89,7 @@ static void set_traits(fmha_fwd_problem *p) {
         .bias_type = p->bias.type,
         .has_lse = o->lse != 0,
         .has_dropout = o->p_drop > 0,
-        .qscale_type = p->qscale,
+        .qscale_type = fmha_fwd_scales_rows(p) ? TESSERA_QSCALE_BLOCK : p->qscale,
         .skip_min_seqlen_q = o->min_seqlen_q > 0,
         .has_sink = p->mask.sink > 0 || o->init_sink != 0,
     };

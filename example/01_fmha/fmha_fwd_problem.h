@@ -30,6 +30,9 @@ typedef enum fmha_fwd_buffer_id {
     BUFFER_DROP_SEED,
     BUFFER_DROP_OFFSET,
     BUFFER_TABLE, // those of caches
+    BUFFER_Q_SCALES,
+    BUFFER_K_SCALES,
+    BUFFER_V_SCALES,
     BUFFER_CACHE_INDEX,
     BUFFER_KEYS,
     BUFFER_KNEW,
@@ -43,6 +46,7 @@ typedef enum fmha_fwd_buffer_id {
     BUFFER_RANDVAL,
     BUFFER_COUNT
 } fmha_fwd_buffer_id;
+_Static_assert((int)BUFFER_COUNT <= (int)EXAMPLE_BUFFERS, "a problem has room for so many");
 
 typedef enum fmha_fwd_init {
     INIT_UNIFORM_INTEGER,
@@ -126,6 +130,11 @@ typedef struct fmha_fwd_problem {
     double max_error_ratio; // greatest |o - reference| over its tolerance; valid if <= 1
     double max_lse_error;
 } fmha_fwd_problem;
+
+// Whether pages of a cache, or tokens and heads, have scales. The reference gets them as those of blocks.
+static inline int fmha_fwd_scales_rows(const fmha_fwd_problem *p) {
+    return p->qscale == TESSERA_QSCALE_KV_BLOCK || p->qscale == TESSERA_QSCALE_TOKEN_HEAD;
+}
 
 // Functions of the example_program. Lengths and rooms of sequences are set before sizes, strides and buffers.
 example_outcome fmha_fwd_settle_lengths(fmha_fwd_problem *problem, example_result *result);

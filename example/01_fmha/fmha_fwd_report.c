@@ -47,7 +47,7 @@ void fmha_fwd_print_bias(const fmha_fwd_bias *bias, FILE *file) {
 
 void fmha_fwd_print(const example_problem *base, FILE *file) {
     const fmha_fwd_problem *p = (const fmha_fwd_problem *)base;
-    static const char *const scales[TESSERA_QSCALE_COUNT] = {"n", "pt", "bs", "kvbs", "mx"};
+    static const char *const scales[TESSERA_QSCALE_COUNT] = {"n", "pt", "bs", "kvbs", "mx", "th"};
     const fmha_fwd_options *o = &p->options;
     fmha_fwd_print_shape(p, 1, file);
     fprintf(file, ", scale_s:%g", (double)p->args.scale_s);
@@ -84,8 +84,8 @@ void fmha_fwd_put_bias(const fmha_fwd_bias *bias, FILE *file) {
 
 void fmha_fwd_put_json(const example_problem *base, FILE *file) {
     const fmha_fwd_problem *p = (const fmha_fwd_problem *)base;
-    static const char *const scales[TESSERA_QSCALE_COUNT] = {"no_scale", "pertensor", "blockscale", "kv_blockscale",
-                                                             "mx"};
+    static const char *const scales[TESSERA_QSCALE_COUNT] = {"no_scale",      "pertensor", "blockscale",
+                                                             "kv_blockscale", "mx",        "pertokenhead"};
     const fmha_fwd_options *o = &p->options;
     example_put_text(file, "prec", o->prec);
     example_put_text(file, "mode", mode_of(p));

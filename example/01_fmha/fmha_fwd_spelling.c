@@ -79,8 +79,9 @@ int fmha_fwd_read_bias(const char *text, fmha_fwd_bias *out) {
 }
 
 int fmha_fwd_read_qscale(const char *text, tessera_qscale *out) {
-    static const char *const names[][2] = {{"n", "0"}, {"pt", "1"}, {"bs", "2"}, {"kvbs", "3"}, {"mx", "4"}};
-    for (int n = 0; n < 5; n++)
+    static const char *const names[TESSERA_QSCALE_COUNT][2] = {{"n", "0"},    {"pt", "1"}, {"bs", "2"},
+                                                               {"kvbs", "3"}, {"mx", "4"}, {"th", "5"}};
+    for (int n = 0; n < TESSERA_QSCALE_COUNT; n++)
         if (is(text, names[n][0], names[n][1])) return *out = (tessera_qscale)n, 0;
     return -1;
 }

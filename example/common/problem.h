@@ -17,7 +17,7 @@ extern "C" {
 
 // Bytes of pattern before and after every buffer, and what they and unwritten outputs hold. An output of 0xff bytes is
 // NaN in every floating-point type that has one but FNUZ's e4m3.
-enum { EXAMPLE_GUARD = 256, EXAMPLE_GUARD_BYTE = 0xc3, EXAMPLE_UNWRITTEN_BYTE = 0xff, EXAMPLE_BUFFERS = 32 };
+enum { EXAMPLE_GUARD = 256, EXAMPLE_GUARD_BYTE = 0xc3, EXAMPLE_UNWRITTEN_BYTE = 0xff, EXAMPLE_BUFFERS = 40 };
 
 typedef struct example_tensor {
     const char *name; // NULL: the program has none of it

@@ -23,8 +23,9 @@
 // with both.
 //
 // Numbers of fp8 are elements times their descales, which are fp32. Those of keys are applied to scores before anything
-// else is, those of values to probabilities that have been summed; CPUs do not round these to fp8, so that their range
-// is no concern (CK keeps them within 2^8, or 2^7 of FNUZ, and its p_scale has no use here).
+// else is, those of values to probabilities that have been summed; CPUs do not round these to fp8, and GPUs divide the
+// descales of values by one that is greater, so that their range is no concern (CK keeps them within 2^8, or 2^7 of
+// FNUZ, and its p_scale has no use here).
 //
 //   qscale_type   q_descale_ptr      k_descale_ptr                        v_descale_ptr
 //   PER_TENSOR    [1]                [1]                                  [1]

@@ -49,6 +49,15 @@ static struct tessera_fmha_fwd_parts parts_of(const instance_t *instance, call_t
     return (struct tessera_fmha_fwd_parts){1, 1, 0};
 }
 
+// Of queries whose keys have scales of their rows: one, or one of each query and its head.
+static void set_query_scales(const struct tessera_attention_cache *cache, struct tessera_fmha_fwd_gpu_args *k) {
+    if (!cache->q_scales && !cache->scale_q) return;
+    k->features |= TESSERA_GPU_ROWS;
+    k->q_descale = cache->q_scales ? cache->q_scales : cache->scale_q;
+    k->stride_q_descale = cache->q_scales ? k->nhead_q : 0;
+    k->nhead_stride_q_descale = cache->q_scales ? 1 : 0;
+}
+
 // Where keys lie, as tables say, or one sequence after another.
 static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
     const struct tessera_fmha_fwd_gpu_args *const k = &args->call; // whose batch strides are 0 in group mode
@@ -66,6 +75,7 @@ static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
     // A tensor's only scale is that of each row.
     if (call->cache->scale_k) args->pages.k_scale.base = call->cache->scale_k;
     if (call->cache->scale_v) args->pages.v_scale.base = call->cache->scale_v;
+    set_query_scales(call->cache, &args->call);
 }
 
 // A launch of workgroups that merge heads and have a part of the keys each.
@@ -101,8 +111,12 @@ tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instanc
 
 // The HIP runtime's limit of workgroups along y and z, and the kernels' limit of heads.
 enum { GRID_MAX = 65535 };
-// What a lane loads of a column of v in pieces (cdna/paged.h).
-enum { KEYS_OF_COLUMN = 8 };
+// The keys that a lane takes of a column of v in pieces (cdna/paged.h), which are at least so many bytes.
+enum { BYTES_OF_COLUMN = 16 };
+static int32_t keys_of_column(const struct tessera_fmha_fwd_call *call) {
+    const struct tessera_attention_pages *const pages = &call->cache->pages;
+    return pages->dtype == TESSERA_KV_AUTO ? BYTES_OF_COLUMN / pages->element_bytes : 8;
+}
 
 tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
@@ -118,9 +132,9 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
           instance->tile.bm0);
     GUARD(blocks <= GRID_MAX, "%s gives %lld workgroups of %d queries of a key head and a part of its keys: at most %d",
           group ? "max_seqlen_q" : "seqlen_q", (long long)blocks, instance->tile.bm0, GRID_MAX);
-    GUARD(!tessera_fmha_fwd_in_pieces(call) || call->cache->pages.page_size >= KEYS_OF_COLUMN,
+    GUARD(!tessera_fmha_fwd_in_pieces(call) || call->cache->pages.page_size >= keys_of_column(call),
           "page_block_size is %d: at least %d on a GPU, where pages are not linear", call->cache->pages.page_size,
-          KEYS_OF_COLUMN);
+          keys_of_column(call));
     return tessera_fmha_fwd_cdna_check_strides(call, instance->tile.bm0, instance->tile.bn0);
 }
 

@@ -309,6 +309,9 @@ WRONG = [
     (["-logits_soft_cap=-1"], ["-logits_soft_cap=-1"]),
     (["-qscale=kvbs"], ["-qscale=kvbs", "batch_prefill"]),
     (["-qscale=3"], ["-qscale=3", "batch_prefill"]),
+    (["-qscale=th"], ["-qscale=th", "batch_prefill"]),
+    (["-prec=fp8bf16", "-qscale=kvbs"], ["-qscale=kvbs with -api=fwd", "batch_prefill"]),
+    (["-prec=fp8bf16", "-qscale=th", "-page_block_size=16"], ["-qscale=th with -api=pagedkv_prefill"]),
     (["-qscale=per"], ["-qscale=per", "pt"]),
     (["-qscale=pt"], ["-qscale=pt", "-prec=fp16"]),
     (["-qscale=mx"], ["-qscale=mx", "-prec=fp16"]),
@@ -447,6 +450,14 @@ def test_number_of_splits(splits: int) -> None:
         (["-page_block_size=16", "-num_splits=2", "-mode=1"], "page_block_size:16, fmha_fwd_splitkv__"),
         (
             ["-page_block_size=16", "-mode=1", "-api=batch_prefill"],
+            "page_block_size:16, fmha_batch_prefill__",
+        ),
+        (
+            ["-prec=fp8bf16", "-qscale=kvbs", "-page_block_size=16", "-mode=1", "-api=batch_prefill"],
+            "page_block_size:16, fmha_batch_prefill__",
+        ),
+        (
+            ["-prec=fp8fp32", "-qscale=th", "-page_block_size=16", "-mode=1", "-api=batch_prefill"],
             "page_block_size:16, fmha_batch_prefill__",
         ),
         (["-api=fwd_splitkv"], "num_splits:1, fmha_fwd_splitkv__"),

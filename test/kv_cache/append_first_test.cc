@@ -41,7 +41,7 @@ struct Growing {
         const int64_t at = x.block_of(b, j) * stride[0] + g * stride[1] + x.row_of(b, j) * stride[2];
         unsigned char *const found = from.as<unsigned char>() + at * element_of(x.c);
         std::memcpy(to.as<unsigned char>() + row * bytes, found, bytes);
-        std::memset(found, 0xff, bytes);
+        std::memset(found, x.c.nan(), bytes);
     }
     // The fields of new keys, as args of fmha_fwd_appendkv and of operations that append first have them.
     template <typename Args> void put(Copies &to, Args &a, int added) const {
@@ -113,7 +113,7 @@ class AppendFirst : public OnDevice {
         if (!is_served) return;
         EXPECT_EQ(std::memcmp(grown.x.k.as<void>(), want.k.as<void>(), want.k.size()), 0) << c.words();
         EXPECT_EQ(std::memcmp(grown.x.v.as<void>(), want.v.as<void>(), want.v.size()), 0) << c.words();
-        EXPECT_EQ(grown.x.wrong(), "") << c.words() << ", " << added << " added, seed " << seed;
+        EXPECT_EQ(wrong(grown.x), "") << c.words() << ", " << added << " added, seed " << seed;
     }
 
     // One call, and fmha_fwd_appendkv in place and then the operation.

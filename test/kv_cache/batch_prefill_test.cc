@@ -11,7 +11,7 @@
 
 namespace {
 
-int bytes_of(const Case &c) { return element_bits(fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE)) / 8; }
+int bytes_of(const Case &c) { return element_bits(c.input()) / 8; }
 
 // Pages in pieces of x elements: element i of row r of a linear page goes to where `place` says.
 template <typename Place>
@@ -72,7 +72,7 @@ class BatchPrefill : public OnDevice {
             a.seqlen_k_ptr = to.of(x.length_k);
         }
         const int p = 16 / bytes_of(c), rows = x.rows;
-        const Guarded k(x.k.size()), v(x.v.size());
+        const Guarded k(x.k.size(), c.nan()), v(x.v.size(), c.nan());
         if (layout != TESSERA_KV_LINEAR) {
             const int p_v = layout == TESSERA_KV_VLLM ? rows : p;
             pieces(x, x.k, x.k_stride, c.hdim_q, k, [=](int r, int i) { return i / p * rows * p + r * p + i % p; });
@@ -98,7 +98,7 @@ TEST_P(BatchPrefill, RandomCases) {
         auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
         c.page = 1 << random() % 11;
         c.drop = random() % 4 ? 0.0F : 0.3F;
-        if (element_bits(fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE)) == 8)
+        if (element_bits(c.input()) == 8)
             c.scales =
                 std::array{TESSERA_QSCALE_NONE, TESSERA_QSCALE_KV_BLOCK, TESSERA_QSCALE_TOKEN_HEAD}[random() % 3];
         if (is_cuda()) layout = TESSERA_KV_LINEAR, c.drop = 0; // all that those of NVIDIA take
@@ -109,10 +109,35 @@ TEST_P(BatchPrefill, RandomCases) {
         const Tensors tensors(c, seed + static_cast<uint32_t>(n));
         run(tensors, layout, random() % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
         if (is_served) {
-            EXPECT_EQ(tensors.wrong(), "")
-                << c.words() << ", " << tessera_kv_layout_string(layout) << ", seed " << seed;
+            EXPECT_EQ(wrong(tensors), "") << c.words() << ", " << tessera_kv_layout_string(layout) << ", seed " << seed;
         }
     }
+}
+
+// Types of 8 bits on GPUs in all layouts: tiles of keys that end anywhere, and scales of each kind. Pages have as many
+// rows as a lane takes keys of a column, fewer than a tile has, and more.
+TEST_P(BatchPrefill, EightBits) {
+    uint32_t seed = 20;
+    if (is_gpu() && !has_fp8()) GTEST_SKIP() << "it has no products of 8 bits";
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_FP8, TESSERA_FMHA_FP8BF16, TESSERA_FMHA_FP8FP32})
+        for (const int hdim : {64, 128, 256})
+            for (const int queries : {1, 70})
+                for (int layout = 0; layout < TESSERA_KV_LAYOUT_COUNT; layout++)
+                    for (const tessera_qscale scales :
+                         {TESSERA_QSCALE_NONE, TESSERA_QSCALE_KV_BLOCK, TESSERA_QSCALE_TOKEN_HEAD}) {
+                        Case c;
+                        c.dtype = dtype, c.group = true, c.page = 16 << seed % 4, c.scales = scales;
+                        c.batch = 3, c.heads = 4, c.heads_k = 2, c.hdim_q = c.hdim_v = hdim;
+                        c.seqlen_q = {queries, queries, 1}, c.seqlen_k = {1, 33, 164};
+                        c = fit(c);
+                        const Tensors tensors(c, seed++);
+                        run(tensors, static_cast<tessera_kv_layout>(layout),
+                            seed % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
+                        if (is_served) {
+                            EXPECT_EQ(wrong(tensors), "")
+                                << c.words() << ", layout " << layout << ", scales " << static_cast<int>(scales);
+                        }
+                    }
 }
 
 // Nothing past the last key makes NaN of its infinities: lengths are no multiples of a tile.
@@ -131,7 +156,7 @@ TEST_P(BatchPrefill, InfiniteValuesOfTheLastKey) {
                         tensors.make_last_keys_infinite();
                         run(tensors, static_cast<tessera_kv_layout>(layout), lookup);
                         if (is_served) {
-                            EXPECT_EQ(tensors.wrong(), "") << c.words() << ", layout " << layout;
+                            EXPECT_EQ(wrong(tensors), "") << c.words() << ", layout " << layout;
                         }
                     }
 }

@@ -117,11 +117,16 @@ void OnDevice::TearDown() {
     }
 }
 
-// GPUs serve 16-bit types, head dims that are multiples of 8, and rows that begin at multiples of 16 bytes.
+// GPUs serve types of 16 bits, those of AMD with products of fp8 also these, head dims that are multiples of 8, and
+// rows that begin at multiples of 16 bytes.
 Case OnDevice::fit(Case c) const {
     if (!is_gpu()) return c;
-    if (c.dtype != TESSERA_FMHA_BF16) c.dtype = TESSERA_FMHA_FP16;
-    c.hdim_q = (c.hdim_q + 7) / 8 * 8, c.hdim_v = (c.hdim_v + 7) / 8 * 8;
+    if (has_fp8()) c.fp8 = tessera_device_fp8_format(device);
+    if (c.dtype == TESSERA_FMHA_FP32) c.dtype = has_fp8() ? TESSERA_FMHA_FP8 : TESSERA_FMHA_FP16;
+    if (c.dtype >= TESSERA_FMHA_FP8 && !has_fp8()) c.dtype = TESSERA_FMHA_FP16;
+    const int multiple = c.dtype >= TESSERA_FMHA_FP8 ? 16 : 8;
+    c.hdim_q = (c.hdim_q + multiple - 1) / multiple * multiple;
+    c.hdim_v = (c.hdim_v + multiple - 1) / multiple * multiple;
     return c;
 }
 
@@ -197,7 +202,7 @@ int count_of_cases(int some, int all) {
 namespace {
 
 int bytes_of(tessera_type type) { return element_bits(type) / 8; }
-tessera_type in_of(const Case &c) { return fmha_fwd_input_element(c.dtype, TESSERA_FP8_NONE); }
+tessera_type in_of(const Case &c) { return c.input(); }
 
 int sum_of(const std::vector<int> &list) { return std::accumulate(list.begin(), list.end(), 0); }
 int most_of(const std::vector<int> &list) { return *std::max_element(list.begin(), list.end()); }
@@ -229,7 +234,7 @@ size_t count_of_scales(const Case &c, char tensor) {
 }
 
 void fill(const Case &c, std::mt19937 &random, const Guarded &to, tessera_type type, size_t first, int count) {
-    const double size = type == TESSERA_TYPE_E4M3 ? 200 : 1;
+    const double size = type == TESSERA_TYPE_E4M3 || type == TESSERA_TYPE_E4M3FNUZ ? 200 : 1;
     (void)c;
     for (int i = 0; i < count; i++)
         element_store(type, to.as<void>(), static_cast<int64_t>(first) + i,
@@ -242,9 +247,9 @@ Tensors::Tensors(const Case &of, uint32_t seed)
     : c(of), max_q(most_of(of.seqlen_q)), max_k(most_of(of.seqlen_k)), total_q(sum_of(of.seqlen_q)),
       blocks(blocks_of(of)), rows(rows_of(of)), columns(columns_of(of)),
       q(queries_of(of) * of.heads * of.hdim_q * bytes_of(in_of(of))),
-      k(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_q * bytes_of(in_of(of))),
-      v(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_v * bytes_of(in_of(of))),
-      o(queries_of(of) * of.heads * of.hdim_v * bytes_of(fmha_fwd_output_element(of.dtype, TESSERA_FP8_NONE))),
+      k(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_q * bytes_of(in_of(of)), of.nan()),
+      v(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_v * bytes_of(in_of(of)), of.nan()),
+      o(queries_of(of) * of.heads * of.hdim_v * bytes_of(of.output()), of.output() == of.input() ? of.nan() : 0xff),
       lse(queries_of(of) * of.heads * sizeof(float)),
       bias(of.bias == TESSERA_BIAS_ALIBI
                ? of.heads * sizeof(float)
@@ -363,7 +368,7 @@ struct Found {
 void visit(void *user, int64_t, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
     auto &found = *static_cast<Found *>(user);
     double error = 0;
-    const auto type = fmha_fwd_output_element(found.c.dtype, TESSERA_FP8_NONE);
+    const auto type = found.c.output();
     const double ratio = fmha_fwd_compare_row(type, fmha_fwd_o_row(&found.traits, &found.args, *row), want,
                                               found.c.hdim_v, &found.tolerance, &error);
     const double other = found.c.lse ? fmha_fwd_compare_lse(*fmha_fwd_lse_of(&found.traits, &found.args, *row), want,
@@ -426,8 +431,7 @@ std::string Tensors::wrong(const char *device) const {
         for (int h = 0; h < c.heads; h++)
             for (int i = 0; i < c.seqlen_q[b]; i++) all.push_back({b, h, i});
     Found found{c, *this, traits, args, fmha_fwd_tolerance_of(c.dtype, device), ""};
-    if (fmha_fwd_reference(&traits, &args, TESSERA_FP8_NONE, all.data(), static_cast<int64_t>(all.size()), 1, visit,
-                           &found) != 0)
+    if (fmha_fwd_reference(&traits, &args, c.fp8, all.data(), static_cast<int64_t>(all.size()), 1, visit, &found) != 0)
         return "no memory for the reference";
     return found.wrong;
 }

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "elements.h"
 #include "fmha_fwd_reference.h"
 #include "tessera/device.h"
 #include "tessera/fmha_fwd.h"
@@ -21,6 +22,7 @@ enum class Keys { kTokens, kSequences, kIndexed, kPages, kGappy };
 
 struct Case {
     tessera_fmha_dtype dtype = TESSERA_FMHA_FP16;
+    tessera_fp8_format fp8 = TESSERA_FP8_NONE; // the device's, which is OCP's where it has none of its own
     bool group = false;
     Keys keys = Keys::kPages;
     int page = 16;
@@ -36,6 +38,10 @@ struct Case {
     tessera_qscale scales =
         TESSERA_QSCALE_NONE; // fmha_batch_prefill of fp8: KV_BLOCK or TOKEN_HEAD in place of PER_TENSOR
     std::string words() const;
+    tessera_type input() const { return fmha_fwd_input_element(dtype, fp8); }
+    tessera_type output() const { return fmha_fwd_output_element(dtype, fp8); }
+    // Of bytes that are NaN as inputs.
+    unsigned char nan() const { return input() == TESSERA_TYPE_E4M3FNUZ ? 0x80 : 0xff; }
 };
 
 // A random one.
@@ -187,6 +193,7 @@ class OnDevice : public testing::TestWithParam<const char *> {
     void SetUp() override;
     void TearDown() override;
     bool is_gpu() const { return GetParam() != std::string("cpu"); }
+    bool has_fp8() const { return !is_cuda() && tessera_device_fp8_format(device) != TESSERA_FP8_NONE; }
     bool is_cuda() const { return std::string(GetParam()).compare(0, 4, "cuda") == 0; }
     // Whether this build has what is to be tested: here an instance of fmha_fwd that finds keys in pages.
     virtual bool has_instances() const;
@@ -195,6 +202,8 @@ class OnDevice : public testing::TestWithParam<const char *> {
     Case fit(Case c) const;
     // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each.
     bool is_due(int days);
+    // Tensors::wrong(). Probabilities that GPUs multiply in 8 bits are further off than any that CPUs do.
+    std::string wrong(const Tensors &x) const { return x.wrong(element_bits(x.c.input()) == 8 ? GetParam() : "cpu"); }
     // Runs a call, and gets what it has left in the tensors.
     template <typename Traits, typename Args, typename Size, typename Run, typename Memory>
     void run_call(Copies &to, const Memory &x, const Traits &t, Args &a, Size size, Run run) {

@@ -26,7 +26,7 @@ class Splitkv : public OnDevice {
         const Tensors tensors(c, seed);
         run(tensors);
         if (is_served) {
-            EXPECT_EQ(tensors.wrong(), "") << c.words() << ", seed " << seed;
+            EXPECT_EQ(wrong(tensors), "") << c.words() << ", seed " << seed;
         }
     }
 };
@@ -92,7 +92,7 @@ TEST_P(Splitkv, InfiniteValuesOfTheLastKey) {
                 tensors.make_last_keys_infinite();
                 run(tensors);
                 if (is_served) {
-                    EXPECT_EQ(tensors.wrong(), "") << c.words();
+                    EXPECT_EQ(wrong(tensors), "") << c.words();
                 }
             }
 }

@@ -729,6 +729,40 @@ TEST_F(MergedOnCdna, PagesInPieces) {
     EXPECT_NE(check_limits(), TESSERA_SUCCESS);
     EXPECT_EQ(std::string(tessera_last_error()),
               "page_block_size is 4: at least 8 on a GPU, where pages are not linear");
+    there.pages.page_size = 8, there.pages.element_bytes = 1;
+    EXPECT_NE(check_limits(), TESSERA_SUCCESS);
+    EXPECT_EQ(std::string(tessera_last_error()),
+              "page_block_size is 8: at least 16 on a GPU, where pages are not linear");
+    there.pages.dtype = TESSERA_KV_INT8; // whose numbers become 16 bits
+    EXPECT_EQ(check_limits(), TESSERA_SUCCESS) << tessera_last_error();
+}
+
+// Scales of all queries, or of each and its head, make those of rows a feature of the call.
+TEST_F(MergedOnCdna, ScaledRows) {
+    int32_t table[8], lengths[2];
+    float scales[4];
+    tessera_attention_cache there = {};
+    there.pages.table = table, there.pages.table_stride = 4, there.pages.page_size = 16, there.pages.element_bytes = 1;
+    there.blocks = 8, there.rows = 16, there.seqlen_k = lengths, there.max_seqlen_k = 64, there.is_paged = true;
+    cache = &there;
+    instance.paged = 1;
+    call.args.seqlen_k = 64;
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    EXPECT_FALSE(argument<tessera_fmha_fwd_cdna_args>(0).call.features & TESSERA_GPU_ROWS);
+    there.scale_q = scales;
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    const auto one = argument<tessera_fmha_fwd_cdna_args>(0);
+    EXPECT_TRUE(one.call.features & TESSERA_GPU_ROWS);
+    EXPECT_EQ(one.call.q_descale, scales);
+    EXPECT_EQ(one.call.stride_q_descale, 0);
+    EXPECT_EQ(one.call.nhead_stride_q_descale, 0);
+    there.scale_q = nullptr, there.q_scales = scales;
+    ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+    const auto each = argument<tessera_fmha_fwd_cdna_args>(0);
+    EXPECT_TRUE(each.call.features & TESSERA_GPU_ROWS);
+    EXPECT_EQ(each.call.q_descale, scales);
+    EXPECT_EQ(each.call.stride_q_descale, call.args.nhead_q);
+    EXPECT_EQ(each.call.nhead_stride_q_descale, 1);
 }
 
 } // namespace

@@ -195,7 +195,7 @@ class CdnaTile(GpuTile):
     @property
     def scaled_rows(self) -> int:
         """Keys and values of a tile whose scales, or norms, are in LDS."""
-        return 2 * self.bn0 if self.kv != "auto" else 0
+        return 2 * self.bn0 if self.kv != "auto" or (self.paged and self.compute == "fp8") else 0
 
     @property
     def whole_tiles(self) -> int:

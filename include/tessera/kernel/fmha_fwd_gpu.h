@@ -18,6 +18,7 @@ enum {
                                   // or something is added to scaled scores
     TESSERA_GPU_PER_TENSOR = 256, // fp8: descales, one fp32 each
     TESSERA_GPU_BLOCK = 512,      // fp8: descales, fp32, for blocks of rows; with TESSERA_GPU_SCALED
+    TESSERA_GPU_ROWS = 1024,      // fp8: descales, fp32, of the rows of q; those of k and v are the pages'
 };
 
 // A workgroup computes bm0 rows of q of one query head and sequence. Its x in the grid is the query head, where the

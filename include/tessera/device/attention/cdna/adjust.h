@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Changes that scores take before softmax, beside their scale: soft cap, bias and ALiBi. UNPACK widens an element of a
-// 16-bit bias.
+// 16-bit bias. MERGED: descales of blocks are not served.
 //
 // Takes args, DESCALED, MERGED, BIAS_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_ADJUST_H
@@ -26,16 +26,24 @@ INLINE void soft_cap(f32x16 s[KEY_BLOCKS], float cap_log2, float cap_scale) { //
 }
 
 #if MERGED
+#if BIAS_BITS == 32
+typedef float of_bias;
+#define WIDE_BIAS(x) (x)
+#else
+typedef uint16_t of_bias;
+#define WIDE_BIAS UNPACK
+#endif
+
 // Rows are those of several heads, which may lie anywhere: elements one at a time, the last one for those behind it.
 INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
     const int64_t first = task->batch * a->batch_stride_bias + r->head * a->nhead_stride_bias;
-    GLOBAL const uint16_t *const bias =
-        (GLOBAL const uint16_t *)(uint64_t)a->bias + first + (task->token_q + r->query) * a->stride_bias;
+    GLOBAL const of_bias *const bias =
+        (GLOBAL const of_bias *)(uint64_t)a->bias + first + (task->token_q + r->query) * a->stride_bias;
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e++)
-            s[b][e] += LOG2E * UNPACK(bias[min_i32(first_key(tile) + KEY(b, e), task->seqlen_k - 1)]);
+            s[b][e] += LOG2E * WIDE_BIAS(bias[min_i32(first_key(tile) + KEY(b, e), task->seqlen_k - 1)]);
     }
 }
 #elif BIAS_BITS == 32
@@ -97,7 +105,7 @@ INLINE void adjust(f32x16 s[KEY_BLOCKS], const struct row *r, int tile) {
     const struct task task = find_task(a);
     struct row row = *r;
     row.query = here(r->query);
-#if DESCALED
+#if DESCALED && !MERGED
     if (a->features & TESSERA_GPU_BLOCK) descale_scores(s, a, &task, r->descale, tile);
 #endif
     if (a->features & TESSERA_GPU_SOFT_CAP) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A wave's rows where a tile has the queries of all heads of a key head: loads q, and stores o and the logarithm of the
-// sum, or those of a part of the keys. Rows past the last one are copies of it that are not stored. TWO_OF_O packs two
-// elements of o.
+// sum, or those of a part of the keys. Rows past the last one are copies of it that are not stored. Elements of o have
+// O_BITS; TWO_OF_O packs two of 16.
 //
-// Takes args, P_SHIFT, MERGED, TWO_OF_O.
+// Takes args, P_SHIFT, MERGED, O_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 
@@ -30,7 +30,8 @@ INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, c
     const int64_t first = row_element(task, r, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
     const char *const row = (const char *)a->q + BYTES(first);
     UNROLL
-    for (int n = 0; n < Q_STEPS; n++) q[n].chunk[0] = chunk_of_row(row, 2 * n + lane_id() / 32, a->hdim_q);
+    for (int c = 0; c < Q_CHUNKS / 2; c++)
+        q[c / OPERAND_CHUNKS].chunk[c % OPERAND_CHUNKS] = chunk_of_row(row, 2 * c + lane_id() / 32, a->hdim_q);
 }
 
 // The lane's columns of O: calls `store` with the first column, and with it and the next three.
@@ -45,12 +46,24 @@ INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, c
         }                                                                                                              \
     }
 
-// Stores O over the sum and the logarithm of the sum. The maximum score is scale * r->max.
-INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale) {
+// Four elements of O.
+#if O_BITS == 32
+typedef f32x4 stored;
+INLINE stored as_stored(f32x4 x) { return x; }
+#elif O_BITS == 16
+typedef u32x2 stored;
+INLINE stored as_stored(f32x4 x) { return (u32x2){TWO_OF_O(x.x, x.y), TWO_OF_O(x.z, x.w)}; }
+#else
+typedef uint32_t stored;
+INLINE stored as_stored(f32x4 x) { return pack_fp8(x.x, x.y, x.z, x.w); }
+#endif
+
+// Stores O over the sum and the logarithm of the sum. The maximum score is scale * r->max, and O is unit * o.
+INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
     const struct tessera_fmha_fwd_cdna_args *p = (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
     const args *a = &p->call;
     const struct task task = find_task(a);
-    const struct total total = total_of(r, a, r->head, scale, 1.0f);
+    const struct total total = total_of(r, a, r->head, scale, unit);
     if (row_number(&task) >= count_rows(a, &task)) return;
     if (p->parts > 1) {
         const int64_t head = (int64_t)task.batch * a->nhead_q + r->head;
@@ -62,10 +75,10 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale) 
         return;
     }
     const int64_t first = row_element(&task, r, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
-    char *const to = (char *)a->o + 2 * first;
+    char *const to = (char *)a->o + O_BITS / 8 * first;
     STORE_COLUMNS(o, total.over, a->hdim_v,
-                  *(GLOBAL u32x2 *)(uint64_t)(to + 2 * column) =
-                      ((u32x2){TWO_OF_O(x[e], x[e + 1]), TWO_OF_O(x[e + 2], x[e + 3])}));
+                  *(GLOBAL stored *)(uint64_t)(to + O_BITS / 8 * column) =
+                      as_stored((f32x4){x[e], x[e + 1], x[e + 2], x[e + 3]}));
     if (a->lse && lane_id() < 32)
         a->lse[row_element(&task, r, a->batch_stride_lse, a->nhead_stride_lse, 1)] = log2_of(&total) * LN2;
 }

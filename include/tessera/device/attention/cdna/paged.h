@@ -17,7 +17,7 @@
 #define NUMBER_BYTES(numbers) ((numbers) * (KV == TESSERA_KV_AUTO ? BITS : KV == TESSERA_KV_TURBO4 ? 4 : 8) / 8)
 
 // Chunks of K that a lane loads at once; keys of a column of V in pieces that it does.
-enum { RUN = KV == TESSERA_KV_AUTO ? 1 : 2, KEYS = 8 };
+enum { RUN = KV == TESSERA_KV_AUTO ? 1 : 2, KEYS = CHUNK };
 
 // The cache of the task's sequence and head.
 struct cache {
@@ -124,10 +124,17 @@ INLINE void load_paged_tile(struct staged *s, const struct cache *x, const struc
 
 // ---- to LDS
 
-// The first `count` of 8 numbers, and 0 for the others.
+// The first `count` numbers of a chunk, and 0 for the others.
 INLINE u32x4 first_of(u32x4 x, int count) {
     UNROLL
-    for (int w = 0; w < 4; w++) x[w] &= count > 2 * w + 1 ? 0xffffffff : count > 2 * w ? 0xffff : 0;
+    for (int w = 0; w < 4; w++) {
+#if BITS == 16
+        x[w] &= count > 2 * w + 1 ? 0xffffffff : count > 2 * w ? 0xffff : 0;
+#else
+        const int left = count - 4 * w;
+        x[w] &= left >= 4 ? 0xffffffff : left > 0 ? (1u << 8 * left) - 1 : 0;
+#endif
+    }
     return x;
 }
 
@@ -147,8 +154,13 @@ INLINE void store_pieces(const u32x4 staged[V_LOADS]) {
         const int first = KEYS * (int)(item(c) / DV), column = (int)(item(c) % DV);
         const u32x4 x = staged[c];
         if (BN * V_CHUNKS % (4 * THREADS) != 0 && first >= BN) continue;
+#if BITS == 16
         store_column(column, first / 4, (four){x.x, x.y});
         store_column(column, first / 4 + 1, (four){x.z, x.w});
+#else
+        UNROLL
+        for (int group = 0; group < 4; group++) store_column(column, first / 4 + group, x[group]);
+#endif
     }
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Tiles of K and V from the pages of a quantised cache: rows are looked up as those of paged.h, and on their way to LDS
-// their numbers become 16 bits, exactly, but for the centroids of turbo4, which are rounded. What a row is scaled by,
-// its scale or norm, is applied to its scores and probabilities, which are fewer.
+// their numbers become 16 bits, exactly, but for the centroids of turbo4, which are rounded.
 //
 // KV: the type of the cache. NUMBERS_OF_FP16 makes operands of two numbers of fp16.
 //
@@ -9,9 +8,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_QUANTISED_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_QUANTISED_H
 
-#include "tessera/device/attention/cdna/paged.h"
-#include "tessera/device/attention/cdna/scores.h"
-#include "tessera/isa/cdna_quantised.h"
+#include "tessera/device/attention/cdna/scaled_rows.h"
 #include "tessera/turbo4.h"
 
 // A lane loads RUN chunks of K at once, and one of V of each of four keys, as staged_rows.h stores them, or of KEYS
@@ -19,10 +16,10 @@
 enum { CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4 };
 enum { K_RUNS = Q_CHUNKS / RUN, K_LOADS = BN * K_RUNS / THREADS };
 
-// A tile on its way, and what the lane's key is scaled by.
+// A tile on its way.
 struct quantised {
     uint32_t k[K_LOADS][RUN * CHUNK_WORDS], v[V_LOADS][CHUNK_WORDS];
-    float k_scale, v_scale;
+    struct row_scales scales;
 };
 
 // ---- memory
@@ -37,13 +34,6 @@ INLINE void load_words(uint32_t *to, int words, const char *from) {
     } else {
         to[0] = load_4(from);
     }
-}
-
-INLINE float load_scale(const struct tessera_attention_page_scales *x, const struct task *task, const struct spot *s) {
-    const char *const at =
-        (const char *)x->base + task->head_k * x->of.head + s->page * x->of.page + s->row * x->of.row;
-    if (KV == TESSERA_KV_TURBO4) return unpack_fp16(load_2(at));
-    return x->base ? AS_F32(load_4(at)) : 1.0f;
 }
 
 // What lies past the head dim is the row's beginning: numbers of q are 0 there, and of o none is stored.
@@ -62,8 +52,7 @@ INLINE void load_quantised_tile(struct quantised *s, const struct tessera_fmha_f
         const int offset = of.column < x->hdim_v ? NUMBER_BYTES(of.column * x->piece) : 0;
         load_words(s->v[c], CHUNK_WORDS, address_of(v, of.key) + offset);
     }
-    s->k_scale = load_scale(&p->pages.k_scale, task, spot);
-    s->v_scale = load_scale(&p->pages.v_scale, task, spot);
+    s->scales = load_row_scales(p, task, spot);
 }
 
 INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p) {
@@ -75,8 +64,6 @@ INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p)
 }
 
 // ---- to LDS
-
-LDS f32x4 k_scales[BN / 4], v_scales[BN / 4];
 
 // A chunk's numbers.
 INLINE u32x4 numbers_of(const struct codebook *book, const uint32_t words[CHUNK_WORDS]) {
@@ -90,30 +77,13 @@ INLINE u32x4 numbers_of(const struct codebook *book, const uint32_t words[CHUNK_
     return x;
 }
 
-// fp16 has no room for P, which is as much as 2^P_SHIFT, times the scale of a value: scales are divided by a power of
-// 2 that is greater than all so far, which o is multiplied by in the end.
-INLINE float first_unit(void) { return P_SHIFT > 0 ? 0x1p-100f : 1.0f; }
-INLINE float over_unit(float unit) { return AS_F32(0x7f000000 - AS_U32(unit)); }
-INLINE void raise_unit(float *unit, f32x16 o[D_BLOCKS], float scale) {
-    if (P_SHIFT == 0 || !any_lane(abs_f32(scale) >= *unit)) return;
-    const int greatest = (int)greatest_of_lanes(AS_U32(abs_f32(scale))); // bits are in the order of numbers
-    const float next = AS_F32((uint32_t)min_i32(greatest & 0x7f000000, 0x7d000000) + 0x01000000);
-    const float by = *unit * over_unit(next);
-    UNROLL
-    for (int b = 0; b < D_BLOCKS; b++) o[b] *= by;
-    *unit = next;
-}
-
 // A tile that has `left` keys, or more than BN.
 INLINE void store_quantised_tile(struct quantised *s, const struct cache *x, const struct codebook *book, float unit,
                                  int left) {
     u32x4 v[V_LOADS];
     UNROLL
     for (int c = 0; c < V_LOADS; c++) v[c] = numbers_of(book, s->v[c]);
-    if (SELDOM(left < BN)) {
-        clear_rest_of_v(v, x, left);
-        s->v_scale = thread_id() < left ? s->v_scale : 0.0f;
-    }
+    if (SELDOM(left < BN)) clear_rest_of_v(v, x, left);
     UNROLL
     for (int c = 0; c < K_LOADS; c++) {
         UNROLL
@@ -123,24 +93,7 @@ INLINE void store_quantised_tile(struct quantised *s, const struct cache *x, con
         }
     }
     store_paged_v(v, x);
-    if (thread_id() < BN) {
-        ((SHARED float *)k_scales)[thread_id()] = s->k_scale;
-        ((SHARED float *)v_scales)[thread_id()] = s->v_scale * over_unit(unit);
-    }
-}
-
-// ---- from LDS
-
-// Numbers of keys, four after the other, times what these are scaled by.
-INLINE void scale_keys(f32x16 s[KEY_BLOCKS], SHARED const f32x4 *scales) {
-    UNROLL
-    for (int b = 0; b < KEY_BLOCKS; b++) {
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e += 4) {
-            const f32x4 x = scales[KEY(b, e) / 4 + lane_id() / 32];
-            s[b][e] *= x.x, s[b][e + 1] *= x.y, s[b][e + 2] *= x.z, s[b][e + 3] *= x.w;
-        }
-    }
+    store_row_scales(&s->scales, unit, left);
 }
 
 #endif
