@@ -23,8 +23,9 @@
 //
 // Deterministic: on CPUs every call gives the same bytes whatever the number of threads, also where is_deterministic is
 // 0, which only decides how partial sums of dq are laid out (and so, between the two, their order). Nothing is atomic.
-// On GPUs calls with is_deterministic do, on devices with as many compute units; others add to dq in any order, by fp32
-// atomics. There products take p and ds rounded to the inputs' type; those of fp16 on gfx90a take ds below 2^-14 for 0.
+// On GPUs calls with is_deterministic do, on AMD's those on devices with as many compute units; others add to dq in any
+// order, by fp32 atomics. There products take p and ds rounded to the inputs' type; those of fp16 on gfx90a take ds
+// below 2^-14 for 0.
 #ifndef TESSERA_FMHA_BWD_H
 #define TESSERA_FMHA_BWD_H
 
@@ -148,7 +149,7 @@ TESSERA_CALLS(fmha_bwd)
 //   offset 0         int32_t nsplits[batch in deterministic group mode, else 1]      parts that dq is the sum of
 //   offsets_offset   int64_t dq_acc_offsets[batch + 1], group mode only              in elements; [0] = 0
 //   host_ws_size     float   dq_acc[], for each sequence [nhead_q, nsplits, queries with padding, hdim_q]
-//   scratch_offset   CPUs: what threads compute in; a multiple of 64, and after it all is scratch
+//   scratch_offset   what threads of CPUs compute in, counters of GPUs; a multiple of 64, and after it all is scratch
 //
 // The first two are a multiple of 16 bytes long. dq_acc has device_ws_size bytes: the sum of
 // nhead_q * nsplits * queries * hdim_q over the sequences, times 4; where only the device knows the lengths it has as
@@ -162,6 +163,8 @@ TESSERA_CALLS(fmha_bwd)
 //                                GPU; heads are those of dk
 //
 // dq_acc is zeroed, except in deterministic group mode without mask, where every part is written as a whole.
+// Instances for sm_90a have 1 part where others have those of their tasks: tasks add to it by turns, in the order of
+// their keys, and it is zeroed. Whose turn it is say counters behind dq_acc, which every run zeroes.
 // An instance that takes few queries alone writes dq itself: it needs no workspace, workspace_size is 0, preparing does
 // nothing, and every call gives the same bytes.
 typedef struct tessera_fmha_bwd_launcher {

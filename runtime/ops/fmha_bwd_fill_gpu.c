@@ -103,10 +103,10 @@ void tessera_fmha_bwd_fill_workspace(const tessera_fmha_bwd_traits *t, const str
     k->dq_acc = (float *)(void *)((char *)workspace + layout->host_bytes);
     k->bn0 = layout->bn0;
     k->blocks_k = (int32_t)tessera_ceil_div(t->is_group_mode ? t->max_seqlen_k : t->seqlen_k, layout->bn0);
-    k->share = t->is_deterministic && !t->is_group_mode ? layout->share : 0;
+    k->share = layout->is_parted && !t->is_group_mode ? layout->share : 0;
     k->nsplits_of_all = layout->nsplits;
     k->is_by_sequence = layout->is_by_sequence;
-    k->is_dq_stored = layout->is_by_sequence;
+    k->is_dq_stored = layout->is_stored;
     k->is_dq_stored_all = !layout->is_zeroed;
 }
 

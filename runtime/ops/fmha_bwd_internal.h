@@ -37,13 +37,16 @@ enum { TESSERA_FMHA_BWD_ALIGNMENT = 16, TESSERA_FMHA_BWD_CPU_WORKERS = 4, TESSER
 
 struct tessera_fmha_bwd_layout {
     bool is_direct;  // the instance writes dq itself: there is nothing else here
+    bool is_parted;  // deterministic: nobody but a task adds to a part of dq
+    bool is_ordered; // deterministic: all add to the one part by turns
     int64_t heads;   // that dq_dk_dv takes one by one: of dk
     int64_t blocks;  // batch mode: of keys of a head
-    int64_t workers; // deterministic batch mode: each takes a row of `share` blocks
+    int64_t workers; // batch mode with parts: each takes a row of `share` blocks
     int64_t share;
     int32_t bn0;
-    bool is_by_sequence; // deterministic group mode: each has as many parts as blocks of keys
-    int32_t nsplits;     // else
+    bool is_by_sequence; // deterministic group mode: each has a number of parts
+    bool is_stored;      // that of its blocks of keys, which store them
+    int32_t nsplits;     // else, of each head
     int64_t nsplits_count;
     size_t offsets_offset, host_bytes, device_bytes;
     bool is_zeroed; // dq_acc, before the first step
@@ -64,7 +67,7 @@ tessera_status tessera_fmha_bwd_check_head(const tessera_fmha_bwd_traits *traits
 
 // The regions of a call, in their order: after the first one those of CPUs, and that of NVIDIA's GPUs.
 enum { TESSERA_FMHA_BWD_UNIFIED, TESSERA_FMHA_BWD_SEQUENCES, TESSERA_FMHA_BWD_SCRATCH };
-enum { TESSERA_FMHA_BWD_COUNTER = 1 };
+enum { TESSERA_FMHA_BWD_COUNTERS = 1 };
 
 // The step that zeroes dq_acc, in as many pieces as keep threads busy.
 tessera_status tessera_fmha_bwd_add_zeroing(struct tessera_plan *plan, void *memory, size_t bytes);
@@ -90,8 +93,9 @@ tessera_status tessera_fmha_bwd_gpu_prepare(struct tessera_fmha_bwd_call *call, 
                                             const void *seqstart_q, const void *seqstart_k);
 
 // Launches of dq_dk_dv on NVIDIA's GPUs (fmha_bwd_launch_cuda.c).
-bool tessera_fmha_bwd_cuda_is_counted(const struct tessera_fmha_bwd_call *call, const struct tessera_plan *plan,
-                                      const struct tessera_fmha_bwd_layout *layout);
+// Numbers in the region of counters, which begin as 0.
+int64_t tessera_fmha_bwd_cuda_counters(const struct tessera_fmha_bwd_call *call, const struct tessera_plan *plan,
+                                       const struct tessera_fmha_bwd_layout *layout);
 tessera_status tessera_fmha_bwd_cuda_add(const struct tessera_fmha_bwd_call *call, struct tessera_plan *plan,
                                          const struct tessera_fmha_bwd_layout *layout,
                                          const struct tessera_fmha_bwd_gpu_args *filled);

@@ -61,17 +61,20 @@ static tessera_status add_dq_map(call_t *call, const struct tessera_plan *plan,
 
 // ---- the launch
 
-// Bytes of q, do and dq_acc that heads whose tasks run beside one another may have: well within L2.
-enum { L2_SHARE = 32 << 20 };
+// Bytes of q, do and dq_acc that heads whose tasks run beside one another may have, so that they stay in L2: of 50 MB
+// on an H100, where tasks are as long as another; under a mask more heads do better than fewer bytes.
+enum { L2_SHARE = 16 << 20, L2_SHARE_UNDER_MASK = 32 << 20 };
 
 // Heads of dk whose tasks take turns. Under a mask long tasks come first, and to keep the short ones for the end as
-// many heads take part as L2 has room for; without one each head's tasks follow each other.
-static int32_t heads_together(call_t *call, int64_t heads) {
+// many heads take part as L2 has room for; where tasks of a head wait for each other, so that few of them do at a time.
+// Else each head's tasks follow each other.
+static int32_t heads_together(call_t *call, const struct tessera_fmha_bwd_layout *layout, int64_t heads) {
     const tessera_fmha_bwd_traits *const t = &call->traits;
     const double queries = t->is_group_mode ? t->max_seqlen_q : t->seqlen_q;
     const double bytes = queries * ((double)ELEMENT_BYTES * (t->hdim_q + t->hdim_v) + 4.0 * t->hdim_q);
-    if (t->mask_type == TESSERA_MASK_NONE) return 1;
-    const int64_t fitting = bytes * (double)heads <= L2_SHARE ? heads : (int64_t)(L2_SHARE / bytes);
+    if (t->mask_type == TESSERA_MASK_NONE && !layout->is_ordered) return 1;
+    const double room = t->mask_type == TESSERA_MASK_NONE ? L2_SHARE : L2_SHARE_UNDER_MASK;
+    const int64_t fitting = bytes * (double)heads <= room ? heads : (int64_t)(room / bytes);
     return (int32_t)tessera_max(1, fitting);
 }
 
@@ -82,20 +85,25 @@ static int64_t count_tasks(call_t *call, const struct tessera_fmha_bwd_layout *l
 
 // Whether workgroups take tasks from a counter, so that one that had short tasks takes more. Where all tasks take as
 // long they are dealt out, which spares zeroing the counter. By traits alone, since a workspace is sized by them.
-bool tessera_fmha_bwd_cuda_is_counted(call_t *call, const struct tessera_plan *plan,
-                                      const struct tessera_fmha_bwd_layout *layout) {
+static bool is_counted(call_t *call, const struct tessera_plan *plan, const struct tessera_fmha_bwd_layout *layout) {
     const tessera_fmha_bwd_traits *const t = &call->traits;
     const bool even = t->mask_type == TESSERA_MASK_NONE && !t->is_group_mode;
-    const bool shared_out = t->is_deterministic && !t->is_group_mode;
-    return !even && !shared_out && count_tasks(call, layout) > plan->facts->compute_units;
+    return !even && count_tasks(call, layout) > plan->facts->compute_units;
+}
+
+// That of tasks, and those of turns behind it.
+int64_t tessera_fmha_bwd_cuda_counters(call_t *call, const struct tessera_plan *plan,
+                                       const struct tessera_fmha_bwd_layout *layout) {
+    const int64_t rows = (int64_t)(layout->device_bytes / sizeof(float)) / call->traits.hdim_q;
+    if (layout->is_ordered) return 1 + rows;
+    return is_counted(call, plan, layout);
 }
 
 tessera_status tessera_fmha_bwd_cuda_add(call_t *call, struct tessera_plan *plan,
                                          const struct tessera_fmha_bwd_layout *layout,
                                          const struct tessera_fmha_bwd_gpu_args *filled) {
     const int64_t tasks = count_tasks(call, layout), units = plan->facts->compute_units;
-    const int64_t workgroups = filled->share ? tessera_ceil_div(tasks, filled->share) : tessera_min(tasks, units);
-    const uint32_t grid[3] = {(uint32_t)workgroups, 1, 1};
+    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units), 1, 1};
     void *room;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
     kernel_args *const args = memset(room, 0, sizeof *args);
@@ -104,9 +112,9 @@ tessera_status tessera_fmha_bwd_cuda_add(call_t *call, struct tessera_plan *plan
     TRY(add_dq_map(call, plan, layout, args));
     args->tasks = (int32_t)tasks;
     args->heads = (int32_t)layout->heads;
-    args->heads_together = heads_together(call, layout->heads * call->traits.batch);
-    if (tessera_fmha_bwd_cuda_is_counted(call, plan, layout))
-        args->counter = plan->regions[TESSERA_FMHA_BWD_COUNTER].memory;
+    args->heads_together = heads_together(call, layout, layout->heads * call->traits.batch);
+    if (is_counted(call, plan, layout)) args->counter = plan->regions[TESSERA_FMHA_BWD_COUNTERS].memory;
+    if (layout->is_ordered) args->turns = (uint32_t *)plan->regions[TESSERA_FMHA_BWD_COUNTERS].memory + 1;
     const uint32_t bytes = ((const tessera_fmha_bwd_instance *)plan->row)->shared_bytes;
     return tessera_add_launch(plan, plan->row, grid, bytes, args, sizeof *args);
 }

@@ -81,8 +81,9 @@ tessera_status tessera_fmha_bwd_gpu_regions(call_t *call, struct tessera_plan *p
     if (layout.is_direct) return TESSERA_SUCCESS;
     TRY(tessera_add_region(plan, "nsplits, offsets, dq_acc", layout.host_bytes + layout.device_bytes,
                            layout.is_zeroed && !call->args.is_workspace_prepared));
-    if (!is_cuda(plan->row) || !tessera_fmha_bwd_cuda_is_counted(call, plan, &layout)) return TESSERA_SUCCESS;
-    return tessera_add_region(plan, "counter of tasks", sizeof(uint32_t), true);
+    const int64_t counters = is_cuda(plan->row) ? tessera_fmha_bwd_cuda_counters(call, plan, &layout) : 0;
+    if (!counters) return TESSERA_SUCCESS;
+    return tessera_add_region(plan, "counters of tasks and turns", (size_t)counters * sizeof(uint32_t), true);
 }
 
 static tessera_status add_launch(struct tessera_plan *plan, const tessera_instance *row, const uint32_t grid[3],

@@ -7,8 +7,8 @@ typedef const struct tessera_fmha_bwd_layout layout_t;
 
 // ---- sizes
 
-// Parts of dq of each head in deterministic batch mode: `workers` workers take `share` blocks of keys each, one after
-// the other, so that so many of them may meet in a head of n blocks.
+// Parts of dq of each head in batch mode, where they are the tasks' own: `workers` workers take `share` blocks of keys
+// each, one after the other, so that so many of them may meet in a head of n blocks.
 static int64_t parts_of(int64_t n, int64_t share) {
     if (n % share == 0) return n / share;
     if (share % n == 0) return 1;
@@ -25,7 +25,7 @@ static bool add_product(int64_t *sum, int64_t a, int64_t b, int64_t c, int64_t d
 static bool count_group(const tessera_fmha_bwd_traits *t, layout_t *l, int64_t *elements) {
     const int32_t *const q = t->seqstart_qs, *const k = t->seqstart_ks;
     const bool known = q && k;
-    if (!l->is_by_sequence) return add_product(elements, t->nhead_q, 1, q ? q[t->batch] : t->seqlen_q, t->hdim_q);
+    if (!l->is_stored) return add_product(elements, t->nhead_q, 1, q ? q[t->batch] : t->seqlen_q, t->hdim_q);
     if (!known)
         return add_product(elements, t->nhead_q, tessera_ceil_div(t->max_seqlen_k, l->bn0), t->seqlen_q, t->hdim_q);
     for (int32_t b = 0; b < t->batch; b++)
@@ -40,7 +40,8 @@ static void set_parts(const tessera_fmha_bwd_traits *t, int64_t workers, struct 
     l->workers = workers;
     l->share = tessera_max(tessera_ceil_div(t->batch * l->heads * l->blocks, l->workers), 1);
     l->is_by_sequence = t->is_deterministic && t->is_group_mode;
-    if (t->is_deterministic) l->nsplits = l->blocks ? (int32_t)parts_of(l->blocks, l->share) : 0;
+    l->is_stored = l->is_parted && t->is_group_mode;
+    if (l->is_parted) l->nsplits = l->blocks ? (int32_t)parts_of(l->blocks, l->share) : 0;
 }
 
 tessera_status tessera_fmha_bwd_lay_out(const tessera_fmha_bwd_traits *t, const tessera_instance *row, int64_t units,
@@ -48,12 +49,15 @@ tessera_status tessera_fmha_bwd_lay_out(const tessera_fmha_bwd_traits *t, const 
     const bool group = t->is_group_mode;
     const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
     int64_t elements = 0;
-    *l = (struct tessera_fmha_bwd_layout){
-        .is_direct = tile->max_q > 0, .heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q, .bn0 = tile->bn0};
+    *l = (struct tessera_fmha_bwd_layout){.is_direct = tile->max_q > 0,
+                                          .is_parted = t->is_deterministic && !tile->is_ordered,
+                                          .is_ordered = t->is_deterministic && tile->is_ordered,
+                                          .heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q,
+                                          .bn0 = tile->bn0};
     if (l->is_direct) return TESSERA_SUCCESS;
     set_parts(t, units * (row->symbol ? TESSERA_FMHA_BWD_GPU_WORKERS : TESSERA_FMHA_BWD_CPU_WORKERS), l);
     l->nsplits_count = l->is_by_sequence ? t->batch : 1;
-    l->is_zeroed = !group || !t->is_deterministic || t->mask_type != TESSERA_MASK_NONE;
+    l->is_zeroed = !l->is_stored || t->mask_type != TESSERA_MASK_NONE;
     l->offsets_offset = (size_t)tessera_round_up(l->nsplits_count * 4, TESSERA_FMHA_BWD_ALIGNMENT);
     l->host_bytes = l->offsets_offset;
     if (group) l->host_bytes += (size_t)tessera_round_up(((int64_t)t->batch + 1) * 8, TESSERA_FMHA_BWD_ALIGNMENT);
@@ -68,7 +72,7 @@ tessera_status tessera_fmha_bwd_lay_out(const tessera_fmha_bwd_traits *t, const 
 // ---- the head
 
 static int32_t nsplits_of(layout_t *l, const int32_t *seqstart_k, int64_t n) {
-    return l->is_by_sequence ? (int32_t)tessera_ceil_div(seqstart_k[n + 1] - seqstart_k[n], l->bn0) : l->nsplits;
+    return l->is_stored ? (int32_t)tessera_ceil_div(seqstart_k[n + 1] - seqstart_k[n], l->bn0) : l->nsplits;
 }
 
 static tessera_status check_room(layout_t *l, int64_t elements) {

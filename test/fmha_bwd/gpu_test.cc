@@ -65,6 +65,21 @@ Suite turns_suite(const Place &on) {
              {"-mask=0", "-mask=b -deterministic=1", "-dkv_heads=k -p_drop=0.2", "-mode=1 -mask=t:50,20 -bias=e:1 -dbias=1", "-mode=1 -deterministic=1 -bias=a"}},
             {}};
 }
+// Many blocks of keys that wait for each other at many tiles of queries, which not all of them have.
+Suite ordered_suite(const Place &on) {
+    return {"Ordered",
+            {nvidia_kinds(on), {"-deterministic=1"},
+             {"-d=64 -b=2 -h=20 -s=650 -s_k=1100", "-d=128 -b=3 -h=16 -s=1100 -s_k=900", "-d=128 -b=1 -h=4 -s=64 -s_k=5000"},
+             {"-mask=0", "-mask=t", "-mask=b", "-mask=t:150,60", "-mask=b:0,300,200", "-mask=t:100,0,300", "-mask=b:-1,200", "-mask=t:0,-1",
+              "-mode=1 -mask=b", "-mode=1 -mask=t:200,100,130 -h_k=4 -dkv_heads=k"}},
+            {{"-bias=n", "-logits_soft_cap=3", "-p_drop=0.2"}}};
+}
+Suite ordered_large_suite(const Place &on) {
+    return {"OrderedLarge",
+            {nvidia_kinds(on), {"-deterministic=1 -b=2 -h=10 -s=450 -s_k=700"}, {"-d=192 -d_v=128", "-d=192", "-d=256"},
+             {"-mask=0", "-mask=b", "-mask=t:100,60,200", "-mode=1 -mask=t -h_k=5 -dkv_heads=k"}},
+            {}};
+}
 // clang-format on
 
 // ---- few queries: instances that have all of them at once, and need no workspace
@@ -216,9 +231,10 @@ void expect_head(const std::string &arguments) {
     int64_t offset = 0;
     for (size_t b = 0; b < count; b++) {
         const int32_t bn0 = l.instance->tile.bn0, blocks = (k[b + 1] - k[b] + bn0 - 1) / bn0;
-        EXPECT_EQ(parts[b], blocks) << b;
+        const int32_t own = l.instance->tile.is_ordered ? 1 : blocks;
+        EXPECT_EQ(parts[b], own) << b;
         EXPECT_EQ(offsets[b], offset) << b;
-        offset += int64_t{2} * blocks * (q[b + 1] - q[b]) * 32;
+        offset += int64_t{2} * own * (q[b + 1] - q[b]) * 32;
     }
     EXPECT_EQ(offsets[count], offset);
     EXPECT_LE(static_cast<size_t>(offset) * 4, l.device_ws_size);
@@ -245,6 +261,8 @@ int main(int argc, char **argv) {
     register_suite(valid, landed_errors_suite(gpus));
     register_suite(valid, edges_suite(gpus));
     register_suite(valid, turns_suite(gpus));
+    register_suite(valid, ordered_suite(gpus));
+    register_suite(valid, ordered_large_suite(gpus));
     const Axis few = resident(gpus);
     if (!few.empty()) {
         register_suite(valid, few_queries_suite(gpus));

@@ -335,4 +335,52 @@ TEST(FmhaBwdGpuCheck, StrideOfDqWhereItIsWritten) {
     EXPECT_EQ(tessera_fmha_bwd_gpu_check(&call, &instance.base), TESSERA_SUCCESS) << tessera_last_error();
 }
 
+// Where tasks add to dq by turns there is one part of it, as where calls are not deterministic: a number for each
+// sequence, and dq_acc is zeroed.
+TEST(FmhaBwdWorkspace, OrderedHasOnePart) {
+    tessera_fmha_bwd_instance instance = {};
+    instance.tile.bn0 = 128;
+    tessera_fmha_bwd_traits traits = Call(false).traits;
+    traits.batch = 3, traits.nhead_q = traits.nhead_k = 2, traits.hdim_q = 64;
+    traits.seqlen_q = 100, traits.seqlen_k = 1000, traits.max_seqlen_q = 50, traits.max_seqlen_k = 500;
+    for (const bool group : {false, true}) {
+        tessera_fmha_bwd_layout parted, ordered, free;
+        traits.is_group_mode = group, traits.is_deterministic = 1;
+        instance.tile.is_ordered = 0;
+        ASSERT_EQ(tessera_fmha_bwd_lay_out(&traits, &instance.base, 2, &parted), TESSERA_SUCCESS);
+        instance.tile.is_ordered = 1;
+        ASSERT_EQ(tessera_fmha_bwd_lay_out(&traits, &instance.base, 2, &ordered), TESSERA_SUCCESS);
+        traits.is_deterministic = 0;
+        ASSERT_EQ(tessera_fmha_bwd_lay_out(&traits, &instance.base, 2, &free), TESSERA_SUCCESS);
+        EXPECT_EQ(ordered.nsplits, 1);
+        EXPECT_EQ(ordered.nsplits_count, group ? 3 : 1);
+        EXPECT_EQ(ordered.host_bytes, parted.host_bytes);
+        EXPECT_EQ(ordered.device_bytes, free.device_bytes);
+        EXPECT_LT(ordered.device_bytes, parted.device_bytes);
+        EXPECT_TRUE(ordered.is_ordered && ordered.is_zeroed);
+        EXPECT_FALSE(parted.is_ordered || free.is_ordered);
+    }
+}
+
+// The head that the host writes for it.
+TEST(FmhaBwdWorkspace, OrderedHead) {
+    tessera_fmha_bwd_instance instance = {};
+    instance.tile.bn0 = 128, instance.tile.is_ordered = 1;
+    tessera_fmha_bwd_traits traits = Call(true).traits;
+    const int32_t q[]{0, 10, 10, 60}, k[]{0, 300, 900, 900};
+    traits.batch = 3, traits.nhead_q = traits.nhead_k = 2, traits.hdim_q = 64, traits.seqlen_q = 60;
+    traits.seqstart_qs = q, traits.seqstart_ks = k, traits.is_group_mode = traits.is_deterministic = 1;
+    tessera_fmha_bwd_layout l;
+    ASSERT_EQ(tessera_fmha_bwd_lay_out(&traits, &instance.base, 2, &l), TESSERA_SUCCESS);
+    std::vector<char> head(l.host_bytes);
+    ASSERT_EQ(tessera_fmha_bwd_write_head(&traits, &l, q, k, head.data()), TESSERA_SUCCESS) << tessera_last_error();
+    const auto *parts = reinterpret_cast<const int32_t *>(head.data());
+    const auto *offsets = reinterpret_cast<const int64_t *>(head.data() + l.offsets_offset);
+    for (int b = 0; b < 3; b++) {
+        EXPECT_EQ(parts[b], 1);
+        EXPECT_EQ(offsets[b + 1], int64_t{2} * q[b + 1] * 64);
+    }
+    EXPECT_EQ(tessera_fmha_bwd_check_head(&traits, &l, q, k, head.data()), TESSERA_SUCCESS);
+}
+
 } // namespace

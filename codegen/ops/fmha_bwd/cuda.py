@@ -137,8 +137,8 @@ class CudaTile:
         ds = self.ds_stages * self.bn0 * self.bm0 * 2
         sums = self.q_stages * 8 * self.bm0
         dq = self.warpgroups * ROWS * self.dq_room * 4
-        apart = 0 if self.general else self.ds_stages + self.warpgroups
-        barriers = 16 * (2 + TASKS + 2 * self.q_stages + self.do_stages + apart)
+        apart = self.warpgroups + (0 if self.general else self.ds_stages)
+        barriers = 16 * (2 + TASKS + 2 * self.q_stages + self.do_stages + apart) + 8
         ds_and_dq = max(ds, dq) if self.dq_over_ds else ds + dq
         return keys + queries + ds_and_dq + sums + TASKS * TASK_BYTES + barriers
 
@@ -178,10 +178,9 @@ class CudaTile:
 
     def needs(self, target: NvidiaTarget) -> str:
         """What the machine and a call must bring."""
-        others = "three that bring tiles" if self.general else "four that bring tiles and take dq away"
         return (
             f"{self.shared_bytes} bytes of shared memory, {4 * self.warpgroups} warps that compute and "
-            f"{others}, head dims that are multiples of {self.hdim_multiple}, any lengths, rows "
+            f"four that bring tiles and take dq away, head dims that are multiples of {self.hdim_multiple}, any lengths, rows "
             f"aligned to {self.alignment} bytes"
         )
 
@@ -189,7 +188,7 @@ class CudaTile:
         """The tile's fields; the other of CK's follow from them."""
         return {
             "bm0": self.bm0, "bn0": self.bn0, "wm": 16, "wn": self.bm0, "wk": 16,
-            "dq": self.dq, "dv": self.dv,
+            "dq": self.dq, "dv": self.dv, "is_ordered": 1,
         }  # fmt: skip
 
     def complaint(self, target: NvidiaTarget) -> str:

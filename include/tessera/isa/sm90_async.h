@@ -277,4 +277,24 @@ INLINE uint32_t take_number(uint32_t *counter) { // the next one, from 0
     return number;
 }
 
+// ---- turns: threads of any workgroups that do something to the same memory, one after the other, by a number there
+
+// The number, which may have been read long before it is looked at.
+INLINE uint32_t read_turn(const uint32_t *number) {
+    uint32_t x;
+    __asm__ volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(x) : "l"(number) : "memory");
+    return x;
+}
+// Waits until the number is `turn`: then the thread, and copies of boxes that it starts, come after what was done
+// before let_on(). `seen`: what read_turn() gave, if let_on() was called since then, or any other number.
+INLINE void await_turn(const uint32_t *number, uint32_t turn, uint32_t seen) {
+    while (seen != turn) __asm__ volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(number) : "memory");
+    __asm__ volatile("fence.proxy.async.global;" ::: "memory");
+}
+// Gives the turn on, after all that the thread has done, has seen done, or has awaited by await_boxes(); what it does
+// from then on comes after what it has seen done.
+INLINE void let_on(uint32_t *number, uint32_t turn) {
+    __asm__ volatile("fence.acq_rel.gpu;\n\tst.relaxed.gpu.global.u32 [%0], %1;" ::"l"(number), "r"(turn) : "memory");
+}
+
 #endif

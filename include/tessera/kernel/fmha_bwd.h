@@ -15,6 +15,7 @@ typedef struct tessera_fmha_bwd_tile {
     uint16_t wm, wn, wk; // CPU: register tile; GPU: shape of a matrix product
     uint16_t dq, dv;     // head dims in products; 0: those of the call
     uint16_t max_q; // the most queries of a call, which are all in one tile, so that dq has no parts; 0: any number
+    uint16_t is_ordered; // 1: deterministic calls add to dq in a fixed order, so that it has one part, too
 } tessera_fmha_bwd_tile;
 
 struct tessera_fmha_bwd_instance {

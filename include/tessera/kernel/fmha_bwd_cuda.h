@@ -15,12 +15,13 @@ enum {
     TESSERA_CUDA_BWD_MAP_DQ = 16
 };
 
-// Workgroups stay and take tasks in turns, each bn0 keys of one head of dk and one sequence. Where `call.share` is 0
-// tasks are numbered in groups of `heads_together` heads of dk (of all sequences: number of the sequence * heads +
-// head); within a group the first block of keys of each head comes first. Else they are numbered, and dealt out, as
-// struct tessera_fmha_bwd_gpu_args says, where the numbers of a head stand for its blocks from both ends by turns:
-// first, last, second, ... so that under a mask rows of them take as long. Tasks past the end of their sequence
-// do nothing.
+// Workgroups stay and take tasks in turns, each bn0 keys of one head of dk and one sequence. Tasks are numbered in
+// groups of `heads_together` heads of dk (of all sequences: number of the sequence * heads + head); within a group the
+// first block of keys of each head comes first. Tasks past the end of their sequence do nothing.
+//
+// They add to dq_acc, of which each head has one part, in any order, or with `turns` in that of the blocks of keys: a
+// task waits at each tile of queries for the blocks before, whose numbers are lower, so that somebody is at work on
+// them or has them done.
 //
 // The maps have the dimensions column, row, head, sequence. In group mode there is one sequence with rows for all.
 struct tessera_fmha_bwd_cuda_args {
@@ -30,6 +31,7 @@ struct tessera_fmha_bwd_cuda_args {
     uint32_t maps;                        // TESSERA_CUDA_BWD_MAP_*
     int32_t tasks, heads, heads_together; // heads of dk of a sequence
     uint32_t *counter; // of tasks taken beyond a first for each workgroup; NULL: they are dealt out in turns
+    uint32_t *turns;   // zeros, one for each row of dq_acc, of which first rows of tiles use theirs; NULL: any order
 };
 
 #endif

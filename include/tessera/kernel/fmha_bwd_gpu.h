@@ -80,8 +80,8 @@ struct tessera_fmha_bwd_gpu_args {
     int32_t blocks_k; // of a head: batch mode all, group mode those of max_seqlen_k
     int64_t share;
     int32_t nsplits_of_all;   // parts of each head
-    int32_t is_by_sequence;   // else: ceil(keys with padding / bn0) in each sequence, but at most blocks_k
-    int32_t is_dq_stored;     // each block of keys has a part of its own
+    int32_t is_by_sequence;   // nsplits has a number for each sequence
+    int32_t is_dq_stored;     // each block of keys has a part of its own: ceil(keys with padding / bn0), <= blocks_k
     int32_t is_dq_stored_all; // and that is not zeroed before
 };
 

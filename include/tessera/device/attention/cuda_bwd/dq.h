@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Adds what a step has of dq to the task's part of dq_acc, by way of shared memory: hardware adds boxes of 64 queries
-// and 32 columns while the warps go on.
+// Adds what a step has of dq to dq_acc, by way of shared memory: hardware adds boxes of 64 queries and 32 columns while
+// the warps go on. In any order, or by turns: of a tile's blocks of keys each waits for the one before.
 //
 // Takes launch.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_DQ_H
@@ -10,8 +10,8 @@
 
 enum { BOX_BYTES = 64 * SLICE };
 
-// Where query 0 of a head lies in dq_acc, whose rows are those of planes: in batch mode each head's part is a plane, in
-// group mode all rows are one.
+// Where query 0 of a head lies in dq_acc, whose rows are those of planes: in batch mode each head is a plane, in group
+// mode all rows are one.
 struct dq_place {
     int row, plane;
 };
@@ -19,23 +19,56 @@ struct dq_place {
 INLINE struct dq_place find_dq(const launch *a, uint32_t task_at) {
     struct task task;
     get_task(task_at, &task);
-    const int parts = read_int(a->call.nsplits, a->call.is_by_sequence ? task.batch : 0);
-    const int part = task.head * parts + task.part;
-    if (!a->call.dq_acc_offsets) return (struct dq_place){0, task.batch * a->call.nhead_q * parts + part};
+    if (!a->call.dq_acc_offsets) return (struct dq_place){0, task.batch * a->call.nhead_q + task.head};
     const int64_t begin = ((GLOBAL const int64_t *)(uint64_t)a->call.dq_acc_offsets)[task.batch];
     const int rows = read_int(a->call.seqstart_q, task.batch + 1) - task.token_q;
-    return (struct dq_place){(int)((uint64_t)begin / (uint32_t)a->call.hdim_q) + part * rows, 0};
+    return (struct dq_place){(int)((uint64_t)begin / (uint32_t)a->call.hdim_q) + task.head * rows, 0};
 }
 
 // The same of the task's next head.
 INLINE void move_to_next_head(struct dq_place *dq, const launch *a, uint32_t task_at) {
-    const int batch = TASK_FIELD(task_at, batch);
-    const int parts = read_int(a->call.nsplits, a->call.is_by_sequence ? batch : 0);
     if (a->call.dq_acc_offsets)
-        dq->row += parts * (read_int(a->call.seqstart_q, batch + 1) - TASK_FIELD(task_at, token_q));
+        dq->row += read_int(a->call.seqstart_q, TASK_FIELD(task_at, batch) + 1) - TASK_FIELD(task_at, token_q);
     else
-        dq->plane += parts;
+        dq->plane++;
 }
+
+// A step's tile of dq: `rows` queries to the sequence's end, and where its first row is.
+struct dq_tile {
+    int rows, row, plane;
+};
+
+// The number of a row among those of all planes.
+INLINE int64_t dq_row(const launch *a, int row, int plane) {
+    return (int64_t)(uint32_t)plane * a->call.seqlen_q + (uint32_t)row;
+}
+
+// ---- turns
+
+enum { NOT_SEEN = -1 }; // no number of a turn
+
+// The number in memory that says whose turn it is at the tile of dq whose first row is `row`.
+INLINE uint32_t *turns_of(const launch *a, int row, int plane) { return a->turns + dq_row(a, row, plane); }
+
+// The turn of the task's block of keys at the tile of `rows` queries to the sequence's end: the number of the block
+// before it that has this tile, too, plus 1, and 0 if there is none: the queries of later blocks end later, except
+// those of sinks. By any lanes.
+INLINE uint32_t turn_of(uint32_t task_at, int rows) {
+    const int seqlen_q = TASK_FIELD_OF_LANE(task_at, seqlen_q), query = seqlen_q - rows;
+    const int block = TASK_FIELD_OF_LANE(task_at, first) / BN;
+    const int sinks = (TASK_FIELD_OF_LANE(task_at, sink) + BN - 1) / BN;
+    if (query < TASK_FIELD_OF_LANE(task_at, end_before)) return (uint32_t)block;
+    return query < min_i32(seqlen_q, TASK_FIELD_OF_LANE(task_at, seqlen_k)) ? (uint32_t)min_i32(block, sinks) : 0;
+}
+
+INLINE uint32_t next_turn(uint32_t task_at) { return (uint32_t)(TASK_FIELD_OF_LANE(task_at, first) / BN) + 1; }
+
+// `seen`: what the turn's number was when it was read before, or NOT_SEEN.
+INLINE void begin_turn(const launch *a, uint32_t task_at, struct dq_tile tile, uint32_t seen) {
+    await_turn(turns_of(a, tile.row, tile.plane), turn_of(task_at, tile.rows), seen);
+}
+
+// ---- boxes, and elements
 
 // Puts DQ_ROOM columns, from `first` on, into the boxes of a warpgroup, whose pieces of 16 bytes are swizzled by the
 // row's number. Two rows that follow each other would write to the same banks, so that odd ones begin two groups of
@@ -56,72 +89,31 @@ INLINE void put_boxes(const float x[DQ_SUMS], const launch *a, uint32_t room, in
     }
 }
 
-// Starts to add boxes of a warpgroup to memory, or to store them, by one lane.
+// Starts to add boxes of a warpgroup to memory, by one lane.
 INLINE void start_boxes(const launch *a, uint32_t room, int warpgroup, int first, int row, int plane) {
-    for (int slice = 0; slice < DQ_ROOM / 32; slice++) {
-        const int column = dq_column(warpgroup, first / 32 + slice);
-        if (a->call.is_dq_stored_all)
-            store_box(&a->map_dq, room + slice * BOX_BYTES, column, row, plane);
-        else
-            add_box(&a->map_dq, room + slice * BOX_BYTES, column, row, plane);
-    }
+    for (int slice = 0; slice < DQ_ROOM / 32; slice++)
+        add_box(&a->map_dq, room + slice * BOX_BYTES, dq_column(warpgroup, first / 32 + slice), row, plane);
     commit_boxes();
 }
 
-// Columns from `first` on. What was committed before has been read, as all warps know.
-INLINE void add_some_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int first, int row, int plane,
-                           int thread) {
-    const int warpgroup = thread / WARPGROUP - 1;
-    const uint32_t room = base + AT_DQ + warpgroup * DQ_ROOM_BYTES;
-    put_boxes(x, a, room, first, thread);
-    finish_stores();
-    meet_warpgroup(2 + warpgroup);
-    if (thread % WARPGROUP == 0) start_boxes(a, room, warpgroup, first, row, plane);
-}
-
-INLINE void add_boxes(const float x[DQ_SUMS], const launch *a, uint32_t base, int row, int plane, int thread) {
-    UNROLL
-    for (int first = 0; first < DQ_COLUMNS; first += DQ_ROOM) {
-        if (first > 0) {
-            await_boxes_read();
-            meet_warpgroup(2 + (thread / WARPGROUP - 1));
-        }
-        add_some_boxes(x, a, base, first, row, plane, thread);
-    }
-}
-
-// The same from registers, for `rows` rows: where there is no map, and where another head's rows follow.
-INLINE void add_elements(const float x[DQ_SUMS], const launch *a, int row, int plane, int rows, int thread) {
+// The same from registers: where there is no map, and where another head's rows follow.
+INLINE void add_elements(const float x[DQ_SUMS], const launch *a, struct dq_tile tile, int thread) {
     const int warpgroup = thread / WARPGROUP - 1, hdim = a->call.hdim_q;
     const int first = dq_column(warpgroup, 0) + thread % 4 * 2;
     const int own = thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
-    float *const to =
-        a->call.dq_acc + ((int64_t)(uint32_t)plane * a->call.seqlen_q + (uint32_t)row + own) * hdim + first;
+    float *const to = a->call.dq_acc + (dq_row(a, tile.row, tile.plane) + own) * hdim + first;
     UNROLL
     for (int i = 0; i < DQ_SUMS; i++) {
         const int r = i / 2 % 2, slice = i / 16;
         const int column = dq_column(warpgroup, slice) - dq_column(warpgroup, 0) + COLUMN(i / 4 % 4, i % 2);
-        if (own + 8 * r >= rows || first + column >= hdim) continue;
-        float *const here = to + 8 * r * hdim + column;
-        if (a->call.is_dq_stored_all)
-            *(GLOBAL float *)(uint64_t)here = x[i] * a->call.scale;
-        else
-            add_f32(here, x[i] * a->call.scale);
+        if (own + 8 * r >= tile.rows || first + column >= hdim) continue;
+        add_f32(to + 8 * r * hdim + column, x[i] * a->call.scale);
     }
 }
 
 // Whether boxes are added, of a step from whose first query there are `rows` to the sequence's end.
 INLINE int is_by_box(const launch *a, int rows) {
     return a->maps & TESSERA_CUDA_BWD_MAP_DQ && (rows >= BM || !a->call.seqstart_q);
-}
-
-// `row`: of the step's first query; `rows`: from it to the sequence's end.
-INLINE void add_to_dq(const float x[DQ_SUMS], const launch *a, uint32_t base, int row, int plane, int rows,
-                      int thread) {
-    if (is_by_box(a, rows))
-        add_boxes(x, a, base, row, plane, thread);
-    else
-        add_elements(x, a, row, plane, rows, thread);
 }
 
 #endif

@@ -34,7 +34,7 @@ INLINE void fill_by_lanes(struct place place, const struct rows *from, int most,
 }
 
 INLINE void load_queries(struct place place, const launch *a, uint32_t task_at, int head, int tile, int grad) {
-    const int query = (TASK_FIELD(task_at, begin) + tile) * BM, left = TASK_FIELD(task_at, seqlen_q) - query;
+    const int query = query_of(task_at, tile), left = TASK_FIELD(task_at, seqlen_q) - query;
     const int slices = grad ? DV_SLICES : DQ_SLICES;
     const int batch = TASK_FIELD(task_at, batch), row = TASK_FIELD(task_at, token_q) + query;
     if (a->maps & (grad ? TESSERA_CUDA_BWD_MAP_DO : TESSERA_CUDA_BWD_MAP_Q) &&
@@ -69,7 +69,7 @@ INLINE void load_keys(struct place place, const launch *a, uint32_t task_at, int
 
 // Queries past the end, and those that see no key, have an infinite lse, so that their probabilities are 0.
 INLINE void load_sums(struct place place, const launch *a, uint32_t task_at, int head, int tile) {
-    const int query = (TASK_FIELD(task_at, begin) + tile) * BM;
+    const int query = query_of(task_at, tile);
     const int left = TASK_FIELD(task_at, seqlen_q) - query - lane_id();
     const int64_t first = TASK_FIELD(task_at, batch) * a->call.batch_stride_lsed + head * a->call.nhead_stride_lsed +
                           TASK_FIELD(task_at, token_q) + query + lane_id();

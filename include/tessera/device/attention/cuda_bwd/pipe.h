@@ -11,7 +11,7 @@ INLINE struct place place_of(uint32_t base, uint32_t n, int stages, int first, i
     return (struct place){barriers, barriers + 8, base + at + stage * bytes, n / stages % 2};
 }
 
-enum { READING_WARPS = GENERAL ? 2 : 3 }; // of those that do not compute, how many read tasks
+enum { READING_WARPS = 3 }; // of those that do not compute, how many read tasks
 
 // The number n counts what went through the places of its kind before.
 INLINE struct place k_place(uint32_t base, uint32_t n) { return place_of(base, n, 1, 0, AT_K, K_BYTES); }
@@ -25,15 +25,15 @@ INLINE struct place sums_place(uint32_t base, uint32_t n) {
     return place_of(base, n, SUMS_STAGES, 2 + TASKS + Q_STAGES + DO_STAGES, AT_SUMS, SUMS_BYTES);
 }
 
-#if !GENERAL
-enum { FIRST_DS_BARRIER = 2 + TASKS + Q_STAGES + DO_STAGES + SUMS_STAGES };
-INLINE struct place ds_place(uint32_t base, uint32_t n) {
-    return place_of(base, n, DS_STAGES, FIRST_DS_BARRIER, AT_DS, DS_BYTES);
-}
+enum { FIRST_DQ_BARRIER = 2 + TASKS + Q_STAGES + DO_STAGES + SUMS_STAGES };
 // A warpgroup's part of dq, which its four warps fill.
 INLINE struct place dq_room(uint32_t base, int warpgroup, uint32_t n) {
-    const uint32_t barriers = base + AT_BARRIERS + 16 * (FIRST_DS_BARRIER + DS_STAGES + warpgroup);
+    const uint32_t barriers = base + AT_BARRIERS + 16 * (FIRST_DQ_BARRIER + warpgroup);
     return (struct place){barriers, barriers + 8, base + AT_DQ + warpgroup * DQ_ROOM_BYTES, n % 2};
+}
+#if !GENERAL
+INLINE struct place ds_place(uint32_t base, uint32_t n) {
+    return place_of(base, n, DS_STAGES, FIRST_DQ_BARRIER + WARPGROUPS, AT_DS, DS_BYTES);
 }
 #endif
 
@@ -45,17 +45,15 @@ INLINE void start_barriers(uint32_t base) {
         for (uint32_t n = 0; n < Q_STAGES; n++) start_place(q_place(base, n), 1, CONSUMER_WARPS);
         for (uint32_t n = 0; n < DO_STAGES; n++) start_place(do_place(base, n), 1, CONSUMER_WARPS);
         for (uint32_t n = 0; n < SUMS_STAGES; n++) start_place(sums_place(base, n), 1, CONSUMER_WARPS);
+        for (int n = 0; n < WARPGROUPS; n++) start_place(dq_room(base, n, 0), 4, 1);
 #if !GENERAL
         for (uint32_t n = 0; n < DS_STAGES; n++) start_place(ds_place(base, n), CONSUMER_WARPS, CONSUMER_WARPS);
-        for (int n = 0; n < WARPGROUPS; n++) start_place(dq_room(base, n, 0), 4, 1);
 #endif
+        start_barrier(base + AT_LATE, 1);
         publish_barriers();
     }
     barrier();
 }
-
-// Waits for the warpgroup, at one of the numbers from 2 on.
-INLINE void meet_warpgroup(int number) { MEET_THREADS(number, WARPGROUP); }
 
 // Waits for all warpgroups that compute.
 INLINE void meet_consumers(void) { MEET_ALIGNED_THREADS(1, WARPGROUPS * WARPGROUP); }

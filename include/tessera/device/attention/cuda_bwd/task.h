@@ -22,28 +22,31 @@ struct task {
     int sink;                // and also j < min(sink, i + mask_x), where i < seqlen_k
     int begin, tiles;        // of queries of each head, the first one and how many
     int steps;               // tiles of all heads of the task
-    int part;                // of dq_acc
+    int end_before;          // of the queries of the block of keys before
     int unused;
 };
 
-// Whether keys have tiles of queries that do not see them, too: parts of dq that were not zeroed before, gradients of a
-// bias and bytes of dropout are stored for all.
+// Whether keys have tiles of queries that do not see them, too: gradients of a bias and bytes of dropout are stored for
+// all.
 INLINE int has_all_queries(const launch *a) {
-#if GENERAL
-    if (a->call.dbias || a->call.features & TESSERA_GPU_RANDVAL) return 1;
-#endif
-    return a->call.is_dq_stored_all;
+    return GENERAL && (a->call.dbias || a->call.features & TESSERA_GPU_RANDVAL);
+}
+
+// The end of the queries of the block whose first key is `first`.
+INLINE int end_of_queries(const struct task *task, const launch *a, int first) {
+    const int last = min_i32(first + BN, task->seqlen_k) - 1;
+    int end = last + task->mask_y;
+    if (first < task->sink) end = max_i32(end, task->seqlen_k);
+    return has_all_queries(a) ? task->seqlen_q : min_i32(end, task->seqlen_q);
 }
 
 INLINE void find_tiles(struct task *task, const launch *a) {
-    const int last = min_i32(task->first + BN, task->seqlen_k) - 1, all = has_all_queries(a);
-    const int begin = all ? 0 : max_i32(0, task->first - task->mask_x + 1);
-    int end = last + task->mask_y;
-    if (task->first < task->sink) end = max_i32(end, task->seqlen_k);
-    end = all ? task->seqlen_q : min_i32(end, task->seqlen_q);
+    const int begin = has_all_queries(a) ? 0 : max_i32(0, task->first - task->mask_x + 1);
+    const int end = end_of_queries(task, a, task->first);
     task->begin = begin / BM;
     task->tiles = max_i32(0, (max_i32(end, 0) + BM - 1) / BM - task->begin);
     task->steps = task->tiles * a->call.dkv_group;
+    task->end_before = task->first > 0 ? end_of_queries(task, a, task->first - BN) : 0;
 }
 
 // A task's head of dk, counted over sequences, and block of keys.
@@ -51,12 +54,7 @@ struct number {
     int head, block;
 };
 INLINE struct number split_number(const launch *a, int number) {
-    const int blocks = a->call.blocks_k;
-    if (a->call.share) { // from both ends by turns, so that under a mask rows of them take as long
-        const int i = number % blocks;
-        return (struct number){number / blocks, i % 2 ? blocks - 1 - i / 2 : i / 2};
-    }
-    const int together = a->heads_together, all = a->tasks / blocks;
+    const int blocks = a->call.blocks_k, together = a->heads_together, all = a->tasks / blocks;
     const int group = number / (together * blocks), rest = number - group * together * blocks;
     const int heads = min_i32(together, all - group * together), block = rest / heads;
     return (struct number){group * together + rest - block * heads, block};
@@ -79,10 +77,8 @@ INLINE int find_task(struct task *task, const launch *a, int number) {
     task->mask_y = a->call.mask_y + a->call.shift_y * shift;
     task->mask_x = a->call.mask_x - a->call.shift_x * shift;
     task->sink = task->mask_y < task->seqlen_q ? a->call.sink_size : 0;
-    task->part = a->call.is_dq_stored ? at.block : 0;
-    if (a->call.share) task->part = workgroup_x() - (int)((int64_t)at.head * a->call.blocks_k / a->call.share);
     find_tiles(task, a);
-    return task->first < (a->call.is_dq_stored_all ? s.physical_k : s.seqlen_k);
+    return task->first < s.seqlen_k;
 }
 
 // Hands a task over, by one lane.
@@ -104,7 +100,6 @@ INLINE void get_task(uint32_t at, struct task *task) {
 // The number of the next task: from a counter that all share, or dealt out.
 INLINE int next_number(const launch *a, int round) {
     const int workgroups = workgroup_count();
-    if (a->call.share) return round < a->call.share ? workgroup_x() * (int)a->call.share + round : a->tasks;
     if (round == 0) return workgroup_x();
     if (a->counter) {
         int number = 0;
@@ -121,24 +116,36 @@ INLINE int next_task(struct task *task, const launch *a, int *round) {
     return (uint32_t)number < (uint32_t)a->tasks;
 }
 
-// Hands task number n of the workgroup, or the end, to all warps.
-INLINE void hand_over_task(uint32_t base, uint32_t n, const struct task *task) {
+// Hands task number n of the workgroup, or the end, to all warps; returns whether it is a task. It is found when the
+// one before comes to its end, so that workgroups take numbers in the order in which they begin.
+INLINE int deal_task(const launch *a, uint32_t base, uint32_t n, int *round) {
     const struct place place = task_place(base, n);
+    struct task task;
+    if (n > 0) wait_for(base + AT_LATE, (n - 1) % 2);
     wait_until_empty(place);
+    if (!next_task(&task, a, round)) task.first = -1;
     if (lane_id() == 0) {
-        put_task(place.at, task);
+        put_task(place.at, &task);
         arrive(place.full);
     }
+    return task.first >= 0;
 }
 
-// A number of a task in shared memory, which is the same in all lanes.
-#define TASK_FIELD(at, name) of_first_lane((int)shared_load_4((at) + OFFSET_OF(struct task, name)))
+// A number of a task in shared memory; the same for the compiler to know that it is the same in all lanes.
+#define TASK_FIELD_OF_LANE(at, name) ((int)shared_load_4((at) + OFFSET_OF(struct task, name)))
+#define TASK_FIELD(at, name) of_first_lane(TASK_FIELD_OF_LANE(at, name))
 
 // Waits for task number n, which stays where it is until release(). Returns whether there is one.
 INLINE int await_task(uint32_t base, uint32_t n) {
     const struct place place = task_place(base, n);
     wait_until_full(place);
     return TASK_FIELD(place.at, first) >= 0;
+}
+
+// The first query of a step of one of a task's heads. The last tiles come first: under any mask they are those that the
+// blocks of keys before come to first, too, on whose sums of dq a task waits where it adds to them by turns.
+INLINE int query_of(uint32_t task_at, int tile) {
+    return (TASK_FIELD(task_at, begin) + TASK_FIELD(task_at, tiles) - 1 - tile) * BM;
 }
 
 // Element (head, query, 0) of a tensor of queries, and element (key 0, 0) of a tensor of keys.

@@ -78,7 +78,7 @@ LDS int64_t ends_of_threads[THREADS];
 
 // Elements of dq_acc of a sequence.
 INLINE int parts_of(const args *a, int b) {
-    if (!a->is_by_sequence) return a->nsplits_of_all;
+    if (!a->is_dq_stored) return a->nsplits_of_all;
     const int keys = read_int(a->seqstart_k, b + 1) - read_int(a->seqstart_k, b);
     return min_i32((keys + a->bn0 - 1) / a->bn0, a->blocks_k);
 }
