@@ -31,9 +31,13 @@ class Decode:
         pages = f"page{self.page}" if self.page else "whole"
         return f"b{self.b} h{self.h}/{self.h_k} ctx{self.ctx} {pages} {self.layout} d{self.d}"
 
+    def row_bytes(self, kv: str) -> int:
+        """Of a key or a value; turbo4's with its norm."""
+        return self.d // 2 + 2 if kv == "turbo4" else self.d * BYTES[kv]
+
     def kv_bytes(self, kv: str) -> float:
         """Of K and V, which are read once."""
-        return 2.0 * self.b * self.h_k * self.ctx * self.d * BYTES[kv]
+        return 2.0 * self.b * self.h_k * self.ctx * self.row_bytes(kv)
 
     def words(self, kv: str) -> list[str]:
         """For the program."""

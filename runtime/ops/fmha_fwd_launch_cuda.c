@@ -118,7 +118,7 @@ static bool is_counted(call_t *call, instance_t *instance, int64_t units, int64_
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool even = call->traits.mask_type == TESSERA_MASK_NONE && !call->traits.is_group_mode && !call->cache &&
                       !a->cu_seqlen_q_ptr && !a->cu_seqlen_k_ptr;
-    return !even && count_tasks(instance, call) * parts > units;
+    return !even && count_tasks(instance, call) * parts > units * instance->workgroups;
 }
 
 // ---- regions and checks
@@ -146,7 +146,7 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     const int64_t units = plan->facts->compute_units;
     const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, units);
     const int64_t tasks = count_tasks(instance, call) * parts.parts;
-    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units), 1, 1};
+    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units * instance->workgroups), 1, 1};
     void *room;
     if (tasks == 0) return TESSERA_SUCCESS;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));

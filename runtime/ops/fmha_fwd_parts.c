@@ -58,7 +58,6 @@ static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_
                          tessera_fmha_fwd_key_bytes(call) * row->tile.bn0};
 }
 
-// An NVIDIA GPU's multiprocessor has one workgroup.
 static bool is_cuda(const instance_t *row) { return row->base.target == TESSERA_TARGET_SM_90A; }
 
 // Cycles of a task beside its tiles, and of a tile, where so many workgroups are beside one another on a unit.
@@ -86,7 +85,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
                         int64_t tiles, int64_t units) {
     const tessera_rates *const rates = &tessera_target_rates[row->base.target];
     const int64_t parts = tessera_ceil_div(w->tiles, tiles), tasks = w->tasks * parts;
-    const double beside = is_cuda(row) ? 1 : (double)tessera_min(row->workgroups, tessera_ceil_div(tasks, units));
+    const double beside = (double)tessera_min(row->workgroups, tessera_ceil_div(tasks, units));
     const double of_unit = beside * w->tile_bytes / rates->unit_bytes;
     const struct pace pace = pace_of(row, beside);
     const double tile = pace.tile > of_unit ? pace.tile : of_unit, part = pace.begin + (double)tiles * tile;

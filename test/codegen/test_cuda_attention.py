@@ -38,7 +38,7 @@ INSTANCES = read_instances(
     [
         ({}, ""),
         ({"compute": "fp32"}, "compute 'fp32' is none of fp16, bf16, fp8"),
-        ({"pipeline": "qr"}, "pipeline 'qr' is not qr_async"),
+        ({"pipeline": "qr"}, "pipeline 'qr' is none of qr_async, qr_pages"),
         ({"o": "fp32"}, "o = 'fp32' of bf16 is none of bf16"),
         ({"epilogue": "quant"}, "epilogue 'quant' with o of bf16, which takes 'store'"),
         ({"compute": "fp8"}, "epilogue 'store' with o of fp8, which takes 'quant'"),
@@ -72,6 +72,49 @@ def test_complaints(changes: dict[str, object], complaint: str) -> None:
     assert replace(TILE, **changes).complaint(SM90) == complaint  # type: ignore[arg-type]
 
 
+PAGES = replace(
+    TILE,
+    pipeline="qr_pages",
+    kv="turbo4",
+    bm0=16,
+    rm0=1,
+    merge=1,
+    paged=1,
+    stages=3,
+    workgroups=3,
+    early=0,
+)
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({}, ""),
+        ({"kv": "int8"}, ""),
+        ({"kv": "int8", "stages": 4}, ""),
+        ({"kv": "int4"}, "kv = 'int4' is none of auto, fp8_e4m3, int8, turbo4"),
+        ({"kv": "auto"}, "kv = 'auto': pipeline 'qr_pages' reads quantised caches, and nothing else"),
+        (
+            {"pipeline": "qr_async"},
+            "kv = 'turbo4': pipeline 'qr_pages' reads quantised caches, and nothing else",
+        ),
+        ({"paged": 0}, "pipeline 'qr_pages' needs paged = 1, merge = 1 and 16 bits, not bf16"),
+        (
+            {"hdim_v": 64},
+            "kv = 'turbo4': head dims are both 64, 128 or 256, so that lanes share rows out evenly",
+        ),
+        ({"bn0": 256}, "bn0 = 256: each of 4 warps has 16 or 32 keys"),
+        ({"bn0": 256, "rm0": 2, "workgroups": 1}, ""),
+        ({"stages": 1}, "stages = 1: at least one part is on its way while one is taken"),
+        ({"bm0": 64}, "bm0 = 64 is not 16: a warp has them all"),
+        ({"stages": 4}, "77952 bytes of shared memory, 3 times"),
+        ({"workgroups": 4}, "70784 bytes of shared memory, 4 times"),
+    ],
+)
+def test_complaints_of_quantised_caches(changes: dict[str, object], complaint: str) -> None:
+    assert replace(PAGES, **changes).complaint(SM90) == complaint  # type: ignore[arg-type]
+
+
 def chain(instance: Instance, name: str) -> str:
     found = re.search(rf"INLINE void {name}\(.*?\n}}\n", instance_source(instance), re.S)
     assert found
@@ -99,7 +142,9 @@ def test_eight_bits_are_read_along_rows() -> None:
         assert not re.search(r"(, \d){4};", text)  # no operands that choose
 
 
-@pytest.mark.parametrize("instance", INSTANCES, ids=lambda i: i.name)
+@pytest.mark.parametrize(
+    "instance", [i for i in INSTANCES if i.tile.pipeline == "qr_async"], ids=lambda i: i.name
+)
 def test_registers_are_shared_out(instance: Instance) -> None:
     """setmaxnreg takes multiples of 8, and no more than ptxas gives the workgroup at entry."""
     tile = instance.tile

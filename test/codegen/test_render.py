@@ -89,7 +89,8 @@ BWD_SAID = SAID.replace('"tessera/kernel/fmha_fwd_gpu.h"', '"tessera/kernel/fmha
 SAID_FOR_CUDA = """
 #include "tessera/isa/sm90_async.h"
 #include "tessera/kernel/fmha_fwd_cuda.h"
-enum { BM = 128, BN = 128, DQ = 128, DV = 128, WARPGROUPS = 2, STAGES = 2, Q_STAGES = 2 };
+enum { BM = 128, BN = 128, KEYS = 128, DQ = 128, DV = 128, WARPGROUPS = 2, STAGES = 2, Q_STAGES = 2 };
+#define KEYS_APART 0
 enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
 #define KEEPS 1
 #define BITS 16
@@ -102,19 +103,30 @@ enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
 #define UNPACK unpack_bf16
 #define TWO_OF_O pack_bf16
 #define PAGED 0
-enum { KV = TESSERA_KV_AUTO, QUANTISED = 0, RAW_STAGES = 0 };
-#define NUMBERS_OF_FP16(x) bf16_of_fp16(x)
 typedef struct tessera_fmha_fwd_cuda_args args;
 """
-# Headers that find keys in caches, and what they are for.
-OF_CACHES = {
-    "paged.h": ("PAGED 0", "PAGED 1"),
-    "quantised.h": (
-        "PAGED 0\nenum { KV = TESSERA_KV_AUTO, QUANTISED = 0, RAW_STAGES = 0 }",
-        "PAGED 1\nenum { KV = TESSERA_KV_TURBO4, QUANTISED = 1, RAW_STAGES = 2 }",
-    ),
-}
-OF_CACHES["weights.h"] = OF_CACHES["quantised.h"]
+OF_CACHES = ("paged.h", "spots.h")  # headers that find keys in caches
+
+SAID_FOR_PAGES = """
+#include "tessera/isa/sm90_async.h"
+#include "tessera/kernel/fmha_fwd_cuda.h"
+enum { BM = 16, BN = 128, KEYS = 32, DQ = 128, DV = 128, WARPS = 4, STAGES = 3, KV = TESSERA_KV_TURBO4 };
+enum { P_SHIFT = 6, HEADROOM = 8, EARLY = 0, FUSED_EXP2 = 1 };
+#define KEYS_APART 1
+#define Q_BF16 1
+#define KEEPS 1
+#define BITS 16
+#define DESCALED 1
+#define GENERAL 1
+#define BIAS_BITS 16
+#define O_BITS 16
+#define MERGED 1
+#define TWO_OF_P pack_fp16
+#define UNPACK unpack_bf16
+#define TWO_OF_O pack_bf16
+#define PAGED 1
+typedef struct tessera_fmha_fwd_cuda_args args;
+"""
 
 
 # The same of operations on rows, whose headers are for several kinds of GPUs.
@@ -226,7 +238,19 @@ def test_a_header_for_cuda_compiles_alone(header: Path, tmp_path: Path) -> None:
     said = f'#include "tessera/isa/sm90.h"\n{ROWS_SAID}' if is_of_rows else SAID_FOR_CUDA
     own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
     said = said.replace("BITS 16", "BITS 8", 1) if header.name == "transpose.h" else said
-    said = said.replace(*OF_CACHES.get(header.name, ("", "")), 1)
+    said = said.replace("PAGED 0", f"PAGED {int(header.name in OF_CACHES)}", 1)
     if "store_pairs" in header.read_text() and header.parent.parent.name != "common":
         own = '#include "tessera/device/common/cuda/store.h"\n' + own
     compile_ptx(said + own, tmp_path / "alone.ptx", "-Wall", "-Wextra", "-Werror")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [part for part in PARTS if part.parent.name == "cuda_pages"],
+    ids=lambda path: path.stem,
+)
+def test_a_header_for_quantised_caches_compiles_alone(header: Path, tmp_path: Path) -> None:
+    own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
+    if "store_pairs" in header.read_text():
+        own = '#include "tessera/device/common/cuda/store.h"\n' + own
+    compile_ptx(SAID_FOR_PAGES + own, tmp_path / "alone.ptx", "-Wall", "-Wextra", "-Werror")

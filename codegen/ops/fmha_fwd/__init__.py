@@ -132,7 +132,7 @@ class FmhaFwd(Operation):
             return block_cost(instance.tile, instance.target)
         tile = instance.tile
         cycles = tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
-        return BlockCost(1, tile.lead * cycles, cycles)
+        return BlockCost(tile.workgroups, tile.lead * cycles, cycles)
 
     def problem(self, instance: Instance) -> tuple[str, ...]:
         """Data type, head dims, layout, and scales where they must be."""

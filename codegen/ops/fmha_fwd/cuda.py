@@ -21,6 +21,7 @@ from codegen.targets import NvidiaTarget
 
 ALIGNMENT = 16  # bytes that copies move at a time, and that rows begin at multiples of
 SLICE = 128  # bytes of a row that lie side by side in shared memory
+PIPELINES = ("qr_async", "qr_pages")
 ROWS = 64  # of a product of a warpgroup
 WARPGROUP = 128  # threads
 TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
@@ -28,7 +29,9 @@ TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
 # all threads of a workgroup the same number at entry, and setmaxnreg moves what one kind leaves to the other.
 PRODUCER_REGISTERS = {1: 96, 2: 56, 3: 32}
 CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
-FILLING_WARPS = 4  # that bring tiles from a cache
+# Of pipeline qr_pages, whose warps each have all of a task's rows, and keys of their own.
+WARP_ROWS, STEP_KEYS = 16, 16  # rows of a product, and keys that one of P and V sums over
+TABLE_BYTES = 256 * 128  # of shared memory: pairs of turbo4's numbers
 # Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
 OTHER_REGISTERS = 24
 
@@ -96,16 +99,17 @@ class CudaTile(GpuTile):
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
     fused_exp2: int = 1  # of so many exponentials one is made by multiply-adds, if they are more than 1
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
+    workgroups: int = 1  # that a multiprocessor has room for
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
     paged: int = 0  # 1: keys lie in a cache
     kv: str = "auto"  # its type, as tessera_kv_cache_dtype has it; "auto": that of q
-    raw_stages: int = 0  # of a quantised cache: parts of k or of v on their way as they lie in memory
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
     computes: ClassVar = COMPUTES
     name_tokens: ClassVar[dict[str, str]] = {
         "epilogue": "e",
         "stages": "s",
+        "workgroups": "o",
         "general": "g",
         "merge": "m",
         "paged": "p",
@@ -121,6 +125,16 @@ class CudaTile(GpuTile):
     def quantised(self) -> bool:
         """Whether numbers of the cache become others on their way."""
         return self.kv != "auto"
+
+    @property
+    def factors(self) -> str:
+        """The type of products' factors: numbers of quantised caches become fp16, and what goes with them."""
+        return "fp16" if self.quantised else self.compute
+
+    @property
+    def keys(self) -> int:
+        """Keys of a tile that a warpgroup has, or a warp whose keys are its own."""
+        return self.bn0 // self.waves if self.quantised else self.bn0
 
     @property
     def mma_k(self) -> int:
@@ -156,12 +170,12 @@ class CudaTile(GpuTile):
     @property
     def p_shift(self) -> int:
         """The power of 2 that p in [0, 1] is stored times."""
-        return COMPUTES[self.compute].p_shift
+        return COMPUTES[self.factors].p_shift
 
     @property
     def headroom(self) -> int:
         """The power of 2 that p may exceed 1 by."""
-        return COMPUTES[self.compute].headroom
+        return COMPUTES[self.factors].headroom
 
     @property
     def hdim_multiple(self) -> int:
@@ -192,8 +206,8 @@ class CudaTile(GpuTile):
 
     @property
     def threads(self) -> int:
-        """Threads of a workgroup: one more warpgroup brings tiles."""
-        return WARPGROUP * (self.rm0 + 1)
+        """Threads of a workgroup: one more warpgroup brings tiles, but where each warp brings its own."""
+        return WARPGROUP * (self.rm0 + (not self.quantised))
 
     def _slice_bytes(self, rows: int, hdim: int) -> int:
         return rows * -(-hdim // self.columns) * SLICE
@@ -201,22 +215,28 @@ class CudaTile(GpuTile):
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a workgroup, as device/attention/cuda/sizes.h lays them out."""
+        if self.quantised:
+            return self._shared_bytes_of_parts
         keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(self.bn0, self.dv)
         barriers = 8 * (2 * self.q_stages + 2 * TASKS + 4 * self.stages)
         if self.bits == 8:  # v is transposed into another place
             keys += self.bn0 * self.dv
             barriers += 16 * self.stages
         queries = self.q_stages * self._slice_bytes(self.bm0, self.dq)
-        return queries + self.stages * keys + self._raw_bytes + TASKS * TASK_BYTES + barriers
+        return queries + self.stages * keys + TASKS * TASK_BYTES + barriers
 
     @property
-    def _raw_bytes(self) -> int:
-        """Bytes of shared memory for numbers of a quantised cache, and for what rows are scaled by."""
-        if not self.quantised:
-            return 0
-        numbers = -(-max(self.dq, self.dv) // self.columns) * self.columns
-        row = numbers * (4 if self.kv == "turbo4" else 8) // 8 + 28
-        return self.raw_stages * self.bn0 * row + 2 * self.stages * 4 * (self.bn0 + FILLING_WARPS)
+    def part_bytes(self) -> int:
+        """Bytes of shared memory of a part of a quantised cache: a warp's rows of k or of v, and scales."""
+        bits, scale = (4, 8) if self.kv == "turbo4" else (8, 4)
+        return self.keys * (self.dq * bits // 8 + 4 + scale + 2)
+
+    @property
+    def _shared_bytes_of_parts(self) -> int:
+        """The same, as device/attention/cuda_pages/sizes.h lays them out."""
+        of_warp = max(self.stages * self.part_bytes, 4 * self.bm0 * self.dv)
+        parts = 2 * self.bm0 * self.dq + self.waves * of_warp
+        return parts + TABLE_BYTES * (self.kv == "turbo4") + 16 * self.waves * self.bm0 + 2 * TASK_BYTES
 
     @property
     def _lookup_registers(self) -> int:
@@ -236,6 +256,8 @@ class CudaTile(GpuTile):
     @property
     def registers(self) -> int:
         """Registers that a thread holds through the main loop."""
+        if self.quantised:
+            return self.keys // 2 + self.dv // 2 + OTHER_REGISTERS
         return (self.bn0 + self.dv) // 2 + self.bn0 * self.bits // 64 + OTHER_REGISTERS
 
     @cached_property
@@ -256,7 +278,7 @@ class CudaTile(GpuTile):
 
     def numerics(self, target: NvidiaTarget) -> str:
         """How numbers are rounded and functions approximated."""
-        return COMPUTES[self.compute].numerics
+        return COMPUTES[self.factors].numerics
 
     def cycles(self, target: NvidiaTarget) -> float:
         """Cycles of a tile of keys beside its multiply-adds: none, since its softmax runs beside them."""
@@ -264,10 +286,11 @@ class CudaTile(GpuTile):
 
     def needs(self, target: NvidiaTarget) -> str:
         """What the machine and a call must bring."""
+        bring = "" if self.quantised else " and one that brings tiles"
         return (
-            f"{self.shared_bytes} bytes of shared memory, {4 * self.rm0} warps that compute and one that "
-            f"brings tiles, head dims that are multiples of {self.hdim_multiple}, any lengths, rows aligned "
-            f"to {self.alignment} bytes"
+            f"{self.shared_bytes} bytes of shared memory, {4 * self.rm0} warps that compute{bring}, "
+            f"head dims that are multiples of {self.hdim_multiple}, any lengths, rows aligned to "
+            f"{self.alignment} bytes"
         )
 
     def ck_tile(self, target: NvidiaTarget) -> dict[str, int]:
@@ -275,7 +298,9 @@ class CudaTile(GpuTile):
         block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0}
         block |= {"bn1": self.hdim_v, "bk1": self.bn0, "bk0max": self.hdim_q}
         warps = {f"r{side}{gemm}": 4 * self.rm0 if side == "m" else 1 for gemm in (0, 1) for side in "mnk"}
-        shapes = {"wm0": 16, "wn0": self.bn0, "wk0": self.mma_k, "wm1": 16, "wn1": self.dv, "wk1": self.mma_k}
+        columns = (8, 8) if self.quantised else (self.bn0, self.dv)
+        shapes = {f"wm{gemm}": 16 for gemm in (0, 1)} | {f"wk{gemm}": self.mma_k for gemm in (0, 1)}
+        shapes |= {f"wn{gemm}": columns[gemm] for gemm in (0, 1)}
         return block | warps | shapes
 
     def complaint(self, target: NvidiaTarget) -> str:
@@ -285,8 +310,8 @@ class CudaTile(GpuTile):
                 return f"{flag} = {value} is neither 0 nor 1"
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
-        if self.pipeline != "qr_async":
-            return f"pipeline '{self.pipeline}' is not qr_async"
+        if self.pipeline not in PIPELINES:
+            return f"pipeline '{self.pipeline}' is none of {', '.join(PIPELINES)}"
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
@@ -306,31 +331,28 @@ class CudaTile(GpuTile):
         """Why the type of the cache does not fit, or an empty text."""
         if self.kv not in CACHE_TYPES:
             return f"kv = '{self.kv}' is none of {', '.join(CACHE_TYPES)}"
-        if self.quantised != (self.raw_stages > 1):
-            return (
-                f"raw_stages = {self.raw_stages} with kv = '{self.kv}': 2 or more of quantised caches, "
-                "0 of others"
-            )
+        if self.quantised != (self.pipeline == "qr_pages"):
+            return f"kv = '{self.kv}': pipeline 'qr_pages' reads quantised caches, and nothing else"
         if not self.quantised:
             return ""
-        if not self.paged or not self.merge or self.rm0 != 1:
-            return (
-                f"kv = '{self.kv}' needs paged = 1, merge = 1 and rm0 = 1, whose warps have registers "
-                "to spare"
-            )
-        if self.hdim_q != self.hdim_v or self.hdim_q not in (64, 128, 256) or self.bn0 % (8 * FILLING_WARPS):
-            return (
-                f"kv = '{self.kv}': head dims are both 64, 128 or 256, and bn0 a multiple of "
-                f"{8 * FILLING_WARPS}, so that lanes share rows out evenly"
-            )
+        if not self.paged or not self.merge or self.bits != 16:
+            return f"pipeline 'qr_pages' needs paged = 1, merge = 1 and 16 bits, not {self.compute}"
+        if self.hdim_q != self.hdim_v or self.hdim_q not in (64, 128, 256):
+            return f"kv = '{self.kv}': head dims are both 64, 128 or 256, so that lanes share rows out evenly"
+        if self.keys not in (STEP_KEYS, 2 * STEP_KEYS) or self.bn0 % self.waves:
+            return f"bn0 = {self.bn0}: each of {self.waves} warps has {STEP_KEYS} or {2 * STEP_KEYS} keys"
+        if self.stages < 2:
+            return f"stages = {self.stages}: at least one part is on its way while one is taken"
         return ""
 
     def _uneven(self) -> str:
         """Sizes that do not divide evenly, or an empty text."""
         if self.rm0 not in CONSUMER_REGISTERS:
             return f"rm0 = {self.rm0} is none of {', '.join(map(str, CONSUMER_REGISTERS))} warpgroups"
-        if self.bm0 != ROWS * self.rm0:
-            return f"bm0 = {self.bm0} is not rm0 x {ROWS} = {ROWS * self.rm0}: a warpgroup has {ROWS} queries"
+        rows = WARP_ROWS if self.quantised else ROWS * self.rm0
+        if self.bm0 != rows:
+            each = "a warp has them all" if self.quantised else f"a warpgroup has {ROWS} queries"
+            return f"bm0 = {self.bm0} is not {'' if self.quantised else f'rm0 x {ROWS} = '}{rows}: {each}"
         for size, value, part, of in (
             ("bn0", self.bn0, "what an instruction sums over", self.mma_k),
             ("bn0", self.bn0, "what a thread draws of dropout at once", 32 if self.general else 1),
@@ -342,7 +364,7 @@ class CudaTile(GpuTile):
         if self.bits == 8 and self.bn0 % SLICE:
             return f"bn0 = {self.bn0} is no multiple of {SLICE}: rows of transposed v are whole slices"
         for size, value in (("bn0", self.bn0), ("hdim_v", self.dv)):
-            if value > 256:
+            if value > 256 and not self.quantised:
                 return f"{size} = {value}: a product has at most 256 columns"
         return ""
 
@@ -352,6 +374,14 @@ class CudaTile(GpuTile):
             return (
                 f"q, k and v take {self.shared_bytes} bytes of shared memory, a workgroup of {target.name} "
                 f"has at most {target.workgroup_shared_bytes}"
+            )
+        if self.quantised:
+            most = target.registers // (self.threads * self.workgroups)
+            most = min(most // target.register_granule * target.register_granule, target.thread_registers)
+            if target.workgroups(self.threads, most, self.shared_bytes) < self.workgroups:
+                return f"{self.shared_bytes} bytes of shared memory, {self.workgroups} times"
+            return (
+                "" if self.registers <= most else f"{self.registers} registers, of which a thread has {most}"
             )
         if self.registers > self.consumer_registers:
             return (

@@ -1,17 +1,24 @@
 // SPDX-License-Identifier: MIT
-// More words of sm_90a: rows of quantised caches, which begin anywhere, and what their bytes stand for.
+// More words of sm_90a: rows of quantised caches, which begin anywhere, what their bytes stand for, and products that
+// take them from registers.
 //
-// Sources: PTX ISA 8.0, "Data Movement and Conversion Instructions: cp.async", "cvt", "prmt", "shf"; the CUDA math API,
-// cuda_fp8.hpp, which converts by the same instructions.
+// Sources: PTX ISA 8.0, "Data Movement and Conversion Instructions: cp.async", "cvt", "prmt", "shf"; "Matrix Fragments
+// for mma.m16n8k16 with floating point type"; the CUDA math API, cuda_fp8.hpp, which converts by the same instructions.
 #ifndef TESSERA_ISA_SM90_QUANTISED_H
 #define TESSERA_ISA_SM90_QUANTISED_H
 
 #include "tessera/isa/sm90_async.h"
 
-// ---- copies to shared memory of 4 bytes, of which the first `bytes` are read and the others are zeros
+// ---- copies to shared memory: of 4 bytes, of which the first `bytes` are read and the others are zeros, or of all
 
 INLINE void copy_4(uint32_t to, const void *from, int bytes) {
     __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+INLINE void copy_all_4(uint32_t to, const void *from) {
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
+}
+INLINE void copy_all_16(uint32_t to, const void *from) {
+    __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 // Copies since the one before are a group. The second word waits until no more than `pending` of the lane's last groups
 // are on their way; then the lane sees the others.
@@ -24,9 +31,23 @@ INLINE void shared_store_8(uint32_t to, uint64_t x) {
 INLINE void shared_store_4(uint32_t to, uint32_t x) {
     __asm__ volatile("st.shared.u32 [%0], %1;" ::"r"(to), "r"(x) : "memory");
 }
+INLINE void shared_store_2(uint32_t to, uint32_t x) {
+    __asm__ volatile("st.shared.u16 [%0], %1;" ::"r"(to), "h"((uint16_t)x) : "memory");
+}
+INLINE uint32_t shared_load_2(uint32_t from) {
+    uint16_t x;
+    __asm__ volatile("ld.shared.u16 %0, [%1];" : "=h"(x) : "r"(from) : "memory");
+    return x;
+}
 INLINE uint64_t shared_load_8(uint32_t from) {
     uint64_t x;
     __asm__ volatile("ld.shared.u64 %0, [%1];" : "=l"(x) : "r"(from) : "memory");
+    return x;
+}
+// Of what nobody writes any longer.
+INLINE uint32_t shared_read_4(uint32_t from) {
+    uint32_t x;
+    __asm__("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(from));
     return x;
 }
 
@@ -43,6 +64,12 @@ INLINE uint32_t from_bit(uint32_t low, uint32_t high, uint32_t shift) {
     uint32_t x;
     __asm__("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(x) : "r"(low), "r"(high), "r"(shift));
     return x;
+}
+// The bits of `mask` of x, and all of `other`.
+INLINE uint32_t masked_or(uint32_t x, uint32_t mask, uint32_t other) {
+    uint32_t y;
+    __asm__("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(other));
+    return y;
 }
 
 // ---- the four numbers of a word as fp16
@@ -69,41 +96,17 @@ INLINE u32x2 fp16_of_e4m3(uint32_t x) {
     return (u32x2){fp16_of_two_e4m3((uint16_t)x), fp16_of_two_e4m3((uint16_t)(x >> 16))};
 }
 
-// Two of fp16 as bf16, where that has the bits for them.
-INLINE uint32_t bf16_of_fp16(uint32_t x) { return pack_bf16(unpack_fp16(x), unpack_fp16(x >> 16)); }
+// ---- products of a warp
 
-// ---- the eight numbers of 4 bits of a word, by 16 numbers of 16 bits
-
-// Their bytes, four to a word.
-struct codebook {
-    uint32_t low[4], high[4];
-};
-
-// Of 16 numbers, two to a word.
-INLINE struct codebook codebook_of(const uint32_t pairs[8]) {
-    struct codebook to;
-    UNROLL
-    for (int i = 0; i < 4; i++) {
-        to.low[i] = even_bytes(pairs[2 * i], pairs[2 * i + 1]);
-        to.high[i] = odd_bytes(pairs[2 * i], pairs[2 * i + 1]);
-    }
-    return to;
-}
-
-// One byte for each of four numbers of 0 to 15. A selection has 8: `lower` are the numbers without their fourth bit,
-// and `side` selects of both results by it.
-INLINE uint32_t bytes_of_four(const uint32_t table[4], uint32_t lower, uint32_t side) {
-    return pick_bytes(pick_bytes(table[0], table[1], lower), pick_bytes(table[2], table[3], lower), side);
-}
-
-// The low four bits of a byte come first.
-INLINE u32x4 numbers_of_nibbles(const struct codebook *book, uint32_t x) {
-    const uint32_t lower = x & 0x77777777, side = (x >> 1 & 0x44444444) | 0x32103210;
-    const uint32_t low = bytes_of_four(book->low, lower, side), high = bytes_of_four(book->high, lower, side);
-    const uint32_t next_low = bytes_of_four(book->low, lower >> 16, side >> 16),
-                   next_high = bytes_of_four(book->high, lower >> 16, side >> 16);
-    return (u32x4){pick_bytes(low, high, 0x5140), pick_bytes(low, high, 0x7362),
-                   pick_bytes(next_low, next_high, 0x5140), pick_bytes(next_low, next_high, 0x7362)};
+// Adds A B to the sums: A has 16 rows, B eight columns, both 16 steps of fp16. Lane l has of A four pairs of steps: 2
+// (l % 4) and the next one of row l / 4 and of the eighth row behind it, and the same eight steps on; of B those two
+// pairs of column l / 4; and of the sums, in fp32, columns 2 (l % 4) and the next one of row l / 4, and of the eighth
+// row behind.
+INLINE void add_product(float sums[4], const uint32_t a[4], uint32_t b, uint32_t b_behind) {
+    __asm__("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, "
+            "%2, %3};"
+            : "+f"(sums[0]), "+f"(sums[1]), "+f"(sums[2]), "+f"(sums[3])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b), "r"(b_behind));
 }
 
 #endif

@@ -2,7 +2,7 @@
 // Changes that scores take before softmax, beside their scale: soft cap, bias and ALiBi. UNPACK widens an element of a
 // 16-bit bias. Without GENERAL there is only the scale.
 //
-// Takes args, GENERAL, BIAS_BITS.
+// Takes args, KEYS, GENERAL, BIAS_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_ADJUST_H
 
@@ -37,7 +37,7 @@ INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, in
         const int64_t place = element + row + first;
         const char *const from = (const char *)a->call.bias + place * (BIAS_BITS / 8);
         UNROLL
-        for (int j = 0; j < BN / 8; j++) {
+        for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
             for (int e = 0; e < 2; e++) {
                 const int there = query < task->seqlen_q && first + COLUMN(j, e) < task->seqlen_k;
@@ -57,7 +57,7 @@ INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, i
         const float slope = LOG2E * slopes[task->batch * a->call.batch_stride_bias + own_head(a, task, r)];
         const float zero = (float)(vertical ? 0 : query + shift) - (float)(tile + thread_column());
         UNROLL
-        for (int j = 0; j < BN / 8; j++) {
+        for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
             for (int e = 0; e < 2; e++)
                 s[ELEMENT(j, r, e)] += (vertical ? slope : -slope) * abs_f32(zero - (float)COLUMN(j, e));

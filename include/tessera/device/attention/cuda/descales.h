@@ -5,7 +5,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_DESCALES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_DESCALES_H
 
-#include "tessera/device/attention/cuda/sizes.h"
+#include "tessera/isa/sm90_async.h"
 
 #if DESCALED
 INLINE float descale_of(const args *a, const void *of) {

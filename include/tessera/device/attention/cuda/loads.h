@@ -50,7 +50,7 @@ INLINE void meet_warpgroup(void) {
 // A warpgroup that computes copies its own rows, which lie in several heads, while the next tiles are on their way.
 INLINE void load_own_q(uint32_t base, const args *a, const struct task *task) {
     const int pieces = Q_SLICES * COLUMNS / PIECE; // of a row
-    const int first = warpgroup_row(task), before = first - task->first, lane = thread_id() % WARPGROUP;
+    const int first = first_row(task), before = first - task->first, lane = thread_id() % WARPGROUP;
     const int64_t sequence = sequence_element(task, a->call.batch_stride_q, a->call.stride_q);
     meet_warpgroup(); // no warp's products read the rows before any longer
     for (int i = lane; i < 64 * pieces; i += WARPGROUP) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Sets scores to -inf where the query does not see the key.
 //
-// Takes args, BN.
+// Takes args, KEYS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_MASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_MASK_H
 

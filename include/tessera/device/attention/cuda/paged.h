@@ -8,30 +8,25 @@
 #define TESSERA_DEVICE_ATTENTION_CUDA_PAGED_H
 
 #include "tessera/device/attention/cuda/copies.h"
-#include "tessera/device/attention/cuda/task.h"
+#include "tessera/device/attention/cuda/sizes.h"
+#include "tessera/device/attention/cuda/spots.h"
 
 // Where the lane's part of a tile lies, which begins with one of its keys, if that is below BN.
-struct spot {
+struct lane_part {
     int boxes; // whether boxes are copied, else rows
-    int page, row;
+    struct spot spot;
 };
 
 INLINE int first_of_box(const args *a, int warp) { return (lane_id() * FILLING_WARPS + warp) * a->pages.box_rows; }
 
-INLINE struct spot look_up(const args *a, uint32_t task_at, int warp, int key) {
+INLINE struct lane_part look_up(const args *a, uint32_t task_at, int warp, int key) {
     const struct tessera_fmha_fwd_cuda_pages *const p = &a->pages;
     struct task task;
-    struct spot spot;
     get_task(task_at, &task); // again, so that no registers hold it meanwhile
-    const int64_t begin = p->begin ? read_int(p->begin, task.batch) : task.batch * p->table_stride;
-    const int offset = p->offset ? read_int(p->offset, task.batch) : 0, left = task.seqlen_k - key;
-    spot.boxes = a->maps & TESSERA_CUDA_MAP_K && left >= BN && offset % p->box_rows == 0;
-    const int first = spot.boxes ? first_of_box(a, warp) : lane_id() + warp * WARP_ROWS;
-    const uint32_t at = (uint32_t)(key + offset + min_i32(first, min_i32(left, BN) - 1));
-    const uint32_t page = at / (uint32_t)p->page_size;
-    spot.page = read_int(p->table + begin, (int)page);
-    spot.row = (int)(at - page * (uint32_t)p->page_size);
-    return spot;
+    const int left = task.seqlen_k - key;
+    const int boxes = a->maps & TESSERA_CUDA_MAP_K && left >= BN && first_key_of(a, task.batch) % p->box_rows == 0;
+    const int first = boxes ? first_of_box(a, warp) : lane_id() + warp * WARP_ROWS;
+    return (struct lane_part){boxes, spot_of(a, task.batch, key + min_i32(first, min_i32(left, BN) - 1))};
 }
 
 INLINE void fill_by_boxes(struct place place, const args *a, const struct spot *spot, int warp, int head, int values) {
@@ -73,14 +68,14 @@ INLINE void fill_by_rows(struct place place, const args *a, const struct spot *s
 }
 
 // The warp's part of the tile of k or of v that begins with a key.
-INLINE void fill_by_pages(struct place place, const args *a, const struct spot *spot, int warp, uint32_t task_at,
+INLINE void fill_by_pages(struct place place, const args *a, const struct lane_part *part, int warp, uint32_t task_at,
                           int key, int values) {
     struct task task;
     get_task(task_at, &task);
-    if (spot->boxes)
-        fill_by_boxes(place, a, spot, warp, task.head_k, values);
+    if (part->boxes)
+        fill_by_boxes(place, a, &part->spot, warp, task.head_k, values);
     else
-        fill_by_rows(place, a, spot, warp, task.head_k, task.seqlen_k - key, values);
+        fill_by_rows(place, a, &part->spot, warp, task.head_k, task.seqlen_k - key, values);
 }
 
 #endif

@@ -7,30 +7,12 @@
 #define TESSERA_DEVICE_ATTENTION_CUDA_RESULTS_H
 
 #include "tessera/device/attention/cuda/softmax.h"
-#include "tessera/device/attention/cuda/task.h"
+#include "tessera/device/attention/cuda/totals.h"
 
-// The sum of a row in all of its four lanes, to which a sink adds; `over` is what O is to be multiplied by.
-struct total {
-    float max, sum, over; // max is scaled
-};
-
-INLINE struct total total_of(const struct rows_state *x, int r, const args *a, const struct task *task, float scale,
-                             float unit) {
-    struct total t = {x->max[r] == -INFINITY_F32 ? -INFINITY_F32 : product(x->max[r], scale), sum_of_four(x->sum[r]),
-                      a->call.keep_scale * unit};
-    if (a->call.sink) {
-        const float sink = LOG2E * a->call.sink[own_head(a, task, r)], most = max_f32(t.max, sink);
-        const float old = t.max == -INFINITY_F32 ? 0.0f : exp2_fast(t.max - most);
-        t.sum = t.sum * old + (sink == -INFINITY_F32 ? 0.0f : exp2_fast(sink - most + P_SHIFT));
-        t.over *= old;
-        t.max = most;
-    }
-    t.over = t.sum == 0.0f ? 0.0f : t.over * reciprocal(t.sum);
-    return t;
-}
-
-INLINE float log2_of(const struct total *t) {
-    return t->sum == 0.0f ? -INFINITY_F32 : t->max + log2_fast(t->sum) - P_SHIFT;
+// The total of the thread's row r, in all of the four lanes that share it.
+INLINE struct total total_of_row(const struct rows_state *x, int r, const args *a, const struct task *task, float scale,
+                                 float unit) {
+    return total_of(a, own_head(a, task, r), scaled_max(x->max[r], scale), sum_of_four(x->sum[r]), unit);
 }
 
 #if MERGED
@@ -39,7 +21,7 @@ INLINE void store_part(const struct rows_state *x, float o[RESULTS], const args 
                        float scale, float unit) {
     UNROLL
     for (int r = 0; r < 2; r++) {
-        const struct total total = total_of(x, r, a, task, scale, unit);
+        const struct total total = total_of_row(x, r, a, task, scale, unit);
         const int row = own_row(task, r);
         if (row >= count_rows(a, task)) continue;
         const int64_t number = partial_row(a, task, row);
@@ -66,7 +48,7 @@ INLINE void store_results(const struct rows_state *x, float o[RESULTS], const ar
     const int64_t lse_first = block_element(task, a->call.batch_stride_lse, a->call.nhead_stride_lse, 1);
     UNROLL
     for (int r = 0; r < 2; r++) {
-        const struct total total = total_of(x, r, a, task, scale, unit);
+        const struct total total = total_of_row(x, r, a, task, scale, unit);
         const int inside = own_query(a, task, r) < task->seqlen_q;
         const int64_t o_row = row_element(a, task, r, a->call.nhead_stride_o, a->call.stride_o);
         char *const to = (char *)a->call.o + (o_first + o_row) * (O_BITS / 8);

@@ -3,15 +3,13 @@
 //
 // BM, BN: queries of a task and keys of a tile. DQ, DV: head dims, of which a call may use a part. WARPGROUPS: those
 // that compute, each with 64 of the queries; one more brings tiles. STAGES: tiles of k, and of v, that there is room
-// for. Q_STAGES: that of queries. BITS: of an element of q, k and v. KV: the type of the cache, TESSERA_KV_AUTO where
-// it is that of q; QUANTISED: another one, of which RAW_STAGES times as many rows of k or of v as a tile has are on
-// their way as they lie in memory.
+// for. Q_STAGES: that of queries. BITS: of an element of q, k and v.
 //
-// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS, PAGED, KV, QUANTISED, RAW_STAGES.
+// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 
-#include "tessera/device/attention/cuda/fragments.h"
+#include "tessera/device/attention/cuda/share.h"
 #include "tessera/device/attention/cuda/slices.h"
 
 enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS };
@@ -23,23 +21,8 @@ enum { FILLING_WARPS = PAGED ? 4 : 1, HELPING_WARPS = TRANSPOSING_WARPS + FILLIN
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (DV + COLUMNS - 1) / COLUMNS };
 enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * BN * SLICE };
 enum { TRANSPOSED_BYTES = TRANSPOSES ? BN / SLICE * DV * SLICE : 0 }; // of a tile of V: its rows are columns of O
-// A warp's part of a tile: its rows. Of a quantised cache these are slices of as many numbers, behind them the word
-// that a row ends in which does not begin at a multiple of four bytes, scales, and of each row its address and more.
-enum {
-    WARP_ROWS = BN / FILLING_WARPS,
-    RAW_BITS = KV == TESSERA_KV_TURBO4 ? 4 : 8,
-    RAW_SLICE = COLUMNS * RAW_BITS / 8,
-    RAW_SLICES = Q_SLICES > V_SLICES ? Q_SLICES : V_SLICES,
-    RAW_TAILS = RAW_SLICES * WARP_ROWS * RAW_SLICE,
-    RAW_SCALES = RAW_TAILS + 4 * WARP_ROWS,
-    RAW_ROWS = RAW_SCALES + 8 * WARP_ROWS,
-    RAW_BYTES = RAW_ROWS + 16 * WARP_ROWS,
-    SCALES_BYTES = 4 * (BN + FILLING_WARPS) // of a tile of k or of v
-};
+enum { WARP_ROWS = BN / FILLING_WARPS };                              // of a warp's part of a tile
 enum { WARPGROUP_Q = 64 * SLICE }; // from a warpgroup's queries to those of the next one
-
-// A thread's share of products, see fragments.h.
-enum { SCORES = BN / 2, RESULTS = DV / 2, P_WORDS = BN * BITS / 64 };
 
 // Where things lie, beside shared_base().
 enum {
@@ -47,9 +30,7 @@ enum {
     AT_K = AT_Q + Q_STAGES * Q_BYTES,
     AT_V = AT_K + STAGES * K_BYTES,
     AT_TRANSPOSED = AT_V + STAGES * V_BYTES,
-    AT_RAW = AT_TRANSPOSED + STAGES * TRANSPOSED_BYTES,
-    AT_SCALES = AT_RAW + QUANTISED * RAW_STAGES * FILLING_WARPS * RAW_BYTES,
-    AT_TASKS = AT_SCALES + QUANTISED * 2 * STAGES * SCALES_BYTES,
+    AT_TASKS = AT_TRANSPOSED + STAGES * TRANSPOSED_BYTES,
     TASK_BYTES = 64,
     TASKS = 4, // the current one, the next, and those whose results are being stored
     AT_BARRIERS = AT_TASKS + TASKS * TASK_BYTES,

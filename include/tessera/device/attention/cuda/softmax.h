@@ -7,11 +7,11 @@
 // not know each other's maxima, and O stays as it is. What is subtracted makes no difference to O and to the logarithm
 // of the sum but their rounding.
 //
-// Takes P_SHIFT, KEEPS, HEADROOM, EARLY, FUSED_EXP2.
+// Takes KEYS, P_SHIFT, KEEPS, HEADROOM, EARLY, FUSED_EXP2.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 
-#include "tessera/device/attention/cuda/sizes.h"
+#include "tessera/device/attention/cuda/share.h"
 
 #define GREAT 0x1p20f // the rounding of such a shift would spoil P
 
@@ -37,6 +37,9 @@ INLINE void own_max(const float s[SCORES], float max[2]) {
     for (int r = 0; r < 2; r++) max[r] = max_f32(most[ELEMENT(0, r, 0)], most[ELEMENT(0, r, 1)]);
 }
 
+// The scaled maximum of scores, -inf where there is none.
+INLINE float scaled_max(float max, float scale) { return max == -INFINITY_F32 ? -INFINITY_F32 : product(max, scale); }
+
 // What is subtracted from scaled scores: the scaled maximum, rounded, and the same number wherever it is needed. Rows
 // without a key have -inf, for which 0 does.
 INLINE float shift_of(float max, float scale) { return max == -INFINITY_F32 ? 0.0f : product(max, scale); }
@@ -48,7 +51,7 @@ INLINE void subtract_max(float s[SCORES], const float max[2]) {
     for (int r = 0; r < 2; r++) {
         const float x = max[r] == -INFINITY_F32 ? 0.0f : max[r];
         UNROLL
-        for (int j = 0; j < BN / 8; j++) {
+        for (int j = 0; j < KEYS / 8; j++) {
             s[ELEMENT(j, r, 0)] -= x;
             s[ELEMENT(j, r, 1)] -= x;
         }

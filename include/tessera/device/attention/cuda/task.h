@@ -3,11 +3,11 @@
 // they are MERGED they are those of all query heads of a key head, query by query, and a task may have a part of the
 // tiles.
 //
-// Takes args, MERGED, PAGED.
+// Takes args, BM, BN, MERGED, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 
-#include "tessera/device/attention/cuda/sizes.h"
+#include "tessera/device/attention/cuda/share.h"
 #include "tessera/device/common/cuda/reads.h"
 
 #include "tessera/device/attention/gpu/lengths.h"
@@ -190,14 +190,19 @@ INLINE void get_task(uint32_t at, struct task *task) {
     *task = SAME_BITS(struct task, x);
 }
 
-// The warpgroup's first row; the thread's rows 0 and 1, and their queries and heads.
-INLINE int warpgroup_row(const struct task *task) { return task->first + 64 * (thread_id() / WARPGROUP - 1); }
-INLINE int own_row(const struct task *task, int r) { return warpgroup_row(task) + thread_row() + 8 * r; }
+// The first row that the thread's warp or warpgroup has; the thread's rows 0 and 1, and their queries and heads.
+#if KEYS_APART
+INLINE int first_row(const struct task *task) { return task->first; }
+INLINE int own_row(const struct task *task, int r) { return task->first + lane_id() / 4 + 8 * r; }
+#else
+INLINE int first_row(const struct task *task) { return task->first + ROWS * (thread_id() / WARPGROUP - 1); }
+INLINE int own_row(const struct task *task, int r) { return first_row(task) + thread_row() + 8 * r; }
+#endif
 INLINE int own_query(const args *a, const struct task *task, int r) { return row_query(a, own_row(task, r)); }
 INLINE int own_head(const args *a, const struct task *task, int r) { return row_head(a, task, own_row(task, r)); }
 
-// What a warpgroup that computes keeps of a task. Keys of tiles that begin at `begin` or behind and end at `end` or
-// before are all seen by all of its queries.
+// What a warp that computes keeps of a task. Keys of tiles that begin at `begin` or behind and end at `end` or before
+// are all seen by all of the queries that its products have.
 struct walk {
     int tile, from;      // of the task's tiles, the current one and that to end with
     int gap, sink_tiles; // keys between the first `sink_tiles` tiles and the others
@@ -205,8 +210,8 @@ struct walk {
 };
 
 INLINE struct walk find_walk(const args *a, const struct task *task) {
-    const int row = warpgroup_row(task), first = row_query(a, row);
-    const int last = row_query(a, min_i32(row + 64, count_rows(a, task)) - 1);
+    const int row = first_row(task), first = row_query(a, row);
+    const int last = row_query(a, min_i32(row + ROWS, count_rows(a, task)) - 1);
     const int from = MERGED ? of_first_lane(first_tile(task)) : 0;
     return (struct walk){of_first_lane(task->tiles - 1) + from,
                          from,
@@ -218,7 +223,7 @@ INLINE struct walk find_walk(const args *a, const struct task *task) {
 INLINE int walk_key(const struct walk *walk) {
     return BN * walk->tile + (walk->tile < walk->sink_tiles ? 0 : walk->gap);
 }
-INLINE int is_whole(const struct walk *walk, int key) { return key >= walk->begin && key + BN <= walk->end; }
+INLINE int is_whole(const struct walk *walk, int key) { return key >= walk->begin && key + KEYS <= walk->end; }
 
 // How many tiles, from the current one on, all queries see whole.
 INLINE int count_whole(const struct walk *walk) {

@@ -1,32 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The tasks of a workgroup, one after the other: taken from a counter that all share, or dealt out in turns.
+// The tasks of a workgroup, which one warp hands to all.
 //
 // Takes args.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASKS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASKS_H
 
+#include "tessera/device/attention/cuda/numbers.h"
 #include "tessera/device/attention/cuda/pipe.h"
-#include "tessera/device/attention/cuda/task.h"
-
-// The number of the next task. In turns every other round goes backwards, since tasks get shorter with their numbers.
-INLINE int next_number(const args *a, int round) {
-    const int workgroups = workgroup_count();
-    if (round == 0) return workgroup_x();
-    if (a->counter) {
-        int number = 0;
-        if (lane_id() == 0) number = workgroups + (int)take_number(a->counter);
-        return of_first_lane(number);
-    }
-    return round * workgroups + (round % 2 ? workgroups - 1 - workgroup_x() : workgroup_x());
-}
 
 // Hands task number n of the workgroup, or the end, to all warps.
 INLINE void hand_over_task(const args *a, uint32_t base, uint32_t n, int *round) {
     const struct place place = task_place(base, n);
-    struct task task;
-    int number = next_number(a, (*round)++);
-    while (number < a->tasks && !find_task(&task, a, number)) number = next_number(a, (*round)++);
-    if (number >= a->tasks) task.first = -1;
+    const struct task task = next_task(a, round);
     wait_until_empty(place);
     if (lane_id() == 0) {
         put_task(place.at, &task);

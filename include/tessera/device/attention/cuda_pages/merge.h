@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+// The results of all warps, each of its own keys, become those of the task: they meet in shared memory. The epilogue's
+// pair_of() makes o of two neighbouring elements, and its store_pairs() stores four such pairs.
+//
+// Takes args, BM, DV, WARPS, pair_of, store_pairs.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_MERGE_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_MERGE_H
+
+#include "tessera/device/attention/cuda/descales.h"
+#include "tessera/device/attention/cuda/softmax.h"
+#include "tessera/device/attention/cuda/totals.h"
+#include "tessera/device/attention/cuda_pages/numbers.h"
+
+// Four elements of a row of a warp's results; lanes that store them meet in few banks.
+INLINE uint32_t result_at(uint32_t base, int warp, int row, int column) {
+    const int piece = column / 4 ^ (column / 32 & 3) ^ (row & 1) << 2;
+    return raw_place(base, warp, 0) + 4 * DV * row + 16 * piece;
+}
+INLINE uint32_t sums_at(uint32_t base, int warp, int row) { return own_place(base, warp) + 16 * row; }
+
+// Puts the warp's results there, of rows that are there. `unit`: of o, see weights.h.
+INLINE void put_results(uint32_t base, int warp, const struct rows_state *x, const float o[RESULTS], int rows,
+                        float scale, float unit) {
+    UNROLL
+    for (int r = 0; r < 2; r++) {
+        const int row = lane_id() / 4 + 8 * r;
+        const float sum = sum_of_four(x->sum[r]);
+        if (row >= rows) continue;
+        if (lane_id() % 4 == 0)
+            shared_store_16(sums_at(base, warp, row),
+                            (u32x4){AS_U32(scaled_max(x->max[r], scale)), AS_U32(sum), AS_U32(unit), 0});
+        UNROLL
+        for (int e = 0; e < 2; e++) {
+            UNROLL
+            for (int j = 0; j < DV / 8; j += 4) {
+                const float *const from = &o[ELEMENT(j, r, e)];
+                const int column = value_feature(j, thread_column() + e);
+                shared_store_16(result_at(base, warp, row, column),
+                                (u32x4){AS_U32(from[0]), AS_U32(from[4]), AS_U32(from[8]), AS_U32(from[12])});
+            }
+        }
+    }
+}
+
+// A row's total of all warps, and what the results of each are to be multiplied by. `unit`: of numbers of V.
+INLINE struct total merge_sums(uint32_t base, int row, const args *a, int head, float unit, float over[WARPS]) {
+    float maxima[WARPS], sums[WARPS], max = -INFINITY_F32, sum = 0.0f;
+    UNROLL
+    for (int w = 0; w < WARPS; w++) {
+        const u32x4 x = shared_load_16(sums_at(base, w, row));
+        maxima[w] = AS_F32(x.x), sums[w] = AS_F32(x.y), over[w] = AS_F32(x.z);
+        max = max_f32(max, maxima[w]);
+    }
+    UNROLL
+    for (int w = 0; w < WARPS; w++) {
+        const float share = maxima[w] == -INFINITY_F32 ? 0.0f : exp2_fast(maxima[w] - max);
+        sum += sums[w] * share;
+        over[w] *= share;
+    }
+    return total_of(a, head, max, sum, value_scale(a) * unit);
+}
+
+// Eight elements of a row, from `column` on.
+INLINE void merge_results(float x[8], uint32_t base, int row, int column, const float over[WARPS]) {
+    UNROLL
+    for (int i = 0; i < 8; i++) x[i] = 0.0f;
+    UNROLL
+    for (int w = 0; w < WARPS; w++) {
+        UNROLL
+        for (int half = 0; half < 2; half++) {
+            const u32x4 y = shared_load_16(result_at(base, w, row, column + 4 * half));
+            UNROLL
+            for (int i = 0; i < 4; i++) x[4 * half + i] += AS_F32(y[i]) * over[w];
+        }
+    }
+}
+
+INLINE void store_element_rows(const float x[8], float over, const args *a, int64_t element) {
+    uint32_t pairs[4];
+    UNROLL
+    for (int c = 0; c < 4; c++) pairs[c] = pair_of(x[2 * c] * over, x[2 * c + 1] * over);
+    store_pairs((char *)a->call.o + element * (O_BITS / 8), pairs);
+}
+INLINE void store_partial_rows(const float x[8], float over, const args *a, int64_t element) {
+    UNROLL
+    for (int i = 0; i < 8; i += 4)
+        store_16(a->o_acc + element + i, (u32x4){AS_U32(x[i] * over), AS_U32(x[i + 1] * over), AS_U32(x[i + 2] * over),
+                                                 AS_U32(x[i + 3] * over)});
+}
+
+// Merges and stores them, once all warps have put theirs. All threads take part.
+INLINE void store_merged(uint32_t base, const args *a, const struct task *task, float unit) {
+    const int rows = min_i32(BM, count_rows(a, task) - task->first);
+    const int64_t o_first = sequence_element(task, a->call.batch_stride_o, a->call.stride_o);
+    const int64_t lse_first = sequence_element(task, a->call.batch_stride_lse, 1);
+    for (int n = thread_id(); n < rows * (DV / 8); n += THREADS) {
+        const int row = n / (DV / 8), column = n % (DV / 8) * 8;
+        const int query = row_query(a, task->first + row), head = row_head(a, task, task->first + row);
+        float over[WARPS], x[8];
+        const struct total total = merge_sums(base, row, a, head, unit, over);
+        const int64_t number = partial_row(a, task, task->first + row);
+        merge_results(x, base, row, column, over);
+        if (a->parts > 1) {
+            if (column < a->call.hdim_v) store_partial_rows(x, total.over, a, number * a->call.hdim_v + column);
+            if (column == 0) a->lse_acc[number] = log2_of(&total);
+            continue;
+        }
+        const int64_t o = o_first + head * a->call.nhead_stride_o + query * a->call.stride_o;
+        if (column < a->call.hdim_v) store_element_rows(x, total.over, a, o + column);
+        if (a->call.lse && column == 0)
+            a->call.lse[lse_first + head * a->call.nhead_stride_lse + query] = log2_of(&total) * LN2;
+    }
+}
+
+#endif

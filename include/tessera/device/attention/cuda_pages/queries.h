@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// The queries of a task as A of the products with K (sm90_quantised.h, add_product), in shared memory.
+//
+// Takes args, DQ, Q_BF16, WARPS, MERGED.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_QUERIES_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_QUERIES_H
+
+#include "tessera/device/attention/cuda/softmax.h"
+#include "tessera/device/attention/cuda/task.h"
+#include "tessera/device/attention/cuda_pages/numbers.h"
+
+enum { STEPS = DQ / 16 };
+
+// Row r of the thread is in words r and 2 + r of each step.
+INLINE void load_rows(uint32_t q[STEPS][4], const args *a, const struct task *task) {
+    const int64_t sequence = sequence_element(task, a->call.batch_stride_q, a->call.stride_q);
+    UNROLL
+    for (int r = 0; r < 2; r++) {
+        const int there = own_row(task, r) < count_rows(a, task);
+        const int64_t row =
+            sequence + own_query(a, task, r) * a->call.stride_q + own_head(a, task, r) * a->call.nhead_stride_q;
+        const char *const from = (const char *)a->call.q + row * 2;
+        UNROLL
+        for (int step = 0; step < STEPS; step += 2) {
+            const int feature = key_feature(4 * step);
+            const u32x4 x = load_16(from + 2 * feature, there && feature < a->call.hdim_q);
+            q[step][r] = x.x, q[step][2 + r] = x.y;
+            q[step + 1][r] = x.z, q[step + 1][2 + r] = x.w;
+        }
+    }
+}
+
+#if Q_BF16
+INLINE float high_half(uint32_t x) { return AS_F32(x & 0xffff0000); }
+
+// Each row has its own unit.
+INLINE void to_fp16(uint32_t q[STEPS][4], float unit[2]) {
+    UNROLL
+    for (int r = 0; r < 2; r++) {
+        float most = 0.0f;
+        UNROLL
+        for (int i = 0; i < 2 * STEPS; i++) {
+            const uint32_t x = q[i / 2][i % 2 * 2 + r];
+            most = max_f32(most, max_f32(abs_f32(unpack_bf16(x)), abs_f32(high_half(x))));
+        }
+        unit[r] = unit_of(max_of_four(most));
+        const float over = over_unit(unit[r]);
+        UNROLL
+        for (int i = 0; i < 2 * STEPS; i++) {
+            uint32_t *const x = &q[i / 2][i % 2 * 2 + r];
+            *x = pack_fp16(unpack_bf16(*x) * over, high_half(*x) * over);
+        }
+    }
+}
+#endif
+
+// Each warp puts some of the steps there. Products with a row are to be multiplied by its unit.
+INLINE void load_queries(uint32_t base, int warp, const args *a, const struct task *task, float unit[2]) {
+    uint32_t q[STEPS][4];
+    load_rows(q, a, task);
+#if Q_BF16
+    to_fp16(q, unit);
+#else
+    unit[0] = unit[1] = 1.0f;
+#endif
+    UNROLL
+    for (int step = 0; step < STEPS; step++)
+        if (step % WARPS == warp)
+            shared_store_16(query_place(base, step), (u32x4){q[step][0], q[step][1], q[step][2], q[step][3]});
+}
+
+#endif

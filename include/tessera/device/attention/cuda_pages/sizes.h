@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Sizes of an instance that reads a quantised cache, and where things lie in shared memory.
+//
+// BM, BN: queries of a task and keys of a tile, of which each of WARPS warps has KEYS. DQ = DV: head dims, of which a
+// call may use a part. STAGES: parts, the rows of k or of v of a warp's keys, that it has room for. KV: the cache's
+// type.
+//
+// Takes BM, BN, KEYS, WARPS, DQ, DV, STAGES, KV.
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_SIZES_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_SIZES_H
+
+#include "tessera/device/attention/cuda/share.h"
+
+enum { THREADS = 32 * WARPS };
+
+// A part is rows of numbers, as they lie in memory; behind them for each the word that it ends in where it does not
+// begin at a multiple of four bytes, the words with its scale, and by how many bits both are to be shifted, a byte
+// each.
+enum {
+    RAW_BITS = KV == TESSERA_KV_TURBO4 ? 4 : 8,
+    RAW_ROW = DQ * RAW_BITS / 8,
+    RAW_TAILS = KEYS * RAW_ROW,
+    RAW_SCALES = RAW_TAILS + 4 * KEYS,
+    RAW_SCALE = KV == TESSERA_KV_TURBO4 ? 8 : 4, // bytes
+    RAW_SHIFTS = RAW_SCALES + RAW_SCALE * KEYS,
+    RAW_BYTES = RAW_SHIFTS + 2 * KEYS,
+    RESULTS_BYTES = 4 * BM * DV, // of a warp, which in the end lie where its parts were, see merge.h
+    WARP_BYTES = STAGES * RAW_BYTES > RESULTS_BYTES ? STAGES *RAW_BYTES : RESULTS_BYTES
+};
+
+// Where things lie, beside shared_base().
+enum {
+    AT_Q = 0,
+    AT_RAW = AT_Q + 2 * BM * DQ,
+    AT_TABLE = AT_RAW + WARPS * WARP_BYTES,
+    TABLE_BYTES = KV == TESSERA_KV_TURBO4 ? 256 * 128 : 0,
+    AT_OWN = AT_TABLE + TABLE_BYTES, // of each warp, addresses of its rows and in the end its sums
+    OWN_BYTES = 16 * BM,
+    AT_TASKS = AT_OWN + WARPS * OWN_BYTES,
+    TASK_BYTES = 64,
+    SHARED_BYTES = AT_TASKS + 2 * TASK_BYTES
+};
+
+static_assert(OWN_BYTES >= 8 * KEYS, "addresses have room");
+
+INLINE int warp_id(void) { return of_first_lane(thread_id() / 32); }
+INLINE uint32_t own_place(uint32_t base, int warp) { return base + AT_OWN + warp * OWN_BYTES; }
+INLINE uint32_t raw_place(uint32_t base, int warp, int stage) {
+    return base + AT_RAW + warp * WARP_BYTES + stage * RAW_BYTES;
+}
+
+// Pieces of 16 bytes are swizzled within 128, so that lanes which read the same piece of eight rows, or of every other
+// of them, meet in no bank: where what would lie at `offset` lies, of this row.
+INLINE uint32_t swizzled(uint32_t offset, uint32_t row) { return offset ^ (row & (RAW_ROW < 128 ? 6 : 7)) << 4; }
+
+// A byte of a row, of so many eights of rows and one more.
+INLINE uint32_t raw_at(uint32_t raw, int eights, int row, int byte) {
+    return raw + 8 * RAW_ROW * eights + swizzled(row * RAW_ROW + byte, row);
+}
+
+#endif
