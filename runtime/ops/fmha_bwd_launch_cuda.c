@@ -103,7 +103,7 @@ tessera_status tessera_fmha_bwd_cuda_add(call_t *call, struct tessera_plan *plan
                                          const struct tessera_fmha_bwd_layout *layout,
                                          const struct tessera_fmha_bwd_gpu_args *filled) {
     const int64_t tasks = count_tasks(call, layout), units = plan->facts->compute_units;
-    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units), 1, 1};
+    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units), 1, 1}; // all at once: they may wait for each other
     void *room;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
     kernel_args *const args = memset(room, 0, sizeof *args);

@@ -180,8 +180,8 @@ class CudaTile:
         """What the machine and a call must bring."""
         return (
             f"{self.shared_bytes} bytes of shared memory, {4 * self.warpgroups} warps that compute and "
-            f"four that bring tiles and take dq away, head dims that are multiples of {self.hdim_multiple}, any lengths, rows "
-            f"aligned to {self.alignment} bytes"
+            f"four that bring tiles and take dq away, head dims that are multiples of {self.hdim_multiple}, "
+            f"any lengths, rows aligned to {self.alignment} bytes"
         )
 
     def ck_tile(self, target: NvidiaTarget) -> dict[str, int]:

@@ -223,8 +223,7 @@ INLINE void wait_for_warpgroup(int barrier) { __asm__ volatile("bar.sync %0, 256
 INLINE void tell_warpgroup(int barrier) { __asm__ volatile("bar.arrive %0, 256;" ::"r"(barrier) : "memory"); }
 // The threads of a warpgroup, which share barrier `number`: each sees what the others wrote before.
 #define MEET_WARPGROUP(number) __asm__ volatile("barrier.sync %0, %1;" ::"n"(number), "n"(WARPGROUP) : "memory")
-// So many threads meet, a number that is known when the kernel is compiled; `aligned`: whole warps, all of them here.
-#define MEET_THREADS(barrier, threads) __asm__ volatile("barrier.sync %0, %1;" ::"r"(barrier), "n"(threads) : "memory")
+// So many threads meet, a number that is known when the kernel is compiled: whole warps, all of them here.
 #define MEET_ALIGNED_THREADS(barrier, threads)                                                                         \
     __asm__ volatile("barrier.sync.aligned %0, %1;" ::"n"(barrier), "n"(threads) : "memory")
 
@@ -251,18 +250,13 @@ INLINE void add_f32(float *to, float x) {
     __asm__ volatile("red.relaxed.gpu.global.add.f32 [%0], %1;" ::"l"(to), "f"(x) : "memory");
 }
 
-// Adds a box of fp32 in shared memory to that of a tensor map, or stores it there; what lies outside of the tensor is
-// left alone. Hardware does it once the lane has committed it.
+// Adds a box of fp32 in shared memory to that of a tensor map; what lies outside of the tensor is left alone. Hardware
+// does it once the lane has committed it.
 INLINE void add_box(const void *map, uint32_t from, int x, int y, int z) {
     __asm__ volatile(
         "cp.reduce.async.bulk.tensor.3d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
         "r"(from), "r"(x), "r"(y), "r"(z)
         : "memory");
-}
-INLINE void store_box(const void *map, uint32_t from, int x, int y, int z) {
-    __asm__ volatile("cp.async.bulk.tensor.3d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4}], [%1];" ::"l"(map),
-                     "r"(from), "r"(x), "r"(y), "r"(z)
-                     : "memory");
 }
 INLINE void commit_boxes(void) { __asm__ volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Waits until shared memory was read, or all was done, of what this lane committed.

@@ -5,7 +5,7 @@
 // that compute, each with 64 of the keys. Q_STAGES, DO_STAGES, DS_STAGES: tiles of q, of do and of gradients of scores
 // that there is room for. DQ_COLUMNS: columns of dq that a warpgroup computes of 64 queries; DQ_ROOM: those of them
 // that there is room for on their way to memory, which is that of gradients of scores, too, if DQ_OVER_DS. GENERAL:
-// without it a warp of its own takes dq to memory, and each warpgroup goes by its own time.
+// without it each warpgroup goes by its own time.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 
