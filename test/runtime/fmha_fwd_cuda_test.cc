@@ -25,6 +25,7 @@ class CudaFmha : public ::testing::Test {
         instance.base.symbol = "kernel";
         instance.base.threads = 384;
         instance.shared_bytes = 100000;
+        instance.workgroups = 1;
         const std::string pack = make_pack("fmha_fwd", "sm_90a", {{"kernel", "kernel"}});
         EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
         call.traits.data_type = TESSERA_FMHA_BF16;
@@ -85,6 +86,9 @@ TEST_F(CudaFmha, Launch) {
     call.set_strides();
     EXPECT_EQ(launched().tasks, 192);
     EXPECT_EQ(cuda.launches[0].grid[0], 100u); // compute units
+    instance.workgroups = 3;
+    EXPECT_EQ(launched().tasks, 192);
+    EXPECT_EQ(cuda.launches[0].grid[0], 192u); // each has room for more
     call.args.seqlen_q = 0;
     cuda.launches.clear();
     EXPECT_EQ(launch(), TESSERA_SUCCESS);
@@ -198,6 +202,7 @@ class MergedHeads : public CudaFmha {
             const std::string pack = make_pack("fmha_fwd_combine", "sm_90a", {{symbol, symbol}});
             EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
         }
+        instance.workgroups = 1;
         instance.alone_cycles = 1000;
         instance.busy_cycles = 2000;
         call.args.seqlen_q = call.args.max_seqlen_q = 3;
@@ -412,6 +417,7 @@ class FewQueries : public ::testing::Test {
         tessera_fmha_fwd_instance made = make_instance(name, TESSERA_TARGET_SM_90A, served, bm0, 128);
         made.base.symbol = name;
         made.merged = merged;
+        made.workgroups = 1;
         made.alone_cycles = alone;
         made.busy_cycles = busy;
         return made;
