@@ -265,10 +265,12 @@ INLINE void await_boxes(void) { __asm__ volatile("cp.async.bulk.wait_group 0;" :
 
 // ---- a counter in memory
 
-INLINE uint32_t take_number(uint32_t *counter) { // the next one, from 0
-    uint32_t number;
-    __asm__ volatile("atom.global.relaxed.gpu.add.u32 %0, [%1], 1;" : "=r"(number) : "l"(counter) : "memory");
-    return number;
+// A warp takes the next number, from 0.
+INLINE int take_number(uint32_t *counter) {
+    int number = 0;
+    if (lane_id() == 0)
+        __asm__ volatile("atom.global.relaxed.gpu.add.u32 %0, [%1], 1;" : "=r"(number) : "l"(counter) : "memory");
+    return of_first_lane(number);
 }
 
 // ---- turns: threads of any workgroups that do something to the same memory, one after the other, by a number there

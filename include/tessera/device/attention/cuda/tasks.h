@@ -5,7 +5,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASKS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASKS_H
 
-#include "tessera/device/attention/cuda/numbers.h"
+#include "tessera/device/attention/cuda/next_task.h"
 #include "tessera/device/attention/cuda/pipe.h"
 
 // Hands task number n of the workgroup, or the end, to all warps.

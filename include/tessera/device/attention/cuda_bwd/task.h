@@ -101,11 +101,7 @@ INLINE void get_task(uint32_t at, struct task *task) {
 INLINE int next_number(const launch *a, int round) {
     const int workgroups = workgroup_count();
     if (round == 0) return workgroup_x();
-    if (a->counter) {
-        int number = 0;
-        if (lane_id() == 0) number = workgroups + (int)take_number(a->counter);
-        return of_first_lane(number);
-    }
+    if (a->counter) return workgroups + take_number(a->counter);
     return round * workgroups + workgroup_x();
 }
 

@@ -2,8 +2,8 @@
 // Which tasks a workgroup has, one after the other: taken from a counter that all share, or dealt out in turns.
 //
 // Takes args.
-#ifndef TESSERA_DEVICE_ATTENTION_CUDA_NUMBERS_H
-#define TESSERA_DEVICE_ATTENTION_CUDA_NUMBERS_H
+#ifndef TESSERA_DEVICE_ATTENTION_CUDA_NEXT_TASK_H
+#define TESSERA_DEVICE_ATTENTION_CUDA_NEXT_TASK_H
 
 #include "tessera/device/attention/cuda/task.h"
 
@@ -11,11 +11,7 @@
 INLINE int next_number(const args *a, int round) {
     const int workgroups = workgroup_count();
     if (round == 0) return workgroup_x();
-    if (a->counter) {
-        int number = 0;
-        if (lane_id() == 0) number = workgroups + (int)take_number(a->counter);
-        return of_first_lane(number);
-    }
+    if (a->counter) return workgroups + take_number(a->counter);
     return round * workgroups + (round % 2 ? workgroups - 1 - workgroup_x() : workgroup_x());
 }
 
