@@ -298,9 +298,8 @@ class CudaTile(GpuTile):
         block = {"bm0": self.bm0, "bn0": self.bn0, "bk0": self.bk0}
         block |= {"bn1": self.hdim_v, "bk1": self.bn0, "bk0max": self.hdim_q}
         warps = {f"r{side}{gemm}": 4 * self.rm0 if side == "m" else 1 for gemm in (0, 1) for side in "mnk"}
-        columns = (8, 8) if self.quantised else (self.bn0, self.dv)
-        shapes = {f"wm{gemm}": 16 for gemm in (0, 1)} | {f"wk{gemm}": self.mma_k for gemm in (0, 1)}
-        shapes |= {f"wn{gemm}": columns[gemm] for gemm in (0, 1)}
+        columns, k = (8, 8) if self.quantised else (self.bn0, self.dv), self.mma_k
+        shapes = {"wm0": 16, "wn0": columns[0], "wk0": k, "wm1": 16, "wn1": columns[1], "wk1": k}
         return block | warps | shapes
 
     def complaint(self, target: NvidiaTarget) -> str:
