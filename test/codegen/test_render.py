@@ -90,7 +90,7 @@ SAID_FOR_CUDA = """
 #include "tessera/isa/sm90_async.h"
 #include "tessera/kernel/fmha_fwd_cuda.h"
 enum { BM = 128, BN = 128, DQ = 128, DV = 128, WARPGROUPS = 2, STAGES = 2, Q_STAGES = 2 };
-enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
+enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16 };
 #define KEEPS 1
 #define BITS 16
 #define DESCALED 0

@@ -29,6 +29,8 @@ TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
 PRODUCER_REGISTERS = {1: 96, 2: 56, 3: 32}
 CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
 FILLING_WARPS = 4  # that bring tiles from a cache
+ROOM = 3  # powers of 2 of the range of p that are left where its reference is kept until p exceeds its type
+LATE_REGISTERS = 8  # of a thread that computes, more where next probabilities lie beside those in use
 # Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
 OTHER_REGISTERS = 24
 
@@ -92,9 +94,10 @@ class CudaTile(GpuTile):
     turns: int = 0  # 1: warpgroups start products in turns, the softmax of one beside products of another
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
-    keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
+    # What is subtracted from scores is 0: always their maximum, where registers are few; 1: kept until they
+    # exceed it by far; 2: kept until probabilities of fp8, which are made first, are too great for it.
+    keeps: int = 1
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
-    fused_exp2: int = 1  # of so many exponentials one is made by multiply-adds, if they are more than 1
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
     paged: int = 0  # 1: keys lie in a cache
@@ -116,6 +119,11 @@ class CudaTile(GpuTile):
     def bits(self) -> int:
         """Bits of an element of q, k and v."""
         return COMPUTES[self.compute].bits
+
+    @property
+    def late(self) -> bool:
+        """Whether probabilities are made before anything is known of their scores."""
+        return self.keeps == 2
 
     @property
     def quantised(self) -> bool:
@@ -156,12 +164,12 @@ class CudaTile(GpuTile):
     @property
     def p_shift(self) -> int:
         """The power of 2 that p in [0, 1] is stored times."""
-        return COMPUTES[self.compute].p_shift
+        return COMPUTES[self.compute].p_shift - (ROOM if self.late else 0)
 
     @property
     def headroom(self) -> int:
         """The power of 2 that p may exceed 1 by."""
-        return COMPUTES[self.compute].headroom
+        return COMPUTES[self.compute].headroom + (ROOM if self.late else 0)
 
     @property
     def hdim_multiple(self) -> int:
@@ -219,24 +227,27 @@ class CudaTile(GpuTile):
         return self.raw_stages * self.bn0 * row + 2 * self.stages * 4 * (self.bn0 + FILLING_WARPS)
 
     @property
-    def _lookup_registers(self) -> int:
-        """Registers of each thread that computes which the warp that looks up pages needs instead."""
+    def _moved_registers(self) -> int:
+        """Registers of a thread that computes which those need that bring tiles, to look up pages."""
+        if self.late:
+            return -LATE_REGISTERS
         return 8 if self.paged and self.rm0 > 1 else 0
 
     @property
     def producer_registers(self) -> int:
         """Registers of a thread of the warpgroup that brings tiles."""
-        return PRODUCER_REGISTERS[self.rm0] + self.rm0 * self._lookup_registers
+        return PRODUCER_REGISTERS[self.rm0] + self.rm0 * self._moved_registers
 
     @property
     def consumer_registers(self) -> int:
         """Registers of a thread that computes."""
-        return CONSUMER_REGISTERS[self.rm0] - self._lookup_registers
+        return CONSUMER_REGISTERS[self.rm0] - self._moved_registers
 
     @property
     def registers(self) -> int:
         """Registers that a thread holds through the main loop."""
-        return (self.bn0 + self.dv) // 2 + self.bn0 * self.bits // 64 + OTHER_REGISTERS
+        probabilities = self.bn0 * self.bits // 64 * (2 if self.late else 1)
+        return (self.bn0 + self.dv) // 2 + probabilities + OTHER_REGISTERS
 
     @cached_property
     def products(self) -> Products:
@@ -283,6 +294,8 @@ class CudaTile(GpuTile):
         for flag, value in (("merge", self.merge), ("paged", self.paged), ("turns", self.turns)):
             if value not in (0, 1):
                 return f"{flag} = {value} is neither 0 nor 1"
+        if self.keeps not in (0, 1, 2):
+            return f"keeps = {self.keeps} is none of 0, 1 and 2"
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
         if self.pipeline != "qr_async":
@@ -290,6 +303,8 @@ class CudaTile(GpuTile):
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
+        if self.late and (self.bits != 8 or self.merge):
+            return "keeps = 2 is for fp8 without merge: what it compares with is the greatest fp8"
         if self.paged and self.bits != 16:
             return f"paged = 1 with {self.compute}, whose products want the warps that would look rows up"
         if complaint := self._complaint_of_kv():

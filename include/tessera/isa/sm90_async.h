@@ -80,18 +80,6 @@ INLINE float product(float a, float b) {                                        
     return y;
 }
 
-// 2^x by multiply-adds, within 2^-18 relatively, from x = -126 on: below it is 2^-126. NaN stays NaN.
-INLINE float exp2_fused(float x) {
-    const float one_and_half = 0x1.8p23f + 127.0f; // a sum with it ends in an exponent
-    __asm__("max.NaN.f32 %0, %0, %1;" : "+f"(x) : "f"(-126.0f));
-    const float sum = x + one_and_half, f = x - (sum - one_and_half);
-    float y = fused(0.0095701f, f, 0.05591786f); // a minimax polynomial of 2^f, |f| <= 1/2
-    y = fused(y, f, 0.24024745f);
-    y = fused(y, f, 0.69312181f);
-    y = fused(y, f, 0.99999926f);
-    return y * AS_F32(AS_U32(sum) << 23);
-}
-
 // ---- registers of a warpgroup: all its warps leave or take them together
 
 #define LEAVE_REGISTERS(count) __asm__ volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count))

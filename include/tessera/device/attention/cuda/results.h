@@ -6,6 +6,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_RESULTS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_RESULTS_H
 
+#include "tessera/device/attention/cuda/columns.h"
 #include "tessera/device/attention/cuda/softmax.h"
 #include "tessera/device/attention/cuda/task.h"
 
@@ -43,11 +44,12 @@ INLINE void store_part(const struct rows_state *x, float o[RESULTS], const args 
         const int row = own_row(task, r);
         if (row >= count_rows(a, task)) continue;
         const int64_t number = partial_row(a, task, row);
-        float *const to = a->o_acc + number * a->call.hdim_v + thread_column();
+        float *const to = a->o_acc + number * a->call.hdim_v;
         UNROLL
-        for (int j = 0; j < DV / 8; j++) {
-            const float left = o[ELEMENT(j, r, 0)] * total.over, right = o[ELEMENT(j, r, 1)] * total.over;
-            if (8 * j < a->call.hdim_v) store_8(to + 8 * j, (u32x2){AS_U32(left), AS_U32(right)});
+        for (int i = 0; i < DV / 8; i++) {
+            const int j = i / 4 * 4, c = i % 4, column = 8 * j + pair_column(c);
+            const float left = o[PAIR_LEFT(j, r, c)] * total.over, right = o[PAIR_RIGHT(j, r, c)] * total.over;
+            if (column < a->call.hdim_v) store_8(to + column, (u32x2){AS_U32(left), AS_U32(right)});
         }
         if (lane_id() % 4 == 0) a->lse_acc[number] = log2_of(&total);
     }
@@ -75,9 +77,8 @@ INLINE void store_results(const struct rows_state *x, float o[RESULTS], const ar
             uint32_t pairs[4];
             UNROLL
             for (int c = 0; c < 4; c++)
-                pairs[c] = pair_of(o[ELEMENT(j + c, r, 0)] * total.over, o[ELEMENT(j + c, r, 1)] * total.over);
-            transpose_four(pairs);
-            const int column = 8 * (j + lane_id() % 4);
+                pairs[c] = pair_of(o[PAIR_LEFT(j, r, c)] * total.over, o[PAIR_RIGHT(j, r, c)] * total.over);
+            const int column = 8 * j + gather_pairs(pairs);
             if (inside && column < a->call.hdim_v) store_pairs(to + column * (O_BITS / 8), pairs);
         }
         const float log2_sum = log2_of(&total);

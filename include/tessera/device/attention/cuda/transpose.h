@@ -7,6 +7,9 @@
 // and 16 + 4 q + i (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts", A of wgmma.m64nNk32; CUTLASS,
 // cute/atom/mma_traits_sm90_gmma.hpp, ALayout_64x32). Element 16 (j / 2) + 4 q + 2 (j % 2) + e is that key.
 //
+// Of 16 columns the even ones come first, then the odd ones: rows that are stored at once lie in different banks, and
+// what a thread has of O are neighbours, see columns.h.
+//
 // Takes BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_H
@@ -31,7 +34,7 @@ INLINE void transpose_blocks(uint32_t from, uint32_t to, int keys, int columns) 
     for (int i = 0; i < BLOCKS; i++) {
         const uint32_t y[4] = {even_bytes(x[i][0], x[i][1]), odd_bytes(x[i][0], x[i][1]), even_bytes(x[i][2], x[i][3]),
                                odd_bytes(x[i][2], x[i][3])};
-        store_matrices(piece_at(to, columns + 16 * i + 2 * row + matrix % 2, keys / 16 % 8 + matrix / 2), y);
+        store_matrices(piece_at(to, columns + 16 * i + matrix % 2 * 8 + row, keys / 16 % 8 + matrix / 2), y);
     }
 }
 
