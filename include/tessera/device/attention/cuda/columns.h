@@ -9,11 +9,12 @@
 #include "tessera/device/attention/cuda/sizes.h"
 
 #if BITS == 8
-// Elements of a pair c, and their first column beside a multiple of 32: columns 4 q to 4 q + 3 of each 16, where q is
-// lane % 4.
+// Elements of pair c, and how far its columns are from the thread's first: columns 4 q to 4 q + 3 of each 16, where q
+// is lane % 4.
 #define PAIR_LEFT(j, r, c) ELEMENT((j) + (c) / 2 * 2, r, (c) % 2)
 #define PAIR_RIGHT(j, r, c) ELEMENT((j) + (c) / 2 * 2 + 1, r, (c) % 2)
-INLINE int pair_column(int c) { return 16 * (c / 2) + 4 * (lane_id() % 4) + 2 * (c % 2); }
+#define PAIR_OFFSET(c) (16 * ((c) / 2) + 2 * ((c) % 2))
+INLINE int first_column(void) { return 4 * (lane_id() % 4); }
 
 // Makes four pairs of a lane those of 8 columns side by side; returns the first one.
 INLINE int gather_pairs(uint32_t x[4]) {
@@ -29,7 +30,8 @@ INLINE int gather_pairs(uint32_t x[4]) {
 #else
 #define PAIR_LEFT(j, r, c) ELEMENT((j) + (c), r, 0)
 #define PAIR_RIGHT(j, r, c) ELEMENT((j) + (c), r, 1)
-INLINE int pair_column(int c) { return 8 * c + thread_column(); }
+#define PAIR_OFFSET(c) (8 * (c))
+INLINE int first_column(void) { return thread_column(); }
 INLINE int gather_pairs(uint32_t x[4]) {
     transpose_four(x);
     return 8 * (lane_id() % 4);

@@ -44,10 +44,10 @@ INLINE void store_part(const struct rows_state *x, float o[RESULTS], const args 
         const int row = own_row(task, r);
         if (row >= count_rows(a, task)) continue;
         const int64_t number = partial_row(a, task, row);
-        float *const to = a->o_acc + number * a->call.hdim_v;
+        float *const to = a->o_acc + number * a->call.hdim_v + first_column();
         UNROLL
         for (int i = 0; i < DV / 8; i++) {
-            const int j = i / 4 * 4, c = i % 4, column = 8 * j + pair_column(c);
+            const int j = i / 4 * 4, c = i % 4, column = 8 * j + PAIR_OFFSET(c); // beside the thread's first
             const float left = o[PAIR_LEFT(j, r, c)] * total.over, right = o[PAIR_RIGHT(j, r, c)] * total.over;
             if (column < a->call.hdim_v) store_8(to + column, (u32x2){AS_U32(left), AS_U32(right)});
         }
