@@ -47,6 +47,16 @@ INSTANCES = read_instances(
         ({"stages": 0}, "sizes and stages must be positive and 0 < efficiency <= 1"),
         ({"q_stages": 0}, "sizes and stages must be positive and 0 < efficiency <= 1"),
         ({"turns": 2}, "turns = 2 is neither 0 nor 1"),
+        ({"keeps": 3}, "keeps = 3 is none of 0, 1 and 2"),
+        (
+            {"keeps": 2},
+            "keeps = 2 is for fp8 without merge: what it compares with is the greatest fp8",
+        ),
+        ({"compute": "fp8", "o": "bf16", "keeps": 2}, ""),
+        (
+            {"compute": "fp8", "o": "bf16", "keeps": 2, "merge": 1},
+            "keeps = 2 is for fp8 without merge: what it compares with is the greatest fp8",
+        ),
         ({"rm0": 4}, "rm0 = 4 is none of 1, 2, 3 warpgroups"),
         ({"bm0": 192}, "bm0 = 192 is not rm0 x 64 = 128: a warpgroup has 64 queries"),
         ({"bn0": 72}, "bn0 = 72 is no multiple of what an instruction sums over = 16"),
