@@ -30,7 +30,7 @@ struct tessera_text {
     char *text;
     size_t size, used; // used: bytes of the whole text, without the final NUL
 };
-void tessera_text_add(struct tessera_text *out, const char *format, ...) TESSERA_PRINTF(2, 3);
+void tessera_text_add(struct tessera_text *out, const char *format, ...) TESSERA_PRINTF(2, 3); // NULL: nobody reads it
 
 // ---- structs that begin with struct_size (structs.c)
 

@@ -6,6 +6,7 @@
 #include "internal.h"
 
 void tessera_text_add(struct tessera_text *out, const char *format, ...) {
+    if (!out) return;
     const size_t room = out->text && out->used < out->size ? out->size - out->used : 0;
     va_list values;
     va_start(values, format);

@@ -93,7 +93,7 @@ static struct verdict judge(const instance_t *row, const request_t *r) {
     v.reasons = misfits_of(&v.served, r);
     if (!tessera_is_aligned(row, r)) v.reasons |= UINT64_C(1) << alignment_of(r);
     if (!is_here(row, r)) v.reasons |= UINT64_C(1) << TARGET;
-    if (!v.reasons && tessera_keeps_out(row, r, &(text_t){NULL, 0, 0})) v.reasons = UINT64_C(1) << last_of(r);
+    if (!v.reasons && tessera_keeps_out(row, r, NULL)) v.reasons = UINT64_C(1) << last_of(r);
     return v;
 }
 

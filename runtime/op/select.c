@@ -57,7 +57,7 @@ bool tessera_serves(const tessera_instance *row, const struct tessera_request *r
     const uint32_t size_count = r->table->schema->size_count;
     for (uint32_t i = 0; i < row->served_count; i++)
         if (holds(&row->served[i], r, size_count))
-            return tessera_is_aligned(row, r) && !tessera_keeps_out(row, r, &(struct tessera_text){NULL, 0, 0});
+            return tessera_is_aligned(row, r) && !tessera_keeps_out(row, r, NULL);
     return false;
 }
 

@@ -40,7 +40,7 @@ struct tessera_kernels {
     void (*add_ck_tile)(struct tessera_text *out, const tessera_instance *row, const uint32_t *limits);
     uint32_t (*count_ck)(const struct tessera_request *r, const tessera_instance *row, const uint32_t *limits);
     // Whether an instance that serves the traits, sizes and alignment of a call does not take it for another reason,
-    // which is added. NULL: there are none.
+    // which is added, unless `why` is NULL. NULL: there are none.
     bool (*keeps_out)(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
 };
 
