@@ -47,7 +47,8 @@ Suite landed_suite(const Place &on) {
     return {"Landed", {kinds, {"-b=1 -h=2 -s=64 -d=128"}, traits}, {}};
 }
 
-// ---- few queries, on targets with instances that merge the heads of a key head and cut keys into parts
+// ---- few queries, on targets with instances that merge the heads of a key head and cut keys into parts, beside those
+// for caches
 
 // Of a type, which names of instances say before the target's.
 bool merges(tessera_target target, const std::string &type) {
@@ -56,7 +57,7 @@ bool merges(tessera_target target, const std::string &type) {
         const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
         const std::string name(row->base.name);
         const bool is_of_type = (name.substr(0, name.find("__")) + "_").find("_" + type + "_") != std::string::npos;
-        if (row->base.target == target && is_of_type && row->merged) return true;
+        if (row->base.target == target && is_of_type && row->merged && !row->paged) return true;
     }
     return false;
 }
