@@ -90,7 +90,7 @@ std::vector<const char *> test_devices() {
 }
 
 bool OnDevice::is_due(int days) {
-    const bool sampled = std::string(GetParam()).compare(0, 4, "sim:") == 0 && !std::getenv("TESSERA_TEST_ALL");
+    const bool sampled = std::string(GetParam()).compare(0, 4, "sim:") == 0 && !all_cases();
     return !sampled || (seed_of_today() + asked++) % static_cast<uint32_t>(days) == 0;
 }
 
@@ -190,11 +190,13 @@ uint32_t seed_of_today() {
     return static_cast<uint32_t>(given ? std::atol(given) : std::time(nullptr) / 86400);
 }
 
+bool all_cases() { return std::getenv("TESSERA_TEST_ALL"); }
+
 int count_of_cases(int some, int all) {
 #ifdef __SANITIZE_ADDRESS__
     some /= 3;
 #endif
-    return std::getenv("TESSERA_TEST_ALL") ? all : some;
+    return all_cases() ? all : some;
 }
 
 // ---- tensors

@@ -166,9 +166,10 @@ template <typename Traits, typename Args> void put_cache(const Tensors &x, Copie
     if (!c.group || a.is_gappy) a.seqlen_k_ptr = to.of(x.length_k);
 }
 
-// Of the day, or TESSERA_TEST_SEED; and how many of `some` or all random cases a test tries: a third under the address
-// sanitizer.
+// Of the day, or TESSERA_TEST_SEED; whether tests try all cases; and how many of `some` or all random ones: a third of
+// some under the address sanitizer.
 uint32_t seed_of_today();
+bool all_cases();
 int count_of_cases(int some, int all);
 
 // Runs a call with a workspace of just the size that it needs. Empty, or the error; kNone where this build has no
