@@ -38,6 +38,11 @@ struct dq_tile {
     int rows, row, plane;
 };
 
+// That of a task's queries from `query` on.
+INLINE struct dq_tile dq_tile_at(uint32_t task_at, struct dq_place dq, int query) {
+    return (struct dq_tile){TASK_FIELD(task_at, seqlen_q) - query, dq.row + query, dq.plane};
+}
+
 // The number of a row among those of all planes.
 INLINE int64_t dq_row(const launch *a, int row, int plane) {
     return (int64_t)(uint32_t)plane * a->call.seqlen_q + (uint32_t)row;
