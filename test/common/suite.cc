@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <cstdlib>
 #include <sstream>
 
 #include "cover.h"
@@ -30,18 +29,6 @@ std::string test_name(const std::string &arguments) {
     std::replace(name.begin(), name.end(), ' ', '_');
     return name;
 }
-
-bool test_all() {
-    const char *value = std::getenv("TESSERA_TEST_ALL");
-    return value && std::string(value) == "1";
-}
-
-static unsigned number_of(const char *variable, unsigned otherwise) {
-    const char *text = std::getenv(variable);
-    return text ? static_cast<unsigned>(std::strtoul(text, nullptr, 10)) : otherwise;
-}
-
-unsigned test_seed() { return number_of("TESSERA_TEST_SEED", 0); }
 
 std::string said_at(const Place &place, const std::string &arguments) {
     std::istringstream words(arguments);
@@ -100,7 +87,7 @@ std::vector<std::string> combinations(const Suite &suite) {
 } // namespace
 
 bool is_due() {
-    static const unsigned days = test_all() ? 1 : std::max(1U, number_of("TESSERA_TEST_DAYS", 1));
+    static const unsigned days = test_all() ? 1 : std::max(1U, test_number("TESSERA_TEST_DAYS", 1));
     static unsigned next = test_seed();
     return next++ % days == 0;
 }

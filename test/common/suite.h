@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "sampling.h"
+
 using Axis = std::vector<std::string>;
 
 struct Suite {
@@ -50,11 +52,5 @@ Axis times(const Axis &first, const Axis &second);
 
 // "-s=..." becomes a name of letters, digits and underscores, as GoogleTest's filters want them.
 std::string test_name(const std::string &arguments);
-
-// Whether TESSERA_TEST_ALL is 1: run whole products, not only pairwise covers.
-bool test_all();
-
-// TESSERA_TEST_SEED: what samples are taken by.
-unsigned test_seed();
 
 #endif

@@ -168,7 +168,7 @@ class AppendFirst : public OnDevice {
 };
 
 TEST_P(AppendFirst, RandomCases) {
-    const uint32_t seed = seed_of_today();
+    const uint32_t seed = test_seed();
     std::mt19937 random(seed);
     for (int n = 0; n < count(48, 1500) && !HasFailure(); n++) {
         const int added = static_cast<int>(1 + random() % (n % 3 ? 3 : 40));
@@ -178,14 +178,14 @@ TEST_P(AppendFirst, RandomCases) {
 
 // Rotated, with and without new keys, in 16 bits; head dims that rope divides.
 TEST_P(AppendFirst, RotatesAsTwoCallsDo) {
-    std::mt19937 random(seed_of_today() + 1);
+    std::mt19937 random(test_seed() + 1);
     for (int n = 0; n < count(60, 600) && !HasFailure(); n++) {
         const int added = n % 4 ? static_cast<int>(1 + random() % 20) : 0;
         Case c = draw_growing(random, added);
         c.dtype = n % 2 ? TESSERA_FMHA_FP16 : TESSERA_FMHA_BF16;
         c.hdim_q = c.hdim_q > 1 ? c.hdim_q : 16;
         const int dim = random() % 2 ? c.hdim_q / 16 * 16 : 16;
-        check_rotated(c, added, dim, n % 3 ? TESSERA_ROPE_HALF : TESSERA_ROPE_INTERLEAVED, seed_of_today());
+        check_rotated(c, added, dim, n % 3 ? TESSERA_ROPE_HALF : TESSERA_ROPE_INTERLEAVED, test_seed());
     }
 }
 

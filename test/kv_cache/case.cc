@@ -8,7 +8,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <limits>
 #include <new>
 #include <numeric>
@@ -90,8 +89,8 @@ std::vector<const char *> test_devices() {
 }
 
 bool OnDevice::is_due(int days) {
-    const bool sampled = std::string(GetParam()).compare(0, 4, "sim:") == 0 && !all_cases();
-    return !sampled || (seed_of_today() + asked++) % static_cast<uint32_t>(days) == 0;
+    const bool sampled = std::string(GetParam()).compare(0, 4, "sim:") == 0 && !test_all();
+    return !sampled || (test_seed() + asked++) % static_cast<uint32_t>(days) == 0;
 }
 
 bool OnDevice::has_instances() const {
@@ -185,18 +184,11 @@ Case draw_case(std::mt19937 &random) {
 
 const char *const kNone = "this build has no instance for it";
 
-uint32_t seed_of_today() {
-    const char *const given = std::getenv("TESSERA_TEST_SEED");
-    return static_cast<uint32_t>(given ? std::atol(given) : std::time(nullptr) / 86400);
-}
-
-bool all_cases() { return std::getenv("TESSERA_TEST_ALL"); }
-
 int count_of_cases(int some, int all) {
 #ifdef __SANITIZE_ADDRESS__
     some /= 3;
 #endif
-    return all_cases() ? all : some;
+    return test_all() ? all : some;
 }
 
 // ---- tensors

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "../common/sampling.h"
 #include "elements.h"
 #include "fmha_fwd_reference.h"
 #include "tessera/device.h"
@@ -166,10 +167,7 @@ template <typename Traits, typename Args> void put_cache(const Tensors &x, Copie
     if (!c.group || a.is_gappy) a.seqlen_k_ptr = to.of(x.length_k);
 }
 
-// Of the day, or TESSERA_TEST_SEED; whether tests try all cases; and how many of `some` or all random ones: a third of
-// some under the address sanitizer.
-uint32_t seed_of_today();
-bool all_cases();
+// How many of `some` or all random cases tests try: a third of some under the address sanitizer.
 int count_of_cases(int some, int all);
 
 // Runs a call with a workspace of just the size that it needs. Empty, or the error; kNone where this build has no

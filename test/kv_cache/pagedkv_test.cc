@@ -23,7 +23,7 @@ class Pagedkv : public OnDevice {
 };
 
 TEST_P(Pagedkv, RandomCases) {
-    const uint32_t seed = seed_of_today();
+    const uint32_t seed = test_seed();
     std::mt19937 random(seed);
     for (int n = 0; n < count(100, 2000) && !HasFailure(); n++) {
         const Case c = fit(draw_case(random));

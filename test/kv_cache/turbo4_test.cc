@@ -170,7 +170,7 @@ class Turbo4 : public OnDevice {
     }
     void check_rotation(const Rotation &c, const tessera_hadamard_rotate_instance *instance);
     void measure(const std::function<double()> &draw, Quality *quality);
-    std::mt19937 random{seed_of_today()};
+    std::mt19937 random{test_seed()};
     double gaussian() { return std::normal_distribution<double>()(random); }
     // Of a t distribution with 3 degrees of freedom: some numbers are far beyond the others.
     double heavy() { return std::student_t_distribution<double>(3)(random); }
