@@ -5,7 +5,7 @@
 
 models the instances of a build, with the code objects that it has, and writes
 instances/<family>_modelled.toml. What has been modelled before is found in the build's results, so a change
-of few kernels takes little time.
+of few kernels takes little time; --filter names them in a build without.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from codegen import Refused
@@ -79,17 +80,23 @@ def modelled_apis(folder: Path) -> list[str]:
     return [api for api, op in operations().items() if have_figures(op, folder)]
 
 
-def update(op: Operation, build: Path, targets: Iterable[str], progress: Callable[[int, int], None]) -> str:
-    """Models all instances of some targets and writes the file. Returns what was done, in words."""
+def update(
+    op: Operation, build: Path, targets: Iterable[str], pattern: str, progress: Callable[[int, int], None]
+) -> str:
+    """Models instances of some targets, by their names, and writes the file. Returns what was done, in words."""
     folder = ROOT / "instances"
     path = figures_path(folder, op.family)
     versions: dict[str, str] = read_toml(path).get("version", {}) if path.exists() else {}
     runner = How(build, (), None, progress, print).runner_of_build(op.program)
     old = read_figures(folder, op.family)
     every = have_figures(op, folder)
-    new = model(build, [instance for instance in every if instance.target.name in targets], runner)
+    asked = [one for one in every if one.target.name in targets and fnmatchcase(one.name, pattern)]
+    new = model(build, asked, runner)
     names = {instance.name for instance in every}
-    versions |= dict.fromkeys(targets, version())
+    if any(versions.get(target) != version() for target in targets):
+        if pattern != "*":
+            raise Refused(f"{path} is of another model than {version()}: all instances must be modelled")
+        versions |= dict.fromkeys(targets, version())
     path.write_text(text_of({name: value for name, value in (old | new).items() if name in names}, versions))
     changed = sum(old.get(name) != value for name, value in new.items())
     return f"{path}: {len(new)} instances, {changed} of them with other figures than before"
@@ -98,9 +105,10 @@ def update(op: Operation, build: Path, targets: Iterable[str], progress: Callabl
 def main(arguments: list[str]) -> int:
     """The exit code of a command line."""
     parser = argparse.ArgumentParser(prog="codegen.figures", description=__doc__, allow_abbrev=False)
-    parser.add_argument("--build", type=Path, required=True, help="a build of all instances of the targets")
+    parser.add_argument("--build", type=Path, required=True, help="a build of these instances")
     parser.add_argument("--targets", default=",".join(MODELLED), help="a comma list")
     apis = ",".join(modelled_apis(ROOT / "instances"))
+    parser.add_argument("-f", "--filter", default="*", help="a shell pattern on short names: %(default)s")
     parser.add_argument("--api", default=apis, help="a comma list: %(default)s")
     options = parser.parse_args(arguments)
     targets = options.targets.split(",")
@@ -111,7 +119,7 @@ def main(arguments: list[str]) -> int:
         for api in options.api.split(","):
             if api not in apis.split(","):
                 raise Refused(f"api '{api}' has no instances that are modelled, but {apis}")
-            print(update(operations()[api], options.build, targets, _show), file=sys.stderr)
+            print(update(operations()[api], options.build, targets, options.filter, _show), file=sys.stderr)
     except Refused as refused:
         print(f"codegen.figures: {refused}", file=sys.stderr)
         return 1
