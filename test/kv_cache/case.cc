@@ -116,12 +116,12 @@ void OnDevice::TearDown() {
     }
 }
 
-// GPUs serve types of 16 bits, those of AMD with products of fp8 also these, head dims that are multiples of 8, and
-// rows that begin at multiples of 16 bytes.
+// GPUs serve types of 16 bits, those of AMD fp32 and with products of fp8 also these, head dims that are multiples of
+// 8, and rows that begin at multiples of 16 bytes.
 Case OnDevice::fit(Case c) const {
     if (!is_gpu()) return c;
     if (has_fp8()) c.fp8 = tessera_device_fp8_format(device);
-    if (c.dtype == TESSERA_FMHA_FP32) c.dtype = has_fp8() ? TESSERA_FMHA_FP8 : TESSERA_FMHA_FP16;
+    if (c.dtype == TESSERA_FMHA_FP32 && is_cuda()) c.dtype = TESSERA_FMHA_FP16;
     if (c.dtype >= TESSERA_FMHA_FP8 && !has_fp8()) c.dtype = TESSERA_FMHA_FP16;
     const int multiple = c.dtype >= TESSERA_FMHA_FP8 ? 16 : 8;
     c.hdim_q = (c.hdim_q + multiple - 1) / multiple * multiple;
@@ -153,7 +153,7 @@ int pick(std::mt19937 &random, std::initializer_list<int> of) { return of.begin(
 
 Case draw_case(std::mt19937 &random) {
     static const tessera_fmha_dtype dtypes[] = {TESSERA_FMHA_FP32, TESSERA_FMHA_FP16,    TESSERA_FMHA_BF16,
-                                                TESSERA_FMHA_BF16, TESSERA_FMHA_FP8BF16, TESSERA_FMHA_FP8FP32};
+                                                TESSERA_FMHA_FP8,  TESSERA_FMHA_FP8BF16, TESSERA_FMHA_FP8FP32};
     Case c;
     c.dtype = dtypes[random() % 6];
     c.group = random() % 2;

@@ -331,13 +331,13 @@ class PagedAttention : public OnDevice {
             EXPECT_EQ(memory.wrong(), "") << c.words() << ", seed " << seed;
         }
     }
-    // GPUs serve 16-bit types and head dims that are multiples of 8, or 16 where caches are quantised. Pages in pieces
-    // have 8 rows at least, and those of NVIDIA do not serve them.
+    // GPUs serve 16-bit types, those of AMD fp32 over caches as it is, and head dims that are multiples of 8, or 16
+    // where caches are quantised. Pages in pieces have 8 rows at least, and those of NVIDIA do not serve them.
     Decode fit_decode(Decode c) const {
         if (!is_gpu()) return c;
         if (is_cuda()) c.layout = TESSERA_KV_LINEAR;
         const int unit = c.kv == TESSERA_KV_AUTO ? 8 : 16;
-        if (c.dtype != TESSERA_FMHA_BF16) c.dtype = TESSERA_FMHA_FP16;
+        if (c.dtype == TESSERA_FMHA_FP32 && (is_cuda() || c.kv != TESSERA_KV_AUTO)) c.dtype = TESSERA_FMHA_FP16;
         if (c.layout == TESSERA_KV_VLLM) c.page = std::max(c.page, 8);
         c.hdim_q = (c.hdim_q + unit - 1) / unit * unit, c.hdim_v = (c.hdim_v + unit - 1) / unit * unit;
         return c;

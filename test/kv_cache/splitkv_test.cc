@@ -63,7 +63,8 @@ TEST_P(Splitkv, SinksAndSplits) {
 
 // Decoding as it is done: one query, many heads of it to a key head, long caches.
 TEST_P(Splitkv, Decodes) {
-    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16, TESSERA_FMHA_FP8BF16})
+    for (const tessera_fmha_dtype dtype :
+         {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16, TESSERA_FMHA_FP8BF16, TESSERA_FMHA_FP32})
         for (const int page : {1, 16, 128}) {
             if (!is_due(2)) continue;
             Case c;

@@ -46,7 +46,7 @@ def split(tile: CdnaTile) -> Needs:
     needs = staged(tile)
     needs = replace(needs, lds_bytes=needs.lds_bytes + 4 * tile.scaled_rows)
     complaint = ""
-    types = ("fp16", "bf16", "fp8") if tile.paged and tile.kv == "auto" else ("fp16", "bf16")
+    types = ("fp16", "bf16", "fp32", "fp8") if tile.paged and tile.kv == "auto" else ("fp16", "bf16")
     if tile.compute not in types or tile.v_layout != "r" or tile.access != 16:
         complaint = (
             f"pipeline '{tile.pipeline}' is for {' and '.join(types)}, row-major v and accesses of 16 bytes, "

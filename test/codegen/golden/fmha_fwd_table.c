@@ -201,50 +201,50 @@ static const tessera_served served_8[] = {
 };
 
 static const tessera_served served_9[] = {
-    // dtype=fp32 vlayout=r logits=no qscale=no
-    {{0x7fb60ff01}, {{8, 64, 8}, {8, 64, 8}}},
-    // dtype=fp32 vlayout=r logits=yes bias=no|alibi qscale=no
-    {{0x7fd60df01}, {{8, 64, 8}, {8, 64, 8}}},
-};
-
-static const tessera_served served_10[] = {
     // dtype=fp8 vlayout=r logits=no qscale=no|pt|bs
     {{0x7fb63ff08}, {{16, 32, 16}, {16, 32, 16}}},
     // dtype=fp8 vlayout=r logits=yes bias=no|alibi qscale=no|pt|bs
     {{0x7fd63df08}, {{16, 32, 16}, {16, 32, 16}}},
 };
 
-static const tessera_served served_11[] = {
+static const tessera_served served_10[] = {
     // dtype=fp8fp32 vlayout=r logits=no qscale=no|pt|bs
     {{0x7fb63ff20}, {{16, 80, 16}, {16, 96, 16}}},
     // dtype=fp8fp32 vlayout=r logits=yes bias=no|alibi qscale=no|pt|bs
     {{0x7fd63df20}, {{16, 80, 16}, {16, 96, 16}}},
 };
 
-static const tessera_served served_12[] = {
+static const tessera_served served_11[] = {
     // dtype=fp16 vlayout=r logits=no qscale=no
     {{0x7fb60ff02}, {{8, 96, 8}, {8, 128, 8}}},
     // dtype=fp16 vlayout=r logits=yes bias=no|alibi qscale=no
     {{0x7fd60df02}, {{8, 96, 8}, {8, 128, 8}}},
 };
 
-static const tessera_served served_13[] = {
+static const tessera_served served_12[] = {
     // dtype=fp16 vlayout=r logits=no bias=no dropout=no qscale=no
     {{0x7bb609f02}, {{8, 128, 8}, {8, 128, 8}}},
 };
 
-static const tessera_served served_14[] = {
+static const tessera_served served_13[] = {
     // dtype=fp16 vlayout=r logits=no dropout=no qscale=no
     {{0x7bb60ff02}, {{8, 128, 8}, {8, 128, 8}}},
     // dtype=fp16 vlayout=r logits=yes bias=no|alibi dropout=no qscale=no
     {{0x7bd60df02}, {{8, 128, 8}, {8, 128, 8}}},
 };
 
-static const tessera_served served_15[] = {
+static const tessera_served served_14[] = {
     // dtype=fp16 vlayout=r logits=no qscale=no
     {{0x7fb60ff02}, {{8, 128, 8}, {8, 128, 8}}},
     // dtype=fp16 vlayout=r logits=yes bias=no|alibi qscale=no
     {{0x7fd60df02}, {{8, 128, 8}, {8, 128, 8}}},
+};
+
+static const tessera_served served_15[] = {
+    // dtype=fp32 vlayout=r logits=no qscale=no
+    {{0x7fb60ff01}, {{8, 64, 8}, {8, 64, 8}}},
+    // dtype=fp32 vlayout=r logits=yes bias=no|alibi qscale=no
+    {{0x7fd60df01}, {{8, 64, 8}, {8, 64, 8}}},
 };
 
 static const tessera_served served_16[] = {
@@ -522,35 +522,9 @@ static const tessera_fmha_fwd_instance rows[] = {
     },
     {
         .base = {
-            .name = "fmha_fwd_d64_fp32__gfx942_b128x64x64_w4_qr",
-            .target = TESSERA_TARGET_GFX942,
-            .served = served_9,
-            .served_count = 2,
-            .pipeline = "qr",
-            .epilogue = "store",
-            .symbol = "tessera_k_fmha_fwd_d64_fp32_gfx942_b128x64x64_w4_qr",
-            .threads = 256,
-            .alignment = 16,
-            .macs_per_cycle = 114.432f,
-            .tile_cycles = 0.0f,
-        },
-        .tile = {.bm0 = 128, .bn0 = 64, .bk0 = 64, .bn1 = 64, .bk1 = 64, .bk0max = 64, .rm0 = 4, .rn0 = 1, .rk0 = 1,
-                 .rm1 = 4, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 8, .wm1 = 32, .wn1 = 32, .wk1 = 8},
-        .workgroups = 2,
-        .alone_cycles = 10113.6f,
-        .busy_cycles = 9163.3f,
-        .start = 0.41f,
-        .half = 1.00f,
-        .merged = 0,
-        .paged = 0,
-        .kv = TESSERA_KV_AUTO,
-        .whole_tiles = 0,
-    },
-    {
-        .base = {
             .name = "fmha_fwd_d32_fp8__gfx942_b128x64x32_w4_qr_equant",
             .target = TESSERA_TARGET_GFX942,
-            .served = served_10,
+            .served = served_9,
             .served_count = 2,
             .pipeline = "qr",
             .epilogue = "quant",
@@ -576,7 +550,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .base = {
             .name = "fmha_fwd_d80x96_fp8fp32__gfx942_b128x64x96_w4_qr",
             .target = TESSERA_TARGET_GFX942,
-            .served = served_11,
+            .served = served_10,
             .served_count = 2,
             .pipeline = "qr",
             .epilogue = "store",
@@ -602,7 +576,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .base = {
             .name = "fmha_fwd_d96x128_fp16__gfx942_b256x64x96_w8_qr_async",
             .target = TESSERA_TARGET_GFX942,
-            .served = served_12,
+            .served = served_11,
             .served_count = 2,
             .pipeline = "qr_async",
             .epilogue = "store",
@@ -628,7 +602,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .base = {
             .name = "fmha_fwd_d128_fp16__gfx942_b256x64x128_w8_qr_bundled",
             .target = TESSERA_TARGET_GFX942,
-            .served = served_13,
+            .served = served_12,
             .served_count = 1,
             .pipeline = "qr_bundled",
             .epilogue = "store",
@@ -654,7 +628,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .base = {
             .name = "fmha_fwd_d128_fp16__gfx942_b32x32x128_w1_qr_split",
             .target = TESSERA_TARGET_GFX942,
-            .served = served_14,
+            .served = served_13,
             .served_count = 2,
             .pipeline = "qr_split",
             .epilogue = "store",
@@ -680,7 +654,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .base = {
             .name = "fmha_fwd_d128_fp16__gfx942_b32x32x128_w1_qr_pages",
             .target = TESSERA_TARGET_GFX942,
-            .served = served_15,
+            .served = served_14,
             .served_count = 2,
             .pipeline = "qr_pages",
             .epilogue = "store",
@@ -696,6 +670,32 @@ static const tessera_fmha_fwd_instance rows[] = {
         .alone_cycles = 5019.6f,
         .busy_cycles = 1254.9f,
         .start = 1.74f,
+        .half = 1.00f,
+        .merged = 1,
+        .paged = 1,
+        .kv = TESSERA_KV_AUTO,
+        .whole_tiles = 0,
+    },
+    {
+        .base = {
+            .name = "fmha_fwd_d64_fp32__gfx942_b32x32x64_w1_qr_pages",
+            .target = TESSERA_TARGET_GFX942,
+            .served = served_15,
+            .served_count = 2,
+            .pipeline = "qr_pages",
+            .epilogue = "store",
+            .symbol = "tessera_k_fmha_fwd_d64_fp32_gfx942_b32x32x64_w1_qr_pages",
+            .threads = 64,
+            .alignment = 16,
+            .macs_per_cycle = 76.800f,
+            .tile_cycles = 0.0f,
+        },
+        .tile = {.bm0 = 32, .bn0 = 32, .bk0 = 64, .bn1 = 64, .bk1 = 32, .bk0max = 64, .rm0 = 1, .rn0 = 1, .rk0 = 1,
+                 .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 32, .wn0 = 32, .wk0 = 8, .wm1 = 32, .wn1 = 32, .wk1 = 8},
+        .workgroups = 4,
+        .alone_cycles = 6826.7f,
+        .busy_cycles = 1706.7f,
+        .start = 1.10f,
         .half = 1.00f,
         .merged = 1,
         .paged = 1,
@@ -732,7 +732,7 @@ static const tessera_fmha_fwd_instance rows[] = {
 
 // Row numbers, the fastest main loop first; slices are stretches of it.
 static const uint32_t order[] = {
-    18, 17, 12, 13, 19, 20, 16, 12, 13, 11, 21, 15, 14, 8, 10, 8, 9, 6, 7, 4, 5, 2, 3, 0, 1,
+    17, 16, 12, 13, 18, 19, 15, 12, 13, 11, 21, 14, 8, 10, 8, 20, 9, 6, 7, 4, 5, 2, 3, 0, 1,
 };
 
 static const uint32_t buckets[] = {32, 48, 64, 96, 128, 192, 256, 512};
@@ -787,7 +787,7 @@ static const tessera_slice slices[TESSERA_TARGET_COUNT][8][8] = {
     {{{0, 0}}}, // TESSERA_TARGET_GFX90A
     {
         // TESSERA_TARGET_GFX942
-        {{12, 1}, {12, 1}, {12, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
+        {{15, 1}, {15, 1}, {15, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
         {{0, 6}, {0, 6}, {0, 6}, {0, 6}, {0, 6}, {7, 2}, {0, 0}, {0, 0}}, // fp16
         {{9, 1}, {9, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // bf16
         {{11, 1}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp8
@@ -802,12 +802,12 @@ static const tessera_slice slices[TESSERA_TARGET_COUNT][8][8] = {
         // TESSERA_TARGET_X86_64_V4_AMX
         {{0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}, {0, 0}}, // fp32
         {{16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}, {16, 1}}, // fp16
-        {{13, 2}, {13, 2}, {13, 2}, {13, 2}, {13, 2}, {13, 2}, {13, 2}, {13, 2}}, // bf16
-        {{15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}}, // fp8
-        {{15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}}, // fp8bf16
-        {{15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}}, // fp8fp32
-        {{15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}}, // mxfp8
-        {{15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}, {15, 1}}, // mxfp4
+        {{12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}, {12, 2}}, // bf16
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // fp8
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // fp8bf16
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // fp8fp32
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // mxfp8
+        {{14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}, {14, 1}}, // mxfp4
     },
 };
 

@@ -128,7 +128,9 @@ INLINE void load_paged_tile(struct staged *s, const struct cache *x, const struc
 INLINE u32x4 first_of(u32x4 x, int count) {
     UNROLL
     for (int w = 0; w < 4; w++) {
-#if BITS == 16
+#if BITS == 32
+        x[w] = count > w ? x[w] : 0;
+#elif BITS == 16
         x[w] &= count > 2 * w + 1 ? 0xffffffff : count > 2 * w ? 0xffff : 0;
 #else
         const int left = count - 4 * w;
@@ -154,7 +156,9 @@ INLINE void store_pieces(const u32x4 staged[V_LOADS]) {
         const int first = KEYS * (int)(item(c) / DV), column = (int)(item(c) % DV);
         const u32x4 x = staged[c];
         if (BN * V_CHUNKS % (4 * THREADS) != 0 && first >= BN) continue;
-#if BITS == 16
+#if BITS == 32
+        store_column(column, first / 4, x);
+#elif BITS == 16
         store_column(column, first / 4, (four){x.x, x.y});
         store_column(column, first / 4 + 1, (four){x.z, x.w});
 #else
