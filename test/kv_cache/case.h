@@ -197,10 +197,11 @@ class OnDevice : public testing::TestWithParam<const char *> {
     // Whether this build has what is to be tested: here an instance of fmha_fwd that finds keys in pages.
     virtual bool has_instances() const;
     // As many of the cases as there is time for; and a case as GPUs take it.
-    int count(int some, int all) const { return count_of_cases(some, all) / (is_gpu() ? 6 : 1); }
+    int count(int some, int all) const { return count_of_cases(some, all) / (is_gpu() ? 3 : 1); }
     Case fit(Case c) const;
     // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each.
     bool is_due(int days);
+    bool is_sampled() const; // whether the device is a simulated one and cases are few and small
     // Tensors::wrong(). Probabilities that GPUs multiply in 8 bits are further off than any that CPUs do.
     std::string wrong(const Tensors &x) const { return x.wrong(element_bits(x.c.input()) == 8 ? GetParam() : "cpu"); }
     // Runs a call, and gets what it has left in the tensors.
