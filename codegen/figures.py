@@ -83,7 +83,7 @@ def modelled_apis(folder: Path) -> list[str]:
 def update(
     op: Operation, build: Path, targets: Iterable[str], pattern: str, progress: Callable[[int, int], None]
 ) -> str:
-    """Models instances of some targets, by their names, and writes the file. Returns what was done, in words."""
+    """Models instances of some targets, by name, and writes the file. Returns what was done, in words."""
     folder = ROOT / "instances"
     path = figures_path(folder, op.family)
     versions: dict[str, str] = read_toml(path).get("version", {}) if path.exists() else {}
