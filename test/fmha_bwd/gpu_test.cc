@@ -56,7 +56,7 @@ Axis nvidia_kinds(const Place &on) {
 Suite edges_suite(const Place &on) {
     return {"Edges",
             {nvidia_kinds(on), {"-d=64", "-d=128", "-d=192 -d_v=128", "-d=192", "-d=256"},
-             {"-b=1 -h=1 -s=1 -s_k=1", "-b=1 -h=2 -s=63 -s_k=129", "-b=1 -h=1 -s=64 -s_k=128", "-b=2 -h=2 -h_k=1 -s=65 -s_k=127", "-b=1 -h=1 -s=193 -s_k=256", "-b=1 -h=1 -s=320 -s_k=65"}},
+             {"-b=1 -h=1 -s=1 -s_k=1", "-b=1 -h=2 -s=63 -s_k=129", "-b=1 -h=1 -s=64 -s_k=128", "-b=2 -h=2 -h_k=1 -s=65 -s_k=127", "-b=1 -h=1 -s=193 -s_k=256", "-b=1 -h=1 -s=320 -s_k=65", "-b=1 -h=2 -s=127 -s_k=129", "-b=1 -h=1 -s=128 -s_k=128", "-b=2 -h=2 -s=129 -s_k=64"}},
             {{"-mask=0", "-mask=t", "-mask=b:30,9"}, {"-bias=n", "-bias=e:2 -dbias=1", "-bias=a", "-logits_soft_cap=3"}, {"-p_drop=0", "-p_drop=0.3"}, {"-deterministic=0", "-deterministic=1"}, {"-dkv_heads=q", "-dkv_heads=k"}}};
 }
 Suite turns_suite(const Place &on) {

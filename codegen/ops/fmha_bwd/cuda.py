@@ -26,7 +26,7 @@ TASKS, TASK_BYTES = 2, 64  # descriptions of tasks in shared memory
 # Of a thread: setmaxnreg moves what the warpgroup that brings tiles leaves to the two that compute. All of a
 # workgroup have no more than ptxas gives them at entry, 168 for each thread.
 PRODUCER_REGISTERS, CONSUMER_REGISTERS = 24, 240
-OTHER_REGISTERS = 32  # beside sums, operands and tiles
+OTHER_REGISTERS = 16  # beside sums, operands and tiles
 PASSES = {1: ("FOR_ALL",), 2: ("FOR_DV", "FOR_DS")}  # what each computes
 PTX_TYPES = {"fp16": "f16", "bf16": "bf16"}
 
@@ -105,8 +105,8 @@ class CudaTile:
 
     @property
     def dq_columns(self) -> int:
-        """Columns of dq of 64 queries that a warpgroup computes."""
-        return self.dq // self.warpgroups
+        """Columns of dq of 64 queries that a warpgroup computes: warpgroups share out those or queries."""
+        return self.dq // self.warpgroups if self.bm0 == ROWS else self.dq
 
     @property
     def dq_rest(self) -> int:
@@ -221,8 +221,10 @@ class CudaTile:
 
     def _uneven(self) -> str:
         """Sizes that do not divide evenly, or an empty text."""
-        if self.bm0 != ROWS or self.bn0 != 2 * ROWS:
-            return f"bm0 = {self.bm0} and bn0 = {self.bn0} are not {ROWS} and {2 * ROWS}"
+        if self.bm0 not in (ROWS, 2 * ROWS) or self.bn0 != 2 * ROWS:
+            return f"bm0 = {self.bm0} and bn0 = {self.bn0} are not {ROWS} or {2 * ROWS}, and {2 * ROWS}"
+        if self.bm0 != ROWS and self.general:
+            return f"bm0 = {self.bm0}, and general is 1: registers have room for {ROWS}"
         if self.dq not in (64, 128, 192, 256):
             return f"hdim_q = {self.hdim_q}: two warpgroups share out slices of 64 up to 256 columns"
         if self.dq_columns % self.dq_room:

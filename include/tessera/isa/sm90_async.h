@@ -60,6 +60,7 @@ INLINE int any_lane(int condition) {
 INLINE int thread_id_again(void) {
     int id;
     __asm__ volatile("mov.u32 %0, %%tid.x;" : "=r"(id));
+    __builtin_assume(id >= 0); // so that it is divided by shifts
     return id;
 }
 

@@ -98,7 +98,7 @@ INLINE void differentiate_cap(float ds[SCORES], const float p[SCORES], uint32_t 
         const f32x2 x = shared_load_f32x2(lse + 32 * j);
         UNROLL
         for (int i = 4 * j; i < 4 * j + 4; i++) {
-            const float tanh = (log2_fast(p[i]) + (i % 2 ? x.y : x.x)) * over;
+            const float tanh = (log2_fast(p[i]) - (i % 2 ? x.y : x.x)) * over;
             ds[i] *= max_f32(fused(-tanh, tanh, 1.0f), 0.0f);
         }
     }

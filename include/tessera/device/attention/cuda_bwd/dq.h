@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Adds what a step has of dq to dq_acc, by way of shared memory: hardware adds boxes of 64 queries and 32 columns while
-// the warps go on. In any order, or by turns: of a tile's blocks of keys each waits for the one before.
+// Adds what a step has of dq, which convert_dq multiplies by the scale, to dq_acc, by way of shared memory: hardware
+// adds boxes of 64 queries and 32 columns while the warps go on. In any order, or by turns: of a tile's blocks of keys
+// each waits for the one before.
 //
 // Takes launch.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_DQ_H
@@ -78,17 +79,16 @@ INLINE void begin_turn(const launch *a, uint32_t task_at, struct dq_tile tile, u
 // Puts DQ_ROOM columns, from `first` on, into the boxes of a warpgroup, whose pieces of 16 bytes are swizzled by the
 // row's number. Two rows that follow each other would write to the same banks, so that odd ones begin two groups of
 // columns on.
-INLINE void put_boxes(const float x[DQ_SUMS], const launch *a, uint32_t room, int first, int thread) {
+INLINE void put_boxes(const float x[DQ_SUMS], uint32_t room, int first, int thread) {
     const int lane = thread % 32, warp = thread / 32 % 4, odd = lane / 4 % 2;
     const uint32_t at = room + (16 * warp + lane / 4) * SLICE + lane % 2 * 8;
     const int piece = lane % 4 / 2 ^ lane / 4 ^ 4 * odd;
-    const float scale = a->call.scale;
     UNROLL
     for (int n = 0; n < DQ_ROOM / 8; n++) {
         const int j = n / 4 * 4 + n % 2, i = first / 8 + j; // columns 8 i and 8 (i + 2) of a box
         const uint32_t to = at + n / 4 * BOX_BYTES + n / 2 % 2 * 8 * SLICE, r = n / 2 % 2;
-        const f32x2 even = {x[ELEMENT(i, r, 0)] * scale, x[ELEMENT(i, r, 1)] * scale};
-        const f32x2 rest = {x[ELEMENT(i + 2, r, 0)] * scale, x[ELEMENT(i + 2, r, 1)] * scale};
+        const f32x2 even = {x[ELEMENT(i, r, 0)], x[ELEMENT(i, r, 1)]};
+        const f32x2 rest = {x[ELEMENT(i + 2, r, 0)], x[ELEMENT(i + 2, r, 1)]};
         shared_store_f32x2(to + (piece ^ j % 4 * 2) * 16, odd ? rest : even);
         shared_store_f32x2(to + (piece ^ 4 ^ j % 4 * 2) * 16, odd ? even : rest);
     }
@@ -97,7 +97,8 @@ INLINE void put_boxes(const float x[DQ_SUMS], const launch *a, uint32_t room, in
 // Starts to add boxes of a warpgroup to memory, by one lane.
 INLINE void start_boxes(const launch *a, uint32_t room, int warpgroup, int first, int row, int plane) {
     for (int slice = 0; slice < DQ_ROOM / 32; slice++)
-        add_box(&a->map_dq, room + slice * BOX_BYTES, dq_column(warpgroup, first / 32 + slice), row, plane);
+        add_box(&a->map_dq, room + slice * BOX_BYTES, dq_column(warpgroup, first / 32 + slice),
+                row + dq_query(warpgroup), plane);
     commit_boxes();
 }
 
@@ -105,14 +106,14 @@ INLINE void start_boxes(const launch *a, uint32_t room, int warpgroup, int first
 INLINE void add_elements(const float x[DQ_SUMS], const launch *a, struct dq_tile tile, int thread) {
     const int warpgroup = thread / WARPGROUP - 1, hdim = a->call.hdim_q;
     const int first = dq_column(warpgroup, 0) + thread % 4 * 2;
-    const int own = thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
+    const int own = dq_query(warpgroup) + thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
     float *const to = a->call.dq_acc + (dq_row(a, tile.row, tile.plane) + own) * hdim + first;
     UNROLL
     for (int i = 0; i < DQ_SUMS; i++) {
         const int r = i / 2 % 2, slice = i / 16;
         const int column = dq_column(warpgroup, slice) - dq_column(warpgroup, 0) + COLUMN(i / 4 % 4, i % 2);
         if (own + 8 * r >= tile.rows || first + column >= hdim) continue;
-        add_f32(to + 8 * r * hdim + column, x[i] * a->call.scale);
+        add_f32(to + 8 * r * hdim + column, x[i]);
     }
 }
 

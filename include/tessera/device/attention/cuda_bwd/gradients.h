@@ -30,7 +30,7 @@ INLINE struct seen whole_of(uint32_t task_at) {
 
 // Probabilities of keys that a query does not see become 0.
 INLINE void hide(float p[SCORES], const struct seen seen[2], int query) {
-    const int first = query + thread_column();
+    const int first = query + 2 * (thread_id_again() % 4);
     UNROLL
     for (int i = 0; i < SCORES; i++) {
         const struct seen *const row = &seen[i / 2 % 2];
@@ -45,8 +45,8 @@ INLINE void make_probabilities(float s[SCORES], uint32_t lse, float scale) {
         const f32x2 x = shared_load_f32x2(lse + 32 * j);
         UNROLL
         for (int r = 0; r < 2; r++) {
-            s[ELEMENT(j, r, 0)] = exp2_fast(fused(s[ELEMENT(j, r, 0)], scale, -x.x));
-            s[ELEMENT(j, r, 1)] = exp2_fast(fused(s[ELEMENT(j, r, 1)], scale, -x.y));
+            s[ELEMENT(j, r, 0)] = exp2_fast(fused(s[ELEMENT(j, r, 0)], scale, x.x));
+            s[ELEMENT(j, r, 1)] = exp2_fast(fused(s[ELEMENT(j, r, 1)], scale, x.y));
         }
     }
 }
@@ -69,7 +69,7 @@ INLINE void pack(uint32_t words[P_WORDS], const float x[SCORES]) {
     for (int i = 0; i < P_WORDS; i++) words[i] = TWO(x[2 * i], x[2 * i + 1]);
 }
 
-// Stores the warpgroup's part of dS^T: rows are keys, 64 queries a slice.
+// Stores the warpgroup's part of dS^T: rows are keys, 64 queries a slice. Products see it after finish_stores().
 INLINE void put_ds(uint32_t at, const uint32_t words[P_WORDS], int thread) {
     const int matrix = thread % 32 / 8, row = thread / 32 * 16 - 64 + matrix % 2 * 8 + thread % 8; // warps from 4 on
     UNROLL
@@ -77,7 +77,6 @@ INLINE void put_ds(uint32_t at, const uint32_t words[P_WORDS], int thread) {
         const int piece = j % 8 + matrix / 2;
         store_matrices(at + j / 8 * BN * SLICE + row * SLICE + (piece ^ thread % 8) * 16, &words[2 * j]);
     }
-    finish_stores();
 }
 
 #endif

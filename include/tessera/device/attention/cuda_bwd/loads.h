@@ -67,7 +67,8 @@ INLINE void load_keys(struct place place, const launch *a, uint32_t task_at, int
     fill_by_lanes(place, &rows, BN, slices);
 }
 
-// Queries past the end, and those that see no key, have an infinite lse, so that their probabilities are 0.
+// What is added to scores in units of log2 is -lse. Queries past the end, and those that see no key, have an infinite
+// lse, so that their probabilities are 0.
 INLINE void load_sums(struct place place, const launch *a, uint32_t task_at, int head, int tile) {
     const int query = query_of(task_at, tile);
     const int left = TASK_FIELD(task_at, seqlen_q) - query - lane_id();
@@ -83,7 +84,7 @@ INLINE void load_sums(struct place place, const launch *a, uint32_t task_at, int
     wait_until_empty(place);
     UNROLL
     for (int r = 0; r < BM / 32; r++) {
-        shared_store_f32(place.at + 4 * (lane_id() + 32 * r), lse[r] * LOG2E);
+        shared_store_f32(place.at + 4 * (lane_id() + 32 * r), lse[r] * -LOG2E);
         shared_store_f32(place.at + 4 * (BM + lane_id() + 32 * r), d[r]);
     }
     meet_lanes();

@@ -36,6 +36,9 @@ INLINE int dq_column(int warpgroup, int slice) {
     return DQ_COLUMNS * warpgroup + 32 * slice;
 }
 
+// The first of its queries.
+INLINE int dq_query(int warpgroup) { return BM == 64 ? 0 : 64 * warpgroup; }
+
 // Where things lie, beside shared_base().
 enum {
     AT_K = 0,

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Backward: dq is the sum of its parts, in their order. 16 lanes have a row; a workgroup has THREADS / 16 of them.
 //
-// Takes VECTORS, THREADS, ROWS.
+// Takes VECTORS, THREADS, ROWS, SCALED: 0: parts are of dq over the scale.
 #ifndef TESSERA_DEVICE_ATTENTION_GPU_CONVERT_DQ_H
 #define TESSERA_DEVICE_ATTENTION_GPU_CONVERT_DQ_H
 
@@ -19,18 +19,18 @@ typedef float sums;
 #endif
 
 #define UNROLL_FOUR _Pragma("unroll 4") // more takes registers that there are not
-INLINE sums sum_parts(const struct dq_parts *parts, int64_t at) {
+INLINE sums sum_parts(const args *a, const struct dq_parts *parts, int64_t at) {
     sums sum = *(GLOBAL const sums *)(uint64_t)(parts->first + at);
     UNROLL_FOUR
     for (int part = 1; part < parts->count; part++)
         sum += *(GLOBAL const sums *)(uint64_t)(parts->first + part * parts->stride + at);
-    return sum;
+    return SCALED ? sum : sum * a->scale;
 }
 
 // Unit `column` of a row, of whose parts element `at` is the first.
 INLINE unit convert_unit(const args *a, const struct dq_parts *parts, int64_t at) {
     const sums none = {0};
-    const sums low = parts->count > 0 ? sum_parts(parts, at) : none;
+    const sums low = parts->count > 0 ? sum_parts(a, parts, at) : none;
     unit x;
 #if VECTORS
     if (a->type == TESSERA_TYPE_FP32) {
@@ -38,7 +38,7 @@ INLINE unit convert_unit(const args *a, const struct dq_parts *parts, int64_t at
         for (int i = 0; i < 4; i++) x.word[i] = AS_U32(low[i]);
         return x;
     }
-    const sums high = parts->count > 0 ? sum_parts(parts, at + TOGETHER) : none;
+    const sums high = parts->count > 0 ? sum_parts(a, parts, at + TOGETHER) : none;
     UNROLL
     for (int i = 0; i < 2; i++) {
         x.word[i] = bits_of_two(a->type, low[2 * i], low[2 * i + 1]);
