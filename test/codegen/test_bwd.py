@@ -113,7 +113,7 @@ def resident(**fields: Any) -> CdnaTile:
         ({}, "gfx950", ""),
         ({"hdim_q": 120, "hdim_v": 104}, "gfx950", ""),  # padded
         ({"hdim_q": 64}, "gfx950", ""),
-        ({"pipeline": "qr"}, "gfx950", "pipeline 'qr' is none of kr_ktr_vr, qr_qtr_dor"),
+        ({"pipeline": "qr"}, "gfx950", "pipeline 'qr' is none of kr_ktr_vr, kr_ktr_vr_bundled, qr_qtr_dor"),
         ({}, "gfx942", "where reads of LDS transpose, not for bf16 on gfx942"),
         ({"compute": "fp32", "hdim_q": 64, "hdim_v": 64}, "gfx950", "not for fp32 on gfx950"),
         ({"bm0": 64}, "gfx950", "has 32 queries and one pass, not 64 and 1"),

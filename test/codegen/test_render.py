@@ -82,7 +82,8 @@ typedef struct tessera_fmha_fwd_gpu_args args;
 # Of headers of the backward pass.
 BWD_SAID = SAID.replace('"tessera/kernel/fmha_fwd_gpu.h"', '"tessera/kernel/fmha_bwd_gpu.h"').replace(
     "typedef struct tessera_fmha_fwd_gpu_args args;",
-    '#define TWO_OF_S pack_bf16\n#include "tessera/device/common/cdna/store.h"',
+    "#define TWO_OF_S pack_bf16\n#define HEADS_FIRST 1\nenum { TILES_AHEAD = 2 };\n"
+    '#include "tessera/device/common/cdna/store.h"',
 )
 
 
@@ -175,6 +176,8 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/attention/cdna/staged.h"\n'
     if header.name == "bundles.h":
         before = '#include "tessera/device/attention/cdna/direct_v.h"\n'
+    if header.name == "bwd_bundles.h":
+        before = '#include "tessera/device/attention/cdna/bwd_direct.h"\n'
     if takes and "store_four" in takes[1]:
         before = '#include "tessera/device/common/cdna/store.h"\n'
     of_rows = header.parts[-3] == "rows" or header.name.startswith("row_")

@@ -54,6 +54,10 @@ WORD(word_meet_lanes) { // the neighbour's value
 }
 
 WORD(word_of_lane) { out[THREAD] = of_lane(in[THREAD], (int)(in[T + THREAD] % 64)); }
+WORD(word_of_row) {
+    UNROLL
+    for (int lane = 0; lane < 16; lane++) out[T * lane + THREAD] = of_row(in[THREAD], lane);
+}
 WORD(word_other_lane_bits) {
     out[THREAD] = other_lane_bits(in[THREAD], 1);
     out[T + THREAD] = other_lane_bits(in[THREAD], 2);

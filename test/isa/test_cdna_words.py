@@ -137,6 +137,8 @@ def test_what_lanes_exchange(run: Run) -> None:
     """Within a wave, byte by byte, and in memory."""
     first = THREADS // 64 * 64  # of the wave
     assert (run("of_lane", IN) == IN[:T][first + IN[T + THREADS].astype(int) % 64]).all()
+    of_rows = run("of_row", IN, 16 * T).reshape(16, T)
+    assert (of_rows == [IN[:T][THREADS // 16 * 16 + lane] for lane in range(16)]).all()
     assert (run("meet_lanes", IN) == IN[:T][THREADS ^ 1]).all()
     others = run("other_lane_bits", IN, 5 * T).reshape(5, T)
     assert (others == [IN[:T][THREADS ^ (1 << bit)] for bit in range(5)]).all()

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from codegen.ops.fmha_bwd.cdna_pipelines import PIPELINES, SIDE, Needs
+from codegen.ops.fmha_bwd.cdna_schedule import Step
 from codegen.ops.fmha_bwd.traits import BYTES, HDIM_PADS
 from codegen.targets import CdnaTarget
 
@@ -116,6 +117,10 @@ class CdnaTile:
     def pipeline_needs(self) -> Needs:
         """LDS, registers and limits of the pipeline."""
         return PIPELINES[self.pipeline](self)
+
+    def step(self, target: CdnaTarget) -> Step:
+        """The main loop of the pipeline whose order is planned."""
+        return Step(self, target)
 
     @property
     def lds_bytes(self) -> int:

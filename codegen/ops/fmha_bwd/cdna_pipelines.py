@@ -6,6 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from codegen.ops.fmha_bwd.cdna_schedule import RING
 from codegen.targets import CdnaTarget
 
 if TYPE_CHECKING:
@@ -24,9 +25,12 @@ class Needs:
     registers: int  # of a lane through the main loop
     held: str  # what these hold
     is_resident: bool = False
+    is_planned: bool = False
 
     def complaint(self, tile: CdnaTile, target: CdnaTarget) -> str:
         """Why the pipeline is not written for the tile, or not for the target."""
+        if self.is_planned:
+            return self._planned_complaint(tile, target)
         if not self.is_resident:
             return ""
         if not target.transposing_reads or tile.bits != 16:
@@ -38,6 +42,13 @@ class Needs:
             return f"pipeline 'qr_qtr_dor' has {SIDE} queries and one pass, not {tile.bm0} and {tile.passes}"
         if any(hdim not in (64, 128) for hdim in (tile.dq, tile.dv)):
             return f"pipeline 'qr_qtr_dor' is for head dims 64 and 128, not {tile.dq}, {tile.dv}"
+        return ""
+
+    def _planned_complaint(self, tile: CdnaTile, target: CdnaTarget) -> str:
+        if tile.bits != 16:
+            return f"pipeline 'kr_ktr_vr_bundled' is for fp16 and bf16, not for {tile.compute}"
+        if (tile.dq, tile.dv, tile.bm0, tile.bn0, tile.passes) != (128, 128, SIDE, 128, 1):
+            return "pipeline 'kr_ktr_vr_bundled' is for head dims 128, 32 queries, 128 keys and one pass"
         return ""
 
 
@@ -67,4 +78,12 @@ def resident(tile: CdnaTile) -> Needs:
     return Needs(lds, tile.dq // 2 + operands + SCORES, "dq, operands and scores", is_resident=True)
 
 
-PIPELINES = {"kr_ktr_vr": streamed, "qr_qtr_dor": resident}
+def bundled(tile: CdnaTile) -> Needs:
+    """Pipeline kr_ktr_vr_bundled: in LDS two tiles of q and do, and of gradients of scores; or one, twice."""
+    lds = 2 * (tile.bm0 * (tile.dq + tile.dv + tile.bn0) * tile.bits // 8 + 2 * 4 * tile.threads)
+    sums = (tile.dq + tile.dv) // 2
+    operands = (tile.dq + tile.dv + tile.bn0) * tile.bits // 64
+    return Needs(lds, sums + operands + SCORES + 4 * RING, "sums, operands and scores", is_planned=True)
+
+
+PIPELINES = {"kr_ktr_vr": streamed, "kr_ktr_vr_bundled": bundled, "qr_qtr_dor": resident}

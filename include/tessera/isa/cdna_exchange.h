@@ -33,6 +33,33 @@ INLINE uint32_t other_lane_bits(uint32_t x, int mask) {
     }
 }
 
+// The number that lane `lane`, 0 to 15, has of each row of 16 lanes: for all lanes of the row.
+INLINE uint32_t of_row(uint32_t x, int lane) {
+#define LLVM_OF_ROW(n)                                                                                                 \
+    case n:                                                                                                            \
+        return LLVM_DPP(x, 0x150 + (n)) /* row_newbcast */
+    switch (lane) {
+        LLVM_OF_ROW(0);
+        LLVM_OF_ROW(1);
+        LLVM_OF_ROW(2);
+        LLVM_OF_ROW(3);
+        LLVM_OF_ROW(4);
+        LLVM_OF_ROW(5);
+        LLVM_OF_ROW(6);
+        LLVM_OF_ROW(7);
+        LLVM_OF_ROW(8);
+        LLVM_OF_ROW(9);
+        LLVM_OF_ROW(10);
+        LLVM_OF_ROW(11);
+        LLVM_OF_ROW(12);
+        LLVM_OF_ROW(13);
+        LLVM_OF_ROW(14);
+    default:
+        return LLVM_DPP(x, 0x15f);
+    }
+#undef LLVM_OF_ROW
+}
+
 // Of the bytes 0 to 3 of a and 4 to 7 of b those whose numbers are the selector's bytes (CDNA ISA, V_PERM_B32).
 INLINE uint32_t pick_bytes(uint32_t a, uint32_t b, uint32_t selector) { return __builtin_amdgcn_perm(b, a, selector); }
 

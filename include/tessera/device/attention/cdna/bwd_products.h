@@ -6,6 +6,7 @@
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
 
 #include "tessera/device/attention/cdna/bwd_operands.h"
+#include "tessera/device/attention/cdna/bwd_results.h"
 #include "tessera/device/attention/cdna/bwd_scores.h"
 #include "tessera/device/attention/cdna/bwd_tiles.h"
 #include "tessera/isa/cdna_exchange.h"
@@ -17,9 +18,6 @@ enum { SHARERS = DQ_BLOCKS > WAVES ? 1 : WAVES / DQ_BLOCKS };
 
 struct operands { // of the keys, through the whole pass
     operand k[Q_STEPS], v[V_STEPS], columns[D_OWN][KEY_STEPS];
-};
-struct sums {
-    f32x16 dk[DQ_BLOCKS], dv[D_BLOCKS]; // transposed: a lane has a key
 };
 
 INLINE int column_block(int own) { return (wave_id() + WAVES * own) % (DQ_BLOCKS > WAVES ? D_OWN * WAVES : DQ_BLOCKS); }
@@ -97,8 +95,6 @@ INLINE void store_s(const operand s[BLOCK_STEPS], int queries) {
     }
 }
 
-// ---- results
-
 // Atomic, unless the task alone writes the part; a lane adds to the same elements in all tasks, in their order.
 INLINE void put_dq(const f32x16 *dq, buffer to, int query, int column, int hdim, int is_stored) {
     const int place = column < hdim ? 4 * (query * hdim + column) : OUTSIDE;
@@ -127,35 +123,6 @@ INLINE void add_dq(const struct operands *x, const struct head *h, int first, in
             put_dq(&dq, to, 32 * queries + 4 * (lane / 32), 32 * column_block(own) + lane % 32, uniform_here(h->hdim_q),
                    is_stored); // here, or scalars for all rows stay through the loop
         }
-    }
-}
-
-INLINE void store_keys(const f32x16 *sums, int blocks, buffer to, int stride, int hdim, float scale) {
-    const int offset = (32 * wave_id() + lane_id() % 32) * stride + 4 * (lane_id() / 32);
-    UNROLL
-    for (int b = 0; b < blocks; b++) {
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e += 4) {
-            const f32x16 x = sums[b] * scale;
-            const f32x4 four = {x[e], x[e + 1], x[e + 2], x[e + 3]};
-            if (32 * b + 2 * e < hdim) store_four(to, offset + 32 * b + 2 * e, four);
-        }
-    }
-}
-
-INLINE void store_results(const struct sums *sums, struct place at, int pass) {
-    const args *a = (const args *)kernel_argument();
-    const struct task task = find_task(a, at);
-    const int left = task.of.seqlen_k - task.first;
-    if (pass & FOR_DK) {
-        const int64_t dk = key_element(&task, task.head_dk, a->batch_stride_dk, a->nhead_stride_dk, a->stride_dk);
-        store_keys(sums->dk, DQ_BLOCKS, rows_of(a->dk, dk, left, BN, a->stride_dk, a->hdim_q, O_BITS),
-                   (int)a->stride_dk, a->hdim_q, a->scale);
-    }
-    if (pass & FOR_DV) {
-        const int64_t dv = key_element(&task, task.head_dk, a->batch_stride_dv, a->nhead_stride_dv, a->stride_dv);
-        store_keys(sums->dv, D_BLOCKS, rows_of(a->dv, dv, left, BN, a->stride_dv, a->hdim_v, O_BITS), (int)a->stride_dv,
-                   a->hdim_v, a->keep_scale / (float)(1 << P_SHIFT));
     }
 }
 

@@ -12,6 +12,7 @@
 
 #include "tessera/device/attention/cdna/bwd_operands.h"
 #include "tessera/device/attention/cdna/bwd_scores.h"
+#include "tessera/device/attention/cdna/bwd_slots.h"
 
 enum { ROWS = 32, SCORE_CHUNKS = ROWS / CHUNK };
 // Separate objects, so that the compiler knows that reads of one need not wait for loads to another.
@@ -21,14 +22,6 @@ LDS u32x4 scores[WAVES * ROWS * SCORE_CHUNKS]; // gradients of scores, [key][que
 
 typedef SHARED u32x4 *lds_tile;
 INLINE lds_tile of_wave(SHARED u32x4 *tiles, int chunks) { return tiles + wave_id() * ROWS * chunks; }
-
-// Rows hold their chunks in an order of their own. Two kinds of reads must find all banks: of one chunk of as many
-// successive rows as banks hold chunks (SLOTS), and of 4 successive chunks, aligned, of 4 successive rows, aligned.
-enum { SLOTS = LDS_BANKS / 4 };
-INLINE uint32_t slot_of(uint32_t row, uint32_t chunk, uint32_t chunks) {
-    const uint32_t cycle = chunks < SLOTS ? chunks : SLOTS, turn = row / (SLOTS / cycle) % cycle;
-    return chunk ^ (turn % (cycle / 4) * 4 + turn / (cycle / 4));
-}
 
 // A head's rows in a tensor.
 struct rows {

@@ -101,14 +101,14 @@ INLINE int is_cut(const struct sight *s, int first_key, int first_query) {
     return first_key + 32 > min_i32(s->seqlen_k, first_query + s->mask_x) || first_key <= last_query - s->mask_y;
 }
 
-INLINE void hide(f32x16 *p, const struct sight *s, const struct block *b) {
+INLINE void hide(f32x16 *x, const struct sight *s, const struct block *b, float hidden) {
     const int key = here(b->key);
     const struct span span = queries_of_keys(s, key, key);
     const int begin = span.begin - b->query;
     const uint32_t count = (uint32_t)(key < s->seqlen_k ? max_i32(span.end - span.begin, 0) : 0);
     UNROLL
     for (int e = 0; e < ELEMENTS; e++) {
-        (*p)[e] = (uint32_t)(QUERY(e) - begin) < count ? (*p)[e] : 0.0f;
+        (*x)[e] = (uint32_t)(QUERY(e) - begin) < count ? (*x)[e] : hidden;
         one_after_the_other();
     }
 }
@@ -125,7 +125,7 @@ INLINE void find_p(f32x16 *p, const struct call *call, int features, struct plac
     const f32x16 lse = of_queries((const SHARED f32x4 *)lse_of, (b->first - b->tile) / 32);
     UNROLL
     for (int e = 0; e < ELEMENTS; e++) (*p)[e] = exp2_fast((*p)[e] * scale - lse[e]);
-    if (is_cut(&call->sight, call->first, b->first)) hide(p, &call->sight, b);
+    if (is_cut(&call->sight, call->first, b->first)) hide(p, &call->sight, b, 0.0f);
 }
 
 // ---- dropout

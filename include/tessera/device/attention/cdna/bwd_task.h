@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Backward: the task of a workgroup: BN keys of a sequence and head of dk, against all queries that may see them.
 //
-// Takes BM, BN.
+// HEADS_FIRST: of workgroups that follow on one another each has another head, so that heads share what an XCD's L2
+// holds, and under a mask those with the most queries, which have the first keys, begin first.
+//
+// Takes BM, BN, HEADS_FIRST.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 
@@ -39,7 +42,11 @@ INLINE int count_tasks(const args *a) {
 
 INLINE struct task find_task(const args *a, struct place at) {
     int block = workgroup_x(), head = workgroup_y(), batch = workgroup_z(), part = a->is_dq_stored ? block : 0;
-    if (a->share) {
+    if (HEADS_FIRST) {
+        const uint32_t job = (uint32_t)(block + head * a->blocks_k), heads = (uint32_t)(a->nhead_q / a->dkv_group);
+        block = uniform((int)(job / heads));
+        head = uniform((int)(job % heads));
+    } else if (a->share) {
         const uint32_t job = (uint32_t)(workgroup_x() * (int)a->share + at.number), blocks = (uint32_t)a->blocks_k;
         const uint32_t heads = (uint32_t)(a->nhead_q / a->dkv_group), heads_before = job / blocks;
         part = uniform(workgroup_x() - (int)(heads_before * blocks / (uint32_t)a->share));

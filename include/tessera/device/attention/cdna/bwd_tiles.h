@@ -6,12 +6,9 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TILES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TILES_H
 
+#include "tessera/device/attention/cdna/bwd_keys.h"
 #include "tessera/device/attention/cdna/bwd_operands.h"
 #include "tessera/device/attention/cdna/bwd_task.h"
-
-// What a pass over the queries computes. One pass computes everything; where registers have no room for that, the first
-// of two computes dV and the other one, from the same scores again, dK and dQ; or each of three computes one of them.
-enum { FOR_DV = 1, FOR_DK = 2, FOR_DQ = 4, FOR_DS = FOR_DK | FOR_DQ, FOR_ALL = FOR_DV | FOR_DS };
 
 // ---- LDS
 //
@@ -199,17 +196,6 @@ INLINE operand column_operand(lds_tile columns, uint32_t first, int block, int q
     const uint32_t permuted = column_place(d, chunk) - d * QUERY_CHUNKS;
     const operand x = {{columns[(first ^ permuted) + d * QUERY_CHUNKS]}};
     return x;
-}
-
-// The wave's 32 keys of K or V, whose rows begin at `element`.
-INLINE void load_keys(operand *to, int steps, const void *base, int64_t element, int left, int stride, int hdim) {
-    const buffer from = rows_of(base, element, left, BN, stride, hdim, BITS);
-    const int offset = BYTES((32 * wave_id() + lane_id() % 32) * stride);
-    UNROLL
-    for (int n = 0; n < steps; n++) {
-        const int chunk = 2 * n + lane_id() / 32;
-        to[n].chunk[0] = buffer_load_16(from, CHUNK * chunk < hdim ? offset + 16 * chunk : OUTSIDE);
-    }
 }
 
 // Column `d` of all keys of K, for products that sum over keys.
