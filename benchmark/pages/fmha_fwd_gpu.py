@@ -309,7 +309,24 @@ def features() -> list[Feature]:
         Feature("ragged", "bf16", "bf16", RAGGED_RATE, RAGGED_WORK),
         Feature("fp16", "fp16", "bf16"),
         Feature("fp8bf16", "fp8bf16", "bf16", FP8),
+        Feature("column-major v", "bf16", "bf16"),
+        Feature("column-major v", "fp8bf16", "fp8bf16"),
+        Feature("descales of blocks", "fp8bf16", "fp8bf16"),
     ]
+
+
+BLOCK = 128  # queries, or keys, that have a descale of their own
+
+
+def block_descales(gpu: Gpu) -> tuple[Tensors, Record, Record]:
+    """Of each block of queries and keys: from 1/2 to 3/2."""
+    s, blocks = PLAIN, PLAIN.s_k // BLOCK
+    names = [f"{name}_descale" for name in "qkv"]
+    tensors = {name: gpu.torch.rand(s.b, s.h, blocks, device=gpu.torch_device) + 0.5 for name in names}
+    args: Record = {"block_scale_size_q": BLOCK, "block_scale_size_kv": BLOCK}
+    for name in names:
+        args |= {f"nhead_stride_{name}": blocks, f"batch_stride_{name}": s.h * blocks}
+    return tensors, {"qscale_type": gpu.tessera.value("qscale", "bs")}, args
 
 
 def window_share(s: int, window: int) -> float:
@@ -353,6 +370,12 @@ def with_feature(gpu: Gpu, feature: Feature) -> tuple[Call, Tensors]:
         traits, args = {"bias_type": value("bias", "bias")}, {"stride_bias": s.s_k}
     if feature.name == "dropout":
         traits, args = {"has_dropout": 1}, {"p_drop": 0.2, "drop_seed": 1}
+    if feature.name == "column-major v":
+        tensors["v"] = gpu.tensor(s.b, s.h, s.d, s.s_k, dtype=TORCH[feature.prec])
+        traits |= {"is_v_rowmajor": 0}
+    if feature.name == "descales of blocks":
+        descales, traits, args = block_descales(gpu)
+        tensors |= descales
     if feature.name == "window":
         mask = value("mask", "bottom_right")
         traits, args = (

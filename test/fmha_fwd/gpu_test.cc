@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The suites on GPUs, which are simulated unless TESSERA_TEST_DEVICE names a real one, with the data types, head dims,
 // orders of v and scales that the linked table serves on each. A problem without an instance must be refused with a
-// reason; the suite Landed lists problems that must be served.
+// reason; the suites Landed list problems that must be served.
 #include <algorithm>
 #include <cstdio>
 
@@ -23,28 +23,31 @@ Suite instances_suite(const Place &on) {
 
 struct Landed {
     tessera_target target;
-    Axis precs;
+    Axis precs, wide, columns; // wide: those of head dims over 128; columns: of column-major v, for batches
 };
+const Axis of_gfx90a{"fp32", "fp16", "bf16"};
+const Axis of_gfx942{"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "fp8 -qscale=pt", "fp8bf16 -qscale=bs"};
+const Axis of_sm_90a{"fp16", "bf16", "fp8", "fp8bf16", "fp8 -qscale=pt", "fp8bf16 -qscale=bs"};
 const Landed landed[] = {
-    {TESSERA_TARGET_GFX90A, {"fp32", "fp16", "bf16"}},
-    {TESSERA_TARGET_GFX942,
-     {"fp32", "fp16", "bf16", "fp8", "fp8bf16", "fp8fp32", "fp8 -qscale=pt", "fp8bf16 -qscale=bs"}},
-    {TESSERA_TARGET_GFX950, precs},
-    {TESSERA_TARGET_SM_90A, {"fp16", "bf16"}},
+    {TESSERA_TARGET_GFX90A, of_gfx90a, of_gfx90a, {}},
+    {TESSERA_TARGET_GFX942, of_gfx942, of_gfx942, {}},
+    {TESSERA_TARGET_GFX950, precs, precs, {}},
+    {TESSERA_TARGET_SM_90A, of_sm_90a, {"fp16", "bf16"}, of_sm_90a},
 };
 // clang-format off
-const Axis traits{"-d=32", "-d=64", "-d=96 -d_v=128", "-d=192 -d_v=128", "-d=256", "-mode=1", "-mask=t", "-mask=b:9,9", "-bias=e", "-bias=a",
-                  "-logits_soft_cap=5", "-lse=1", "-p_drop=0.2", "-init_sink=1", "-mode=1 -min_seqlen_q=64", "-iperm=0 -operm=0"};
+const Axis of_batches{"-d=32", "-d=64", "-d=96 -d_v=128", "-mask=t", "-mask=b:9,9", "-bias=e", "-bias=a", "-logits_soft_cap=5",
+                      "-lse=1", "-p_drop=0.2", "-init_sink=1", "-iperm=0 -operm=0"},
+    of_groups{"-mode=1", "-mode=1 -min_seqlen_q=64"};
 // clang-format on
 
-// The suite for targets that this build has instances for.
-Suite landed_suite(const Place &on) {
+// The suite of some data types, on targets that this build has instances for.
+Suite landed_suite(const Place &on, const char *name, Axis Landed::*types, const std::string &all, const Axis &traits) {
     Axis kinds;
     for (const Landed &one : landed)
-        for (const std::string &prec : one.precs)
+        for (const std::string &prec : one.*types)
             for (const Device &device : devices(on, tessera_fmha_fwd_get_table()))
                 if (device.target == one.target) kinds.push_back(device.argument() + " -prec=" + prec);
-    return {"Landed", {kinds, {"-b=1 -h=2 -s=64 -d=128"}, traits}, {}};
+    return {name, {kinds, {"-b=1 -h=2 -s=64 -d=128" + all}, traits}, {}};
 }
 
 // ---- few queries, on targets with instances that merge the heads of a key head and cut keys into parts, beside those
@@ -149,7 +152,11 @@ int main(int argc, char **argv) {
     refused.run = [](const std::string &arguments) { expect_refused(fmha_fwd, arguments); };
     for (const Suite &suite : suites(gpus)) register_suite(gpus, suite);
     register_suite(gpus, instances_suite(gpus));
-    register_suite(valid, landed_suite(gpus));
+    register_suite(valid, landed_suite(gpus, "Landed", &Landed::precs, "", of_batches));
+    register_suite(valid, landed_suite(gpus, "LandedGroups", &Landed::precs, "", of_groups));
+    register_suite(valid, landed_suite(gpus, "LandedWide", &Landed::wide, "", {"-d=192 -d_v=128", "-d=256"}));
+    register_suite(valid,
+                   landed_suite(gpus, "LandedColumns", &Landed::columns, " -vlayout=c -pad_columns=1", of_batches));
     register_suite(valid, decode_suite(gpus));
     register_suite(valid, ragged_suite(gpus));
     register_suite(valid, whole_tiles_suite(gpus));

@@ -19,8 +19,10 @@ enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
 //
 // Sequences of more than `queries` queries are left alone by instances that find keys in caches.
 //
-// The maps have the dimensions column, row, head, sequence. In group mode there is one sequence with rows for all,
-// whose number the host does not know: what lies past the last one is never read by them.
+// The maps have the dimensions column, row, head, sequence. Rows of column-major v are columns of o, and beside such v
+// of 8 bits the rows of k are two dimensions, one of four and one of fours (device/attention/cuda/share.h). In group
+// mode there is one sequence with rows for all, whose number the host does not know: what lies past the last one is
+// never read by them.
 //
 // Of a cache the dimensions of its maps are column, row of a block, head, block; boxes have `box_rows` rows. Key j of
 // sequence b is row (j + offset) % page_size of block (j + offset) / page_size of the sequence's part of the table,
