@@ -203,8 +203,8 @@ class MergedHeads : public CudaFmha {
             EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
         }
         instance.workgroups = 1;
-        instance.alone_cycles = 1000;
-        instance.busy_cycles = 2000;
+        instance.alone_cycles = instance.busy_cycles = 2000;
+        instance.start = 0.5F;
         call.args.seqlen_q = call.args.max_seqlen_q = 3;
         call.args.seqlen_k = 6400; // 100 tiles
         call.set_strides();
@@ -412,14 +412,14 @@ class FewQueries : public ::testing::Test {
     }
 
     // A row of tiles of 128 keys.
-    static tessera_fmha_fwd_instance row(const char *name, uint16_t bm0, uint32_t merged, float alone, float busy,
+    static tessera_fmha_fwd_instance row(const char *name, uint16_t bm0, uint32_t merged, float begin, float busy,
                                          const tessera_served *served) {
         tessera_fmha_fwd_instance made = make_instance(name, TESSERA_TARGET_SM_90A, served, bm0, 128);
         made.base.symbol = name;
         made.merged = merged;
         made.workgroups = 1;
-        made.alone_cycles = alone;
-        made.busy_cycles = busy;
+        made.alone_cycles = made.busy_cycles = busy;
+        made.start = begin / busy;
         return made;
     }
 
@@ -453,7 +453,7 @@ TEST_F(FewQueries, CostByHand) {
     // 8 tasks in 11 parts of 6 tiles; results go to memory and back, and are put together one after another.
     call.args.batch = 1;
     const double part = 1500 + 6 * 2000.0, memory = (8 * 64 * tile + 8 * 32 * 11 * 128) / device;
-    EXPECT_EQ(best(1, 8192), line("merging", memory + part / 16 + 12000 + 11 * 400));
+    EXPECT_EQ(best(1, 8192), line("merging", memory + part / 16 + 5500 + 11 * 400));
     call.args.batch = 64;
     // 16 queries of 4 heads are one block, 64 of them four.
     EXPECT_EQ(best(16, 8192), line("merging", 512 * 64 * tile / device + 4 * (1500 + 64 * 2000.0) / 16));

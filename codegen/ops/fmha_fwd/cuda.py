@@ -94,6 +94,7 @@ class CudaTile(GpuTile):
     q_stages: int = 2  # tasks whose q is there: the next one's comes while one is computed
     turns: int = 0  # 1: warpgroups start products in turns, the softmax of one beside products of another
     o: str = ""  # the type that o is stored in; "": that of q, k and v
+    alone: float = 1.0  # a tile's time where a multiprocessor has one workgroup, over its share where it has all
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
