@@ -13,9 +13,9 @@
 typedef tessera_fmha_fwd_instance instance_t;
 typedef struct tessera_fmha_fwd_parts parts_t;
 
-// Of a launch behind another one, until both have as many bytes on their way as before: 2.8 us on an H200, and taken to
-// be some 6 us on AMD's GPUs.
-static const double cuda_combine_cycles = 5500, cdna_combine_cycles = 12000;
+// Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200, or 2.8 us
+// where all tasks begin at once. AMD's is taken to be as much.
+static const double combine_cycles = 12000, combine_at_once_cycles = 5500;
 // Of each part's results there: 0.2 us on an H200, where a row's parts follow one another. AMD's is not known.
 static const double cuda_part_cycles = 400;
 
@@ -92,6 +92,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
     const double results = parts > 1 ? 8 * w->rows * (double)parts * call->args.hdim_v : 0;
     const double keys = keys_from_memory(row, call, w, units), memory = keys + results / rates->device_bytes;
     const int64_t places = units * (int64_t)beside;
+    const bool at_once = is_cuda(row) && tasks <= places; // as measured: then none waits for others
     double time = (double)tessera_ceil_div(tasks, places) * part;
     if (time < last) time = last;
     if (!is_cuda(row))
@@ -102,12 +103,12 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
         const int64_t reading = is_cuda(row) ? tessera_min(tasks, places) : places;
         const double share = keys / (double)(w->tasks * w->tiles) * (double)reading;
         const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
-        const bool at_once = is_cuda(row) && tasks <= places; // as measured: one then takes no longer than others
         time = at_once ? slow : (double)tasks / (double)places * slow + slow;
+        if (is_cuda(row)) time += results / rates->device_bytes;
     }
     if (parts == 1) return time;
-    if (!is_cuda(row)) return time + cdna_combine_cycles;
-    return time + cuda_combine_cycles + cuda_part_cycles * (double)parts;
+    if (!is_cuda(row)) return time + combine_cycles;
+    return time + (at_once ? combine_at_once_cycles : combine_cycles) + cuda_part_cycles * (double)parts;
 }
 
 // Nothing says how long sequences are: enough parts for 16 tasks of each multiprocessor, of a length that is worth one.
