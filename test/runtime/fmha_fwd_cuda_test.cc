@@ -477,4 +477,55 @@ TEST_F(FewQueries, PagesAreOfCaches) {
     EXPECT_NE(std::string(tessera_last_error()).find("keys in no cache"), std::string::npos) << tessera_last_error();
 }
 
+// Of 16 bits some instances are for pages in pieces and others for linear ones; quantised ones are for both.
+TEST_F(FewQueries, PagesInPiecesHaveInstances) {
+    int32_t table[8] = {};
+    tessera_attention_cache cache = {};
+    cache.pages.table = table, cache.pages.page_size = 16, cache.pages.piece_v = 16;
+    tessera_fmha_fwd_call whole = call.whole();
+    whole.cache = &cache;
+    tessera_request request = {};
+    request.call = &whole;
+    tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
+    paged.shared_bytes = 1000;
+    const auto kept_out_by = [&](uint32_t pages, tessera_kv_cache_dtype kv, int32_t piece) {
+        char words[100] = "";
+        tessera_text why = {words, sizeof words, 0};
+        paged.paged = pages, paged.kv = kv, cache.pages.dtype = kv, cache.pages.piece_v = piece;
+        return tessera_fmha_fwd_keeps_out(&paged.base, &request, &why) ? std::string(words) : "nothing";
+    };
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 16), "keys in pages that are not linear");
+    EXPECT_EQ(kept_out_by(2, TESSERA_KV_AUTO, 16), "nothing");
+    EXPECT_EQ(kept_out_by(2, TESSERA_KV_AUTO, 0), "keys in linear pages");
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 0), "nothing");
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_INT8, 16), "nothing");
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_INT8, 0), "nothing");
+    cache.pages.table = nullptr; // sequences one after the other, whose rows nobody looks up
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 0), "keys in no cache");
+}
+
+TEST_F(FewQueries, PagesInPiecesHaveLimits) {
+    int32_t table[8] = {};
+    tessera_attention_cache cache = {};
+    cache.pages.table = table, cache.pages.page_size = 8, cache.pages.piece_v = 8;
+    tessera_fmha_fwd_call whole = call.whole();
+    whole.cache = &cache;
+    const tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
+    const auto refused = [&] {
+        return tessera_fmha_fwd_cuda_check(&paged, &whole) ? std::string(tessera_last_error()) : "nothing";
+    };
+    whole.args.k_ptr = reinterpret_cast<void *>(0x1000), whole.args.v_ptr = reinterpret_cast<void *>(0x2000);
+    whole.args.nhead_stride_k = whole.args.nhead_stride_v = 1 << 10;
+    whole.args.batch_stride_k = whole.args.batch_stride_v = 1 << 13;
+    EXPECT_EQ(refused(), "nothing");
+    cache.pages.page_size = cache.pages.piece_v = 4;
+    EXPECT_EQ(refused(), "page_block_size is 4: at least 8 on a GPU, where pages are not linear");
+    cache.pages.page_size = cache.pages.piece_v = 8, cache.pages.dtype = TESSERA_KV_INT8;
+    EXPECT_EQ(refused(), "nothing");
+    whole.args.nhead_stride_v = 1000;
+    EXPECT_EQ(refused(), "nhead_stride_v is 0x3e8: a multiple of 16 bytes on a GPU, where pages are not linear");
+    whole.args.nhead_stride_v = 1008, whole.args.v_ptr = reinterpret_cast<void *>(0x2008);
+    EXPECT_EQ(refused(), "v_ptr is 0x2008: a multiple of 16 bytes on a GPU, where pages are not linear");
+}
+
 } // namespace

@@ -39,7 +39,7 @@ INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, in
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
-            for (int e = 0; e < 2; e++) {
+            for (int e = 0; e < BESIDE; e++) {
                 const int there = query < task->seqlen_q && first + COLUMN(j, e) < task->seqlen_k;
                 s[ELEMENT(j, r, e)] += LOG2E * bias_of(from + COLUMN(j, e) * (BIAS_BITS / 8), there);
             }
@@ -59,7 +59,7 @@ INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, i
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
-            for (int e = 0; e < 2; e++)
+            for (int e = 0; e < BESIDE; e++)
                 s[ELEMENT(j, r, e)] += (vertical ? slope : -slope) * abs_f32(zero - (float)COLUMN(j, e));
         }
     }

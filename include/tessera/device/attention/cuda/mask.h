@@ -22,13 +22,13 @@ INLINE struct seen seen_by(const struct task *task, int query, int first) {
 INLINE void hide_behind(float s[SCORES], const struct seen seen[2]) {
     UNROLL
     for (int i = 0; i < SCORES; i++)
-        if (COLUMN(i / 4, i % 2) >= seen[i / 2 % 2].end) s[i] = -INFINITY_F32;
+        if (COLUMN_OF(i) >= seen[ROW_OF(i)].end) s[i] = -INFINITY_F32;
 }
 INLINE void hide_around(float s[SCORES], const struct seen seen[2]) {
     UNROLL
     for (int i = 0; i < SCORES; i++) {
-        const struct seen *const row = &seen[i / 2 % 2];
-        const int column = COLUMN(i / 4, i % 2);
+        const struct seen *const row = &seen[ROW_OF(i)];
+        const int column = COLUMN_OF(i);
         if ((column < row->begin || column >= row->end) && column >= row->sink) s[i] = -INFINITY_F32;
     }
 }

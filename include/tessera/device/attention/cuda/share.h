@@ -4,12 +4,13 @@
 // KEYS: of a tile, those that a warpgroup, or with KEYS_APART a warp, makes scores of at once. ROWS: queries that it
 // has.
 //
-// Takes KEYS, KEYS_APART, DV, BITS.
+// Takes KEYS, KEYS_APART, TURNED, DV, BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SHARE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SHARE_H
 
 #include "tessera/device/attention/cuda/fragments.h"
 
-enum { SCORES = KEYS / 2, RESULTS = DV / 2, P_WORDS = KEYS * BITS / 64, ROWS = KEYS_APART ? 16 : 64 };
+enum { ROWS = !KEYS_APART ? 64 : TURNED ? 8 : 16, SCORES = KEYS / 2 / (1 + TURNED), RESULTS = DV / 2 / (1 + TURNED) };
+enum { P_WORDS = SCORES * BITS / 32 };
 
 #endif
