@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, ClassVar
+from typing import Any
 
 from codegen.ops.fmha_fwd.traits import BIAS_TYPE, CACHE_TYPES, DTYPES, flag_axis, hdim_axis
 from codegen.ops.pages import LAYOUTS, Pages
@@ -23,7 +23,6 @@ class PagedAttention(Pages):
     kernels = ("paged_attention",)
     head_axes = 5
     middle = "p256"
-    on_gpus: ClassVar[dict[str, str]] = {"cuda": "layout=linear"}
     traits = (
         Trait("data_type", "dtype", DTYPES),
         Trait("kv_cache_dtype", "kv", CACHE_TYPES),

@@ -4,10 +4,10 @@
 // A workgroup, of which each multiprocessor has one, takes tasks of bm0 queries one after the other, and walks the keys
 // of each in blocks of bn0. A task takes
 //
-//   alone + blocks * busy
+//   start * alone + blocks * busy
 //
-// cycles, where codegen/ops/fmha_fwd/ derives `busy` from an instance's measured efficiency, and `alone` from its lead:
-// what is not beside products, at the beginning and at the end of a task. Without a mask tasks are dealt out in whole
+// cycles, where codegen/ops/fmha_fwd/ derives `busy` from an instance's measured efficiency, and `start` is its lead:
+// what is not beside products, at the beginning and at the end of a task, in blocks of a workgroup that is alone. Without a mask tasks are dealt out in whole
 // rounds; under one they differ, and workgroups take a new one when they are done, so that the average counts. Under a
 // mask with one edge a query sees all keys less half of the shorter side on average, and a task half of its queries
 // more. What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
@@ -27,11 +27,11 @@ double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fm
     if (row->merged) return tessera_fmha_fwd_find_parts(row, call, units).cycles;
     const int64_t tasks = tessera_max(tessera_ceil_div(call->queries, row->tile.bm0), 1) * a->nhead_q * a->batch;
     const double all = (double)call->keys, bn0 = row->tile.bn0, keys = tessera_fmha_fwd_seen_keys(call, row->tile.bm0);
-    const double alone = (double)row->alone_cycles, busy = (double)row->busy_cycles;
+    const double begin = (double)(row->start * row->alone_cycles), busy = (double)row->busy_cycles;
     if (!masked)
         return (double)tessera_ceil_div(tasks, units) *
-               (alone + (double)tessera_ceil_div(call->keys, row->tile.bn0) * busy);
-    const double average = (double)tasks / (double)units * (alone + (keys / bn0 + 0.5) * busy);
-    const double longest = alone + (left && right ? keys : all) / bn0 * busy;
+               (begin + (double)tessera_ceil_div(call->keys, row->tile.bn0) * busy);
+    const double average = (double)tasks / (double)units * (begin + (keys / bn0 + 0.5) * busy);
+    const double longest = begin + (left && right ? keys : all) / bn0 * busy;
     return average > longest ? average : longest;
 }

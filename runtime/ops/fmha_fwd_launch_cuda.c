@@ -16,17 +16,30 @@ typedef const struct tessera_fmha_fwd_call call_t;
 
 // Rows of a box: all of it lies in one block, and is a whole part of a tile.
 static int32_t box_rows(const struct tessera_attention_cache *cache, int32_t bn0) {
+    if (cache->pages.piece_v) return 1;
     if (!cache->is_paged) return bn0; // a block has a sequence
     int32_t rows = bn0;
     while (rows > 1 && (bn0 % rows || cache->pages.page_size % rows)) rows--;
     return rows;
 }
 
-// Whether all rows of a quantised cache begin at multiples of 16 bytes.
+// Whether all rows of a quantised cache begin at multiples of 16 bytes, as pieces do.
 static bool is_aligned(const struct tessera_attention_pages *p) {
     const struct tessera_attention_page_strides *const k = &p->of_k, *const v = &p->of_v;
     const uint64_t strides = (uint64_t)(k->page | k->head | k->row | v->page | v->head | v->row);
+    if (p->piece_v) return true;
     return (strides | (uintptr_t)p->k | (uintptr_t)p->v) % 16 == 0;
+}
+
+// Whether rows of 4 bits are in step, as device/attention/cuda_pages/in_step.h has them: each as far behind a multiple
+// of 16 bytes as the others of its head, with its norm behind its last number, and as long as the instance's.
+static bool is_in_step(const struct tessera_attention_pages *p, instance_t *instance) {
+    const struct tessera_attention_page_strides *const k = &p->of_k, *const v = &p->of_v;
+    const uint64_t rows = (uint64_t)(k->page | k->row | v->page | v->row);
+    const uint64_t heads = (uint64_t)(k->head | v->head) | (uintptr_t)p->k | (uintptr_t)p->v;
+    const int32_t whole = instance->tile.bk0max;
+    return rows % 16 == 0 && heads % 2 == 0 && p->hdim_q == whole && p->hdim_v == whole &&
+           p->k_scale.base == (const char *)p->k + whole / 2 && p->v_scale.base == (const char *)p->v + whole / 2;
 }
 
 static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
@@ -34,19 +47,21 @@ static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
     if (!instance->paged) return;
     out->call.k_descale = cache->scale_k;
     out->call.v_descale = cache->scale_v;
-    out->pages = (struct tessera_fmha_fwd_cuda_pages){.table = cache->pages.table,
-                                                      .begin = cache->pages.begin,
-                                                      .offset = cache->pages.offset,
-                                                      .last = cache->last,
-                                                      .table_stride = cache->pages.table_stride,
-                                                      .stride_k = cache->pages.of_k.page,
-                                                      .stride_v = cache->pages.of_v.page,
-                                                      .page_size = cache->pages.page_size,
-                                                      .box_rows = box_rows(cache, instance->tile.bn0),
-                                                      .aligned = is_aligned(&cache->pages),
-                                                      .k_scale = cache->pages.k_scale,
-                                                      .v_scale = cache->pages.v_scale,
-                                                      .centroids = cache->pages.centroids};
+    out->pages = (struct tessera_fmha_fwd_cuda_pages){
+        .table = cache->pages.table,
+        .begin = cache->pages.begin,
+        .offset = cache->pages.offset,
+        .last = cache->last,
+        .table_stride = cache->pages.table_stride,
+        .stride_k = cache->pages.of_k.page,
+        .stride_v = cache->pages.of_v.page,
+        .page_size = cache->pages.page_size,
+        .box_rows = box_rows(cache, instance->tile.bn0),
+        .aligned = instance->kv == TESSERA_KV_TURBO4 ? is_in_step(&cache->pages, instance) : is_aligned(&cache->pages),
+        .piece_v = cache->pages.piece_v,
+        .k_scale = cache->pages.k_scale,
+        .v_scale = cache->pages.v_scale,
+        .centroids = cache->pages.centroids};
 }
 
 // ---- tensor maps
@@ -142,10 +157,34 @@ tessera_status tessera_fmha_fwd_cuda_regions(call_t *call, const tessera_instanc
     return tessera_add_region(plan, counter_region, sizeof(uint32_t), true);
 }
 
+// A run of keys that lanes copy of a column of v in pieces: 16 bytes, or of quantised caches also 8.
+enum { LEAST_PAGE = 8 };
+
+static tessera_status check_pieces(call_t *call) {
+    const struct tessera_attention_pages *const pages = &call->cache->pages;
+    GUARD(pages->page_size >= LEAST_PAGE, "page_block_size is %d: at least %d on a GPU, where pages are not linear",
+          pages->page_size, LEAST_PAGE);
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const struct {
+        const char *name;
+        uint64_t value;
+    } starts[] = {{"k_ptr", (uintptr_t)a->k_ptr},
+                  {"v_ptr", (uintptr_t)a->v_ptr},
+                  {"nhead_stride_k", a->nhead_k > 1 ? (uint64_t)a->nhead_stride_k : 0},
+                  {"nhead_stride_v", a->nhead_k > 1 ? (uint64_t)a->nhead_stride_v : 0},
+                  {"batch_stride_k", (uint64_t)a->batch_stride_k},
+                  {"batch_stride_v", (uint64_t)a->batch_stride_v}};
+    for (size_t i = 0; i < sizeof starts / sizeof *starts && pages->dtype != TESSERA_KV_AUTO; i++)
+        GUARD(starts[i].value % 16 == 0, "%s is %#llx: a multiple of 16 bytes on a GPU, where pages are not linear",
+              starts[i].name, (unsigned long long)starts[i].value);
+    return TESSERA_SUCCESS;
+}
+
 tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *instance,
                                            const struct tessera_fmha_fwd_call *call) {
     const int64_t tasks = count_tasks(instance, call) * tessera_max(1, call->args.num_splits);
     TRY(tessera_fmha_fwd_check_parts(instance, call));
+    if (tessera_fmha_fwd_in_pieces(call)) TRY(check_pieces(call));
     GUARD(tasks <= MOST_TASKS, "batch * nhead_q * blocks of %d queries are %lld: at most %d on a GPU",
           instance->tile.bm0, (long long)tasks, MOST_TASKS);
     return tessera_fmha_fwd_check_cap(call);

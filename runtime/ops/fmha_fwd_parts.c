@@ -13,10 +13,10 @@
 typedef tessera_fmha_fwd_instance instance_t;
 typedef struct tessera_fmha_fwd_parts parts_t;
 
-// Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200, and taken
-// to be as much on AMD's GPUs.
-static const double combine_cycles = 12000;
-// Of each part's results there: 0.25 us on an H200, where a row's parts follow one another. AMD's is not known.
+// Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200, or 2.8 us
+// where all tasks begin at once. AMD's is taken to be as much.
+static const double combine_cycles = 12000, combine_at_once_cycles = 5500;
+// Of each part's results there: 0.2 us on an H200, where a row's parts follow one another. AMD's is not known.
 static const double cuda_part_cycles = 400;
 
 enum { MOST_GRID = 65535 }; // workgroups along y, which parts and blocks of rows share on AMD's GPUs
@@ -67,9 +67,8 @@ struct pace {
 
 static struct pace pace_of(const instance_t *row, double beside) {
     const double alone = (double)row->alone_cycles, busy = (double)row->busy_cycles * beside;
-    if (is_cuda(row)) return (struct pace){alone, busy};
     const double tile = alone > busy ? alone : busy;
-    return (struct pace){(double)row->start * tile, tile};
+    return (struct pace){(double)row->start * (is_cuda(row) ? alone : tile), tile};
 }
 
 // Cycles of reading all keys and values, which little hides on AMD's GPUs, whose last cache may have room for them.
@@ -93,6 +92,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
     const double results = parts > 1 ? 8 * w->rows * (double)parts * call->args.hdim_v : 0;
     const double keys = keys_from_memory(row, call, w, units), memory = keys + results / rates->device_bytes;
     const int64_t places = units * (int64_t)beside;
+    const bool at_once = is_cuda(row) && tasks <= places; // as measured: then none waits for others
     double time = (double)tessera_ceil_div(tasks, places) * part;
     if (time < last) time = last;
     if (!is_cuda(row))
@@ -100,12 +100,15 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
     else if (time < memory + time / 16)
         time = memory + time / 16; // what begins and ends sooner leaves memory idle less
     if (is_ragged(call)) {
-        const double share = keys / (double)(w->tasks * w->tiles) * (double)places;
+        const int64_t reading = is_cuda(row) ? tessera_min(tasks, places) : places;
+        const double share = keys / (double)(w->tasks * w->tiles) * (double)reading;
         const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
-        time = (double)tasks / (double)places * slow + slow;
+        time = at_once ? slow : (double)tasks / (double)places * slow + slow;
+        if (is_cuda(row)) time += results / rates->device_bytes;
     }
     if (parts == 1) return time;
-    return time + combine_cycles + (is_cuda(row) ? cuda_part_cycles * (double)parts : 0);
+    if (!is_cuda(row)) return time + combine_cycles;
+    return time + (at_once ? combine_at_once_cycles : combine_cycles) + cuda_part_cycles * (double)parts;
 }
 
 // Nothing says how long sequences are: enough parts for 16 tasks of each multiprocessor, of a length that is worth one.

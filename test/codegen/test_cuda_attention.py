@@ -44,6 +44,8 @@ INSTANCES = read_instances(
         ({"compute": "fp8"}, "epilogue 'store' with o of fp8, which takes 'quant'"),
         ({"merge": 1}, ""),
         ({"merge": 2}, "merge = 2 is neither 0 nor 1"),
+        ({"paged": 3}, "paged = 3 is none of 0, 1 and 2"),
+        ({"paged": 2, "bn0": 96}, "bn0 = 96 is no multiple of 64: rows of transposed v are whole slices"),
         ({"stages": 0}, "sizes and stages must be positive and 0 < efficiency <= 1"),
         ({"q_stages": 0}, "sizes and stages must be positive and 0 < efficiency <= 1"),
         ({"turns": 2}, "turns = 2 is neither 0 nor 1"),
@@ -96,12 +98,12 @@ PAGES = replace(
     TILE,
     pipeline="qr_pages",
     kv="turbo4",
-    bm0=16,
+    bm0=8,
     rm0=1,
     merge=1,
     paged=1,
     stages=3,
-    workgroups=3,
+    workgroups=2,
     early=0,
 )
 
@@ -110,8 +112,9 @@ PAGES = replace(
     ("changes", "complaint"),
     [
         ({}, ""),
-        ({"kv": "int8"}, ""),
-        ({"kv": "int8", "stages": 4}, ""),
+        ({"kv": "int8", "bm0": 16, "workgroups": 3}, ""),
+        ({"kv": "int8", "bm0": 16, "workgroups": 3, "stages": 4}, ""),
+        ({"kv": "int8"}, "bm0 = 8 is not 16: a warp has them all"),
         ({"kv": "int4"}, "kv = 'int4' is none of auto, fp8_e4m3, int8, turbo4"),
         ({"kv": "auto"}, "kv = 'auto': pipeline 'qr_pages' reads quantised caches, and nothing else"),
         (
@@ -126,9 +129,10 @@ PAGES = replace(
         ({"bn0": 256}, "bn0 = 256: each of 4 warps has 16 or 32 keys"),
         ({"bn0": 256, "rm0": 2, "workgroups": 1}, ""),
         ({"stages": 1}, "stages = 1: at least one part is on its way while one is taken"),
-        ({"bm0": 64}, "bm0 = 64 is not 16: a warp has them all"),
-        ({"stages": 4}, "77952 bytes of shared memory, 3 times"),
-        ({"workgroups": 4}, "70784 bytes of shared memory, 4 times"),
+        ({"bm0": 16}, "bm0 = 16 is not 8: a warp has them all"),
+        ({"paged": 2}, "pipeline 'qr_pages' needs paged = 1, merge = 1 and 16 bits, not bf16"),
+        ({"stages": 5}, "126336 bytes of shared memory, 2 times"),
+        ({"workgroups": 3}, "103296 bytes of shared memory, 3 times"),
     ],
 )
 def test_complaints_of_quantised_caches(changes: dict[str, object], complaint: str) -> None:
@@ -164,6 +168,17 @@ def test_columns_are_read_along_rows() -> None:
     values = chain(instance, "add_values")
     starts = [1024 * slice_ + 2 * step for slice_ in range(2) for step in range(4)]
     assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)] == starts
+    assert values.count("y, 1, 1, 1, 0;") == 8
+
+
+def test_pages_in_pieces_are_read_along_columns() -> None:
+    """Whose rows in shared memory have 64 keys a slice."""
+    (instance,) = (
+        i for i in INSTANCES if i.tile.in_pieces and i.compute == "bf16" and i.tile.dq == 128 and i.tile.merge
+    )
+    values = chain(instance, "add_values")
+    starts = [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)]
+    assert starts == [128 * 8 * slice_ + 2 * step for slice_ in range(2) for step in range(4)]
     assert values.count("y, 1, 1, 1, 0;") == 8
 
 

@@ -52,7 +52,7 @@ def test_host_sources_are_cplusplus(emitted: Path) -> None:
 
 
 def test_kernels_for_gpus_are_cplusplus(emitted: Path, tmp_path: Path) -> None:
-    """They keep the names that the library looks for. Those of NVIDIA are C++ in every build."""
+    """They keep the names that the library looks for. Those of NVIDIA's, which are CUDA, always are."""
     zig = ziglang()
     rows = read_sources(emitted)
     gpu = [zig / "zig", "clang", "-nostdinc", "-isystem", zig / "lib" / "include", "-x", "c++"]

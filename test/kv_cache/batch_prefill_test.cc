@@ -95,13 +95,13 @@ TEST_P(BatchPrefill, RandomCases) {
     for (int n = 0; n < count(120, 2000) && !HasFailure(); n++) {
         Case c = fit(draw_case(random));
         c.group = true, c.keys = Keys::kPages;
-        auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
+        const auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
         c.page = 1 << random() % 11;
         c.drop = random() % 4 ? 0.0F : 0.3F;
         if (element_bits(c.input()) == 8)
             c.scales =
                 std::array{TESSERA_QSCALE_NONE, TESSERA_QSCALE_KV_BLOCK, TESSERA_QSCALE_TOKEN_HEAD}[random() % 3];
-        if (is_cuda()) layout = TESSERA_KV_LINEAR, c.drop = 0; // all that those of NVIDIA take
+        if (is_cuda()) c.drop = 0; // all that those of NVIDIA take
         if (layout != TESSERA_KV_LINEAR) {
             c.page = std::max(c.page, 16);
             c.hdim_q = (c.hdim_q + 15) / 16 * 16, c.hdim_v = (c.hdim_v + 15) / 16 * 16;
@@ -149,7 +149,6 @@ TEST_P(BatchPrefill, InfiniteValuesOfTheLastKey) {
             for (const int queries : {1, 40})
                 for (int layout = 0; layout < TESSERA_KV_LAYOUT_COUNT; layout++)
                     for (const tessera_kv_lookup lookup : {TESSERA_KV_SGLANG_1D, TESSERA_KV_VLLM_2D}) {
-                        if (is_cuda() && layout != TESSERA_KV_LINEAR) continue;
                         Case c;
                         c.dtype = dtype, c.group = true, c.page = 16;
                         c.batch = 3, c.heads = 2, c.heads_k = 1, c.hdim_q = c.hdim_v = hdim;

@@ -332,10 +332,9 @@ class PagedAttention : public OnDevice {
         }
     }
     // GPUs serve 16-bit types, those of AMD fp32 over caches as it is, and head dims that are multiples of 8, or 16
-    // where caches are quantised. Pages in pieces have 8 rows at least, and those of NVIDIA do not serve them.
+    // where caches are quantised. Pages in pieces have 8 rows at least.
     Decode fit_decode(Decode c) const {
         if (!is_gpu()) return c;
-        if (is_cuda()) c.layout = TESSERA_KV_LINEAR;
         const int unit = c.kv == TESSERA_KV_AUTO ? 8 : 16;
         if (c.dtype == TESSERA_FMHA_FP32 && (is_cuda() || c.kv != TESSERA_KV_AUTO)) c.dtype = TESSERA_FMHA_FP16;
         if (c.layout == TESSERA_KV_VLLM) c.page = std::max(c.page, 8);
@@ -386,6 +385,25 @@ TEST_P(PagedAttention, InfiniteScalesOfTheLastKey) {
                         EXPECT_EQ(memory.wrong(), "") << c.words();
                     }
                 }
+}
+
+// Slots of turbo4 that all begin as far behind a multiple of 16 bytes as others of their head, for more heads and
+// queries than a product has columns, with lengths that end in each quarter of 128 keys, and norms apart, which shift
+// rows.
+TEST_P(PagedAttention, SlotsInStep) {
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16})
+        for (const int hdim : {64, 128, 256})
+            for (const int slack : {0, 6, 14})
+                for (const auto &[heads, heads_k] : {std::pair(8, 8), std::pair(32, 8), std::pair(20, 2)})
+                    for (const Scales scales : {Scales::kNone, Scales::kToken}) {
+                        if (!is_due(9)) continue;
+                        Decode c;
+                        c.dtype = dtype, c.kv = TESSERA_KV_TURBO4, c.scales = scales, c.slack = slack;
+                        c.hdim_q = c.hdim_v = hdim, c.heads = heads, c.heads_k = heads_k;
+                        c.most = heads == 32 ? 3 : 1;
+                        c.keys = {1, 31, 33, 100, 120, 420};
+                        check(c, 12);
+                    }
 }
 
 // A mixed batch: nothing of a sequence that is being prefilled is read but where its queries are.

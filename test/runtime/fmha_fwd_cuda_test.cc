@@ -253,8 +253,8 @@ class MergedHeads : public CudaFmha {
             EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
         }
         instance.workgroups = 1;
-        instance.alone_cycles = 1000;
-        instance.busy_cycles = 2000;
+        instance.alone_cycles = instance.busy_cycles = 2000;
+        instance.start = 0.5F;
         call.args.seqlen_q = call.args.max_seqlen_q = 3;
         call.args.seqlen_k = 6400; // 100 tiles
         call.set_strides();
@@ -462,14 +462,14 @@ class FewQueries : public ::testing::Test {
     }
 
     // A row of tiles of 128 keys.
-    static tessera_fmha_fwd_instance row(const char *name, uint16_t bm0, uint32_t merged, float alone, float busy,
+    static tessera_fmha_fwd_instance row(const char *name, uint16_t bm0, uint32_t merged, float begin, float busy,
                                          const tessera_served *served) {
         tessera_fmha_fwd_instance made = make_instance(name, TESSERA_TARGET_SM_90A, served, bm0, 128);
         made.base.symbol = name;
         made.merged = merged;
         made.workgroups = 1;
-        made.alone_cycles = alone;
-        made.busy_cycles = busy;
+        made.alone_cycles = made.busy_cycles = busy;
+        made.start = begin / busy;
         return made;
     }
 
@@ -503,7 +503,7 @@ TEST_F(FewQueries, CostByHand) {
     // 8 tasks in 11 parts of 6 tiles; results go to memory and back, and are put together one after another.
     call.args.batch = 1;
     const double part = 1500 + 6 * 2000.0, memory = (8 * 64 * tile + 8 * 32 * 11 * 128) / device;
-    EXPECT_EQ(best(1, 8192), line("merging", memory + part / 16 + 12000 + 11 * 400));
+    EXPECT_EQ(best(1, 8192), line("merging", memory + part / 16 + 5500 + 11 * 400));
     call.args.batch = 64;
     // 16 queries of 4 heads are one block, 64 of them four.
     EXPECT_EQ(best(16, 8192), line("merging", 512 * 64 * tile / device + 4 * (1500 + 64 * 2000.0) / 16));
@@ -525,6 +525,57 @@ TEST_F(FewQueries, PagesAreOfCaches) {
     EXPECT_EQ(tessera_fmha_fwd_table_select(table.get(), &facts, &call.traits, &call.args, &chosen),
               TESSERA_ERROR_NO_INSTANCE);
     EXPECT_NE(std::string(tessera_last_error()).find("keys in no cache"), std::string::npos) << tessera_last_error();
+}
+
+// Of 16 bits some instances are for pages in pieces and others for linear ones; quantised ones are for both.
+TEST_F(FewQueries, PagesInPiecesHaveInstances) {
+    int32_t table[8] = {};
+    tessera_attention_cache cache = {};
+    cache.pages.table = table, cache.pages.page_size = 16, cache.pages.piece_v = 16;
+    tessera_fmha_fwd_call whole = call.whole();
+    whole.cache = &cache;
+    tessera_request request = {};
+    request.call = &whole;
+    tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
+    paged.shared_bytes = 1000;
+    const auto kept_out_by = [&](uint32_t pages, tessera_kv_cache_dtype kv, int32_t piece) {
+        char words[100] = "";
+        tessera_text why = {words, sizeof words, 0};
+        paged.paged = pages, paged.kv = kv, cache.pages.dtype = kv, cache.pages.piece_v = piece;
+        return tessera_fmha_fwd_keeps_out(&paged.base, &request, &why) ? std::string(words) : "nothing";
+    };
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 16), "keys in pages that are not linear");
+    EXPECT_EQ(kept_out_by(2, TESSERA_KV_AUTO, 16), "nothing");
+    EXPECT_EQ(kept_out_by(2, TESSERA_KV_AUTO, 0), "keys in linear pages");
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 0), "nothing");
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_INT8, 16), "nothing");
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_INT8, 0), "nothing");
+    cache.pages.table = nullptr; // sequences one after the other, whose rows nobody looks up
+    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 0), "keys in no cache");
+}
+
+TEST_F(FewQueries, PagesInPiecesHaveLimits) {
+    int32_t table[8] = {};
+    tessera_attention_cache cache = {};
+    cache.pages.table = table, cache.pages.page_size = 8, cache.pages.piece_v = 8;
+    tessera_fmha_fwd_call whole = call.whole();
+    whole.cache = &cache;
+    const tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
+    const auto refused = [&] {
+        return tessera_fmha_fwd_cuda_check(&paged, &whole) ? std::string(tessera_last_error()) : "nothing";
+    };
+    whole.args.k_ptr = reinterpret_cast<void *>(0x1000), whole.args.v_ptr = reinterpret_cast<void *>(0x2000);
+    whole.args.nhead_stride_k = whole.args.nhead_stride_v = 1 << 10;
+    whole.args.batch_stride_k = whole.args.batch_stride_v = 1 << 13;
+    EXPECT_EQ(refused(), "nothing");
+    cache.pages.page_size = cache.pages.piece_v = 4;
+    EXPECT_EQ(refused(), "page_block_size is 4: at least 8 on a GPU, where pages are not linear");
+    cache.pages.page_size = cache.pages.piece_v = 8, cache.pages.dtype = TESSERA_KV_INT8;
+    EXPECT_EQ(refused(), "nothing");
+    whole.args.nhead_stride_v = 1000;
+    EXPECT_EQ(refused(), "nhead_stride_v is 0x3e8: a multiple of 16 bytes on a GPU, where pages are not linear");
+    whole.args.nhead_stride_v = 1008, whole.args.v_ptr = reinterpret_cast<void *>(0x2008);
+    EXPECT_EQ(refused(), "v_ptr is 0x2008: a multiple of 16 bytes on a GPU, where pages are not linear");
 }
 
 } // namespace

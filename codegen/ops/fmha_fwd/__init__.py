@@ -132,7 +132,7 @@ class FmhaFwd(Operation):
             return block_cost(instance.tile, instance.target)
         tile = instance.tile
         cycles = tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
-        return BlockCost(tile.workgroups, tile.lead * cycles, cycles)
+        return BlockCost(tile.workgroups, tile.alone * cycles, cycles, tile.lead)
 
     def problem(self, instance: Instance) -> tuple[str, ...]:
         """Data type, head dims, layout, and scales where they must be."""
@@ -181,7 +181,8 @@ class FmhaFwd(Operation):
             return super().block_words(instance)
         cost = self.block_cost(instance)
         if instance.target.kind == "cuda":
-            return f"a block takes {cost.busy_cycles:.0f} cycles, a task {cost.alone_cycles:.0f} more"
+            begin = cost.start * cost.alone_cycles
+            return f"a block takes {cost.busy_cycles:.0f} cycles, a task {begin:.0f} more"
         return (
             f"a block takes {cost.alone_cycles:.0f} cycles alone and {cost.busy_cycles:.0f} of a unit, "
             f"where there is room for {cost.workgroups}, and {cost.start:.1f} blocks' time to begin and end"

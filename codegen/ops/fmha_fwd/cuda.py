@@ -32,7 +32,7 @@ PRODUCER_REGISTERS = {1: 96, 2: 56, 3: 32}
 CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
 # Of pipeline qr_pages, whose warps each have all of a task's rows, and keys of their own.
 WARP_ROWS, STEP_KEYS = 16, 16  # rows of a product, and keys that one of P and V sums over
-TABLE_BYTES = 256 * 128  # of shared memory: pairs of turbo4's numbers
+TABLE_BYTES = 256 * 256  # of shared memory: pairs of turbo4's numbers
 # Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
 OTHER_REGISTERS = 24
 
@@ -96,6 +96,7 @@ class CudaTile(GpuTile):
     turns: int = 0  # 1: warpgroups start products in turns, the softmax of one beside products of another
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
+    alone: float = 1.0  # a tile's time where a workgroup has a multiprocessor, over that of its share
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
@@ -103,7 +104,7 @@ class CudaTile(GpuTile):
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     workgroups: int = 1  # that a multiprocessor has room for
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
-    paged: int = 0  # 1: keys lie in a cache
+    paged: int = 0  # 1: keys lie in a cache; 2: in pages in pieces, which quantised ones with 1 find too
     kv: str = "auto"  # its type, as tessera_kv_cache_dtype has it; "auto": that of q
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
 
@@ -129,6 +130,16 @@ class CudaTile(GpuTile):
         return self.kv != "auto"
 
     @property
+    def in_pieces(self) -> bool:
+        """Whether columns of v are rows in shared memory, as keys of a column lie beside one another."""
+        return self.paged == 2
+
+    @property
+    def turned(self) -> bool:
+        """Whether rows of products are keys: fewer queries leave time for numbers of 4 bits."""
+        return self.kv == "turbo4"
+
+    @property
     def factors(self) -> str:
         """The type of products' factors: numbers of quantised caches become fp16, and what goes with them."""
         return "fp16" if self.quantised else self.compute
@@ -141,12 +152,17 @@ class CudaTile(GpuTile):
     @property
     def along(self) -> bool:
         """Whether products read v along its rows, which are columns of o then: those of 8 bits always do."""
-        return self.bits == 8 or self.v_layout == "c"
+        return self.bits == 8 or self.v_layout == "c" or self.in_pieces
 
     @property
     def transposes(self) -> bool:
         """Whether v's rows become columns on their way."""
         return self.bits == 8 and self.v_layout == "r"
+
+    @property
+    def warp_rows(self) -> int:
+        """Queries of a warp whose keys are its own: rows of a product, or columns."""
+        return 8 if self.turned else WARP_ROWS
 
     @property
     def mma_k(self) -> int:
@@ -247,15 +263,16 @@ class CudaTile(GpuTile):
     @property
     def part_bytes(self) -> int:
         """Bytes of shared memory of a part of a quantised cache: a warp's rows of k or of v, and scales."""
-        bits, scale = (4, 8) if self.kv == "turbo4" else (8, 4)
-        return self.keys * (self.dq * bits // 8 + 4 + scale + 2)
+        bits, tail, scale = (4, 16, 8) if self.kv == "turbo4" else (8, 4, 4)
+        return self.keys * (self.dq * bits // 8 + tail + scale + 2)
 
     @property
     def _shared_bytes_of_parts(self) -> int:
         """The same, as device/attention/cuda_pages/sizes.h lays them out."""
         of_warp = max(self.stages * self.part_bytes, 4 * self.bm0 * self.dv)
         parts = 2 * self.bm0 * self.dq + self.waves * of_warp
-        return parts + TABLE_BYTES * (self.kv == "turbo4") + 16 * self.waves * self.bm0 + 2 * TASK_BYTES
+        own = max(16 * self.bm0, 8 * self.keys)
+        return parts + TABLE_BYTES * (self.kv == "turbo4") + self.waves * own + 2 * TASK_BYTES
 
     @property
     def _moved_registers(self) -> int:
@@ -281,7 +298,7 @@ class CudaTile(GpuTile):
     def registers(self) -> int:
         """Registers that a thread holds through the main loop."""
         if self.quantised:
-            return self.keys // 2 + self.dv // 2 + OTHER_REGISTERS
+            return (self.keys + self.dv) // (4 if self.turned else 2) + OTHER_REGISTERS
         return (self.bn0 + self.dv) // 2 + self.bn0 * self.bits // 64 + OTHER_REGISTERS
 
     @cached_property
@@ -328,9 +345,11 @@ class CudaTile(GpuTile):
 
     def complaint(self, target: NvidiaTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
-        for flag, value in (("merge", self.merge), ("paged", self.paged), ("turns", self.turns)):
+        for flag, value in (("merge", self.merge), ("turns", self.turns)):
             if value not in (0, 1):
                 return f"{flag} = {value} is neither 0 nor 1"
+        if self.paged not in (0, 1, 2):
+            return f"paged = {self.paged} is none of 0, 1 and 2"
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
         if self.pipeline not in PIPELINES:
@@ -343,7 +362,7 @@ class CudaTile(GpuTile):
         if self.v_layout == "c" and self.paged:
             return "v_layout 'c' with paged = 1: rows of caches are keys"
         if self.paged and self.bits != 16:
-            return f"paged = 1 with {self.compute}, whose products want the warps that would look rows up"
+            return f"paged = {self.paged}: products of {self.compute} want the warps that would look rows up"
         if complaint := self._complaint_of_kv():
             return complaint
         epilogue = "quant" if self.o_type == "fp8" else "store"
@@ -364,7 +383,7 @@ class CudaTile(GpuTile):
             return f"kv = '{self.kv}': pipeline 'qr_pages' reads quantised caches, and nothing else"
         if not self.quantised:
             return ""
-        if not self.paged or not self.merge or self.bits != 16:
+        if self.paged != 1 or not self.merge or self.bits != 16:
             return f"pipeline 'qr_pages' needs paged = 1, merge = 1 and 16 bits, not {self.compute}"
         if self.hdim_q != self.hdim_v or self.hdim_q not in (64, 128, 256):
             return f"kv = '{self.kv}': head dims are both 64, 128 or 256, so that lanes share rows out evenly"
@@ -376,9 +395,9 @@ class CudaTile(GpuTile):
 
     def _uneven(self) -> str:
         """Sizes that do not divide evenly, or an empty text."""
-        if self.rm0 not in CONSUMER_REGISTERS:
+        if self.rm0 not in CONSUMER_REGISTERS and not (self.quantised and self.rm0 == 4):
             return f"rm0 = {self.rm0} is none of {', '.join(map(str, CONSUMER_REGISTERS))} warpgroups"
-        rows = WARP_ROWS if self.quantised else ROWS * self.rm0
+        rows = self.warp_rows if self.quantised else ROWS * self.rm0
         if self.bm0 != rows:
             each = "a warp has them all" if self.quantised else f"a warpgroup has {ROWS} queries"
             return f"bm0 = {self.bm0} is not {'' if self.quantised else f'rm0 x {ROWS} = '}{rows}: {each}"

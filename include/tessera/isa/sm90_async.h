@@ -32,6 +32,11 @@ INLINE uint32_t of_lane(uint32_t x, int lane) {
     return y;
 }
 
+INLINE uint64_t of_lane_64(uint64_t x, int lane) {
+    const uint32_t low = of_lane((uint32_t)x, lane), high = of_lane((uint32_t)(x >> 32), lane);
+    return (uint64_t)high << 32 | low;
+}
+
 // The number of the lane whose number differs in the bits of `mask`.
 INLINE float other_lane(float x, int mask) {
     float y;
@@ -146,9 +151,16 @@ INLINE f32x2 shared_load_f32x2(uint32_t from) {
 }
 
 // Four matrices of 8 rows of 16 bytes, whose addresses lanes 8 m + row give. Read transposed, as pairs of bytes: x[m]
-// is pair lane / 4 of rows 2 (lane % 4) and the next one. Stored: x[m] is bytes 4 (lane % 4) and on of row lane / 4.
+// is pair lane / 4 of rows 2 (lane % 4) and the next one. Else, and stored: x[m] is bytes 4 (lane % 4) and on of row
+// lane / 4.
 INLINE void read_transposed(uint32_t x[4], uint32_t from) {
     __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+                     : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
+                     : "r"(from)
+                     : "memory");
+}
+INLINE void read_matrices(uint32_t x[4], uint32_t from) {
+    __asm__ volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3])
                      : "r"(from)
                      : "memory");
@@ -185,6 +197,19 @@ INLINE void publish_barriers(void) { __asm__ volatile("fence.mbarrier_init.relea
 INLINE void arrive(uint32_t at) { __asm__ volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory"); }
 INLINE void arrive_and_announce(uint32_t at, int bytes) {
     __asm__ volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes) : "memory");
+}
+// Whether wait_for() would not wait.
+INLINE int has_passed(uint32_t at, uint32_t parity) {
+    int passed;
+    __asm__ volatile("{\n\t"
+                     ".reg .pred passed;\n\t"
+                     "mbarrier.test_wait.parity.shared::cta.b64 passed, [%1], %2;\n\t"
+                     "selp.s32 %0, 1, 0, passed;\n\t"
+                     "}"
+                     : "=r"(passed)
+                     : "r"(at), "r"(parity)
+                     : "memory");
+    return passed;
 }
 INLINE void wait_for(uint32_t at, uint32_t parity) {
     __asm__ volatile("{\n\t"
@@ -225,6 +250,11 @@ INLINE void copy_16(uint32_t to, const void *from, int bytes) {
 INLINE void finish_copies(void) {
     __asm__ volatile("cp.async.wait_all;\n\tfence.proxy.async.shared::cta;" ::: "memory");
 }
+// Copies since the one before are a group. The second word waits until no more than `pending` of the lane's last groups
+// are on their way; then the lane sees the others.
+INLINE void commit_copies(void) { __asm__ volatile("cp.async.commit_group;" ::: "memory"); }
+#define AWAIT_COPIES(pending) __asm__ volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
+
 // Barriers 1 to 15 of a workgroup's 16, of each of which two warpgroups are members: one comes and goes on, the other
 // one waits for it (PTX ISA, "Parallel Synchronization: barrier"; CUTLASS, cutlass/arch/barrier.h, NamedBarrier).
 INLINE void wait_for_warpgroup(int barrier) { __asm__ volatile("bar.sync %0, 256;" ::"r"(barrier) : "memory"); }

@@ -9,10 +9,14 @@
 
 #include "tessera/isa/sm90_async.h"
 
-// ---- copies to shared memory: of 4 bytes, of which the first `bytes` are read and the others are zeros, or of all
+// ---- copies to shared memory: of 4 or 8 bytes, of which the first `bytes` are read and the others are zeros, or of
+// all
 
 INLINE void copy_4(uint32_t to, const void *from, int bytes) {
     __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
+}
+INLINE void copy_8(uint32_t to, const void *from, int bytes) {
+    __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" ::"r"(to), "l"(from), "r"(bytes) : "memory");
 }
 INLINE void copy_all_4(uint32_t to, const void *from) {
     __asm__ volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(from) : "memory");
@@ -20,10 +24,6 @@ INLINE void copy_all_4(uint32_t to, const void *from) {
 INLINE void copy_all_16(uint32_t to, const void *from) {
     __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
-// Copies since the one before are a group. The second word waits until no more than `pending` of the lane's last groups
-// are on their way; then the lane sees the others.
-INLINE void commit_copies(void) { __asm__ volatile("cp.async.commit_group;" ::: "memory"); }
-#define AWAIT_COPIES(pending) __asm__ volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
 
 INLINE void shared_store_8(uint32_t to, uint64_t x) {
     __asm__ volatile("st.shared.u64 [%0], %1;" ::"r"(to), "l"(x) : "memory");
@@ -65,13 +65,6 @@ INLINE uint32_t from_bit(uint32_t low, uint32_t high, uint32_t shift) {
     __asm__("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(x) : "r"(low), "r"(high), "r"(shift));
     return x;
 }
-// The bits of `mask` of x, and all of `other`.
-INLINE uint32_t masked_or(uint32_t x, uint32_t mask, uint32_t other) {
-    uint32_t y;
-    __asm__("lop3.b32 %0, %1, %2, %3, 0xea;" : "=r"(y) : "r"(x), "r"(mask), "r"(other));
-    return y;
-}
-
 // ---- the four numbers of a word as fp16
 
 // Exact. With 0x64 above it a byte is 1024 more in fp16.
@@ -97,6 +90,14 @@ INLINE u32x2 fp16_of_e4m3(uint32_t x) {
 }
 
 // ---- products of a warp
+
+// Of a matrix of 8 x 8 elements of 16 bits, of which lane l has 2 (l % 4) and the next one of row l / 4: what it has of
+// its transpose.
+INLINE uint32_t transposed(uint32_t x) {
+    uint32_t y;
+    __asm__("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(y) : "r"(x));
+    return y;
+}
 
 // Adds A B to the sums: A has 16 rows, B eight columns, both 16 steps of fp16. Lane l has of A four pairs of steps: 2
 // (l % 4) and the next one of row l / 4 and of the eighth row behind it, and the same eight steps on; of B those two

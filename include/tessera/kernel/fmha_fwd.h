@@ -28,7 +28,7 @@ struct tessera_fmha_fwd_instance {
     float start;                     // AMD GPU instances: blocks that beginning and end of a workgroup count for
     float half;                      // AMD GPU instances: share of a block's time where half of the waves are empty
     uint32_t merged;                 // GPU instances: 1: rows of a tile are those of all heads of a key head
-    uint32_t paged;                  // GPU instances: 1: keys may lie in caches
+    uint32_t paged;                  // GPU instances: 1: keys may lie in caches; NVIDIA: 2: in pages in pieces alone
     tessera_kv_cache_dtype kv;       // GPU instances: the type of these; TESSERA_KV_AUTO: that of q
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says

@@ -28,12 +28,14 @@ enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
 // sequence b is row (j + offset) % page_size of block (j + offset) / page_size of the sequence's part of the table,
 // which begins at entry begin[b], or at b * table_stride. A key past a sequence's last one is never looked up. Where
 // `begin` is not NULL the list says how many keys a sequence has: `last`, unless it is NULL, has the rows of its last
-// block. Rows of a quantised cache have scales, or norms, unless all have the tensor's one, which is call.k_descale and
-// call.v_descale. They begin anywhere, if `aligned` does not say that all begin at multiples of 16 bytes.
+// block. Where `piece_v` is not 0 blocks are pages in pieces, as tessera_attention_pages has them: there are no boxes.
+// Rows of a quantised cache have scales, or norms, unless all have the tensor's one, which is call.k_descale and
+// call.v_descale. They begin anywhere, if `aligned` does not say that all begin at multiples of 16 bytes, or of
+// turbo4 that they are in step (device/attention/cuda_pages/in_step.h).
 struct tessera_fmha_fwd_cuda_pages {
     const int32_t *table, *begin, *offset, *last;
     int64_t table_stride, stride_k, stride_v; // those of k and v from block to block, in elements
-    int32_t page_size, box_rows, aligned;
+    int32_t page_size, box_rows, aligned, piece_v;
     struct tessera_attention_page_scales k_scale, v_scale;
     const float *centroids; // of turbo4: [16]
 };

@@ -40,7 +40,7 @@ INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, in
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
-            for (int e = 0; e < 2; e++) {
+            for (int e = 0; e < BESIDE; e++) {
                 const char *const element_at = from + KEY(j, e) * (BIAS_BITS / 8);
                 s[ELEMENT(j, r, e)] += LOG2E * bias_of(element_at, KEY(j, e) < left);
             }
@@ -60,7 +60,7 @@ INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, i
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
-            for (int e = 0; e < 2; e++)
+            for (int e = 0; e < BESIDE; e++)
                 s[ELEMENT(j, r, e)] += (vertical ? slope : -slope) * abs_f32(zero - (float)KEY(j, e));
         }
     }

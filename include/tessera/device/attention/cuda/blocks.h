@@ -75,7 +75,7 @@ INLINE void scale_columns(float s[SCORES], const struct blocks *b, int tile, flo
         for (int j = 0; j < 4; j++) {
             UNROLL
             for (int e = 0; e < 2; e++) {
-                const int column = COLUMN_OF(i, j);
+                const int column = COLUMN_IN(i, j);
                 const float by = AS_F32(of_lane(AS_U32(own), KEY(column, e) % 32 + first));
                 s[ELEMENT(column, 0, e)] *= by;
                 s[ELEMENT(column, 1, e)] *= by;

@@ -8,7 +8,7 @@
 #include "tessera/device/attention/cuda/random.h"
 #include "tessera/device/attention/cuda/task.h"
 
-// The bytes of a row's scores in 32 keys: byte e of word j is that of KEY(COLUMN_OF(block, j), e).
+// The bytes of a row's scores in 32 keys: byte e of word j is that of KEY(COLUMN_IN(block, j), e).
 struct random_bytes {
     uint32_t word[4];
 };
@@ -55,7 +55,7 @@ INLINE void store_bytes(const struct random_bytes *x, const args *a, const struc
     for (int j = 0; j < 4; j++) {
         UNROLL
         for (int e = 0; e < 2; e++) {
-            const int from = KEY(COLUMN_OF(block, j), e);
+            const int from = KEY(COLUMN_IN(block, j), e);
             if (from < left) store_1(to + from, x->word[j] >> 8 * e);
         }
     }
@@ -89,7 +89,7 @@ INLINE void drop(float s[SCORES], const args *a, const struct task *task, int ti
         UNROLL
         for (int i = 0; i < 16; i++) {
             const int r = i / 8, j = i / 2 % 4, e = i % 2;
-            if ((of_row[r].word[j] >> 8 * e & 255) > a->call.keep_below) s[ELEMENT(COLUMN_OF(b, j), r, e)] = 0.0f;
+            if ((of_row[r].word[j] >> 8 * e & 255) > a->call.keep_below) s[ELEMENT(COLUMN_IN(b, j), r, e)] = 0.0f;
         }
     }
 }

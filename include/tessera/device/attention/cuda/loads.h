@@ -2,7 +2,7 @@
 // What the producing warp does: brings tiles of q, k and v into shared memory, with zeros for rows past the end of a
 // sequence and for columns past the head dim. A copy by tensor map is started by one lane, and hardware does the rest.
 // All lanes copy what has no map, and a sequence's last tile where the map does not end with the sequence: behind its
-// end may lie the next sequence, NaN, or no memory at all. Instances that find keys in caches: paged.h.
+// end may lie the next sequence, NaN, or no memory at all. Instances that find keys in caches: paged.h, pieces.h.
 //
 // Takes args, BITS, MERGED, PAGED, V_COLUMNS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
@@ -11,7 +11,9 @@
 #include "tessera/device/attention/cuda/copies.h"
 #include "tessera/device/attention/cuda/pipe.h"
 #include "tessera/device/attention/cuda/task.h"
-#if PAGED
+#if PAGED == 2 // in pieces
+#include "tessera/device/attention/cuda/pieces.h"
+#elif PAGED
 #include "tessera/device/attention/cuda/paged.h"
 #endif
 

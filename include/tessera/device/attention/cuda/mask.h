@@ -22,13 +22,13 @@ INLINE struct seen seen_by(const struct task *task, int query, int first) {
 INLINE void hide_behind(float s[SCORES], const struct seen seen[2]) {
     UNROLL
     for (int i = 0; i < SCORES; i++)
-        if (KEY(i / 4, i % 2) >= seen[i / 2 % 2].end) s[i] = -INFINITY_F32;
+        if (KEY_OF(i) >= seen[ROW_OF(i)].end) s[i] = -INFINITY_F32;
 }
 INLINE void hide_around(float s[SCORES], const struct seen seen[2]) {
     UNROLL
     for (int i = 0; i < SCORES; i++) {
-        const struct seen *const row = &seen[i / 2 % 2];
-        const int key = KEY(i / 4, i % 2);
+        const struct seen *const row = &seen[ROW_OF(i)];
+        const int key = KEY_OF(i);
         if ((key < row->begin || key >= row->end) && key >= row->sink) s[i] = -INFINITY_F32;
     }
 }

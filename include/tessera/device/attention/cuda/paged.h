@@ -41,11 +41,6 @@ INLINE void fill_by_boxes(struct place place, const args *a, const struct spot *
                  spot->page);
 }
 
-INLINE int64_t of_lane_64(int64_t x, int lane) {
-    const uint32_t low = of_lane((uint32_t)x, lane), high = of_lane((uint32_t)((uint64_t)x >> 32), lane);
-    return (int64_t)((uint64_t)high << 32 | low);
-}
-
 // Keys past the end are zeros.
 INLINE void fill_by_rows(struct place place, const args *a, const struct spot *spot, int warp, int head, int left,
                          int values) {
@@ -59,7 +54,7 @@ INLINE void fill_by_rows(struct place place, const args *a, const struct spot *s
     _Pragma("unroll 1") for (int i = lane_id(); i < WARP_ROWS * pieces; i += 32) {
         const int from = i / pieces, row = warp * WARP_ROWS + from, piece = i - from * pieces;
         const int inside = row < left && piece * PIECE < columns;
-        const char *const source = base + of_lane_64(own, from) + (inside ? piece * 16 : 0);
+        const char *const source = base + (int64_t)of_lane_64((uint64_t)own, from) + (inside ? piece * 16 : 0);
         copy_piece(place.at, BN, row, piece, source, inside ? 16 : 0);
     }
     finish_copies();

@@ -12,7 +12,7 @@
 // The total of the thread's row r, in all of the four lanes that share it.
 INLINE struct total total_of_row(const struct rows_state *x, int r, const args *a, const struct task *task, float scale,
                                  float unit) {
-    return total_of(a, own_head(a, task, r), scaled_max(x->max[r], scale), sum_of_four(x->sum[r]), unit);
+    return total_of(a, own_head(a, task, r), scaled_max(x->max[r], scale), sum_of_row(x->sum[r]), unit);
 }
 
 #if MERGED

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
 // Online softmax: a tile's scores to probabilities, which are kept times 2^P_SHIFT, and the running reference and sum
-// of a thread's two rows, each of which four lanes share.
+// of a thread's two rows, each of which four lanes share, or eight where products are TURNED.
 //
 // The reference, which is subtracted from scores, is the greatest score of some tile. With KEEPS it stays while no row
 // of the warp has a scaled score that exceeds it by more than HEADROOM, as FlashAttention 4 does it: then lanes need
 // not know each other's maxima, and O stays as it is. What is subtracted makes no difference to O and to the logarithm
 // of the sum but their rounding.
 //
-// Takes KEYS, P_SHIFT, KEEPS, HEADROOM, EARLY, FUSED_EXP2.
+// Takes KEYS, TURNED, P_SHIFT, KEEPS, HEADROOM, EARLY, FUSED_EXP2.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SOFTMAX_H
 
 #include "tessera/device/attention/cuda/share.h"
 
-#define GREAT 0x1p20f // the rounding of such a shift would spoil P
+#define SECOND(r) (ELEMENT(0, r, 0) + (TURNED ? 2 : 1)) // a thread's second element of a row
+#define GREAT 0x1p20f                                   // the rounding of such a shift would spoil P
 
 struct rows_state {
     float max[2], sum[2]; // the reference; of the probabilities of this thread's keys
@@ -23,10 +24,24 @@ INLINE float max_of_four(float x) {
     x = max_f32(x, other_lane(x, 1));
     return max_f32(x, other_lane(x, 2));
 }
-INLINE float sum_of_four(float x) {
+#if TURNED
+INLINE float max_of_row(float x) {
+    x = max_f32(x, other_lane(x, 4));
+    x = max_f32(x, other_lane(x, 8));
+    return max_f32(x, other_lane(x, 16));
+}
+INLINE float sum_of_row(float x) {
+    x += other_lane(x, 4);
+    x += other_lane(x, 8);
+    return x + other_lane(x, 16);
+}
+#else
+INLINE float max_of_row(float x) { return max_of_four(x); }
+INLINE float sum_of_row(float x) {
     x += other_lane(x, 1);
     return x + other_lane(x, 2);
 }
+#endif
 
 // The greatest of this thread's scores of both rows, in four chains.
 INLINE void own_max(const float s[SCORES], float max[2]) {
@@ -34,7 +49,7 @@ INLINE void own_max(const float s[SCORES], float max[2]) {
     UNROLL
     for (int i = 4; i < SCORES; i++) most[i % 4] = max_f32(most[i % 4], s[i]);
     UNROLL
-    for (int r = 0; r < 2; r++) max[r] = max_f32(most[ELEMENT(0, r, 0)], most[ELEMENT(0, r, 1)]);
+    for (int r = 0; r < 2; r++) max[r] = max_f32(most[ELEMENT(0, r, 0)], most[SECOND(r)]);
 }
 
 // The scaled maximum of scores, -inf where there is none.
@@ -51,10 +66,8 @@ INLINE void subtract_max(float s[SCORES], const float max[2]) {
     for (int r = 0; r < 2; r++) {
         const float x = max[r] == -INFINITY_F32 ? 0.0f : max[r];
         UNROLL
-        for (int j = 0; j < KEYS / 8; j++) {
-            s[ELEMENT(j, r, 0)] -= x;
-            s[ELEMENT(j, r, 1)] -= x;
-        }
+        for (int i = 0; i < SCORES; i++)
+            if (ROW_OF(i) == r) s[i] -= x;
     }
 }
 
@@ -64,15 +77,15 @@ INLINE void exponentials(const float s[SCORES], float to[SCORES], int first, int
                          int some_fused) {
     UNROLL
     for (int i = first; i < end; i++) {
-        const float x = fused(s[i], scale, P_SHIFT - shift[i / 2 % 2]);
+        const float x = fused(s[i], scale, P_SHIFT - shift[ROW_OF(i)]);
         to[i] = some_fused && i % FUSED_EXP2 == 1 ? exp2_fused(x) : exp2_fast(x);
     }
 }
 
 INLINE void add_sums(const float s[SCORES], struct rows_state *x) {
-    float sum[2] = {s[0] + s[1], s[2] + s[3]};
+    float sum[2] = {s[ELEMENT(0, 0, 0)] + s[SECOND(0)], s[ELEMENT(0, 1, 0)] + s[SECOND(1)]};
     UNROLL
-    for (int i = 4; i < SCORES; i++) sum[i / 2 % 2] += s[i];
+    for (int i = 4; i < SCORES; i++) sum[ROW_OF(i)] += s[i];
     UNROLL
     for (int r = 0; r < 2; r++) x->sum[r] += sum[r];
 }
@@ -83,7 +96,7 @@ INLINE void refer(float s[SCORES], struct rows_state *x, const float own[2], flo
     float max[2];
     UNROLL
     for (int r = 0; r < 2; r++) {
-        max[r] = max_f32(x->max[r], max_of_four(own[r]));
+        max[r] = max_f32(x->max[r], max_of_row(own[r]));
         shift[r] = shift_of(max[r], scale);
         alpha[r] = exp2_fast(product(x->max[r], scale) - shift[r]); // 0 where there was no key before
     }
@@ -139,13 +152,7 @@ INLINE void softmax_referred(float s[SCORES], struct rows_state *x, float scale,
 
 INLINE void rescale(float o[RESULTS], const float alpha[2]) {
     UNROLL
-    for (int j = 0; j < DV / 8; j++) {
-        UNROLL
-        for (int r = 0; r < 2; r++) {
-            o[ELEMENT(j, r, 0)] *= alpha[r];
-            o[ELEMENT(j, r, 1)] *= alpha[r];
-        }
-    }
+    for (int i = 0; i < RESULTS; i++) o[i] *= alpha[ROW_OF(i)];
 }
 
 #endif

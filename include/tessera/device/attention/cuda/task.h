@@ -193,7 +193,8 @@ INLINE void get_task(uint32_t at, struct task *task) {
 // The first row that the thread's warp or warpgroup has; the thread's rows 0 and 1, and their queries and heads.
 #if KEYS_APART
 INLINE int first_row(const struct task *task) { return task->first; }
-INLINE int own_row(const struct task *task, int r) { return task->first + lane_id() / 4 + 8 * r; }
+INLINE int row_of_lane(int r) { return TURNED ? 2 * (lane_id() % 4) + r : lane_id() / 4 + 8 * r; } // of the task's
+INLINE int own_row(const struct task *task, int r) { return task->first + row_of_lane(r); }
 #else
 INLINE int first_row(const struct task *task) { return task->first + ROWS * (thread_id() / WARPGROUP - 1); }
 INLINE int own_row(const struct task *task, int r) { return first_row(task) + thread_row() + 8 * r; }

@@ -9,6 +9,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 
+#define TURNED 0 // rows of products are rows of their results
 #include "tessera/device/attention/cuda/fragments.h"
 #include "tessera/device/attention/cuda/slices.h"
 

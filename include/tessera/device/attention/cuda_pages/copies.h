@@ -59,6 +59,68 @@ INLINE void copy_some(uint32_t raw, uint32_t own, int width, int rows) {
     }
 }
 
+// In pages in pieces, which have 16 bytes of each row of k beside one another. `at`: where those of the lane's row lie.
+INLINE void copy_keys(uint32_t raw, uint64_t at, int page_size, int width, int rows) {
+    const int lane = here(lane_id()), row = lane % KEYS;
+    UNROLL
+    for (int n = 0; n < RAW_ROW / 16 * KEYS; n += 32) {
+        const int piece = lane / KEYS + n / KEYS, there = row < rows && 16 * piece < width;
+        copy_16(raw + swizzled(row * RAW_ROW + 16 * piece, row),
+                (const void *)(at + (there ? (uint64_t)(16 * piece * page_size) : 0)), there ? 16 : 0);
+    }
+}
+
+// And keys of a column of v: so many of them at once. `at`: where column 0 of the lane's row lies.
+INLINE void copy_columns(uint32_t raw, uint64_t at, int piece, int width, int rows, int run) {
+    const int runs = KEYS / run, lane = here(lane_id()), key = lane % runs * run, left = max_i32(rows - key, 0);
+    const uint64_t from = of_lane_64(at, key);
+    UNROLL
+    for (int n = 0; n < DV * runs; n += 32) {
+        const int column = (lane + n) / runs, bytes = column < width ? min_i32(left, run) : 0;
+        const uint32_t to = column_at(raw, column, key) + key % 16;
+        const void *const source = (const void *)(from + (bytes ? (uint64_t)(column * piece) : 0));
+        if (run == 16)
+            copy_16(to, source, bytes);
+        else
+            copy_8(to, source, bytes);
+    }
+}
+
+INLINE void copy_pieces(uint32_t raw, const args *a, const struct spot *spot, int head, int rows, int values) {
+    const int piece = a->pages.piece_v, in_piece = spot->row & (piece - 1);
+    if (values) {
+        const int64_t at = spot->page * a->pages.stride_v + head * a->call.nhead_stride_v +
+                           (int64_t)(spot->row - in_piece) * a->call.hdim_v + in_piece;
+        if (piece < 16)
+            copy_columns(raw, (uint64_t)a->call.v + (uint64_t)at, piece, a->call.hdim_v, rows, 8);
+        else
+            copy_columns(raw, (uint64_t)a->call.v + (uint64_t)at, piece, a->call.hdim_v, rows, 16);
+    } else {
+        const int64_t at = spot->page * a->pages.stride_k + head * a->call.nhead_stride_k + (int64_t)spot->row * 16;
+        copy_keys(raw, (uint64_t)a->call.k + (uint64_t)at, a->pages.page_size, a->call.hdim_q, rows);
+    }
+}
+
+// Copies of rows that are in step (in_step.h), of which `rows` are there and the others become zeros. `at`: where the
+// lane's begins.
+INLINE void copy_in_step(uint32_t raw, uint32_t own, uint64_t at, int rows) {
+    const int lane = here(lane_id()), by = (int)(at % 16);
+    if (lane < KEYS) {
+        shared_store_8(own + 8 * lane, at - by);
+        copy_16(raw + RAW_TAILS + RAW_TAIL * lane, (const void *)(at - by + RAW_ROW), lane < rows ? by + 2 : 0);
+    }
+    meet_lanes();
+    if (rows >= KEYS) {
+        copy_whole(raw, own, 16);
+        return;
+    }
+    _Pragma("unroll 1") for (int n = lane; n < KEYS * RAW_ROW / 16; n += 32) {
+        const int row = n / (RAW_ROW / 16), piece = n % (RAW_ROW / 16);
+        const char *const from = (const char *)shared_load_8(own + 8 * row) + 16 * piece;
+        copy_16(raw + swizzled(16 * n, row), from, row < rows ? 16 : 0);
+    }
+}
+
 // Starts copying a part: k or v of the warp's keys, of which `rows` are there and the others become zeros. `spot` is
 // where the lane's key lies.
 INLINE void start_part(uint32_t base, int warp, int stage, const args *a, const struct spot *spot, int head, int rows,
@@ -69,6 +131,17 @@ INLINE void start_part(uint32_t base, int warp, int stage, const args *a, const 
     const int width = (values ? a->call.hdim_v : a->call.hdim_q) * RAW_BITS / 8, lane = here(lane_id());
     const uint32_t raw = raw_place(base, warp, stage), own = own_place(base, warp);
     meet_lanes(); // all have read what was here before
+    if (KV == TESSERA_KV_TURBO4 && a->pages.aligned) {
+        const uint64_t at = (uint64_t)(values ? a->call.v : a->call.k) +
+                            (uint64_t)(of_head + spot->page * page_stride + spot->row * stride);
+        copy_in_step(raw, own, at, rows);
+        return;
+    }
+    if (IS_IN_PIECES(a)) {
+        if (lane < KEYS) start_scale(raw, values ? &a->pages.v_scale : &a->pages.k_scale, spot, head, lane < rows);
+        copy_pieces(raw, a, spot, head, rows, values);
+        return;
+    }
     if (lane < KEYS) {
         const uint64_t at = (uint64_t)(values ? a->call.v : a->call.k) +
                             (uint64_t)(of_head + spot->page * page_stride + spot->row * stride);
@@ -78,7 +151,7 @@ INLINE void start_part(uint32_t base, int warp, int stage, const args *a, const 
         shared_store_8(own + 8 * lane, at - before);
         shared_store_2(raw + RAW_SHIFTS + 2 * lane, (uint32_t)(8 * before) | of_scale << 8);
         if (!a->pages.aligned)
-            copy_4(raw + RAW_TAILS + 4 * lane, (const char *)(at - before) + (behind > 0 ? RAW_ROW : 0), behind);
+            copy_4(raw + RAW_TAILS + RAW_TAIL * lane, (const char *)(at - before) + (behind > 0 ? RAW_ROW : 0), behind);
     }
     meet_lanes();
     if (rows < KEYS || width < RAW_ROW)

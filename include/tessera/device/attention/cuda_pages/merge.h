@@ -9,34 +9,37 @@
 #include "tessera/device/attention/cuda/descales.h"
 #include "tessera/device/attention/cuda/softmax.h"
 #include "tessera/device/attention/cuda/totals.h"
-#include "tessera/device/attention/cuda_pages/numbers.h"
+#include "tessera/device/attention/cuda_pages/in_step.h"
 
 // Four elements of a row of a warp's results; lanes that store them meet in few banks.
 INLINE uint32_t result_at(uint32_t base, int warp, int row, int column) {
     const int piece = column / 4 ^ (column / 32 & 3) ^ (row & 1) << 2;
     return raw_place(base, warp, 0) + 4 * DV * row + 16 * piece;
 }
+enum { APART = ELEMENT(1, 0, 0) - ELEMENT(0, 0, 0) }; // neighbouring columns of a thread's row of O
 INLINE uint32_t sums_at(uint32_t base, int warp, int row) { return own_place(base, warp) + 16 * row; }
 
 // Puts the warp's results there, of rows that are there. `unit`: of o, see weights.h.
+// `by`: bytes that rows of v are turned by, see in_step.h.
 INLINE void put_results(uint32_t base, int warp, const struct rows_state *x, const float o[RESULTS], int rows,
-                        float scale, float unit) {
+                        float scale, float unit, int by) {
     UNROLL
     for (int r = 0; r < 2; r++) {
-        const int row = lane_id() / 4 + 8 * r;
-        const float sum = sum_of_four(x->sum[r]);
+        const int row = row_of_lane(r);
+        const float sum = sum_of_row(x->sum[r]);
         if (row >= rows) continue;
-        if (lane_id() % 4 == 0)
+        if (thread_column() == 0)
             shared_store_16(sums_at(base, warp, row),
                             (u32x4){AS_U32(scaled_max(x->max[r], scale)), AS_U32(sum), AS_U32(unit), 0});
         UNROLL
-        for (int e = 0; e < 2; e++) {
+        for (int e = 0; e < BESIDE; e++) {
             UNROLL
             for (int j = 0; j < DV / 8; j += 4) {
                 const float *const from = &o[ELEMENT(j, r, e)];
-                const int column = value_feature(j, thread_column() + e);
-                shared_store_16(result_at(base, warp, row, column),
-                                (u32x4){AS_U32(from[0]), AS_U32(from[4]), AS_U32(from[8]), AS_U32(from[12])});
+                const int column = turned_feature(value_feature(j, thread_column() + e), by);
+                shared_store_16(
+                    result_at(base, warp, row, column),
+                    (u32x4){AS_U32(from[0]), AS_U32(from[APART]), AS_U32(from[2 * APART]), AS_U32(from[3 * APART])});
             }
         }
     }

@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Products with rows of a quantised cache, whose numbers lanes make in registers: fp16, which has all those of 8 bits.
+// Numbers of rows of a quantised cache, which lanes make in registers: fp16, which has all those of 8 bits.
 //
-// Rows are B of the product (sm90_quantised.h, add_product). Lane l reads of row l / 4 of K, and of rows 2 (l % 4) and
-// the next one of V, what is one or two accesses: which of a step's columns they are to the product makes no difference
-// where both factors, or O and who stores it, agree. Those of K are features key_feature(), those of V columns
-// of O by value_feature().
+// Lane l reads of row l / 4 of K, and of rows 2 (l % 4) and the next one of V, what is one or two accesses: which of a
+// step's columns they are to the product makes no difference where both factors, or O and who stores it, agree. Those
+// of K are features key_feature(), those of V columns of O by value_feature().
 //
 // Takes args, DQ, DV, KEYS, KV, Q_BF16.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_NUMBERS_H
@@ -19,10 +18,7 @@ enum {
     WORD_PAIRS = 16 / RAW_BITS, // of numbers in a word
     K_BYTES = RAW_ROW / 4,      // of a row that a lane reads, in runs of which four lanes' lie side by side
     K_RUN = K_BYTES < 32 ? K_BYTES : 32,
-    K_ACCESS = K_BYTES < 16 ? K_BYTES : 16,
-    V_BYTES = RAW_ROW / 8, // in accesses of which eight lanes' lie side by side
-    V_ACCESS = V_BYTES < 16 ? V_BYTES : 16,
-    V_RUN = V_ACCESS * 8 / RAW_BITS // features
+    K_ACCESS = K_BYTES < 16 ? K_BYTES : 16
 };
 
 INLINE int key_byte(int lane, int i) { return i / K_RUN * 4 * K_RUN + lane % 4 * K_RUN + i % K_RUN; }
@@ -36,7 +32,8 @@ INLINE int value_feature(int j, int part) { return j / V_RUN * 8 * V_RUN + part 
 INLINE float unit_of(float greatest) { return AS_F32((max_u32(AS_U32(greatest) >> 23, 15) - 14) << 23); }
 INLINE float over_unit(float unit) { return AS_F32(0x7f000000 - AS_U32(unit)); } // 1 / unit
 
-// ---- turbo4's table: for each byte the pair of its numbers, centroids rounded to the type of Q, once for each bank
+// ---- turbo4's table: for each byte the pair of its numbers, centroids rounded to the type of Q, once for each bank,
+// in the first half of 256 bytes, so that the byte is one of the address
 
 #if Q_BF16
 INLINE float rounded(float x) { return unpack_bf16(pack_bf16(x, x)); }
@@ -50,16 +47,15 @@ INLINE float fill_table(const args *a, uint32_t base) {
     const float own = rounded(read_float(a->pages.centroids, lane_id() % TESSERA_TURBO4_CENTROIDS));
     const float unit = Q_BF16 ? unit_of(AS_F32(greatest_of_lanes(AS_U32(abs_f32(own))))) : 1.0f;
     const uint32_t number = pack_fp16(own * over_unit(unit), 0.0f);
-    for (int i = thread_id(); i < TABLE_BYTES / 16; i += THREADS) {
+    for (int i = thread_id(); i < 256 * 8; i += THREADS) {
         const int byte = i / 8;
         const uint32_t x = of_lane(number, byte % 16) | of_lane(number, byte / 16) << 16;
-        shared_store_16(base + AT_TABLE + 16 * i, (u32x4){x, x, x, x});
+        shared_store_16(base + AT_TABLE + 256 * byte + 16 * (i % 8), (u32x4){x, x, x, x});
     }
     return unit;
 }
 INLINE uint32_t pair_of_byte(uint32_t base, uint32_t x, int byte) {
-    const uint32_t of_byte = byte ? x >> (8 * byte - 7) : x << 7; // 128 bytes of the table
-    return shared_read_4(base + AT_TABLE + masked_or(of_byte, 0xff << 7, 4 * lane_id()));
+    return shared_read_4(base + AT_TABLE + pick_bytes(x, 4 * lane_id(), 0x5504 + 16 * byte));
 }
 
 // ---- words to numbers
@@ -112,63 +108,10 @@ INLINE void load_words(uint32_t *x, uint32_t raw, int eights, int row, int byte,
     if (aligned) return;
     const int number = 8 * eights + row, end = byte + bytes;
     const uint32_t shift = shared_load_2(raw + RAW_SHIFTS + 2 * number);
-    const uint32_t behind = shared_load_4(end < RAW_ROW ? raw_at(raw, eights, row, end) : raw + RAW_TAILS + 4 * number);
+    const uint32_t behind =
+        shared_load_4(end < RAW_ROW ? raw_at(raw, eights, row, end) : raw + RAW_TAILS + RAW_TAIL * number);
     UNROLL
     for (int w = 0; w < bytes / 4; w++) x[w] = from_bit(x[w], 4 * w + 4 < bytes ? x[w + 1] : behind, shift);
-}
-
-// The thread's words of step `step` of Q.
-INLINE uint32_t query_place(uint32_t base, int step) { return base + AT_Q + 512 * step + 16 * lane_id(); }
-
-// S = Q K^T.
-INLINE void make_scores(float s[SCORES], uint32_t base, uint32_t raw, int aligned) {
-    const int lane = here(lane_id());
-    UNROLL
-    for (int i = 0; i < SCORES; i++) s[i] = 0.0f;
-    UNROLL
-    for (int byte = 0; byte < K_BYTES; byte += K_ACCESS) {
-        uint32_t x[KEYS / 8][K_ACCESS / 4];
-        UNROLL
-        for (int j = 0; j < KEYS / 8; j++) load_words(x[j], raw, j, lane / 4, key_byte(lane, byte), K_ACCESS, aligned);
-        UNROLL
-        for (int w = 0; w < K_ACCESS / 4; w++) {
-            uint32_t y[KEYS / 8][WORD_PAIRS];
-            UNROLL
-            for (int j = 0; j < KEYS / 8; j++) widen(y[j], x[j][w], base);
-            UNROLL
-            for (int n = 0; n < WORD_PAIRS; n += 2) {
-                const u32x4 of = shared_load_16(query_place(base, ((byte / 4 + w) * WORD_PAIRS + n) / 2));
-                const uint32_t q[4] = {of.x, of.y, of.z, of.w};
-                UNROLL
-                for (int j = 0; j < KEYS / 8; j++) add_product(&s[ELEMENT(j, 0, 0)], q, y[j][n], y[j][n + 1]);
-            }
-        }
-    }
-}
-
-// O += P V.
-INLINE void add_values(float o[RESULTS], const uint32_t p[P_WORDS], uint32_t base, uint32_t raw, int aligned) {
-    const int lane = here(lane_id());
-    UNROLL
-    for (int k = 0; k < KEYS / 16; k++) {
-        UNROLL
-        for (int byte = 0; byte < V_BYTES; byte += V_ACCESS) {
-            uint32_t x[4][V_ACCESS / 4];
-            UNROLL
-            for (int i = 0; i < 4; i++)
-                load_words(x[i], raw, 2 * k + i / 2, 2 * (lane % 4) + i % 2, 8 * byte + lane / 4 * V_ACCESS, V_ACCESS,
-                           aligned);
-            UNROLL
-            for (int w = 0; w < V_ACCESS / 4; w++) {
-                uint32_t first[2 * WORD_PAIRS], second[2 * WORD_PAIRS];
-                widen_both(first, x[0][w], x[1][w], base);
-                widen_both(second, x[2][w], x[3][w], base);
-                UNROLL
-                for (int n = 0; n < 2 * WORD_PAIRS; n++)
-                    add_product(&o[ELEMENT((byte / 4 + w) * 2 * WORD_PAIRS + n, 0, 0)], &p[4 * k], first[n], second[n]);
-            }
-        }
-    }
 }
 
 #endif

@@ -11,6 +11,9 @@
 
 enum { STEPS = DQ / 16 };
 
+// The thread's words of step `step` of Q.
+INLINE uint32_t query_place(uint32_t base, int step) { return base + AT_Q + 512 * step + 16 * lane_id(); }
+
 // Row r of the thread is in words r and 2 + r of each step.
 INLINE void load_rows(uint32_t q[STEPS][4], const args *a, const struct task *task) {
     const int64_t sequence = sequence_element(task, a->call.batch_stride_q, a->call.stride_q);

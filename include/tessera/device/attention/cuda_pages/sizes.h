@@ -14,13 +14,14 @@
 enum { THREADS = 32 * WARPS };
 
 // A part is rows of numbers, as they lie in memory; behind them for each the word that it ends in where it does not
-// begin at a multiple of four bytes, the words with its scale, and by how many bits both are to be shifted, a byte
-// each.
+// begin at a multiple of four bytes, or the 16 bytes where it does not begin at a multiple of these; the words with its
+// scale, and by how many bits both are to be shifted, a byte each.
 enum {
     RAW_BITS = KV == TESSERA_KV_TURBO4 ? 4 : 8,
     RAW_ROW = DQ * RAW_BITS / 8,
     RAW_TAILS = KEYS * RAW_ROW,
-    RAW_SCALES = RAW_TAILS + 4 * KEYS,
+    RAW_TAIL = KV == TESSERA_KV_TURBO4 ? 16 : 4, // bytes
+    RAW_SCALES = RAW_TAILS + RAW_TAIL * KEYS,
     RAW_SCALE = KV == TESSERA_KV_TURBO4 ? 8 : 4, // bytes
     RAW_SHIFTS = RAW_SCALES + RAW_SCALE * KEYS,
     RAW_BYTES = RAW_SHIFTS + 2 * KEYS,
@@ -28,20 +29,25 @@ enum {
     WARP_BYTES = STAGES * RAW_BYTES > RESULTS_BYTES ? STAGES *RAW_BYTES : RESULTS_BYTES
 };
 
+// A lane reads of rows of V so many bytes, in accesses of which eight lanes' lie side by side.
+enum {
+    V_BYTES = RAW_ROW / 8,
+    V_ACCESS = V_BYTES < 16 ? V_BYTES : 16,
+    V_RUN = V_ACCESS * 8 / RAW_BITS // features
+};
+
 // Where things lie, beside shared_base().
 enum {
     AT_Q = 0,
     AT_RAW = AT_Q + 2 * BM * DQ,
     AT_TABLE = AT_RAW + WARPS * WARP_BYTES,
-    TABLE_BYTES = KV == TESSERA_KV_TURBO4 ? 256 * 128 : 0,
+    TABLE_BYTES = KV == TESSERA_KV_TURBO4 ? 256 * 256 : 0,
     AT_OWN = AT_TABLE + TABLE_BYTES, // of each warp, addresses of its rows and in the end its sums
-    OWN_BYTES = 16 * BM,
+    OWN_BYTES = 16 * BM > 8 * KEYS ? 16 * BM : 8 * KEYS,
     AT_TASKS = AT_OWN + WARPS * OWN_BYTES,
     TASK_BYTES = 64,
     SHARED_BYTES = AT_TASKS + 2 * TASK_BYTES
 };
-
-static_assert(OWN_BYTES >= 8 * KEYS, "addresses have room");
 
 INLINE int warp_id(void) { return of_first_lane(thread_id() / 32); }
 INLINE uint32_t own_place(uint32_t base, int warp) { return base + AT_OWN + warp * OWN_BYTES; }
@@ -57,5 +63,14 @@ INLINE uint32_t swizzled(uint32_t offset, uint32_t row) { return offset ^ (row &
 INLINE uint32_t raw_at(uint32_t raw, int eights, int row, int byte) {
     return raw + 8 * RAW_ROW * eights + swizzled(row * RAW_ROW + byte, row);
 }
+
+// Where 16 keys of a column of v lie that are copied from pages in pieces: columns beside one another, but those that
+// lanes read at once (numbers.h), eight at distances of V_RUN or one of two runs of keys, meet in no bank.
+INLINE uint32_t column_at(uint32_t raw, int column, int key) {
+    return raw + key / 16 * 16 * DV + 16 * (column ^ (column / V_RUN % 8) ^ key / 16 * 4);
+}
+
+// Whether pages are in pieces, in which nothing of 4 bits is.
+#define IS_IN_PIECES(a) (KV != TESSERA_KV_TURBO4 && __builtin_expect((a)->pages.piece_v, 0))
 
 #endif

@@ -20,7 +20,7 @@ INLINE void scale_columns(float s[SCORES], float own, const float of_rows[2]) {
     UNROLL
     for (int j = 0; j < KEYS / 8; j++) {
         UNROLL
-        for (int e = 0; e < 2; e++) {
+        for (int e = 0; e < BESIDE; e++) {
             const float scale = AS_F32(of_lane(AS_U32(own), COLUMN(j, e) + thread_column()));
             UNROLL
             for (int r = 0; r < 2; r++) s[ELEMENT(j, r, e)] *= scale * of_rows[r];
@@ -29,7 +29,7 @@ INLINE void scale_columns(float s[SCORES], float own, const float of_rows[2]) {
 }
 INLINE void scale_rows(float s[SCORES], const float of_rows[2]) {
     UNROLL
-    for (int i = 0; i < SCORES; i++) s[i] *= of_rows[i / 2 % 2];
+    for (int i = 0; i < SCORES; i++) s[i] *= of_rows[ROW_OF(i)];
 }
 
 // fp16 has no room for P, which is as much as 2^(P_SHIFT + HEADROOM), times the scale of a value: scales are divided by
