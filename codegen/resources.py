@@ -23,7 +23,7 @@ from codegen.elf import CodeObject
 from codegen.machine_code import Counts, Instruction, clusters, gaps, instructions, main_loop
 from codegen.ops.mla_prefill_cdna import CdnaTile
 from codegen.ptxas import Assembled, is_image, read_assembled
-from codegen.schedule import PRODUCT, VALU
+from codegen.schedule import PRODUCT, VALU, Law
 from codegen.spec import symbol_of
 from codegen.targets import TARGETS, CdnaTarget
 
@@ -32,6 +32,7 @@ CLUSTERED = ("hk_prefill",)  # those whose main loop is in clusters
 STAGGERED = re.compile(r"_staggered(_persistent1)?(_es\d)?(_qt(\d))?$")  # names of mla_prefill's
 CLUSTERS = 8  # of a round: products and accesses in turns
 TRANSCENDENTAL = re.compile("v_(exp|log|rcp|rsq|sqrt|sin|cos)_")
+WIDE = re.compile("v_mfma_(scale_)?f32_32x32x64_")  # products that take twice as long
 PACKED = re.compile("v_pk_(fma|mul|add)_f32")
 
 
@@ -104,16 +105,20 @@ class Resources:
         """Where the compiler has broken the order of a planned main loop."""
         if not any(f"_{pipeline}" in self.name for pipeline in PLANNED):
             return
-        between = gaps(instructions(self.code, self.target.name))
+        code = instructions(self.code, self.target.name)
+        between = gaps(code)
         if not between:
             yield "has no main loop"
-        room = PRODUCT - self.target.matrix_port
+            return
+        everything = [instruction for gap in between for instruction in gap]
+        wide = any(WIDE.match(instruction.name) for instruction in code)
+        law = Law(PRODUCT * (2 if wide else 1), self.target.matrix_port, waves=1)
+        room = law.shared_by(sum(map(self._port, everything)), len(between)).room
         for gap in between:
             port = sum(self._port(instruction) for instruction in gap)
             if port > room:
                 at = f"{gap[0].place:#x}"
                 yield f"holds the VALU port for {port} cycles at {at}, behind an MFMA that leaves {room}"
-        everything = [instruction for gap in between for instruction in gap]
         if any(PACKED.match(instruction.name) for instruction in everything):
             yield "has packed fp32 instructions in its main loop, which wait for MFMA"
         # Where V goes straight to LDS, all loads are for the next step, and wait for one another once a step.

@@ -2,13 +2,14 @@
 """The order of a main loop: products, with the pieces of other work that stand beside each.
 
 A bundle is one product and its pieces. A product keeps the matrix pipe busy for so many cycles, for few of
-which it holds the VALU port that vector instructions need too: what is left is the room for pieces.
+which it holds the VALU port that vector instructions need too: what is left is the room for pieces. Where all
+pieces take more than all products leave, products wait for the port, and bundles share it evenly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from codegen import Refused
 
@@ -24,17 +25,28 @@ class Law:
     product: int  # cycles that a product keeps the matrix pipe busy
     port: int  # of which it holds the VALU port
     waves: int  # of a SIMD, which share pipe and port: each has a product in so many times its cycles
-    issues: int = 13  # instructions of a wave that a bundle has room for, beside its product
+    share: int = 0  # cycles of the port that pieces of a bundle take on average, at least
+
+    @property
+    def issues(self) -> int:
+        """Instructions of a wave that a bundle has room for, beside its product."""
+        of_product = 13 if self.waves > 1 else 8  # of 32 cycles
+        return of_product * self.bundle // (PRODUCT * self.waves)
 
     @property
     def room(self) -> int:
-        """Cycles of the port for the pieces of a bundle."""
-        return self.product - self.port
+        """Cycles of the port for the pieces of a bundle: what its product leaves, or twice an even share."""
+        left = self.product - self.port
+        return left if self.share <= left else 2 * self.share
 
     @property
     def bundle(self) -> int:
         """Cycles of a bundle of one wave."""
-        return self.product * self.waves
+        return max(self.product, self.port + self.share) * self.waves
+
+    def shared_by(self, port: int, products: int) -> Law:
+        """The law where pieces hold the port for so many cycles beside so many products."""
+        return replace(self, share=-(-port // (VALU * products)) * VALU)
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,21 @@ def test_lds_is_the_same_however_rows_are_loaded() -> None:
         ("gfx942", tile("bf16", pipeline="qr_split"), ""),
         ("gfx942", tile("fp32", pipeline="qr_split"), "'qr_split' is for fp16 and bf16"),
         ("gfx950", tile("bf16", pipeline="qr_split", v_layout="c"), "row-major v"),
+        ("gfx942", direct(pipeline="qr_bundled"), ""),
+        ("gfx942", direct("fp8", pipeline="qr_bundled", o="bf16"), ""),
+        ("gfx950", direct("fp8", pipeline="qr_bundled", wk0=64, o="bf16"), ""),
+        ("gfx942", direct("mxfp8", pipeline="qr_bundled"), "no mxfp8 MFMA"),
+        ("gfx942", direct("fp32", pipeline="qr_bundled", bn0=32), "'qr_bundled' is for fp16, bf16 and fp8"),
+        (
+            "gfx942",
+            direct(pipeline="qr_bundled", hdim_v=96),
+            "a tile of v has 768 words of four keys, no 1, 2 or 4 for each of 512 threads",
+        ),
+        (
+            "gfx950",
+            direct(pipeline="qr_bundled", hdim_q=64, hdim_v=96, bn0=32),
+            "a tile of k has 4096 bytes, no multiple of the 8192 of a load of all lanes",
+        ),
         ("gfx942", direct(pipeline="qs"), "pipeline 'qs' is none of qr, qr_async"),
     ],
 )

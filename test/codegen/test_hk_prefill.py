@@ -92,7 +92,7 @@ def test_pieces_of_softmax_stand_once_in_clusters(hdim: int) -> None:
     values = calls([*clusters.first_strip, *clusters.other_strips])
     assert len(scores) == len(set(scores)) and len(values) == len(set(values))
     made = [call.replace("next", "s").replace("now", "s") for call in (*scores, *values)]
-    for name, count in (("exponential", 32), ("add", 32), ("pack_two", 16), ("maximum", 16)):
+    for name, count in (("exponential", 32), ("add", 32), ("pack_word", 16), ("maximum", 16)):
         assert len({call for call in made if call.startswith(f"{name}(")}) == count
     assert len([call for call in scores if call.startswith("score(")]) == hdim // 8
     assert len([call for call in values if call.startswith("value(")]) == hdim // 8

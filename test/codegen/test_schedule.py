@@ -7,12 +7,14 @@ import re
 from itertools import pairwise
 
 import pytest
-from test_cdna_computes import tile
+from test_cdna_computes import GPUS
 
 from codegen import Refused
-from codegen.ops.fmha_fwd.cdna_schedule import RING, Step
+from codegen.ops.fmha_fwd.cdna import CdnaTile
+from codegen.ops.fmha_fwd.cdna_schedule import Step
 from codegen.schedule import Law, Piece, Schedule, plan
-from codegen.targets import TARGETS, CdnaTarget
+from codegen.spec import Instance
+from codegen.targets import CdnaTarget
 
 LAW = Law(product=32, port=4, waves=2)
 PRODUCTS = [f"product({n})" for n in range(8)]
@@ -60,32 +62,60 @@ def test_what_is_under_way_is_counted_round_the_loop() -> None:
 # ---- attention
 
 
-WAVES = {"gfx942": 8, "gfx950": 4}  # of a workgroup
+STEPS = [instance for instance in GPUS if instance.tile.pipeline == "qr_bundled"]
 
 
-@pytest.fixture(
-    params=[("gfx942", "bf16"), ("gfx942", "fp16"), ("gfx950", "bf16"), ("gfx950", "fp16")], ids="-".join
-)
+@pytest.fixture(params=STEPS, ids=lambda instance: str(instance.name))
 def step(request: pytest.FixtureRequest) -> Step:
-    name, compute = request.param
-    target = TARGETS[name]
-    assert isinstance(target, CdnaTarget)
-    said = {"pipeline": "qr_bundled", "bm0": 32 * WAVES[name], "rm0": WAVES[name], "bn0": 64}
-    return Step(tile(compute, **said, hdim_q=128, hdim_v=128, occupancy=2), target)
+    instance: Instance = request.param
+    tile, target = instance.tile, instance.target
+    assert isinstance(tile, CdnaTile) and isinstance(target, CdnaTarget)
+    return tile.step(target)
+
+
+def early(step: Step) -> set[str]:
+    """Exponentials of the next tile."""
+    return {f"exponential(x, s_next, {e})" for e in range(step.early)}
+
+
+def operands_of_p(step: Step) -> int:
+    """Numbers of a lane that an operand of P has."""
+    return 16 * step.tile.bn0 // 32 // (step.tile.bn0 // step.tile.mma_k)
+
+
+def test_planned_loops_are_there() -> None:
+    there = {(i.target.name, i.tile.compute, i.tile.hdim_q, i.tile.hdim_v) for i in STEPS}
+    hdims = ((64, 64), (128, 128), (192, 128), (256, 256))
+    wanted = {(kind, *hdim) for kind in ("fp16", "bf16") for hdim in hdims} | {("fp8", 128, 128)}
+    assert there == {(target, *one) for target in ("gfx942", "gfx950") for one in wanted}
 
 
 def test_each_piece_of_a_step_is_there_once(step: Step) -> None:
     calls = [call for bundle in step.schedule.bundles for call in bundle.calls]
     assert len(calls) == len(set(calls))
-    assert len(step.products) == 128 * 64 * 2 // 32 // (16 if step.parts == 1 else 8)
-    for e in range(32):
-        assert {f"exponential(x, s, {e})", f"add(x, s, {e})"} <= set(calls)
-        assert e % 2 or {f"pack_two(x, s, {e})", f"maximum(x, s_next, {e})"} <= set(calls)
+    tile = step.tile
+    assert len(step.products) == (tile.dq + tile.dv) * tile.bn0 // 32 // (tile.mma_k // step.parts)
+    made = {f"exponential(x, s, {e})" for e in range(step.early, tile.score_registers)} | early(step)
+    assert {call for call in calls if call.startswith("exponential")} == made
+    for e in range(tile.score_registers):
+        assert f"add(x, s, {e})" in calls
+        assert e % 2 or f"maximum(x, s_next, {e})" in calls
+        assert e % (32 // tile.bits) or f"pack_word(x, s, {e})" in calls
 
 
 def test_no_bundle_has_more_than_fits(step: Step) -> None:
     for bundle in step.schedule.bundles:
         assert bundle.port <= step.law.room and bundle.issues <= step.law.issues
+    port = sum(bundle.port for bundle in step.schedule.bundles)
+    assert port <= step.size * max(step.law.room, step.law.share + 4)
+
+
+def test_pieces_share_the_port_where_products_leave_too_little() -> None:
+    law = LAW.shared_by(8 * 40, 8)
+    assert (law.share, law.room, law.bundle, law.issues) == (40, 80, 88, 17)
+    schedule = plan(law, PRODUCTS, [Piece(f"a({n})", 0, 7, 20) for n in range(16)])
+    assert [bundle.port for bundle in schedule.bundles] == [40] * 8
+    assert LAW.shared_by(8 * 28, 8).room == LAW.room and LAW.shared_by(8 * 28 + 1, 8).share == 32
 
 
 def read_operand(step: Step, call: str) -> int | None:
@@ -104,7 +134,7 @@ def test_operands_are_read_before_their_products(step: Step) -> None:
     for call, bundle in places(step.schedule).items():
         operand = read_operand(step, call)
         if operand is not None:
-            assert (operand - RING + 1) * step.parts <= bundle + 1 <= operand * step.parts
+            assert (operand - step.ring + 1) * step.parts <= bundle + 1 <= operand * step.parts
             reads += 1
     assert reads == len(step.products) // step.parts
 
@@ -112,7 +142,7 @@ def test_operands_are_read_before_their_products(step: Step) -> None:
 def test_waits_let_no_more_under_way_than_was_read_later(step: Step) -> None:
     """Before the first of two operands' products, what was issued behind their reads may be under way."""
     accesses: list[int] = []  # operands, as they are read; -1: a store
-    waits = 0
+    waits, together = 0, min(step.ring // 2, 2)
     for time in range(2 * step.size):  # the second round has a first one before it
         n = time % step.size
         product = n // step.parts
@@ -120,29 +150,43 @@ def test_waits_let_no_more_under_way_than_was_read_later(step: Step) -> None:
             found = re.fullmatch(r"WAIT_FOR_OPERANDS\((\d+)\)", call)
             operand = read_operand(step, call)
             if found and time >= step.size:
-                assert n % (2 * step.parts) == 0
-                assert not {product, product + 1} & set(accesses[len(accesses) - int(found[1]) :])
+                assert n % (together * step.parts) == 0
+                covered = {product + i for i in range(together)}
+                assert not covered & set(accesses[len(accesses) - int(found[1]) :])
                 waits += 1
             if operand is not None:
                 both = 2 if "read_v" in call and step.target.transposing_reads else 1
-                accesses += both * [operand % (step.size // step.parts)]
-            elif "store_v" in call:
-                accesses += [-1, -1]
-    assert waits == step.size // (2 * step.parts)
+                accesses += step.tile.operand_chunks * both * [operand % (step.size // step.parts)]
+            elif "store_word" in call:
+                accesses += 2 * [-1] if step.tile.bits == 16 else 4 * [-1]
+    assert waits == step.size // (together * step.parts)
 
 
 def test_probabilities_are_packed_before_their_products(step: Step) -> None:
     at = places(step.schedule)
-    for e in range(0, 32, 2):
-        assert max(at[f"exponential(x, s, {i})"] for i in (e, e + 1)) < at[f"pack_two(x, s, {e})"]
-        assert at[f"pack_two(x, s, {e})"] < step.half + e // 8 * 4 * step.parts
+    numbers, columns = 32 // step.tile.bits, step.tile.dv // 32
+    for e in range(0, step.tile.score_registers, numbers):
+        packed = at[f"pack_word(x, s, {e})"]
+        for i in range(max(e, step.early), e + numbers):
+            assert at[f"exponential(x, s, {i})"] < packed
+        assert packed < step.half + e // operands_of_p(step) * columns * step.parts
+
+
+def test_the_reference_moves_between_sums_and_early_exponentials(step: Step) -> None:
+    """Sums are of this tile, and what is early of the next has the reference that its scores moved."""
+    at = places(step.schedule)
+    if not step.early:
+        return
+    assert all(n < step.half for call, n in at.items() if call.startswith(("add(", "pack_word(")))
+    assert all(step.half <= n <= step.check for call, n in at.items() if call.startswith("maximum("))
+    assert all(at[call] > step.check for call in early(step))
 
 
 def test_loads_stand_where_nothing_is_read(step: Step) -> None:
     """Loads to LDS have arrived when waves meet; what they overwrite was read before they met last."""
     at = places(step.schedule)
     for call, bundle in at.items():
-        if call.startswith(("load_", "store_v", "read_v", "read_k(x, next")):
+        if call.startswith(("load_", "store_word", "read_v", "read_k(x, next")):
             assert bundle < step.meeting
         elif call.startswith("read_k(x, now"):
             assert bundle >= step.meeting

@@ -72,7 +72,8 @@ COMPUTES = {
         32,
     ),
 }
-LAZY = 8  # log2 of what p may grow to in pipelines that seldom rescale
+LAZY = 8  # log2 of what p may grow to in pipelines that seldom rescale,
+LAZY_OF_FP8 = 2  # and where p has few exponents for what is small
 SCALE_BLOCK = 32  # elements of an mx type that share a scale
 
 # How p may become bf16, as CK's CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT has it for all conversions.
@@ -169,7 +170,7 @@ class CdnaTile(GpuTile):
     def p_shift(self, target: CdnaTarget) -> int:
         """The power of 2 that p in [0, 1] is stored times, for the type's range; 0 where that is fp32's."""
         if self.bits < 16:
-            return {"ocp": 8, "fnuz": 7}[target.fp8]
+            return {"ocp": 8, "fnuz": 7}[target.fp8] - self.raise_by
         return 14 - self.raise_by if self.compute == "fp16" else 0
 
     @property
@@ -180,7 +181,9 @@ class CdnaTile(GpuTile):
     @property
     def raise_by(self) -> int:
         """The power of 2 by which p may exceed that before sums are rescaled."""
-        return LAZY if self.planned else 0
+        if not self.planned:
+            return 0
+        return LAZY if self.bits == 16 else LAZY_OF_FP8
 
     @property
     def merge(self) -> int:
@@ -282,6 +285,12 @@ class CdnaTile(GpuTile):
         together = 4 if self.v_layout == "r" else 1
         return together * -(-self.bn0 * self.dv // (together * self.chunk) // self.threads)
 
+    @property
+    def v_words(self) -> int:
+        """Words of a row of v that a thread loads, where v goes through registers and is transposed."""
+        words = self.bn0 * self.dv * self.bits // (4 * 32 * self.threads)
+        return 1 if words <= 1 else 2 if words <= 2 else 4
+
     def p_rounding(self, target: CdnaTarget) -> str:
         """How p becomes bf16."""
         return self.rounding or ("rtne" if target.bf16_conversions else "rtna")
@@ -355,13 +364,35 @@ class CdnaTile(GpuTile):
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
         if self.operand_chunks > 1 and (self.wm0, self.wn0, self.mma_k) not in shapes:
             return f"wk0 = {self.mma_k} is more than two accesses = {2 * self.chunk}, and no MFMA by itself"
-        return self._uneven() or self._not_written_for() or self._too_large(target)
+        return (
+            self._uneven()
+            or self._not_written_for()
+            or self._not_shared_out(target)
+            or self._too_large(target)
+        )
 
     def _not_written_for(self) -> str:
         """Why the pipeline cannot take the tile, or an empty text."""
         if self.pipeline not in PIPELINES:
             return f"pipeline '{self.pipeline}' is none of {', '.join(PIPELINES)}"
         return self.pipeline_needs.complaint
+
+    def _not_shared_out(self, target: CdnaTarget) -> str:
+        """Tiles of which lanes of a planned loop would load unequal shares, or an empty text."""
+        if self.pipeline != "qr_bundled":
+            return ""
+        straight = {"k": self.dq, "v": self.dv} if target.transposing_reads else {"k": self.dq}
+        for name, hdim in straight.items():
+            size, load = self.bn0 * hdim * self.bits // 8, target.lds_load_bytes * self.threads
+            if size % load:
+                return f"a tile of {name} has {size} bytes, no multiple of the {load} of a load of all lanes"
+        words = self.bn0 * self.dv * self.bits // (4 * 32)
+        if not target.transposing_reads and words != self.v_words * self.threads:
+            return (
+                f"a tile of v has {words} words of four keys, no 1, 2 or 4 for each of {self.threads} "
+                f"threads, which transpose them on {target.name}"
+            )
+        return ""
 
     def _uneven(self) -> str:
         """Sizes that do not divide evenly, or an empty text."""

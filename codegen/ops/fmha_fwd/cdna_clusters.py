@@ -115,7 +115,7 @@ class Clusters:
             before = (made[e],) if e in made else ()
             yield Piece(f"add(x, now, {e})", 0, products - 1, VALU, after=before)
             if e % 2:
-                yield Piece(f"pack_two(x, now, {e - 1})", 0, products - 1, VALU, after=before)
+                yield Piece(f"pack_word(x, now, {e - 1})", 0, products - 1, VALU, after=before)
 
 
 def _lines(schedule: Schedule, begin: int = 0) -> list[list[str]]:

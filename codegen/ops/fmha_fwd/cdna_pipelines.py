@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from codegen.ops.fmha_fwd.cdna_schedule import RING
+from codegen.ops.fmha_fwd.cdna_schedule import ring
 from codegen.ops.fmha_fwd.traits import CACHE_TYPES
 
 if TYPE_CHECKING:
@@ -86,8 +86,15 @@ def direct(tile: CdnaTile) -> Needs:
 def bundled(tile: CdnaTile) -> Needs:
     """Pipeline qr_bundled: as qr_async, and operands that are read ahead."""
     needs = direct(tile)
-    registers = needs.registers + 4 * RING
-    complaint = needs.complaint.replace("qr_async", "qr_bundled")
+    registers = needs.registers + 4 * tile.operand_chunks * ring(tile)
+    complaint = ""
+    if tile.compute not in ("fp16", "bf16", "fp8") or tile.v_layout != "r":
+        complaint = (
+            "pipeline 'qr_bundled' is for fp16, bf16 and fp8 and row-major v, not "
+            f"{tile.compute}, {tile.v_layout}"
+        )
+    elif tile.rm0.bit_count() != 1:
+        complaint = f"rm0 = {tile.rm0} is no power of 2, by which pipeline 'qr_bundled' shares out loads"
     return replace(needs, registers=registers, held=f"{needs.held}, operands", complaint=complaint)
 
 

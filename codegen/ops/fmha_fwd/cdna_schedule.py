@@ -20,7 +20,12 @@ if TYPE_CHECKING:
     from codegen.targets import CdnaTarget
 
 ELEMENTS = 16  # of a lane, of a product's result
-RING = 4  # operands that are read ahead
+RINGS = {1: 8, 2: 4}  # operands that are read ahead, by waves of a SIMD: one alone waits for each
+
+
+def ring(tile: CdnaTile) -> int:
+    """Operands that are read ahead; of those of products that take longer, fewer."""
+    return 2 if tile.operand_chunks > 1 else RINGS[min(tile.occupancy, max(RINGS))]
 
 
 @dataclass(frozen=True)
@@ -33,12 +38,25 @@ class Step:
     @property
     def law(self) -> Law:
         """The room beside a product."""
-        return Law(PRODUCT, self.target.matrix_port, self.tile.occupancy)
+        law = Law(PRODUCT * self.tile.operand_chunks, self.target.matrix_port, self.tile.occupancy)
+        port = sum(piece.port for piece in self._softmax())
+        return law.shared_by(port, self.size)
+
+    @property
+    def early(self) -> int:
+        """Exponentials of the next tile that stand beside the values of this one: where one product takes
+        all of P, what is left of the softmax would stand beside half of the products."""
+        return self.tile.score_registers // 2 if self.tile.operand_chunks > 1 else 0
+
+    @property
+    def check(self) -> int:
+        """The bundle behind which early exponentials may stand: the greatest score is known."""
+        return self.half + 1
 
     @property
     def ring(self) -> int:
         """Operands that are read ahead."""
-        return RING
+        return ring(self.tile)
 
     @property
     def numbered(self) -> list[tuple[int, Bundle]]:
@@ -86,7 +104,7 @@ class Step:
 
     def _read_at(self, operand: int) -> int:
         """The bundle of whose product on an operand has a place in the ring."""
-        return (operand - RING + 1) * self.parts - 1
+        return (operand - self.ring + 1) * self.parts - 1
 
     @cached_property
     def schedule(self) -> Schedule:
@@ -95,30 +113,44 @@ class Step:
 
     def _softmax(self) -> Iterator[Piece]:
         blocks = self.tile.bn0 // 32
-        per_step = ELEMENTS // (self.tile.bn0 // self.tile.mma_k // blocks)  # numbers of P of an operand
+        per_step = blocks * ELEMENTS // (self.tile.bn0 // self.tile.mma_k)  # numbers of P of an operand
         columns = self.tile.dv // 32
+        numbers = 32 // self.tile.bits  # of P in a word
         packing, packs = VALU, 1
-        if not self.target.bf16_conversions:
+        if self.tile.compute == "fp8":
+            packing, packs = 4 * VALU, 2  # conversions of two numbers take twice the time
+        elif not self.target.bf16_conversions:
             packing, packs = (5 * VALU if self.tile.compute == "fp16" else 3 * VALU), 3
         elif self.tile.compute == "fp16":
             packing = 2 * VALU  # conversions to fp16 take twice the time
+        exponential = VALU + self.target.transcendental
+        added = self.half - 1 if self.early else self.size - 1  # before the reference moves
         for e in range(0, blocks * ELEMENTS):
             # The products that take the number.
             last = self.half + e // per_step * columns * self.parts - 1
-            yield Piece(f"exponential(x, s, {e})", 0, last - 2, VALU + self.target.transcendental, 2)
-            yield Piece(f"add(x, s, {e})", 1, self.size - 1, VALU, after=(f"exponential(x, s, {e})",))
-            if e % 2 == 1:
-                both = tuple(f"exponential(x, s, {i})" for i in (e - 1, e))
-                yield Piece(f"pack_two(x, s, {e - 1})", 1, last, packing, packs, after=both)
+            made: tuple[str, ...] = ()
+            if e < self.early:
+                yield Piece(f"exponential(x, s_next, {e})", self.check + 1, self.size - 1, exponential, 2)
+            else:
+                made = (f"exponential(x, s, {e})",)
+                yield Piece(*made, 0, last - (1 if self.early else 2), exponential, 2)
+            yield Piece(f"add(x, s, {e})", 0, added, VALU, after=made)
+            if e % numbers == numbers - 1:
+                first = e - numbers + 1
+                of_word = tuple(f"exponential(x, s, {i})" for i in range(max(first, self.early), e + 1))
+                yield Piece(f"pack_word(x, s, {first})", 0, last, packing, packs, after=of_word)
         for e in range(0, blocks * ELEMENTS, 2):
             settled = self.half + (2 if e // ELEMENTS == blocks - 1 else 0)
-            yield Piece(f"maximum(x, s_next, {e})", settled, self.size - 2, VALU)
+            if self.early:
+                settled = self.half + (1 if e // ELEMENTS == blocks - 1 else 0)
+            known = self.check if self.early else self.size - 2
+            yield Piece(f"maximum(x, s_next, {e})", settled, known, VALU)
 
     def _reads(self) -> Iterator[Piece]:
         count = self.score_operands + self.value_operands
-        for n in range(RING, count + RING):
+        for n in range(self.ring, count + self.ring):
             of_v = self.score_operands <= n < count
-            issues = 2 if of_v and self.target.transposing_reads else 1
+            issues = self.tile.operand_chunks * (2 if of_v and self.target.transposing_reads else 1)
             first = self._read_at(n)
             last = min(first + 1, (self.meeting if n < count else self.size) - 1)
             yield Piece(self._read(n), first, last, 0, issues, "read")
@@ -126,14 +158,19 @@ class Step:
     @property
     def loads_k(self) -> int:
         """Loads of a lane for a tile of K, and for one of V that goes straight to LDS."""
-        return self.tile.bn0 * self.tile.dq * 2 // (self.target.lds_load_bytes * self.tile.threads)
+        return self._loads_of(self.tile.dq)
 
     @property
     def loads_v(self) -> int:
         """Likewise of V: through registers four keys at a time."""
         if self.target.transposing_reads:
-            return self.tile.bn0 * self.tile.dv * 2 // (self.target.lds_load_bytes * self.tile.threads)
+            return self._loads_of(self.tile.dv)
         return 4
+
+    def _loads_of(self, hdim: int) -> int:
+        """Loads of a lane for a tile that goes straight to LDS."""
+        tile = self.tile
+        return tile.bn0 * hdim * tile.bits // (8 * self.target.lds_load_bytes * tile.threads)
 
     def _loads(self) -> Iterator[Piece]:
         """Loads, apart from one another, since LDS is busy for long with what each brings.
@@ -141,29 +178,23 @@ class Step:
         They begin when waves have met. Behind the last one its tile is left.
         """
         before: tuple[str, ...] = ()
-        spread, end = 2 * self.parts, self.meeting
-        for n in range(self.loads_k):
-            call = f"load_k(x, now.k, {n})"
-            yield Piece(call, spread * n, end - 2, 0, 3, "load", before)
-            before = (call,)
-        begin = spread * self.loads_k
+        end, last = self.meeting, self.size - min(self.ring, 4) * self.parts
+        calls = [(f"load_k(x, now.k, {n})", "load", 0, 3) for n in range(self.loads_k)]
         if self.target.transposing_reads:
-            for n in range(self.loads_v):
-                call = f"load_v(x, next.v, {n})"
-                yield Piece(call, begin + spread * n, end - 2, 0, 3, "load", before)
-                before = (call,)
+            calls += [(f"load_v(x, next.v, {n})", "load", 0, 3) for n in range(self.loads_v)]
         else:
-            for n in range(2):
-                call = f"store_v_pair(x, next.v, {n})"
-                yield Piece(call, begin + spread * n, end - 8, 4 * VALU, 6, "write", before)
-                before = (call,)
-            for n in range(self.loads_v):
-                call = f"fetch_v_row(x, {n})"
-                yield Piece(call, begin + 4 + spread * n, end - 1, VALU, 2, "load", before)
-                before = (call,)
-        last = self.size - 4 * self.parts
+            # A word of each of four keys: two columns, or four of bytes.
+            port, issues = (8 * VALU, 12) if self.tile.bits == 8 else (4 * VALU, 6)
+            words = range(self.tile.v_words)
+            calls += [(f"store_word(x, next.v, {n})", "write", port, issues) for n in words]
+            calls += [(f"fetch_v_row(x, {n})", "load", VALU, 2) for n in range(self.loads_v)]
+        for n, (call, kind, port, issues) in enumerate(calls):
+            first = min(2 * self.parts * n, (min(last, end) - 4) * n // (len(calls) - 1))
+            by = end - (4 * self.parts if kind == "write" else 2)
+            yield Piece(call, first, by, port, issues, kind, before)
+            before = (call,)
         for call, issues in (("move_k(x)", 2), ("move_v(x)", 2), ("advance(x)", 6)):
-            yield Piece(call, self.half + 1, last, 0, issues, "aim", before)
+            yield Piece(call, min(self.half + 1, last - 2), last, 0, issues, "aim", before)
             before = (call,)
 
     def calls(self, n: int) -> list[str]:
@@ -186,11 +217,12 @@ class Step:
         return f"read_k(x, now.k, {operand - count})"
 
     def _wait(self, n: int) -> list[str]:
-        """The wait for an operand and the next one, before the first of their products."""
-        operand = n // self.parts
-        if n % self.parts or operand % 2:
+        """The wait for an operand, and for the next one where there is room for it, before their products."""
+        operand, together = n // self.parts, min(self.ring // 2, 2)
+        if n % self.parts or operand % together:
             return []
-        other = operand + 1 + (0 if operand >= RING else self.score_operands + self.value_operands)
+        round_ = 0 if operand >= self.ring else self.score_operands + self.value_operands
+        other = operand + together - 1 + round_
         under_way = self.schedule.under_way(("read", "write"), self._read(other), n)
         return [f"WAIT_FOR_OPERANDS({under_way})"]
 

@@ -83,6 +83,18 @@ INLINE float other_half(float x) {
 #endif
 }
 
+// Lanes 32 to 63 of a change places with lanes 0 to 31 of b.
+INLINE void swap_halves(uint32_t *a, uint32_t *b) {
+#if __has_builtin(__builtin_amdgcn_permlane32_swap) && defined(__gfx950__)
+    const u32x2 swapped = __builtin_bit_cast(u32x2, __builtin_amdgcn_permlane32_swap(*a, *b, 0, 0));
+    *a = swapped.x, *b = swapped.y;
+#else
+    const int upper = lane_id() >= 32;
+    const uint32_t moved = AS_U32(other_half(AS_F32(upper ? *a : *b)));
+    *(upper ? a : b) = moved;
+#endif
+}
+
 // Reductions over all lanes of the wave, which must all be active; every lane gets the result. Within rows of 16 lanes
 // a lane combines with its neighbour, the neighbouring pair, and its mirror image in 8 and in 16 lanes; then a row's
 // last lane goes to the next row, and the second row's to the last two (CDNA 3 ISA, "DPP"). Lane 63 has them all.
@@ -438,10 +450,11 @@ INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) { return mma_part_bf16(a, b, 
 #if defined(__gfx942__) || defined(__gfx950__)
 INLINE long as_long(u32x2 x) { return __builtin_bit_cast(long, x); }
 
-INLINE f32x16 mma_fp8(u32x4 a, u32x4 b, f32x16 c) {
-    c = __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(as_long(a.lo), as_long(b.lo), c, 0, 0, 0);
-    return __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(as_long(a.hi), as_long(b.hi), c, 0, 0, 0);
+INLINE f32x16 mma_part_fp8(u32x4 a, u32x4 b, f32x16 c, int part) {
+    const long x = as_long(part ? a.hi : a.lo), y = as_long(part ? b.hi : b.lo);
+    return __builtin_amdgcn_mfma_f32_32x32x16_fp8_fp8(x, y, c, 0, 0, 0);
 }
+INLINE f32x16 mma_fp8(u32x4 a, u32x4 b, f32x16 c) { return mma_part_fp8(a, b, mma_part_fp8(a, b, c, 0), 1); }
 #endif
 
 // ---- memory straight to LDS

@@ -2,10 +2,10 @@
 // The pieces of a main loop whose order the generator has made: a product of 32 x 32, or what stands beside one. Where
 // reads do not transpose, direct_v.h comes before this.
 //
-// RING: operands that are read ahead. RAISE_BY: log2 of how far probabilities may exceed 2^P_SHIFT before O and the
-// sums are rescaled.
+// PARTS: MFMA of a product of two operands. RING: operands that are read ahead. RAISE_BY: log2 of how far probabilities
+// may exceed 2^P_SHIFT before O and the sums are rescaled.
 //
-// Takes MMA_PART, P_SHIFT, RING, RAISE_BY.
+// Takes MMA_PART, PARTS, P_SHIFT, RING, RAISE_BY.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BUNDLES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BUNDLES_H
 
@@ -19,7 +19,9 @@ struct lds {
     SHARED u32x4 *k, *v;
 };
 
-enum { SCORE_OPERANDS = KEY_BLOCKS * Q_STEPS };                          // of K, for a tile
+enum { SCORE_OPERANDS = KEY_BLOCKS * Q_STEPS };                              // of K, for a tile
+enum { K_TILES = 2 * 16 * BN * Q_CHUNKS, V_TILES = 2 * 16 * BN * V_CHUNKS }; // bytes of LDS
+enum { BEHIND_K = K_TILES + V_TILES > 0x10000 ? K_TILES : 0 };
 enum { SUMS = 3 };                                                       // so that one need not wait for the one before
 enum { LOADS_K = BN * Q_CHUNKS / PASS, LOADS_V = BN * V_CHUNKS / PASS }; // of a wave, for a tile
 
@@ -60,17 +62,17 @@ struct loop {
 
 // MFMA number n of the scores of `next`: block by block of 32 keys.
 INLINE void score(struct loop *x, f32x16 next[KEY_BLOCKS], int n) {
-    const int operand_of = n / MFMA_OF_16_BITS, block = operand_of / Q_STEPS, step = operand_of % Q_STEPS;
-    const f32x16 before = n % (MFMA_OF_16_BITS * Q_STEPS) == 0 ? (f32x16)0.0f : next[block];
-    next[block] = pinned(MMA_PART(x->ring[operand_of % RING], x->q[step], before, n % MFMA_OF_16_BITS));
+    const int operand_of = n / PARTS, block = operand_of / Q_STEPS, step = operand_of % Q_STEPS;
+    const f32x16 before = n % (PARTS * Q_STEPS) == 0 ? (f32x16)0.0f : next[block];
+    next[block] = pinned(MMA_PART(x->ring[operand_of % RING], x->q[step], before, n % PARTS));
     one_after_the_other();
 }
 
 // MFMA number n of the values of `now`: by steps of keys, each for all columns.
 INLINE void value(struct loop *x, int n) {
-    const int operand_of = n / MFMA_OF_16_BITS, block = operand_of % D_BLOCKS, step = operand_of / D_BLOCKS;
+    const int operand_of = n / PARTS, block = operand_of % D_BLOCKS, step = operand_of / D_BLOCKS;
     const operand v = x->ring[(SCORE_OPERANDS + operand_of) % RING];
-    x->o[block] = pinned(MMA_PART(v, x->p[step], x->o[block], n % MFMA_OF_16_BITS));
+    x->o[block] = pinned(MMA_PART(v, x->p[step], x->o[block], n % PARTS));
     one_after_the_other();
 }
 
@@ -87,7 +89,19 @@ INLINE void read_k(struct loop *x, SHARED const u32x4 *k, int n) {
     x->ring[n % RING] = k_operand((lds_tile){k, x->reads.k}, n / Q_STEPS, n % Q_STEPS);
 }
 INLINE void read_v(struct loop *x, SHARED const u32x4 *v, int n) {
-    x->ring[(SCORE_OPERANDS + n) % RING] = v_operand((lds_tile){v, x->reads.v}, n % D_BLOCKS, n / D_BLOCKS);
+    const int reads = (int)(sizeof x->reads.v / sizeof *x->reads.v);
+    int at[sizeof x->reads.v / sizeof *x->reads.v];
+    UNROLL
+    for (int i = 0; i < reads; i++) at[i] = x->reads.v[i] - BEHIND_K;
+    x->ring[(SCORE_OPERANDS + n) % RING] = v_operand((lds_tile){v, at}, n % D_BLOCKS, n / D_BLOCKS);
+}
+
+// A read reaches 64 KB from the offset in its register. Where tiles take more, those of V begin behind K's tiles, of
+// which the compiler learns nothing here, or it would take them apart again.
+INLINE void reach_v(struct reads *r) {
+    UNROLL
+    for (int i = 0; i < (int)(sizeof r->v / sizeof *r->v); i++) r->v[i] += BEHIND_K;
+    hold_reads(r);
 }
 
 // ---- softmax
@@ -101,9 +115,18 @@ INLINE void add(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
     x->sum[e % SUMS] = here_f32(x->sum[e % SUMS] + s[e / ELEMENTS][e % ELEMENTS]);
 }
 
-// Probabilities e and e + 1 become a word of the operand of the values.
-INLINE void pack_two(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
-    x->p[e / 8].chunk[0][e % 8 / 2] = (uint32_t)here((int)PACK_P(s[e / ELEMENTS], e % ELEMENTS));
+// Probabilities from e on become a word of the operand of the values.
+INLINE void pack_word(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
+    enum { NUMBERS = 32 / P_BITS, P_CHUNK = 128 / P_BITS }; // of a word and of 16 bytes
+    const int chunk = e / P_CHUNK, word = e % P_CHUNK / NUMBERS;
+#if BITS == 8
+    const f32x16 p = s[e / ELEMENTS];
+    const int at = e % ELEMENTS;
+    const uint32_t packed = pack_fp8_over(any_u32(), p[at], p[at + 1], p[at + 2], p[at + 3]); // no move makes a 0
+#else
+    const uint32_t packed = PACK_P(s[e / ELEMENTS], e % ELEMENTS);
+#endif
+    x->p[chunk / P_OPERAND_CHUNKS].chunk[chunk % P_OPERAND_CHUNKS][word] = (uint32_t)here((int)packed);
 }
 
 // The greatest of scores e and e + 1 and of those before, also of the tiles before.
@@ -231,7 +254,7 @@ INLINE void load_v(const struct loop *x, SHARED u32x4 *to, int pass) {
 INLINE void fetch_v_row(struct loop *x, int i) {
     x->v_next.v[i] = LOAD_V(x->from_v, x->place_v + uniform_here(BYTES(i * x->keys.stride_v)));
 }
-INLINE void store_v_pair(const struct loop *x, SHARED u32x4 *to, int w) { store_v_word(&x->v_next, to, 0, w); }
+INLINE void store_word(const struct loop *x, SHARED u32x4 *to, int w) { store_v_word(&x->v_next, to, 0, w); }
 #endif
 
 #endif

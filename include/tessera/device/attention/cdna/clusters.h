@@ -3,7 +3,7 @@
 // cluster begins and ends with. Waves meet behind each cluster; a cluster has products and vector work, or accesses of
 // LDS and memory.
 //
-// Takes MMA_PART, P_SHIFT, RING, RAISE_BY.
+// Takes MMA_PART, PARTS, P_SHIFT, RING, RAISE_BY.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_CLUSTERS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_CLUSTERS_H
 

@@ -24,11 +24,22 @@ LDS u32x4 v_even[BN * V_CHUNKS], v_odd[BN * V_CHUNKS]; // [BN][DV] where reads t
 enum { SLOTS = LDS_BANKS / 4, K_CYCLE = CYCLE(Q_CHUNKS) };
 INLINE int k_slot(int key, int chunk) { return chunk ^ (key / (SLOTS / K_CYCLE) & (K_CYCLE - 1)); }
 #if TRANSPOSING_READS
-enum { V_CYCLE = CYCLE(V_CHUNKS) }; // 32 lanes read 4 chunks of 4 keys
-INLINE int v_slot(int key, int chunk) { return chunk ^ (4 * (key / (SLOTS / V_CYCLE)) & (V_CYCLE - 1)); }
+// Lanes of half a wave read OF_KEY chunks of each of 4 keys, or where elements are bytes, of keys 0 to 3 and 8 to 11.
+enum { V_CYCLE = CYCLE(V_CHUNKS), V_ROWS = SLOTS / V_CYCLE, OF_KEY = BITS / 4 };
+INLINE int v_slot(int key, int chunk) {
+    const int turn = BITS == 8 ? key % 4 / V_ROWS + key / 8 % 2 * (4 / V_ROWS) : key / V_ROWS;
+    return chunk ^ (OF_KEY * turn & (V_CYCLE - 1));
+}
 #else
 enum { KEY_CHUNKS = BN / CHUNK };
-INLINE int v_slot(int d, int chunk) { return chunk ^ ((d ^ d / 8 % 4) & (KEY_CHUNKS - 1)); }
+// All banks hold 8 chunks. Where those of a column are but four, columns also change places: eight lanes that read
+// together, columns 4 n to 4 n + 3 and 4 (n ^ 5) to 4 (n ^ 5) + 3, have a chunk in 8 slots, and 16 that store together
+// in as many as there can be.
+INLINE int v_slot(int d, int chunk) {
+    return chunk ^ (KEY_CHUNKS == 4 ? d / 2 % 2 + d / 16 % 2 * 2 : (d ^ d / 8 % 4) & (KEY_CHUNKS - 1));
+}
+INLINE int v_column(int d) { return KEY_CHUNKS == 4 ? d ^ d / 8 % 2 : d; }
+INLINE int v_chunk(int d, int chunk) { return v_column(d) * KEY_CHUNKS + v_slot(d, chunk); } // where it is in a tile
 #endif
 
 // PASS: chunks that the workgroup loads at once. Rows of `chunks` chunks repeat their permutation after
@@ -82,7 +93,7 @@ INLINE void load_rows(buffer from, const int *places, int chunks, int stride, SH
 struct reads {
     int k[K_CYCLE / 2];
 #if TRANSPOSING_READS
-    int v[V_CYCLE / 4];
+    int v[V_CYCLE / OF_KEY];
 #else
     int v[KEY_STEPS];
 #endif
@@ -98,17 +109,32 @@ INLINE SHARED const u32x4 *read_at(lds_tile tile, int n, int chunks) {
 
 INLINE operand k_operand(lds_tile k, int block, int step) {
     enum { READS = K_CYCLE / 2 };
-    const operand x = {{*read_at(k, step % READS, 32 * block * Q_CHUNKS + step / READS * K_CYCLE)}};
+    operand x;
+    UNROLL
+    for (int p = 0; p < OPERAND_CHUNKS; p++) {
+        const int n = OPERAND_CHUNKS * step + p;
+        x.chunk[p] = *read_at(k, n % READS, 32 * block * Q_CHUNKS + n / READS * K_CYCLE);
+    }
     return x;
 }
 
 #if TRANSPOSING_READS
-// Each of 16 lanes reads 4 columns of a key, and receives 4 keys of a column.
+// Each of 16 lanes reads 8 bytes of a key, and receives as many of a column: 4 keys, or 8 that are bytes.
+#if BITS == 8
+#define READ_COLUMN read_transposed_8
+#else
+#define READ_COLUMN read_transposed
+#endif
 INLINE operand v_operand(lds_tile v, int block, int step) {
-    enum { READS = V_CYCLE / 4 };
-    SHARED const u32x4 *at = read_at(v, block % READS, 16 * step * V_CHUNKS + block / READS * V_CYCLE);
-    const u32x2 low = read_transposed(at), high = read_transposed(at + 8 * V_CHUNKS);
-    const operand x = {{{low.x, low.y, high.x, high.y}}};
+    enum { READS = V_CYCLE / OF_KEY, KEYS = 256 / BITS }; // of a chunk of both halves of the wave
+    operand x;
+    UNROLL
+    for (int p = 0; p < OPERAND_CHUNKS; p++) {
+        const int key = KEYS * (OPERAND_CHUNKS * step + p);
+        SHARED const u32x4 *at = read_at(v, block % READS, key * V_CHUNKS + block / READS * V_CYCLE);
+        const u32x2 low = READ_COLUMN(at), high = READ_COLUMN(at + KEYS / 2 * V_CHUNKS);
+        x.chunk[p] = (u32x4){low.x, low.y, high.x, high.y};
+    }
     return x;
 }
 #else
@@ -123,12 +149,17 @@ INLINE void find_reads(struct reads *r) {
     UNROLL
     for (int n = 0; n < K_CYCLE / 2; n++) r->k[n] = 16 * (row * Q_CHUNKS + k_slot(row, 2 * n + half));
 #if TRANSPOSING_READS
+#if BITS == 8
+    const int key = 4 * half + lane % 8 / 2 + lane % 16 / 8 * 8, chunk = lane / 16 % 2;
+#else
     const int key = 4 * half + lane % 16 / 4, chunk = lane / 16 % 2 * 2 + lane % 4 / 2;
+#endif
     UNROLL
-    for (int n = 0; n < V_CYCLE / 4; n++) r->v[n] = 16 * (key * V_CHUNKS + v_slot(key, 4 * n + chunk)) + 8 * (lane % 2);
+    for (int n = 0; n < V_CYCLE / OF_KEY; n++)
+        r->v[n] = 16 * (key * V_CHUNKS + v_slot(key, OF_KEY * n + chunk)) + 8 * (lane % 2);
 #else
     UNROLL
-    for (int n = 0; n < KEY_STEPS; n++) r->v[n] = 16 * (row * KEY_CHUNKS + v_slot(row, 2 * n + half));
+    for (int n = 0; n < KEY_STEPS; n++) r->v[n] = 16 * v_chunk(row, 2 * n + half);
 #endif
 }
 

@@ -15,8 +15,12 @@ INLINE int row_number(const struct task *task) { return task->first + 32 * wave_
 
 INLINE struct row find_row(const args *a, const struct task *task) {
     const int number = min_i32(row_number(task), count_rows(a, task) - 1), query = row_query(a, number);
-    const struct row row = {
-        .query = query, .max = -INFINITY_F32, .sum = 0.0f, .head = task->head + number - query * a->group};
+    struct row row;
+    row.query = query, row.max = -INFINITY_F32, row.sum = 0.0f;
+    row.head = task->head + number - query * a->group;
+#if DESCALED
+    row.descale = 1.0f; // those of blocks are not served
+#endif
     return row;
 }
 

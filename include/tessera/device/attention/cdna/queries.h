@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A wave's queries: loads q, stores o and the logarithm of the sum. WHOLE_CHUNKS: rows begin at multiples of 16 bytes,
-// else of 4. store_four() is the epilogue's, for elements of O_BITS.
+// else of 4. store_four() is the epilogue's, for elements of O_BITS, and so is store_eight(), which STORES_EIGHT has
+// taken.
 //
-// Takes args, MX, WHOLE_CHUNKS, O_BITS, store_four.
+// Takes args, MX, WHOLE_CHUNKS, O_BITS, STORES_EIGHT, store_four.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_QUERIES_H
 
@@ -54,6 +55,20 @@ INLINE void store_o_of(const args *a, const struct task *task, const struct row 
     const int left = task->seqlen_q - task->first, half = lane_id() / 32;
     const int64_t o_first = query_element(task, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
     const buffer to = rows_of(a->o, o_first, left, BM, a->stride_o, a->hdim_v, O_BITS);
+#if STORES_EIGHT
+    const int offset = row * (int)a->stride_o + 8 * half;
+    UNROLL
+    for (int b = 0; b < D_BLOCKS; b++) {
+        const f32x16 x = o[b] * total.over;
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e += 8) {
+            const int column = 32 * b + 2 * e;
+            const f32x4 first = {x[e], x[e + 1], x[e + 2], x[e + 3]};
+            const f32x4 second = {x[e + 4], x[e + 5], x[e + 6], x[e + 7]};
+            store_eight(to, column + 8 * half < a->hdim_v ? 2 * (offset + column) : OUTSIDE, first, second);
+        }
+    }
+#else
     const int offset = row * (int)a->stride_o + 4 * half;
     UNROLL
     for (int b = 0; b < D_BLOCKS; b++) {
@@ -64,6 +79,7 @@ INLINE void store_o_of(const args *a, const struct task *task, const struct row 
             if (32 * b + 2 * e < a->hdim_v) store_four(to, offset + 32 * b + 2 * e, four);
         }
     }
+#endif
     const int64_t lse_first = query_element(task, a->batch_stride_lse, a->nhead_stride_lse, 1);
     const buffer lse = rows_of(a->lse, lse_first, a->lse ? left : 0, BM, 1, 1, 32);
     if (half == 0) buffer_store_4(lse, 4 * row, AS_U32(log2_of(&total) * LN2));
