@@ -348,8 +348,6 @@ class CudaTile(GpuTile):
         for flag, value in (("merge", self.merge), ("turns", self.turns)):
             if value not in (0, 1):
                 return f"{flag} = {value} is neither 0 nor 1"
-        if self.paged not in (0, 1, 2):
-            return f"paged = {self.paged} is none of 0, 1 and 2"
         if self.compute not in COMPUTES:
             return f"compute '{self.compute}' is none of {', '.join(COMPUTES)}"
         if self.pipeline not in PIPELINES:
@@ -357,13 +355,7 @@ class CudaTile(GpuTile):
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
-        if self.v_layout not in ("r", "c"):
-            return f"v_layout '{self.v_layout}' is neither r nor c"
-        if self.v_layout == "c" and self.paged:
-            return "v_layout 'c' with paged = 1: rows of caches are keys"
-        if self.paged and self.bits != 16:
-            return f"paged = {self.paged}: products of {self.compute} want the warps that would look rows up"
-        if complaint := self._complaint_of_kv():
+        if complaint := self._complaint_of_layout() or self._complaint_of_kv():
             return complaint
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
@@ -374,6 +366,18 @@ class CudaTile(GpuTile):
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
         return self._uneven() or self._too_large(target)
+
+    def _complaint_of_layout(self) -> str:
+        """Why keys and values cannot lie so, or an empty text."""
+        if self.paged not in (0, 1, 2):
+            return f"paged = {self.paged} is none of 0, 1 and 2"
+        if self.v_layout not in ("r", "c"):
+            return f"v_layout '{self.v_layout}' is neither r nor c"
+        if self.v_layout == "c" and self.paged:
+            return f"v_layout 'c' with paged = {self.paged}: rows of caches are keys"
+        if self.paged and self.bits != 16:
+            return f"paged = {self.paged}: products of {self.compute} want the warps that would look rows up"
+        return ""
 
     def _complaint_of_kv(self) -> str:
         """Why the type of the cache does not fit, or an empty text."""
