@@ -7,10 +7,11 @@
 //   start * alone + blocks * busy
 //
 // cycles, where codegen/ops/fmha_fwd/ derives `busy` from an instance's measured efficiency, and `start` is its lead:
-// what is not beside products, at the beginning and at the end of a task, in blocks of a workgroup that is alone. Without a mask tasks are dealt out in whole
-// rounds; under one they differ, and workgroups take a new one when they are done, so that the average counts. Under a
-// mask with one edge a query sees all keys less half of the shorter side on average, and a task half of its queries
-// more. What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
+// what is not beside products, at the beginning and at the end of a task, in blocks of a workgroup that is alone.
+// Without a mask tasks are dealt out in whole rounds; under one they differ, and workgroups take a new one when they
+// are done, so that the average counts. Under a mask with one edge a query sees all keys less half of the shorter side
+// on average, and a task half of its queries more. What an instance that merges heads takes depends on how it cuts
+// keys: fmha_fwd_parts.c.
 #include <math.h>
 
 #include "ops/fmha_fwd_internal.h"
