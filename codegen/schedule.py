@@ -26,10 +26,13 @@ class Law:
     port: int  # of which it holds the VALU port
     waves: int  # of a SIMD, which share pipe and port: each has a product in so many times its cycles
     share: int = 0  # cycles of the port that pieces of a bundle take on average, at least
+    most: int = 0  # instructions of a wave in a bundle, where a plan says it itself
 
     @property
     def issues(self) -> int:
         """Instructions of a wave that a bundle has room for, beside its product."""
+        if self.most:
+            return self.most
         of_product = 13 if self.waves > 1 else 8  # of 32 cycles
         return of_product * self.bundle // (PRODUCT * self.waves)
 

@@ -48,7 +48,7 @@ class Step:
     @property
     def law(self) -> Law:
         """The room beside a product."""
-        return Law(PRODUCT, self.target.matrix_port, self.tile.occupancy, ISSUES)
+        return Law(PRODUCT, self.target.matrix_port, self.tile.occupancy, most=ISSUES)
 
     @property
     def ring(self) -> int:
