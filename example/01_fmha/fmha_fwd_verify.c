@@ -214,8 +214,9 @@ example_outcome fmha_fwd_verify(example_problem *base, example_result *result) {
                    .tolerance = tolerance_of(p),
                    .progress = example_progress_begin("rows verified", list.count)};
     pthread_mutex_init(&check.lock, NULL);
-    const int failed = fmha_fwd_reference(&p->traits, &p->args, p->fp8, list.rows, list.count, example_threads(base),
-                                          check_row, &check);
+    const int cuts = fmha_fwd_cuts_products(p->dtype, tessera_device_name(base->device));
+    const int failed = fmha_fwd_reference(&p->traits, &p->args, p->fp8, cuts, list.rows, list.count,
+                                          example_threads(base), check_row, &check);
     pthread_mutex_destroy(&check.lock);
     example_progress_end(&check.progress);
     free(list.rows);

@@ -322,7 +322,7 @@ static example_outcome verify(example_problem *base, example_result *result) {
     fmha_fwd_row *const rows = list_rows(&c, result->rows);
     c.args.k_ptr = keys;
     pthread_mutex_init(&c.problem->lock, NULL);
-    const int failed = fmha_fwd_reference(&c.traits, &c.args, tessera_device_fp8_format(base->device), rows,
+    const int failed = fmha_fwd_reference(&c.traits, &c.args, tessera_device_fp8_format(base->device), 0, rows,
                                           result->rows, example_threads(base), check_row, &c);
     pthread_mutex_destroy(&c.problem->lock);
     free(rows);

@@ -113,8 +113,9 @@ void Problem::expect_rows_match(const std::vector<fmha_fwd_row> &rows) const {
         const std::lock_guard<std::mutex> guard(worst.lock);
         if (ratio > worst.ratio) worst.row = *row, worst.ratio = ratio, worst.error = error;
     };
-    if (fmha_fwd_reference(traits, args, fp8, rows.data(), static_cast<int64_t>(rows.size()), tessera_num_threads(),
-                           visit, &worst) != 0)
+    const int cuts = fmha_fwd_cuts_products(traits->data_type, tessera_device_name(device));
+    if (fmha_fwd_reference(traits, args, fp8, cuts, rows.data(), static_cast<int64_t>(rows.size()),
+                           tessera_num_threads(), visit, &worst) != 0)
         throw std::runtime_error("the reference ran out of memory");
     ASSERT_LE(worst.ratio, 1) << "sequence " << worst.row.batch << ", head " << worst.row.head << ", query "
                               << worst.row.query << ": off by " << worst.error;

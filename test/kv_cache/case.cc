@@ -439,7 +439,8 @@ std::string Tensors::wrong(const char *device) const {
         for (int h = 0; h < c.heads; h++)
             for (int i = 0; i < c.seqlen_q[b]; i++) all.push_back({b, h, i});
     Found found{c, *this, traits, args, fmha_fwd_tolerance_of(c.dtype, device), ""};
-    if (fmha_fwd_reference(&traits, &args, c.fp8, all.data(), static_cast<int64_t>(all.size()), 1, visit, &found) != 0)
+    if (fmha_fwd_reference(&traits, &args, c.fp8, fmha_fwd_cuts_products(c.dtype, device), all.data(),
+                           static_cast<int64_t>(all.size()), 1, visit, &found) != 0)
         return "no memory for the reference";
     return found.wrong;
 }

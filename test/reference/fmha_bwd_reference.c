@@ -9,14 +9,7 @@
 #include <string.h>
 
 #include "fmha_fwd_reference.h"
-
-// Uses wider vectors where the machine has them; sanitizers do not work with the resolvers of these clones.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                           \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDE
-#endif
+#include "wide.h"
 
 // ---- places
 

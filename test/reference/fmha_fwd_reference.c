@@ -9,19 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-// Uses wider vectors where the machine has them; sanitizers do not work with the resolvers of these clones.
-#if defined(__x86_64__) && defined(__GLIBC__) && defined(__GNUC__) && !defined(__clang__) &&                           \
-    !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
-#define WIDE __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define WIDE
-#endif
+#include "tensor_cores.h"
+#include "wide.h"
 
 enum {
-    KEYS = 64,             // keys decoded at once
-    COLUMNS = 32,          // columns of o summed at once
-    CHUNK = 64,            // most rows of a chunk
-    CHUNK_SCORES = 4 << 20 // most scores of a chunk, unless one row has more
+    KEYS = TENSOR_CORES_KEYS, // keys decoded at once
+    COLUMNS = 32,             // columns of o summed at once
+    CHUNK = 64,               // most rows of a chunk
+    CHUNK_SCORES = 4 << 20    // most scores of a chunk, unless one row has more
 };
 
 // --- element types ---------------------------------------------------------------------------------------------------
@@ -209,6 +204,7 @@ typedef struct job {
     const tessera_fmha_fwd_traits *traits;
     const tessera_fmha_fwd_args *args;
     tessera_type input;
+    int cuts; // whether tensor cores of NVIDIA may make the products, of which they cut bits off
     const fmha_fwd_row *rows;
     const int64_t *chunk_begin; // chunks + 1 row numbers
     int64_t chunks;
@@ -227,6 +223,8 @@ typedef struct bench {
     double *o, *o_size;         // [CHUNK][hdim_v rounded up]
     uint8_t *visible, *randval; // [longest_k]
     double q_size[CHUNK], score_size[CHUNK], value_size[CHUNK], score_gap[CHUNK], lse[CHUNK];
+    double *q_raw, *k_raw; // as products get them, where these cut bits off: [CHUNK][hdim_q], [hdim_q][KEYS]
+    double q_scale[CHUNK], k_scale[KEYS], score_lost[CHUNK];
     sight sights[CHUNK];
 } bench;
 
@@ -265,8 +263,9 @@ static double block_descale(const job *job, const void *scales, const void *seqs
         (const float *)scales)[row_index(job->traits, b, batch_stride, h, nhead_stride, first + position / block, 1)];
 }
 
-// Returns the length of the vector.
-static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, double *q) {
+// Decodes the query of row r. Returns the length of the vector.
+static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_fwd_sequence *s, bench *bench,
+                           int32_t r) {
     const tessera_fmha_fwd_args *a = job->args;
     tessera_qscale qscale = job->traits->qscale_type;
     int64_t token = s->token_q + row->query;
@@ -280,9 +279,12 @@ static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_f
         scale *=
             block_descale(job, a->q_descale_ptr, a->block_scale_seqstart_q_ptr, row->batch, a->batch_stride_q_descale,
                           row->head, a->nhead_stride_q_descale, row->query, a->block_scale_size_q);
-    double square = 0;
+    double square = 0, *q = bench->q + (int64_t)r * a->hdim_q;
+    bench->q_scale[r] = scale;
     for (int32_t d = 0; d < a->hdim_q; d++) {
-        q[d] = scale * element_load(job->input, a->q_ptr, at + d);
+        const double raw = element_load(job->input, a->q_ptr, at + d);
+        q[d] = scale * raw;
+        if (job->cuts) bench->q_raw[(int64_t)r * a->hdim_q + d] = raw;
         if (qscale == TESSERA_QSCALE_MX)
             q[d] *= element_decode_e8m0(((const uint8_t *)a->q_descale_ptr)[scale_at + d / 32]);
         square += q[d] * q[d];
@@ -292,13 +294,14 @@ static double decode_query(const job *job, const fmha_fwd_row *row, const fmha_f
 
 // Returns the length of the longest vector.
 static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_sequence *s, int32_t first,
-                          int32_t count, double *block) {
+                          int32_t count, bench *bench) {
     const tessera_fmha_fwd_args *a = job->args;
     tessera_qscale qscale = job->traits->qscale_type;
-    double longest = 0;
+    double longest = 0, *const block = bench->block;
     for (int32_t n = 0; n < KEYS; n++) {
         if (n >= count) {
             for (int32_t d = 0; d < a->hdim_q; d++) block[d * KEYS + n] = 0;
+            for (int32_t d = 0; job->cuts && d < a->hdim_q; d++) bench->k_raw[d * KEYS + n] = 0;
             continue;
         }
         int32_t j = first + n;
@@ -311,8 +314,11 @@ static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_s
         if (qscale == TESSERA_QSCALE_BLOCK)
             scale = block_descale(job, a->k_descale_ptr, a->block_scale_seqstart_k_ptr, b, a->batch_stride_k_descale, g,
                                   a->nhead_stride_k_descale, j, a->block_scale_size_kv);
+        bench->k_scale[n] = scale;
         for (int32_t d = 0; d < a->hdim_q; d++) {
-            double value = scale * element_load(job->input, a->k_ptr, at + d);
+            const double raw = element_load(job->input, a->k_ptr, at + d);
+            double value = scale * raw;
+            if (job->cuts) bench->k_raw[d * KEYS + n] = raw;
             if (qscale == TESSERA_QSCALE_MX)
                 value *= element_decode_e8m0(((const uint8_t *)a->k_descale_ptr)[scale_at + d / 32]);
             block[d * KEYS + n] = value;
@@ -412,6 +418,14 @@ static double softmax(const job *job, const fmha_fwd_row *row, int32_t seqlen_k,
     return greatest + log(sum);
 }
 
+// The most that products cut off of a score of row r and one of the decoded keys.
+static double lost_of_scores(const job *job, const bench *bench, int32_t r, int32_t keys) {
+    double lost[KEYS], most = 0;
+    tensor_cores_lost(bench->q_raw + (int64_t)r * job->args->hdim_q, bench->k_raw, job->args->hdim_q, lost);
+    for (int32_t n = 0; n < keys; n++) most = fmax(most, fabs(bench->q_scale[r] * bench->k_scale[n]) * lost[n]);
+    return most;
+}
+
 static int block_is_seen(sight s, int32_t first, int32_t count) {
     return first < s.sink || (first < s.end && first + count > s.begin);
 }
@@ -423,8 +437,8 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
     int32_t columns = round_up(a->hdim_v, COLUMNS), stride = round_up(job->longest_k, KEYS);
     fmha_fwd_sequence s = fmha_fwd_sequence_of(job->traits, a, b);
     for (int32_t r = 0; r < count; r++) {
-        bench->q_size[r] = decode_query(job, &rows[r], &s, bench->q + (int64_t)r * a->hdim_q);
-        bench->score_size[r] = bench->value_size[r] = 0;
+        bench->q_size[r] = decode_query(job, &rows[r], &s, bench, r);
+        bench->score_size[r] = bench->value_size[r] = bench->score_lost[r] = 0;
         bench->sights[r] = sight_of(a, s.seqlen_q, s.seqlen_k, rows[r].query);
     }
     for (int32_t first = 0; first < s.seqlen_k; first += KEYS) {
@@ -433,8 +447,9 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
         for (int32_t r = 0; r < count; r++) {
             double *scores = bench->scores + (int64_t)r * stride + first;
             if (block_is_seen(bench->sights[r], first, keys)) {
-                if (size < 0) size = decode_keys(job, b, g, &s, first, keys, bench->block);
+                if (size < 0) size = decode_keys(job, b, g, &s, first, keys, bench);
                 bench->score_size[r] = fmax(bench->score_size[r], bench->q_size[r] * size);
+                if (job->cuts) bench->score_lost[r] = fmax(bench->score_lost[r], lost_of_scores(job, bench, r, keys));
                 add_dots(bench->q + (int64_t)r * a->hdim_q, bench->block, a->hdim_q, scores);
                 finish_scores(job, &rows[r], &s, bench->sights[r], first, keys, scores);
             } else {
@@ -478,6 +493,7 @@ static void run_chunk(const job *job, bench *bench, int64_t begin, int64_t end) 
             .score_size = bench->score_size[r],
             .value_size = bench->value_size[r] / keep,
             .score_gap = bench->score_gap[r],
+            .score_lost = bench->score_lost[r],
         };
         job->visit(job->user, begin + r, &rows[r], &answer);
     }
@@ -487,7 +503,7 @@ static int32_t rows_of_chunk(int32_t longest_k) { return (int32_t)clamp(CHUNK_SC
 
 static void bench_free(bench *bench) {
     free(bench->q), free(bench->scores), free(bench->block), free(bench->o), free(bench->o_size);
-    free(bench->visible), free(bench->randval), free(bench);
+    free(bench->visible), free(bench->randval), free(bench->q_raw), free(bench->k_raw), free(bench);
 }
 
 static bench *bench_new(const job *job) {
@@ -503,7 +519,10 @@ static bench *bench_new(const job *job) {
     bench->o_size = malloc(sizeof(double) * CHUNK * columns);
     bench->visible = malloc(keys);
     bench->randval = malloc(keys);
-    if (bench->q && bench->scores && bench->block && bench->o && bench->o_size && bench->visible && bench->randval)
+    bench->q_raw = malloc(sizeof(double) * CHUNK * (size_t)a->hdim_q);
+    bench->k_raw = malloc(sizeof(double) * KEYS * (size_t)a->hdim_q);
+    if (bench->q_raw && bench->k_raw && bench->q && bench->scores && bench->block && bench->o && bench->o_size &&
+        bench->visible && bench->randval)
         return bench;
     bench_free(bench);
     return NULL;
@@ -539,9 +558,11 @@ static int64_t cut(const tessera_fmha_fwd_args *a, const fmha_fwd_row *rows, int
 }
 
 int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, tessera_fp8_format fp8,
-                       const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user) {
+                       int cuts, const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit,
+                       void *user) {
     job job = {.traits = traits, .args = args, .rows = rows, .visit = visit, .user = user};
     job.input = fmha_fwd_input_element(traits->data_type, fp8);
+    job.cuts = cuts;
     int by_pointer = traits->has_dropout && args->drop_prefs;
     job.drop_seed = by_pointer ? *args->drop_seed_ptr : args->drop_seed;
     job.drop_offset = by_pointer ? *args->drop_offset_ptr : args->drop_offset;
@@ -592,22 +613,26 @@ int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera
                             tessera_fp8_format fp8, const fmha_fwd_row *rows, int64_t count, int threads, double *o,
                             double *lse, uint8_t *randval, int64_t randval_stride) {
     arrays to = {args->hdim_v, o, lse, randval, randval_stride};
-    return fmha_fwd_reference(traits, args, fp8, rows, count, threads, store, &to);
+    return fmha_fwd_reference(traits, args, fp8, 0, rows, count, threads, store, &to);
 }
 
 // --- comparison ------------------------------------------------------------------------------------------------------
 
-static fmha_fwd_tolerance of_8_bits(int on_gpu, int on_nvidia, double half_step, double least) {
+static fmha_fwd_tolerance of_8_bits(int on_gpu, double half_step, double least) {
     return (fmha_fwd_tolerance){.lse_atol = 1e-4,
                                 .half_step = half_step,
                                 .least = least,
                                 .p_error = on_gpu ? 0x1p-4 : 0x1p-8,
                                 .p_floor = on_gpu ? 0x1p-18 : 0,
-                                .score_error = on_nvidia ? 0x1p-12 : 0x1p-23};
+                                .score_error = 0x1p-23};
+}
+
+int fmha_fwd_cuts_products(tessera_fmha_dtype dtype, const char *device) {
+    return strncmp(device, "cuda", 4) == 0 && fmha_fwd_input_element(dtype, TESSERA_E4M3FN) == TESSERA_TYPE_E4M3;
 }
 
 fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, const char *device) {
-    const int on_gpu = strncmp(device, "cpu", 3) != 0, on_nvidia = strncmp(device, "cuda", 4) == 0;
+    const int on_gpu = strncmp(device, "cpu", 3) != 0;
     const int may_have_tiles = strcmp(device, "cpu") == 0 || strstr(device, "-amx") != NULL;
     switch (dtype) {
     case TESSERA_FMHA_FP32:
@@ -618,11 +643,11 @@ fmha_fwd_tolerance fmha_fwd_tolerance_of(tessera_fmha_dtype dtype, const char *d
     case TESSERA_FMHA_BF16:
         return (fmha_fwd_tolerance){1e-2, 1e-2, 1e-4, 0x1p-8, 0, 0x1p-8, 0, 0x1p-23};
     case TESSERA_FMHA_FP8:
-        return of_8_bits(on_gpu, on_nvidia, 0x1p-4, 0x1p-10);
+        return of_8_bits(on_gpu, 0x1p-4, 0x1p-10);
     case TESSERA_FMHA_FP8BF16:
-        return of_8_bits(on_gpu, on_nvidia, 0x1p-8, 0x1p-116);
+        return of_8_bits(on_gpu, 0x1p-8, 0x1p-116);
     default:
-        return of_8_bits(on_gpu, on_nvidia, 0, 0x1p-116);
+        return of_8_bits(on_gpu, 0, 0x1p-116);
     }
 }
 
@@ -640,9 +665,13 @@ static double infinite_from(tessera_type output) {
     return output == TESSERA_TYPE_FP16 ? 65520 : output == TESSERA_TYPE_BF16 ? 0x1.ffp127 : 0x1.ffffffp127;
 }
 
+static double error_of_scores(const fmha_fwd_reference_row *want, const fmha_fwd_tolerance *t) {
+    return t->score_error * want->score_size + want->score_lost;
+}
+
 // What errors of scores may change in an element of o, 0 where sizes are not finite.
 static double of_scores(const fmha_fwd_reference_row *want, int32_t d, const fmha_fwd_tolerance *t) {
-    double twice = 2 * t->score_error * want->score_size;
+    double twice = 2 * error_of_scores(want, t);
     double spread = 2 * expm1(twice) * want->o_size[d];
     double others = 4 * exp(twice - want->score_gap) * want->seqlen_k * want->value_size;
     double bound = fmin(fmin(spread, others), 2 * want->value_size);
@@ -673,7 +702,7 @@ double fmha_fwd_compare_row(tessera_type output, const void *got, const fmha_fwd
 
 double fmha_fwd_compare_lse(float got, const fmha_fwd_reference_row *want, const fmha_fwd_tolerance *t,
                             double *max_error) {
-    double lost = t->score_error * want->score_size;
+    double lost = error_of_scores(want, t);
     double bound = t->lse_atol * (1 + fabs(want->lse)) + (isfinite(lost) ? lost : 0);
     return excess(got, want->lse, bound, max_error);
 }

@@ -30,6 +30,7 @@ typedef struct fmha_fwd_reference_row {
     const double *o_size; // [hdim_v]: sums of the magnitudes of what o is the sum of, weights times values
     double score_size;    // |q| |k| of the longest key + the magnitude of the greatest score
     double value_size;    // greatest magnitude of an element of v, over 1 - p_drop
+    double score_lost;    // what products cut off of a score at most; 0 where they are not said to
     double score_gap;     // how far the greatest score (a sink is one) is above the next one; infinity if there is none
 } fmha_fwd_reference_row;
 
@@ -37,11 +38,17 @@ typedef struct fmha_fwd_reference_row {
 typedef void (*fmha_fwd_visit)(void *user, int64_t index, const fmha_fwd_row *row,
                                const fmha_fwd_reference_row *answer);
 
-// Rows sorted by batch and head are fastest. Returns 0, or -1 when memory or threads ran out. args must be valid.
-int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, tessera_fp8_format fp8,
-                       const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit, void *user);
+// Whether products of scores cut bits off, as those of fp8 on tensor cores of NVIDIA do (tensor_cores.h).
+int fmha_fwd_cuts_products(tessera_fmha_dtype dtype, const char *device);
 
-// Does the same into arrays: o [count, hdim_v]; lse [count] and randval [count, randval_stride] may be NULL.
+// `cuts`: products of scores do. Rows sorted by batch and head are fastest. Returns 0, or -1 when memory or threads ran
+// out. args must be valid.
+int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args, tessera_fp8_format fp8,
+                       int cuts, const fmha_fwd_row *rows, int64_t count, int threads, fmha_fwd_visit visit,
+                       void *user);
+
+// Does the same into arrays, without cuts: o [count, hdim_v]; lse [count] and randval [count, randval_stride] may be
+// NULL.
 int fmha_fwd_reference_rows(const tessera_fmha_fwd_traits *traits, const tessera_fmha_fwd_args *args,
                             tessera_fp8_format fp8, const fmha_fwd_row *rows, int64_t count, int threads, double *o,
                             double *lse, uint8_t *randval, int64_t randval_stride);
@@ -79,17 +86,14 @@ tessera_type fmha_fwd_bias_element(tessera_fmha_dtype dtype);
 //         and what errors of scores make of it
 //   lse   lse_atol (1 + |lse|) + e
 //
-// e = score_error score_size is the rounding error of scores of that size. Scores that are off by at most e change each
-// weight p_j by a factor of e^(-2e) to e^(2e), so that o changes by at most (e^(2e) - 1) sum p_j |v_j - o|. That sum is
-// at most 2 o_size; it is also at most 4 value_size times the weights of all keys but that of the greatest score, which
-// are at most seqlen_k e^(-score_gap); and o changes by no more than 2 value_size.
+// e = score_error score_size + score_lost is the rounding error of scores of that size. Scores that are off by at most
+// e change each weight p_j by a factor of e^(-2e) to e^(2e), so that o changes by at most (e^(2e) - 1) sum p_j |v_j -
+// o|. That sum is at most 2 o_size; it is also at most 4 value_size times the weights of all keys but that of the
+// greatest score, which are at most seqlen_k e^(-score_gap); and o changes by no more than 2 value_size.
 //
-// score_error is 2^-23 in fp32, which every computation has. Products of fp8 on tensor cores of NVIDIA keep 13 bits
-// behind the point of the greatest of an instruction's terms, and cut the others there (DeepSeek-V3 Technical Report,
-// "Increasing Accumulation Precision"). By these tests on an H200 scores lose up to 2^-12.7 of their size, so
-// score_error is 2^-12. Tiles of CPUs take fp16 as sums of two bf16, the second one at most 2^-9 of the number, and
-// leave out products of two second ones (split() of qr_tile): 2^-18 of a score's size, where `device` may have them,
-// which plain "cpu" may.
+// score_error is 2^-23 in fp32, which every computation has; score_lost is what products of fp8 cut off besides. Tiles
+// of CPUs take fp16 as sums of two bf16, the second one at most 2^-9 of the number, and leave out products of two
+// second ones (split() of qr_tile): 2^-18 of a score's size, where `device` may have them, which plain "cpu" may.
 //
 // rtol and atol are CK's for fp32, fp16 and bf16. CK's for fp8 and mx inputs (an absolute 0.18 to 32) would let nearly
 // anything pass: they are not used.
