@@ -35,6 +35,13 @@ WORD(word_any_lane) { out[THREAD] = (uint32_t)any_lane((int)in[THREAD]); }
 
 WORD(word_other_half) { out[THREAD] = AS_U32(other_half(AS_F32(in[THREAD]))); }
 
+WORD(word_swap_halves) {
+    uint32_t a = in[THREAD], b = in[T + THREAD];
+    swap_halves(&a, &b);
+    out[THREAD] = a;
+    out[T + THREAD] = b;
+}
+
 WORD(word_sum_of_lanes) { out[THREAD] = AS_U32(sum_of_lanes(AS_F32(in[THREAD]))); }
 
 WORD(word_greatest_of_lanes) { out[THREAD] = greatest_of_lanes(in[THREAD]); }

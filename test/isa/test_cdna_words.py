@@ -140,6 +140,9 @@ def test_what_lanes_exchange(run: Run) -> None:
     of_rows = run("of_row", IN, 16 * T).reshape(16, T)
     assert (of_rows == [IN[:T][THREADS // 16 * 16 + lane] for lane in range(16)]).all()
     assert (run("meet_lanes", IN) == IN[:T][THREADS ^ 1]).all()
+    swapped, upper = run("swap_halves", IN, 2 * T).reshape(2, T), THREADS % 64 >= 32
+    assert (swapped[0] == np.where(upper, IN[T:][THREADS ^ 32], IN[:T])).all()
+    assert (swapped[1] == np.where(upper, IN[T : 2 * T], IN[:T][THREADS ^ 32])).all()
     others = run("other_lane_bits", IN, 5 * T).reshape(5, T)
     assert (others == [IN[:T][THREADS ^ (1 << bit)] for bit in range(5)]).all()
     a, b, selector = (IN[n * T : (n + 1) * T].copy().view(np.uint8).reshape(T, 4) for n in range(3))
