@@ -92,6 +92,7 @@ SAID_FOR_CUDA = """
 #include "tessera/kernel/fmha_fwd_cuda.h"
 enum { BM = 128, BN = 128, KEYS = 128, DQ = 128, DV = 128, WARPGROUPS = 2, STAGES = 2, Q_STAGES = 2 };
 #define KEYS_APART 0
+#define V_COLUMNS 0
 enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
 #define KEEPS 1
 #define BITS 16
@@ -115,6 +116,7 @@ SAID_FOR_PAGES = """
 enum { BM = 8, BN = 128, KEYS = 32, DQ = 128, DV = 128, WARPS = 4, STAGES = 3, KV = TESSERA_KV_TURBO4 };
 enum { P_SHIFT = 6, HEADROOM = 8, EARLY = 0, FUSED_EXP2 = 1 };
 #define KEYS_APART 1
+#define V_COLUMNS 0
 #define Q_BF16 1
 #define KEEPS 1
 #define BITS 16
@@ -148,7 +150,7 @@ typedef struct tessera_rows_problem problem;
 
 APPEND_SAID = "enum { ROW_LANES = 16 };\n#define VECTORS 1\n"
 TURBO4_SAID = "enum { HDIM = 128 };\n#define VECTORS 1\n"
-BACKWARD_SAID = "enum { THREADS = 256, ROWS = 16 };\n#define VECTORS 1\n"
+BACKWARD_SAID = "enum { SCALED = 1, THREADS = 256, ROWS = 16 };\n#define VECTORS 1\n"
 
 
 @pytest.mark.parametrize(

@@ -19,6 +19,7 @@
 #define WORKGROUP(threads) __attribute__((launch_bounds(threads)))
 #define WORKGROUPS(threads, count) __attribute__((launch_bounds(threads, count))) // a unit has registers for `count`
 #define UNROLL _Pragma("unroll")
+#define SELDOM(condition) __builtin_expect(condition, 0) // behind it code stands out of the way
 
 #define GLOBAL __attribute__((address_space(1))) // memory
 #define OFFSET_OF(type, member) __builtin_offsetof(type, member)

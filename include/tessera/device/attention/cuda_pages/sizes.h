@@ -71,6 +71,6 @@ INLINE uint32_t column_at(uint32_t raw, int column, int key) {
 }
 
 // Whether pages are in pieces, in which nothing of 4 bits is.
-#define IS_IN_PIECES(a) (KV != TESSERA_KV_TURBO4 && __builtin_expect((a)->pages.piece_v, 0))
+#define IS_IN_PIECES(a) (KV != TESSERA_KV_TURBO4 && SELDOM((a)->pages.piece_v))
 
 #endif
