@@ -81,7 +81,8 @@ double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fm
     const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
     const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * a->nhead_q * a->batch;
     int64_t keys = call->keys;
-    if (tessera_fmha_fwd_in_pages(call) != (bool)row->paged) return INFINITY; // taken where there is no other
+    if (tessera_fmha_fwd_in_pages(call) != tessera_fmha_fwd_looks_up(row))
+        return INFINITY; // taken where there is no other
     if (row->merged) return tessera_fmha_fwd_find_parts(row, call, units).cycles;
     if (a->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
     if (left && right) keys = tessera_min(keys, bm0 + a->window_size_left + (int64_t)a->window_size_right);

@@ -24,7 +24,7 @@ double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fm
     const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
     const int32_t splits = call->cache ? call->splits : a->num_splits;
     if (!row->merged && splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
-    if (tessera_fmha_fwd_in_pages(call) != (bool)row->paged) return INFINITY; // as well
+    if (tessera_fmha_fwd_in_pages(call) != tessera_fmha_fwd_looks_up(row)) return INFINITY; // as well
     if (row->merged) return tessera_fmha_fwd_find_parts(row, call, units).cycles;
     const int64_t tasks = tessera_max(tessera_ceil_div(call->queries, row->tile.bm0), 1) * a->nhead_q * a->batch;
     const double all = (double)call->keys, bn0 = row->tile.bn0, keys = tessera_fmha_fwd_seen_keys(call, row->tile.bm0);

@@ -118,6 +118,11 @@ static inline bool tessera_fmha_fwd_in_pieces(const struct tessera_fmha_fwd_call
     return call->cache && call->cache->pages.piece_v;
 }
 
+// Whether an instance looks rows up.
+static inline bool tessera_fmha_fwd_looks_up(const tessera_fmha_fwd_instance *instance) {
+    return instance->keys_in & (TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES);
+}
+
 // The keys of the longest sequence that any of so many queries beside one another sees, on average under a mask.
 double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries);
 

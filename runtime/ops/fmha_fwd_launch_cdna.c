@@ -91,7 +91,7 @@ static tessera_status add_split(call_t *call, const instance_t *instance, int64_
     args->parts = (int32_t)parts.parts;
     args->part_tiles = (int32_t)parts.tiles;
     args->queries = (int32_t)call->queries;
-    if (instance->paged) set_pages(call, args);
+    if (tessera_fmha_fwd_looks_up(instance)) set_pages(call, args);
     if (parts.parts == 1) return tessera_add_launch(plan, row, grid, 0, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
     const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);

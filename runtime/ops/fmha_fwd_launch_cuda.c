@@ -44,7 +44,7 @@ static bool is_in_step(const struct tessera_attention_pages *p, instance_t *inst
 
 static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
     const struct tessera_attention_cache *const cache = call->cache;
-    if (!instance->paged) return;
+    if (!tessera_fmha_fwd_looks_up(instance)) return;
     out->call.k_descale = cache->scale_k;
     out->call.v_descale = cache->scale_v;
     out->pages = (struct tessera_fmha_fwd_cuda_pages){
@@ -78,7 +78,7 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
     const int64_t rows_q = group ? INT32_MAX : a->seqlen_q, sequences = group ? 1 : a->batch;
     const int64_t rows_k = call->cache ? call->cache->rows : group ? INT32_MAX : a->seqlen_k;
     const int64_t blocks = call->cache ? call->cache->blocks : sequences;
-    const int32_t box_k = instance->paged ? out->pages.box_rows : tile->bn0;
+    const int32_t box_k = tessera_fmha_fwd_looks_up(instance) ? out->pages.box_rows : tile->bn0;
     const bool by_columns = !call->traits.is_v_rowmajor; // rows of v are columns of o
     const struct tessera_attention_tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
                                                a->nhead_q,        sequences, a->stride_q, a->nhead_stride_q,
@@ -103,7 +103,8 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
     if (box_k < LEAST_BOX || instance->kv != TESSERA_KV_AUTO) return TESSERA_SUCCESS; // lanes copy rows one by one
     TRY(tessera_attention_add_map(plan->device, &k, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
     TRY(tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps));
-    if (instance->paged && (out->maps & BOTH) != BOTH) out->maps &= ~(uint32_t)BOTH; // one lookup is for both
+    if (tessera_fmha_fwd_looks_up(instance) && (out->maps & BOTH) != BOTH)
+        out->maps &= ~(uint32_t)BOTH; // one lookup is for both
     return TESSERA_SUCCESS;
 }
 

@@ -16,28 +16,27 @@ static tessera_kv_cache_dtype kv_type_of(const struct tessera_fmha_fwd_call *cal
     return call->cache ? call->cache->pages.dtype : TESSERA_KV_AUTO;
 }
 
-// NVIDIA's that have products of what lies in shared memory read V there as it lies in pages.
-enum { PIECES_ALONE = 2 };
-static bool takes_pieces(const tessera_fmha_fwd_instance *instance) {
-    return !instance->shared_bytes || instance->kv != TESSERA_KV_AUTO || instance->paged == PIECES_ALONE;
+static enum tessera_keys_in place_of_keys(const struct tessera_fmha_fwd_call *call) {
+    if (tessera_fmha_fwd_in_pieces(call)) return TESSERA_KEYS_IN_PIECES;
+    return tessera_fmha_fwd_in_pages(call) ? TESSERA_KEYS_IN_PAGES : TESSERA_KEYS_IN_ROWS;
 }
 
-// Whether an instance is not for where the call has its keys. Those of NVIDIA's GPUs that look rows up do it in caches
-// alone, those of AMD's also where sequences follow one another; kernels for CPUs are handed rows, wherever they lie.
+static const char *words_for(enum tessera_keys_in place) {
+    if (place == TESSERA_KEYS_IN_ROWS) return "keys in no cache";
+    return place == TESSERA_KEYS_IN_PAGES ? "keys in linear pages" : "keys in pages that are not linear";
+}
+
+// Whether an instance is not for where the call has its keys. Kernels for CPUs are handed rows, wherever they lie.
 static bool keeps_keys_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
                            struct tessera_text *why) {
-    const tessera_kv_cache_dtype kv = kv_type_of(call);
+    const enum tessera_keys_in place = place_of_keys(call);
     if (instance->run) return false;
-    if (tessera_fmha_fwd_in_pages(call) && !instance->paged)
-        tessera_text_add(why, "keys in a cache");
-    else if (instance->shared_bytes && instance->paged && !tessera_fmha_fwd_in_pages(call))
-        tessera_text_add(why, "keys in no cache");
-    else if (tessera_fmha_fwd_in_pieces(call) && !takes_pieces(instance))
-        tessera_text_add(why, "keys in pages that are not linear");
-    else if (instance->paged == PIECES_ALONE && !tessera_fmha_fwd_in_pieces(call))
-        tessera_text_add(why, "keys in linear pages");
-    else if (instance->kv != kv)
-        tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(kv));
+    if (!(instance->keys_in & place))
+        tessera_text_add(why, "%s",
+                         place != TESSERA_KEYS_IN_ROWS && !tessera_fmha_fwd_looks_up(instance) ? "keys in a cache"
+                                                                                               : words_for(place));
+    else if (instance->kv != kv_type_of(call))
+        tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(kv_type_of(call)));
     else
         return false;
     return true;

@@ -53,7 +53,8 @@ static std::vector<std::string> instances_for(tessera_target target, const std::
     for (uint32_t i = 0; i < table->row_count; i++) {
         const tessera_instance *row = tessera_row(table, i);
         const auto *instance = reinterpret_cast<const tessera_fmha_fwd_instance *>(row);
-        if (instance->whole_tiles || instance->kv != TESSERA_KV_AUTO || (instance->paged && instance->shared_bytes))
+        if (instance->whole_tiles || instance->kv != TESSERA_KV_AUTO ||
+            !(instance->keys_in & TESSERA_KEYS_IN_ROWS || instance->run))
             continue; // the suite WholeTiles has them, and test/kv_cache those of quantised caches and NVIDIA's
         if (row->target == target && std::any_of(row->served, row->served + row->served_count, holds))
             names[row->served->ranges[0].max + row->served->ranges[1].max].push_back(row->name);

@@ -60,7 +60,8 @@ bool merges(tessera_target target, const std::string &type) {
         const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
         const std::string name(row->base.name);
         const bool is_of_type = (name.substr(0, name.find("__")) + "_").find("_" + type + "_") != std::string::npos;
-        if (row->base.target == target && is_of_type && row->merged && !row->paged) return true;
+        if (row->base.target == target && is_of_type && row->merged && row->keys_in == TESSERA_KEYS_IN_ROWS)
+            return true;
     }
     return false;
 }

@@ -96,7 +96,8 @@ bool OnDevice::has_instances() const {
     const tessera_table *const table = tessera_fmha_fwd_get_table();
     for (uint32_t i = 0; i < table->row_count; i++) {
         const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
-        if (tessera_device_get_facts(device)->targets >> row->base.target & 1 && row->paged) return true;
+        if (tessera_device_get_facts(device)->targets >> row->base.target & 1 && row->keys_in & TESSERA_KEYS_IN_PAGES)
+            return true;
     }
     return false;
 }

@@ -692,7 +692,7 @@ TEST_F(MergedOnCdna, Pages) {
     there.blocks = 8, there.rows = 16, there.seqlen_k = lengths, there.last = last;
     there.max_seqlen_k = 64, there.is_paged = true;
     cache = &there;
-    instance.paged = 1;
+    instance.keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES;
     call.args.seqlen_k = 64;
     ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
     const auto args = argument<tessera_fmha_fwd_cdna_args>(0);
@@ -716,7 +716,7 @@ TEST_F(MergedOnCdna, PagesInPieces) {
     there.pages.element_bytes = 2, there.pages.row_v = 40;
     there.blocks = 8, there.rows = 16, there.seqlen_k = lengths, there.max_seqlen_k = 64, there.is_paged = true;
     cache = &there;
-    instance.paged = 1;
+    instance.keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES;
     call.args.seqlen_k = 64;
     call.args.stride_k = call.args.stride_v = -1; // ignored
     EXPECT_EQ(check_limits(), TESSERA_SUCCESS) << tessera_last_error();
@@ -745,7 +745,7 @@ TEST_F(MergedOnCdna, ScaledRows) {
     there.pages.table = table, there.pages.table_stride = 4, there.pages.page_size = 16, there.pages.element_bytes = 1;
     there.blocks = 8, there.rows = 16, there.seqlen_k = lengths, there.max_seqlen_k = 64, there.is_paged = true;
     cache = &there;
-    instance.paged = 1;
+    instance.keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES;
     call.args.seqlen_k = 64;
     ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
     EXPECT_FALSE(argument<tessera_fmha_fwd_cdna_args>(0).call.features & TESSERA_GPU_ROWS);

@@ -515,7 +515,7 @@ TEST_F(FewQueries, CostByHand) {
 // An instance that looks rows up takes no call whose keys are in no cache, even if the call names it.
 TEST_F(FewQueries, PagesAreOfCaches) {
     tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
-    paged.paged = 1, paged.shared_bytes = 1000;
+    paged.keys_in = TESSERA_KEYS_IN_PAGES;
     const Table table({paged});
     call.args.seqlen_q = call.args.max_seqlen_q = 1;
     call.args.seqlen_k = 8192;
@@ -537,21 +537,21 @@ TEST_F(FewQueries, PagesInPiecesHaveInstances) {
     tessera_request request = {};
     request.call = &whole;
     tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
-    paged.shared_bytes = 1000;
-    const auto kept_out_by = [&](uint32_t pages, tessera_kv_cache_dtype kv, int32_t piece) {
+    const auto kept_out_by = [&](uint32_t places, tessera_kv_cache_dtype kv, int32_t piece) {
         char words[100] = "";
         tessera_text why = {words, sizeof words, 0};
-        paged.paged = pages, paged.kv = kv, cache.pages.dtype = kv, cache.pages.piece_v = piece;
+        paged.keys_in = places, paged.kv = kv, cache.pages.dtype = kv, cache.pages.piece_v = piece;
         return tessera_fmha_fwd_keeps_out(&paged.base, &request, &why) ? std::string(words) : "nothing";
     };
-    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 16), "keys in pages that are not linear");
-    EXPECT_EQ(kept_out_by(2, TESSERA_KV_AUTO, 16), "nothing");
-    EXPECT_EQ(kept_out_by(2, TESSERA_KV_AUTO, 0), "keys in linear pages");
-    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 0), "nothing");
-    EXPECT_EQ(kept_out_by(1, TESSERA_KV_INT8, 16), "nothing");
-    EXPECT_EQ(kept_out_by(1, TESSERA_KV_INT8, 0), "nothing");
+    const uint32_t linear = TESSERA_KEYS_IN_PAGES, pieces = TESSERA_KEYS_IN_PIECES, both = linear | pieces;
+    EXPECT_EQ(kept_out_by(linear, TESSERA_KV_AUTO, 16), "keys in pages that are not linear");
+    EXPECT_EQ(kept_out_by(pieces, TESSERA_KV_AUTO, 16), "nothing");
+    EXPECT_EQ(kept_out_by(pieces, TESSERA_KV_AUTO, 0), "keys in linear pages");
+    EXPECT_EQ(kept_out_by(linear, TESSERA_KV_AUTO, 0), "nothing");
+    EXPECT_EQ(kept_out_by(both, TESSERA_KV_INT8, 16), "nothing");
+    EXPECT_EQ(kept_out_by(both, TESSERA_KV_INT8, 0), "nothing");
     cache.pages.table = nullptr; // sequences one after the other, whose rows nobody looks up
-    EXPECT_EQ(kept_out_by(1, TESSERA_KV_AUTO, 0), "keys in no cache");
+    EXPECT_EQ(kept_out_by(linear, TESSERA_KV_AUTO, 0), "keys in no cache");
 }
 
 TEST_F(FewQueries, PagesInPiecesHaveLimits) {

@@ -108,7 +108,7 @@ class FmhaFwd(Operation):
         first, second = self.block_cost(one), self.block_cost(other)
         if a.merge != b.merge:
             return False  # the best one depends on sizes
-        if a.paged != b.paged:
+        if a.keys_in != b.keys_in:
             return False  # and on where keys lie
         if a.kv != b.kv:
             return False  # and as what
@@ -229,7 +229,7 @@ class FmhaFwd(Operation):
             fields["start"] = f"{cost.start:.2f}f"
             fields["half"] = f"{cost.half:.2f}f"
             fields["merged"] = f"{instance.tile.merge}"
-            fields["paged"] = f"{instance.tile.paged}"
+            fields["keys_in"] = " | ".join(f"TESSERA_KEYS_IN_{place}" for place in instance.tile.keys_in)
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"

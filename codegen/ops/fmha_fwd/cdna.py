@@ -196,6 +196,11 @@ class CdnaTile(GpuTile):
         return int(self.pipeline == "qr_pages")
 
     @property
+    def keys_in(self) -> tuple[str, ...]:
+        """Where keys may lie: tessera_keys_in."""
+        return ("ROWS", "PAGES", "PIECES") if self.paged else ("ROWS",)
+
+    @property
     def scaled_rows(self) -> int:
         """Keys and values of a tile whose scales, or norms, are in LDS."""
         return 2 * self.bn0 if self.kv != "auto" or (self.paged and self.compute == "fp8") else 0

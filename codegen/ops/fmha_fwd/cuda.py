@@ -130,6 +130,13 @@ class CudaTile(GpuTile):
         return self.kv != "auto"
 
     @property
+    def keys_in(self) -> tuple[str, ...]:
+        """Where keys may lie: tessera_keys_in. Products that read v in shared memory need it in one way."""
+        if not self.paged:
+            return ("ROWS",)
+        return ("PAGES", "PIECES") if self.quantised else ("PIECES",) if self.in_pieces else ("PAGES",)
+
+    @property
     def in_pieces(self) -> bool:
         """Whether columns of v are rows in shared memory, as keys of a column lie beside one another."""
         return self.paged == 2

@@ -17,6 +17,13 @@ typedef struct tessera_fmha_fwd_tile {
     uint16_t wm0, wn0, wk0, wm1, wn1, wk1;    // MMA shape (CPU: register tile)
 } tessera_fmha_fwd_tile;
 
+// Where keys lie.
+enum tessera_keys_in {
+    TESSERA_KEYS_IN_ROWS = 1,  // of a tensor, one sequence after the other
+    TESSERA_KEYS_IN_PAGES = 2, // of a cache, linear ones
+    TESSERA_KEYS_IN_PIECES = 4 // of pages that are not linear
+};
+
 struct tessera_fmha_fwd_instance {
     tessera_instance base;
     tessera_fmha_fwd_tile tile;
@@ -28,7 +35,7 @@ struct tessera_fmha_fwd_instance {
     float start;                     // AMD GPU instances: blocks that beginning and end of a workgroup count for
     float half;                      // AMD GPU instances: share of a block's time where half of the waves are empty
     uint32_t merged;                 // GPU instances: 1: rows of a tile are those of all heads of a key head
-    uint32_t paged;                  // GPU instances: 1: keys may lie in caches; NVIDIA: 2: in pages in pieces alone
+    uint32_t keys_in;                // GPU instances: where keys lie that it finds, a set of tessera_keys_in
     tessera_kv_cache_dtype kv;       // GPU instances: the type of these; TESSERA_KV_AUTO: that of q
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
