@@ -39,21 +39,29 @@ bool tessera_attention_fits_map(uint64_t stride) {
     return stride > 0 && stride % 16 == 0 && stride < UINT64_C(1) << 40;
 }
 
+static void add_dimension(struct tessera_tensor_map_shape *shape, int64_t size, uint64_t stride, int32_t of_box) {
+    const uint32_t i = shape->rank++;
+    shape->sizes[i] = (uint64_t)size;
+    if (i > 0) shape->strides[i - 1] = stride;
+    shape->box[i] = (uint32_t)of_box;
+}
+
 tessera_status tessera_attention_add_map(const tessera_device *device, const struct tessera_attention_tensor *x,
                                          uint32_t bit, struct tessera_tensor_map *out, uint32_t *maps) {
-    const struct tessera_tensor_map_shape shape = {
-        .base = x->base,
-        .element_bytes = (uint32_t)x->bits / 8,
-        .rank = 4,
-        .sizes = {(uint64_t)x->columns, (uint64_t)x->rows, (uint64_t)x->heads, (uint64_t)x->sequences},
-        .strides = {stride_of(x->stride, x->rows, x->bits), stride_of(x->nhead_stride, x->heads, x->bits),
-                    stride_of(x->batch_stride, x->sequences, x->bits)},
-        .box = {(uint32_t)(TESSERA_ATTENTION_SLICE_BYTES * 8 / x->bits), (uint32_t)x->box_rows, 1, 1},
-        .swizzle = TESSERA_ATTENTION_SLICE_BYTES,
-        .l2_bytes = 128};
-    if (x->rows == 0 || x->sequences == 0) return TESSERA_SUCCESS;
-    for (int i = 0; i < 3; i++)
-        if (!tessera_attention_fits_map(shape.strides[i])) return TESSERA_SUCCESS;
+    struct tessera_tensor_map_shape shape = {
+        .element_bytes = (uint32_t)x->bits / 8, .swizzle = TESSERA_ATTENTION_SLICE_BYTES, .l2_bytes = 128};
+    shape.base = x->base;
+    add_dimension(&shape, x->columns, 0, TESSERA_ATTENTION_SLICE_BYTES * 8 / x->bits);
+    if (x->in_fours) {
+        add_dimension(&shape, 4, stride_of(x->stride, 4, x->bits), 2);
+        add_dimension(&shape, x->rows / 4, stride_of(4 * x->stride, x->rows / 4, x->bits), x->box_rows / 4);
+    } else {
+        add_dimension(&shape, x->rows, stride_of(x->stride, x->rows, x->bits), x->box_rows);
+    }
+    add_dimension(&shape, x->heads, stride_of(x->nhead_stride, x->heads, x->bits), 1);
+    add_dimension(&shape, x->sequences, stride_of(x->batch_stride, x->sequences, x->bits), 1);
+    for (uint32_t i = 0; i < shape.rank; i++)
+        if (shape.sizes[i] == 0 || (i > 0 && !tessera_attention_fits_map(shape.strides[i - 1]))) return TESSERA_SUCCESS;
     TRY(tessera_gpu_make_tensor_map(device, &shape, out));
     *maps |= bit;
     return TESSERA_SUCCESS;

@@ -24,6 +24,8 @@ struct tessera_attention_tensor {
     int64_t columns, rows, heads, sequences;
     int64_t stride, nhead_stride, batch_stride; // elements
     int32_t box_rows;
+    bool in_fours; // four rows are a dimension of their own, of which a box has two: the two first, or last, ones of
+                   // each
 };
 enum { TESSERA_ATTENTION_SLICE_BYTES = 128 };
 

@@ -55,9 +55,29 @@ INSTANCES = read_instances(
         ({"hdim_v": 100}, "hdim_v = 100 is no multiple of what a call's may be = 8"),
         ({"bn0": 288, "stages": 1}, "bn0 = 288: a product has at most 256 columns"),
         (
-            {"compute": "fp8", "o": "bf16", "bn0": 64},
+            {"compute": "fp8", "o": "bf16", "keeps": 0, "bn0": 64},
             "bn0 = 64 is no multiple of 128: rows of transposed v are whole slices",
         ),
+        ({"v_layout": "c"}, ""),
+        ({"v_layout": "col"}, "v_layout 'col' is neither r nor c"),
+        ({"v_layout": "c", "paged": 1}, "v_layout 'c' with paged = 1: rows of caches are keys"),
+        (
+            {"v_layout": "c", "bn0": 32},
+            "bn0 = 32 is no multiple of 64: rows of transposed v are whole slices",
+        ),
+        (
+            {"v_layout": "c", "hdim_v": 120},
+            "hdim_v = 120 of column-major v is not what products take, 128",
+        ),
+        (
+            {"compute": "fp8", "o": "bf16"},
+            "fp8 takes keeps = 0 and general = 1: o may change its unit with every tile",
+        ),
+        (
+            {"compute": "fp8", "o": "bf16", "keeps": 0, "general": 0},
+            "fp8 takes keeps = 0 and general = 1: o may change its unit with every tile",
+        ),
+        ({"compute": "fp8", "o": "bf16", "keeps": 0}, ""),
         (
             {"stages": 4},
             "q, k and v take 328160 bytes of shared memory, a workgroup of sm_90a has at most 232448",
@@ -121,9 +141,14 @@ def chain(instance: Instance, name: str) -> str:
     return found[0]
 
 
+def instances(dq: int, compute: str, layout: str) -> list[Instance]:
+    found = [i for i in INSTANCES if (i.tile.dq, i.compute, i.tile.v_layout) == (dq, compute, layout)]
+    return [i for i in found if not i.tile.merge and not i.tile.paged]
+
+
 def test_products_walk_operands() -> None:
     """16 bytes a unit: 32 bytes a step within a slice of 128, rows x 128 from slice to slice."""
-    (instance,) = (i for i in INSTANCES if i.tile.dq == 192 and i.compute == "bf16" and not i.tile.merge)
+    (instance,) = instances(192, "bf16", "r")
     scores = chain(instance, "start_scores")
     starts = [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", scores)]
     assert starts == [128 * 8 * slice_ + 2 * step for slice_ in range(3) for step in range(4)]
@@ -133,8 +158,18 @@ def test_products_walk_operands() -> None:
     assert values.count("y, 1, 1, 1, 1;") == 8  # V is read across its rows
 
 
-def test_eight_bits_are_read_along_rows() -> None:
-    (instance,) = (i for i in INSTANCES if i.compute == "fp8" and i.tile.o == "bf16" and not i.tile.merge)
+def test_columns_are_read_along_rows() -> None:
+    """Of 128 keys in two slices of 128 rows, which are columns of O."""
+    (instance,) = instances(128, "bf16", "c")
+    values = chain(instance, "add_values")
+    starts = [1024 * slice_ + 2 * step for slice_ in range(2) for step in range(4)]
+    assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)] == starts
+    assert values.count("y, 1, 1, 1, 0;") == 8
+
+
+@pytest.mark.parametrize("layout", ["r", "c"])
+def test_eight_bits_are_read_along_rows(layout: str) -> None:
+    instance, _ = instances(128, "fp8", layout)
     for name in ("start_scores", "add_values"):
         text = chain(instance, name)
         assert text.count("m64n128k32.f32.e4m3.e4m3") == 4

@@ -81,11 +81,11 @@ def test_gpus() -> None:
     (op,) = parse_apis("fwd", "generic")
     said: dict[tuple[str, str], list[Box]] = {}
     multiples: dict[tuple[str, str, str], int] = {}
-    for dtypes, targets, multiple, most, layouts, only in table("What is supported", 1):
+    for dtypes, targets, multiple, most, layouts in table("What is supported", 1):
         hdims = held_hdims((int(most), int(most)), int(multiple))
         for dtype, target, limit in itertools.product(words(dtypes), words(targets), LAYOUTS[layouts]):
             multiples[target, dtype, limit[len("vlayout=")]] = int(multiple)
-            boxes = op.space.where(f"dtype={dtype} {hdims} {limit} {' '.join(words(only))}")
+            boxes = op.space.where(f"dtype={dtype} {hdims} {limit}")
             said.setdefault((target, dtype), []).extend(region_meet(op.everything, boxes))
     served: dict[tuple[str, str], list[Box]] = {}
     least: dict[tuple[str, str, str], int] = {}

@@ -209,6 +209,8 @@ TEST(Numerics, HiddenMemoryDoesNotLeak) {
     for (const std::string &kind : kinds(cpus, precs))
         for (const std::string &layout : layouts) expect_no_leak(kind + " " + layout);
     for (const std::string &kind : kinds(gpus, precs, layouts)) expect_no_leak(kind);
+    for (const std::string &kind : kinds(gpus, {"fp8bf16"}, {"-d=48", "-d=48 -vlayout=c -pad_columns=1"}))
+        expect_no_leak(kind);
 }
 
 // Nor do scales there, whose byte 255 is NaN.

@@ -111,6 +111,56 @@ TEST_F(CudaFmha, MapsOfBatches) {
     for (const FakeTensorMap &map : cuda.maps) EXPECT_EQ(map.swizzle, 3);
 }
 
+// Column-major v has rows of keys, of which a box takes 128 bytes for each column of o.
+TEST_F(CudaFmha, MapsOfColumns) {
+    instance.tile.bn1 = 16;
+    call.traits.is_v_rowmajor = 0;
+    call.set_strides();
+    call.args.stride_v = 80;
+    call.args.nhead_stride_v = 16 * 80;
+    call.args.batch_stride_v = 2 * 16 * 80;
+    EXPECT_EQ(launched().maps, 7u);
+    ASSERT_EQ(cuda.maps.size(), 3u);
+    EXPECT_EQ(cuda.maps[1].sizes, (Sizes{8, 77, 2, 2}));
+    EXPECT_EQ(cuda.maps[2].base, call.args.v_ptr);
+    EXPECT_EQ(cuda.maps[2].sizes, (Sizes{77, 16, 2, 2}));
+    EXPECT_EQ(cuda.maps[2].strides, (Sizes{160, 2560, 5120}));
+    EXPECT_EQ(cuda.maps[2].box, (Box{64, 16, 1, 1}));
+    call.args.stride_v = 0;
+    EXPECT_EQ(launched().maps, unsigned{TESSERA_CUDA_MAP_Q | TESSERA_CUDA_MAP_K});
+    call.args.stride_v = 80;
+    call.args.seqlen_k = 0;
+    EXPECT_EQ(launched().maps, unsigned{TESSERA_CUDA_MAP_Q});
+}
+
+// Beside column-major v of 8 bits a box of k has two of each four rows.
+TEST_F(CudaFmha, MapsOfKeysInFours) {
+    instance.tile.bn1 = 16;
+    call.args.hdim_q = call.traits.hdim_q = 16;
+    call.traits.is_v_rowmajor = 0;
+    call.dtype(TESSERA_FMHA_FP8BF16, TESSERA_QSCALE_NONE);
+    call.args.stride_v = 80;
+    call.args.nhead_stride_v = 16 * 80;
+    call.args.batch_stride_v = 2 * 16 * 80;
+    EXPECT_EQ(launched().maps, 7u);
+    ASSERT_EQ(cuda.maps.size(), 3u);
+    EXPECT_EQ(cuda.maps[1].sizes, (Sizes{16, 4, 19, 2, 2})); // of 77 keys the last one is no part of four
+    EXPECT_EQ(cuda.maps[1].strides, (Sizes{16, 64, 1232, 2464}));
+    EXPECT_EQ(cuda.maps[1].box, (Box{128, 2, 16, 1, 1}));
+    EXPECT_EQ(cuda.maps[2].sizes, (Sizes{77, 16, 2, 2}));
+    EXPECT_EQ(cuda.maps[2].box, (Box{128, 16, 1, 1}));
+    call.args.stride_k = 0; // one key for all
+    EXPECT_EQ(launched().maps, unsigned{TESSERA_CUDA_MAP_Q | TESSERA_CUDA_MAP_V});
+    call.args.stride_k = 16;
+    call.args.seqlen_k = 3;
+    EXPECT_EQ(launched().maps, unsigned{TESSERA_CUDA_MAP_Q | TESSERA_CUDA_MAP_V});
+    call.traits.is_v_rowmajor = 1;
+    call.args.seqlen_k = 77;
+    call.set_strides();
+    launched();
+    EXPECT_EQ(cuda.maps[1].sizes, (Sizes{16, 77, 2, 2})); // the transposition of v brings its keys into another order
+}
+
 TEST_F(CudaFmha, MapsOfGroups) {
     call.group();
     call.args.max_seqlen_q = 300;

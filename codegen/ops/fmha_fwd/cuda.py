@@ -25,6 +25,7 @@ PIPELINES = ("qr_async", "qr_pages")
 ROWS = 64  # of a product of a warpgroup
 WARPGROUP = 128  # threads
 TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
+UNIT_BYTES = 8  # of a warp, where o may change its unit
 # Registers of a thread that the warp that brings tiles needs, and those that compute may take: ptxas gives
 # all threads of a workgroup the same number at entry, and setmaxnreg moves what one kind leaves to the other.
 PRODUCER_REGISTERS = {1: 96, 2: 56, 3: 32}
@@ -94,6 +95,7 @@ class CudaTile(GpuTile):
     q_stages: int = 2  # tasks whose q is there: the next one's comes while one is computed
     turns: int = 0  # 1: warpgroups start products in turns, the softmax of one beside products of another
     o: str = ""  # the type that o is stored in; "": that of q, k and v
+    v_layout: str = "r"  # v's rows are keys; "c": columns of o
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
@@ -135,6 +137,16 @@ class CudaTile(GpuTile):
     def keys(self) -> int:
         """Keys of a tile that a warpgroup has, or a warp whose keys are its own."""
         return self.bn0 // self.waves if self.quantised else self.bn0
+
+    @property
+    def along(self) -> bool:
+        """Whether products read v along its rows, which are columns of o then: those of 8 bits always do."""
+        return self.bits == 8 or self.v_layout == "c"
+
+    @property
+    def transposes(self) -> bool:
+        """Whether v's rows become columns on their way."""
+        return self.bits == 8 and self.v_layout == "r"
 
     @property
     def mma_k(self) -> int:
@@ -190,14 +202,19 @@ class CudaTile(GpuTile):
     @property
     def qscales(self) -> str:
         """Descales that the kernel takes."""
-        return "no|pt" if self.bits == 8 else "no"
+        return "no|pt|bs" if self.bits == 8 else "no"
 
     @property
     def held(self) -> str:
-        """Clauses on the traits that the kernel is compiled for."""
+        """Clauses on the traits that the kernel is compiled for.
+
+        A row of column-major v begins at an aligned address, but a group's sequences begin anywhere in it.
+        """
+        mode = " mode=batch" if self.v_layout == "c" else ""
         plain = "" if self.general else " logits=no bias=no dropout=no"
         merged = " dropout=no" if self.merge and self.general else ""
-        return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout=r qscale={self.qscales}{plain}{merged}"
+        traits = f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout} qscale={self.qscales}"
+        return f"{traits}{mode}{plain}{merged}"
 
     @property
     def waves(self) -> int:
@@ -217,13 +234,15 @@ class CudaTile(GpuTile):
         """Bytes of shared memory of a workgroup, as device/attention/cuda/sizes.h lays them out."""
         if self.quantised:
             return self._shared_bytes_of_parts
-        keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(self.bn0, self.dv)
+        v = (self.bn0, self.dv) if self.v_layout == "r" else (self.dv, self.bn0)
+        keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(*v)
         barriers = 8 * (2 * self.q_stages + 2 * TASKS + 4 * self.stages)
-        if self.bits == 8:  # v is transposed into another place
+        if self.transposes:  # into another place
             keys += self.bn0 * self.dv
             barriers += 16 * self.stages
         queries = self.q_stages * self._slice_bytes(self.bm0, self.dq)
-        return queries + self.stages * keys + TASKS * TASK_BYTES + barriers
+        units = self.threads // 32 * UNIT_BYTES if self.bits == 8 else 0
+        return queries + self.stages * keys + TASKS * TASK_BYTES + units + barriers
 
     @property
     def part_bytes(self) -> int:
@@ -239,19 +258,24 @@ class CudaTile(GpuTile):
         return parts + TABLE_BYTES * (self.kv == "turbo4") + 16 * self.waves * self.bm0 + 2 * TASK_BYTES
 
     @property
-    def _lookup_registers(self) -> int:
-        """Registers of each thread that computes which the warp that looks up pages needs instead."""
-        return 8 if self.paged and self.rm0 > 1 else 0
+    def _moved_registers(self) -> int:
+        """Registers of each thread that computes which warps that bring tiles get; below 0 it gets theirs.
+
+        Looking up pages takes more than usual, and so do descales of blocks, which 8 bits may have.
+        """
+        if self.rm0 == 1:
+            return 0
+        return 8 * self.paged - 8 * (self.bits == 8)
 
     @property
     def producer_registers(self) -> int:
         """Registers of a thread of the warpgroup that brings tiles."""
-        return PRODUCER_REGISTERS[self.rm0] + self.rm0 * self._lookup_registers
+        return PRODUCER_REGISTERS[self.rm0] + self.rm0 * self._moved_registers
 
     @property
     def consumer_registers(self) -> int:
         """Registers of a thread that computes."""
-        return CONSUMER_REGISTERS[self.rm0] - self._lookup_registers
+        return CONSUMER_REGISTERS[self.rm0] - self._moved_registers
 
     @property
     def registers(self) -> int:
@@ -314,6 +338,10 @@ class CudaTile(GpuTile):
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
+        if self.v_layout not in ("r", "c"):
+            return f"v_layout '{self.v_layout}' is neither r nor c"
+        if self.v_layout == "c" and self.paged:
+            return "v_layout 'c' with paged = 1: rows of caches are keys"
         if self.paged and self.bits != 16:
             return f"paged = 1 with {self.compute}, whose products want the warps that would look rows up"
         if complaint := self._complaint_of_kv():
@@ -321,6 +349,8 @@ class CudaTile(GpuTile):
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
+        if self.bits == 8 and (self.keeps or not self.general):
+            return "fp8 takes keeps = 0 and general = 1: o may change its unit with every tile"
         sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages, self.q_stages)
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
@@ -360,8 +390,10 @@ class CudaTile(GpuTile):
         ):
             if value % of:
                 return f"{size} = {value} is no multiple of {part} = {of}"
-        if self.bits == 8 and self.bn0 % SLICE:
-            return f"bn0 = {self.bn0} is no multiple of {SLICE}: rows of transposed v are whole slices"
+        if self.along and self.bn0 % self.columns:
+            return f"bn0 = {self.bn0} is no multiple of {self.columns}: rows of transposed v are whole slices"
+        if self.v_layout == "c" and self.hdim_v != self.dv:
+            return f"hdim_v = {self.hdim_v} of column-major v is not what products take, {self.dv}"
         for size, value in (("bn0", self.bn0), ("hdim_v", self.dv)):
             if value > 256 and not self.quantised:
                 return f"{size} = {value}: a product has at most 256 columns"

@@ -108,16 +108,16 @@ def scores(tile: CudaTile) -> Chain:
 
 
 def values(tile: CudaTile) -> Chain:
-    """O += P V: P is registers. V is read across its rows, which are keys, or where transposed along them."""
+    """O += P V: P is registers. V is read across rows of keys, or along rows of its columns."""
     count, words = tile.dv // 2, tile.bn0 * tile.bits // 64
     bytes_of_step = tile.mma_k * tile.bits // 8
     steps = []
     for step in range(tile.bn0 // tile.mma_k):
         across = step * tile.mma_k * SLICE // UNIT
-        v = across if tile.bits == 16 else _slices(step, bytes_of_step, tile.dv)
+        v = _slices(step, bytes_of_step, tile.dv) if tile.along else across
         p = _registers(count + 4 * step, 4)
         addresses = f"add.s64 y, %{count + words}, {v};\\n\\t"
-        steps.append(Step(addresses, f"{p}, y, 1, 1, 1{tile.major('', 'MN')}"))
+        steps.append(Step(addresses, f"{p}, y, 1, 1, 1{tile.major('', 'K' if tile.along else 'MN')}"))
     return Chain(
         "add_values",
         f"O += P V: 64 queries, {tile.dv} columns, {tile.bn0} keys in steps of {tile.mma_k}.",

@@ -208,6 +208,13 @@ INLINE void copy_box(uint32_t to, const void *map, uint32_t barrier, int x, int 
                      : "memory");
 }
 
+INLINE void copy_box_of_5(uint32_t to, const void *map, uint32_t barrier, int x, int y, int z, int w, int v) {
+    __asm__ volatile("cp.async.bulk.tensor.5d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                     " [%0], [%1, {%3, %4, %5, %6, %7}], [%2];" ::"r"(to),
+                     "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "r"(v)
+                     : "memory");
+}
+
 // ---- copies by the lanes: 16 bytes each, of which the first `bytes` are read and the others are zeros
 
 INLINE void copy_16(uint32_t to, const void *from, int bytes) {

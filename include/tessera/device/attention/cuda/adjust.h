@@ -28,20 +28,21 @@ INLINE float bias_of(const void *element, int there) { return UNPACK(load_2(elem
 #endif
 
 INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, int tile) {
-    const int first = tile + thread_column();
+    const int first = tile + thread_key();
     const int64_t element = sequence_element(task, a->call.batch_stride_bias, a->call.stride_bias);
     UNROLL
     for (int r = 0; r < 2; r++) {
         const int query = own_query(a, task, r);
         const int64_t row = query * a->call.stride_bias + own_head(a, task, r) * a->call.nhead_stride_bias;
         const int64_t place = element + row + first;
+        const int left = query < task->seqlen_q ? task->seqlen_k - first : 0; // keys
         const char *const from = (const char *)a->call.bias + place * (BIAS_BITS / 8);
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
             for (int e = 0; e < 2; e++) {
-                const int there = query < task->seqlen_q && first + COLUMN(j, e) < task->seqlen_k;
-                s[ELEMENT(j, r, e)] += LOG2E * bias_of(from + COLUMN(j, e) * (BIAS_BITS / 8), there);
+                const char *const element_at = from + KEY(j, e) * (BIAS_BITS / 8);
+                s[ELEMENT(j, r, e)] += LOG2E * bias_of(element_at, KEY(j, e) < left);
             }
         }
     }
@@ -55,12 +56,12 @@ INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, i
     for (int r = 0; r < 2; r++) {
         const int query = own_query(a, task, r);
         const float slope = LOG2E * slopes[task->batch * a->call.batch_stride_bias + own_head(a, task, r)];
-        const float zero = (float)(vertical ? 0 : query + shift) - (float)(tile + thread_column());
+        const float zero = (float)(vertical ? 0 : query + shift) - (float)(tile + thread_key());
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
             for (int e = 0; e < 2; e++)
-                s[ELEMENT(j, r, e)] += (vertical ? slope : -slope) * abs_f32(zero - (float)COLUMN(j, e));
+                s[ELEMENT(j, r, e)] += (vertical ? slope : -slope) * abs_f32(zero - (float)KEY(j, e));
         }
     }
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Descales of whole tensors, which lie in the device's memory. DESCALED: 8-bit types and caches, which may have them.
+// Descales of whole tensors, which lie in the device's memory; for those of blocks: blocks.h. DESCALED: 8-bit types and
+// caches, which may have them.
 //
 // Takes args, DESCALED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_DESCALES_H
@@ -9,8 +10,7 @@
 
 #if DESCALED
 INLINE float descale_of(const args *a, const void *of) {
-    (void)a;
-    return of ? *(const float *)of : 1.0f;
+    return of && !(a->call.features & TESSERA_GPU_BLOCK) ? *(const float *)of : 1.0f;
 }
 #else
 INLINE float descale_of(const args *a, const void *of) {

@@ -8,55 +8,88 @@
 #include "tessera/device/attention/cuda/random.h"
 #include "tessera/device/attention/cuda/task.h"
 
-// The bytes of a row's scores in 32 keys: byte e of word j, counted from the thread's first, is that of COLUMN(j, e).
+// The bytes of a row's scores in 32 keys: byte e of word j is that of KEY(COLUMN_OF(block, j), e).
 struct random_bytes {
     uint32_t word[4];
 };
 
-INLINE struct random_bytes draw(const args *a, const struct task *task, int query, int block) {
+// Two lanes, PARTNERS apart, need the same 16 bytes of Philox for each of two rows, half of them each: that whose
+// number is less draws those of the first row, and the other one those of the second.
+#if IN_FOURS
+enum { PARTNERS = 2 };
+INLINE int half_of_lane(void) { return lane_id() % 2; }
+#else
+enum { PARTNERS = 1 };
+INLINE int half_of_lane(void) { return lane_id() % 4 / 2; }
+#endif
+
+INLINE u32x4 draw(const args *a, const struct task *task, int query, int block) {
     const uint32_t head = (uint32_t)(task->batch * (int)a->call.nhead_q + task->head);
-    const u32x4 bits = random_bits(DROP_SEED(a->call), DROP_OFFSET(a->call), head, query, block, lane_id() % 4 / 2);
-    return (struct random_bytes){{bits.x, bits.y, bits.z, bits.w}};
+    return random_bits(DROP_SEED(a->call), DROP_OFFSET(a->call), head, query, block, half_of_lane());
 }
 
-INLINE void store_bytes(const struct random_bytes *x, const args *a, const struct task *task, int query, int key) {
+// The lane's bytes of what it drew of a row, or of what its partner drew. Of keys in fours it has two words of the
+// four, each of which has the bytes of two pairs.
+#if IN_FOURS
+INLINE struct random_bytes bytes_of(u32x4 x, int second) {
+    const uint32_t low = second ? x.y : x.x, high = second ? x.w : x.z;
+    return (struct random_bytes){{low, low >> 16, high, high >> 16}};
+}
+#else
+INLINE struct random_bytes bytes_of(u32x4 x, int second) {
+    return (struct random_bytes){{x.x >> 16 * second, x.y >> 16 * second, x.z >> 16 * second, x.w >> 16 * second}};
+}
+#endif
+INLINE u32x4 of_partner(u32x4 x) {
+    return (u32x4){other_lane_bits(x.x, PARTNERS), other_lane_bits(x.y, PARTNERS), other_lane_bits(x.z, PARTNERS),
+                   other_lane_bits(x.w, PARTNERS)};
+}
+
+INLINE void store_bytes(const struct random_bytes *x, const args *a, const struct task *task, int query, int tile,
+                        int block) {
+    const int key = tile + thread_key(), left = query < task->seqlen_q ? task->seqlen_k - key : 0;
     const int64_t first = sequence_element(task, a->call.batch_stride_randval, a->call.stride_randval) +
                           task->head * a->call.nhead_stride_randval;
     uint8_t *const to = a->call.rand_val + first + query * a->call.stride_randval + key;
     UNROLL
     for (int j = 0; j < 4; j++) {
         UNROLL
-        for (int e = 0; e < 2; e++)
-            if (query < task->seqlen_q && key + COLUMN(j, e) < task->seqlen_k)
-                store_1(to + COLUMN(j, e), x->word[j] >> 8 * e);
+        for (int e = 0; e < 2; e++) {
+            const int from = KEY(COLUMN_OF(block, j), e);
+            if (from < left) store_1(to + from, x->word[j] >> 8 * e);
+        }
     }
 }
 
-// Two lanes that are neighbours need the same 16 bytes of Philox for each of two rows, half of them each: the even lane
-// draws those of the first row, and the odd one those of the second.
-INLINE void drop(float s[SCORES], const args *a, const struct task *task, int tile) {
-    const int query = own_query(a, task, 0);
-    const int odd = lane_id() % 2;
+// The bytes of block b of 32 keys of a tile, of the thread's both rows.
+INLINE void draw_rows(struct random_bytes of_row[2], const args *a, const struct task *task, int tile, int b) {
+    const int second = lane_id() / PARTNERS % 2;
+    const u32x4 own = draw(a, task, own_query(a, task, 0) + 8 * second, tile / 32 + b), other = of_partner(own);
+    of_row[0] = bytes_of(second ? other : own, second);
+    of_row[1] = bytes_of(second ? own : other, second);
+}
+
+// Those that are stored are drawn once more, so that fewer are in registers at once.
+INLINE void store_all_bytes(const args *a, const struct task *task, int tile) {
+    struct random_bytes of_row[2];
     UNROLL
     for (int b = 0; b < BN / 32; b++) {
-        const struct random_bytes own = draw(a, task, query + 8 * odd, tile / 32 + b);
-        struct random_bytes of_row[2];
+        draw_rows(of_row, a, task, tile, b);
         UNROLL
-        for (int j = 0; j < 4; j++) {
-            const uint32_t other = other_lane_bits(own.word[j], 1);
-            of_row[0].word[j] = (odd ? other : own.word[j]) >> 16 * odd;
-            of_row[1].word[j] = (odd ? own.word[j] : other) >> 16 * odd;
-        }
+        for (int r = 0; r < 2; r++) store_bytes(&of_row[r], a, task, own_query(a, task, r), tile, b);
+    }
+}
+
+INLINE void drop(float s[SCORES], const args *a, const struct task *task, int tile) {
+    struct random_bytes of_row[2];
+    if (a->call.features & TESSERA_GPU_RANDVAL) store_all_bytes(a, task, tile);
+    UNROLL
+    for (int b = 0; b < BN / 32; b++) {
+        draw_rows(of_row, a, task, tile, b);
         UNROLL
-        for (int r = 0; r < 2; r++) {
-            if (a->call.features & TESSERA_GPU_RANDVAL)
-                store_bytes(&of_row[r], a, task, query + 8 * r, tile + 32 * b + thread_column());
-            UNROLL
-            for (int j = 0; j < 4; j++) {
-                UNROLL
-                for (int e = 0; e < 2; e++)
-                    if ((of_row[r].word[j] >> 8 * e & 255) > a->call.keep_below) s[ELEMENT(4 * b + j, r, e)] = 0.0f;
-            }
+        for (int i = 0; i < 16; i++) {
+            const int r = i / 8, j = i / 2 % 4, e = i % 2;
+            if ((of_row[r].word[j] >> 8 * e & 255) > a->call.keep_below) s[ELEMENT(COLUMN_OF(b, j), r, e)] = 0.0f;
         }
     }
 }

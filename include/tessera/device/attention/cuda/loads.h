@@ -4,7 +4,7 @@
 // All lanes copy what has no map, and a sequence's last tile where the map does not end with the sequence: behind its
 // end may lie the next sequence, NaN, or no memory at all. Instances that find keys in caches: paged.h.
 //
-// Takes args, BITS, MERGED, PAGED.
+// Takes args, BITS, MERGED, PAGED, V_COLUMNS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 
@@ -20,16 +20,19 @@ struct rows {
     const char *first;
     int64_t stride;
     int count, columns; // that exist
+    int in_fours;       // whether they are keys whose order share.h says
 };
+
+INLINE int row_of_key(int key) { return key % 4 / 2 * (BN / 2) + key / 4 * 2 + key % 2; } // in fours
 
 // Copies `most` rows in slices.
 INLINE void copy_rows(uint32_t to, const struct rows *from, int most, int slices) {
     const int pieces = slices * COLUMNS / PIECE; // of a row
     for (int i = lane_id(); i < most * pieces; i += 32) {
         const int row = i / pieces, piece = i - row * pieces;
-        const int inside = row < from->count && piece * PIECE < from->columns;
-        const char *const source = from->first + (inside ? row * from->stride + piece * 16 : 0);
-        copy_piece(to, most, row, piece, source, inside);
+        const int left = row < from->count ? max_i32(from->columns - piece * PIECE, 0) : 0;
+        const char *const source = from->first + (left > 0 ? row * from->stride + piece * 16 : 0);
+        copy_piece(to, most, from->in_fours ? row_of_key(row) : row, piece, source, min_i32(left, PIECE) * BITS / 8);
     }
 }
 INLINE void fill_by_lanes(struct place place, const struct rows *from, int most, int slices) {
@@ -59,7 +62,7 @@ INLINE void load_own_q(uint32_t base, const args *a, const struct task *task) {
         const int64_t element = row_query(a, first + row) * a->call.stride_q +
                                 row_head(a, task, first + row) * a->call.nhead_stride_q + sequence;
         const char *const source = (const char *)a->call.q + (inside ? element * BITS / 8 + piece * 16 : 0);
-        copy_piece(base + AT_Q, BM, before + row, piece, source, inside);
+        copy_piece(base + AT_Q, BM, before + row, piece, source, inside ? 16 : 0);
     }
     finish_copies();
     meet_warpgroup();
@@ -78,7 +81,7 @@ INLINE void load_q(struct place place, const args *a, const struct task *task, u
     const int64_t first = sequence_element(&again, a->call.batch_stride_q, a->call.stride_q) +
                           again.head * a->call.nhead_stride_q + again.first * a->call.stride_q;
     const struct rows rows = {(const char *)a->call.q + first * BITS / 8, a->call.stride_q * BITS / 8, left,
-                              a->call.hdim_q};
+                              a->call.hdim_q, 0};
     fill_by_lanes(place, &rows, BM, Q_SLICES);
 }
 
@@ -87,22 +90,64 @@ INLINE int ends_with_keys(const args *a) {
     return !a->call.seqlen_k_of && ends_with(a->call.seqstart_k, a->call.cu_seqlen_k);
 }
 
+// Copies all keys of a tile by its map: a box has the rows in their order, or the half of those in fours.
+#if IN_FOURS
+INLINE int is_in_map(const args *a, int left) { // which has no part of four
+    return left >= BN || (ends_with_keys(a) && a->call.seqlen_k % 4 == 0);
+}
+INLINE void fill_keys_by_map(struct place place, const args *a, const struct task *task, int key) {
+    if (lane_id() != 0) return;
+    arrive_and_announce(place.full, K_BYTES);
+    for (int slice = 0; slice < Q_SLICES; slice++) {
+        const uint32_t to = place.at + slice * BN * SLICE;
+        for (int half = 0; half < 2; half++)
+            copy_box_of_5(to + half * (BN / 2) * SLICE, &a->map_k, place.full, slice * COLUMNS, 2 * half, key / 4,
+                          task->head_k, task->batch);
+    }
+}
+#else
+INLINE int is_in_map(const args *a, int left) { return left >= BN || ends_with_keys(a); }
+INLINE void fill_keys_by_map(struct place place, const args *a, const struct task *task, int key) {
+    const int batch = a->call.seqstart_k ? 0 : task->batch;
+    fill_by_map(place, &a->map_k, BN, Q_SLICES, task->token_k + key, task->head_k, batch);
+}
+#endif
+
 INLINE void load_k(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
     struct task again;
     const int left = task->seqlen_k - key;
-    if (a->maps & TESSERA_CUDA_MAP_K && (left >= BN || ends_with_keys(a))) {
-        const int batch = a->call.seqstart_k ? 0 : task->batch;
-        fill_by_map(place, &a->map_k, BN, Q_SLICES, task->token_k + key, task->head_k, batch);
+    if (a->maps & TESSERA_CUDA_MAP_K && is_in_map(a, left)) {
+        fill_keys_by_map(place, a, task, key);
         return;
     }
     get_task(task_at, &again);
     const int64_t first =
         key_element(&again, a->call.batch_stride_k, a->call.nhead_stride_k, a->call.stride_k) + key * a->call.stride_k;
     const struct rows rows = {(const char *)a->call.k + first * BITS / 8, a->call.stride_k * BITS / 8, left,
-                              a->call.hdim_q};
+                              a->call.hdim_q, IN_FOURS};
     fill_by_lanes(place, &rows, BN, Q_SLICES);
 }
 
+// A tile of V has rows of keys, or of its columns, each of which has all keys of a sequence.
+#if V_COLUMNS
+INLINE void load_v(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
+    struct task again;
+    const int left = task->seqlen_k - key;
+    if (a->maps & TESSERA_CUDA_MAP_V && (left >= BN || ends_with_keys(a))) {
+        if (lane_id() != 0) return;
+        arrive_and_announce(place.full, V_BYTES);
+        for (int slice = 0; slice < V_SLICES; slice++)
+            copy_box(place.at + slice * V_ROWS * SLICE, &a->map_v, place.full, key + slice * COLUMNS, 0, task->head_k,
+                     task->batch);
+        return;
+    }
+    get_task(task_at, &again);
+    const int64_t first = again.batch * a->call.batch_stride_v + again.head_k * a->call.nhead_stride_v + key;
+    const struct rows rows = {(const char *)a->call.v + first * BITS / 8, a->call.stride_v * BITS / 8, a->call.hdim_v,
+                              left, 0};
+    fill_by_lanes(place, &rows, V_ROWS, V_SLICES);
+}
+#else
 INLINE void load_v(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
     struct task again;
     const int left = task->seqlen_k - key;
@@ -115,9 +160,10 @@ INLINE void load_v(struct place place, const args *a, const struct task *task, u
     const int64_t first =
         key_element(&again, a->call.batch_stride_v, a->call.nhead_stride_v, a->call.stride_v) + key * a->call.stride_v;
     const struct rows rows = {(const char *)a->call.v + first * BITS / 8, a->call.stride_v * BITS / 8, left,
-                              a->call.hdim_v};
+                              a->call.hdim_v, 0};
     fill_by_lanes(place, &rows, BN, V_SLICES);
 }
+#endif
 #endif
 
 #endif

@@ -22,19 +22,19 @@ INLINE struct seen seen_by(const struct task *task, int query, int first) {
 INLINE void hide_behind(float s[SCORES], const struct seen seen[2]) {
     UNROLL
     for (int i = 0; i < SCORES; i++)
-        if (COLUMN(i / 4, i % 2) >= seen[i / 2 % 2].end) s[i] = -INFINITY_F32;
+        if (KEY(i / 4, i % 2) >= seen[i / 2 % 2].end) s[i] = -INFINITY_F32;
 }
 INLINE void hide_around(float s[SCORES], const struct seen seen[2]) {
     UNROLL
     for (int i = 0; i < SCORES; i++) {
         const struct seen *const row = &seen[i / 2 % 2];
-        const int column = COLUMN(i / 4, i % 2);
-        if ((column < row->begin || column >= row->end) && column >= row->sink) s[i] = -INFINITY_F32;
+        const int key = KEY(i / 4, i % 2);
+        if ((key < row->begin || key >= row->end) && key >= row->sink) s[i] = -INFINITY_F32;
     }
 }
 
 INLINE void hide(float s[SCORES], const args *a, const struct task *task, int tile) {
-    const int first = tile + thread_column();
+    const int first = tile + thread_key();
     const struct seen seen[2] = {seen_by(task, own_query(a, task, 0), first),
                                  seen_by(task, own_query(a, task, 1), first)};
     if (any_lane(max_i32(seen[0].begin, seen[1].begin) > 0)) // the sink only matters beside a left edge

@@ -60,7 +60,7 @@ INLINE void fill_by_rows(struct place place, const args *a, const struct spot *s
         const int from = i / pieces, row = warp * WARP_ROWS + from, piece = i - from * pieces;
         const int inside = row < left && piece * PIECE < columns;
         const char *const source = base + of_lane_64(own, from) + (inside ? piece * 16 : 0);
-        copy_piece(place.at, BN, row, piece, source, inside);
+        copy_piece(place.at, BN, row, piece, source, inside ? 16 : 0);
     }
     finish_copies();
     meet_lanes();

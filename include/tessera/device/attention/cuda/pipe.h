@@ -2,7 +2,7 @@
 // The barriers between the warp that brings things and the warpgroups that compute with them: of each place in shared
 // memory there is one that says that it is full and one that says that it is empty.
 //
-// Takes STAGES, Q_STAGES, WARPGROUPS, BITS.
+// Takes STAGES, Q_STAGES, WARPGROUPS, BITS, V_COLUMNS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 
@@ -25,7 +25,7 @@ INLINE struct place values_place(uint32_t base, uint32_t n) {
     const uint32_t stage = n % STAGES, barriers = base + AT_KV_BARRIERS + (STAGES + stage) * 16;
     return (struct place){barriers, barriers + 8, base + AT_V + stage * V_BYTES, n / STAGES % 2};
 }
-#if BITS == 8
+#if BITS == 8 && !V_COLUMNS
 INLINE struct place transposed_place(uint32_t base, uint32_t n) {
     const uint32_t stage = n % STAGES, barriers = base + AT_KV_BARRIERS + (2 * STAGES + stage) * 16;
     return (struct place){barriers, barriers + 8, base + AT_TRANSPOSED + stage * TRANSPOSED_BYTES, n / STAGES % 2};
