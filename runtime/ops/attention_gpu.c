@@ -48,10 +48,10 @@ static void add_dimension(struct tessera_tensor_map_shape *shape, int64_t size, 
 
 tessera_status tessera_attention_add_map(const tessera_device *device, const struct tessera_attention_tensor *x,
                                          uint32_t bit, struct tessera_tensor_map *out, uint32_t *maps) {
+    const int32_t bytes = TESSERA_ATTENTION_SLICE_BYTES / (x->half ? 2 : 1);
     struct tessera_tensor_map_shape shape = {
-        .element_bytes = (uint32_t)x->bits / 8, .swizzle = TESSERA_ATTENTION_SLICE_BYTES, .l2_bytes = 128};
-    shape.base = x->base;
-    add_dimension(&shape, x->columns, 0, TESSERA_ATTENTION_SLICE_BYTES * 8 / x->bits);
+        .base = x->base, .element_bytes = (uint32_t)x->bits / 8, .swizzle = (uint32_t)bytes, .l2_bytes = 128};
+    add_dimension(&shape, x->columns, 0, bytes * 8 / x->bits);
     if (x->in_fours) {
         add_dimension(&shape, 4, stride_of(x->stride, 4, x->bits), 2);
         add_dimension(&shape, x->rows / 4, stride_of(4 * x->stride, x->rows / 4, x->bits), x->box_rows / 4);

@@ -64,25 +64,20 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
     const int64_t rows_k = call->cache ? call->cache->rows : group ? INT32_MAX : a->seqlen_k;
     const int64_t blocks = call->cache ? call->cache->blocks : sequences;
     const int32_t box_k = instance->paged ? out->pages.box_rows : tile->bn0;
-    const bool by_columns = !call->traits.is_v_rowmajor; // rows of v are columns of o
     const struct tessera_attention_tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
                                                a->nhead_q,        sequences, a->stride_q, a->nhead_stride_q,
-                                               a->batch_stride_q, tile->bm0, false};
-    const struct tessera_attention_tensor k = {a->k_ptr,
-                                               bits,
-                                               a->hdim_q,
-                                               rows_k,
-                                               a->nhead_k,
-                                               blocks,
-                                               a->stride_k,
-                                               a->nhead_stride_k,
-                                               a->batch_stride_k,
-                                               box_k,
-                                               by_columns && bits == 8};
+                                               a->batch_stride_q, tile->bm0, false,       false};
+    struct tessera_attention_tensor k = {a->k_ptr,          bits,   a->hdim_q,   rows_k,
+                                         a->nhead_k,        blocks, a->stride_k, a->nhead_stride_k,
+                                         a->batch_stride_k, box_k,  false,       false};
     struct tessera_attention_tensor v = {a->v_ptr,          bits,   a->hdim_v,   rows_k,
                                          a->nhead_k,        blocks, a->stride_v, a->nhead_stride_v,
-                                         a->batch_stride_v, box_k,  false};
-    if (by_columns) v.columns = rows_k, v.rows = a->hdim_v, v.box_rows = tile->bn1;
+                                         a->batch_stride_v, box_k,  false,       false};
+    if (!call->traits.is_v_rowmajor) { // rows of v are columns of o
+        v.columns = rows_k, v.rows = a->hdim_v, v.box_rows = tile->bn1;
+        v.half = tile->bn0 * bits / 8 < TESSERA_ATTENTION_SLICE_BYTES;
+        k.in_fours = bits == 8;
+    }
     if (!instance->merged)
         TRY(tessera_attention_add_map(plan->device, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
     if (box_k < LEAST_BOX || instance->kv != TESSERA_KV_AUTO) return TESSERA_SUCCESS; // lanes copy rows one by one

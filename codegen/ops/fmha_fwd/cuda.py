@@ -144,6 +144,11 @@ class CudaTile(GpuTile):
         return self.bits == 8 or self.v_layout == "c"
 
     @property
+    def short_columns(self) -> bool:
+        """Whether such rows have half of a slice's bytes."""
+        return self.along and 2 * self.bn0 == self.columns
+
+    @property
     def transposes(self) -> bool:
         """Whether v's rows become columns on their way."""
         return self.bits == 8 and self.v_layout == "r"
@@ -234,8 +239,8 @@ class CudaTile(GpuTile):
         """Bytes of shared memory of a workgroup, as device/attention/cuda/sizes.h lays them out."""
         if self.quantised:
             return self._shared_bytes_of_parts
-        v = (self.bn0, self.dv) if self.v_layout == "r" else (self.dv, self.bn0)
-        keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(*v)
+        v = self.dv * self.bn0 * self.bits // 8 if self.v_layout == "c" else self._slice_bytes(self.bn0, self.dv)
+        keys = self._slice_bytes(self.bn0, self.dq) + v
         barriers = 8 * (2 * self.q_stages + 2 * TASKS + 4 * self.stages)
         if self.transposes:  # into another place
             keys += self.bn0 * self.dv
@@ -390,8 +395,8 @@ class CudaTile(GpuTile):
         ):
             if value % of:
                 return f"{size} = {value} is no multiple of {part} = {of}"
-        if self.along and self.bn0 % self.columns:
-            return f"bn0 = {self.bn0} is no multiple of {self.columns}: rows of transposed v are whole slices"
+        if self.along and self.bn0 % self.columns and not self.short_columns:
+            return f"bn0 = {self.bn0} is no multiple of {self.columns}, or half of it, which columns of v are read by"
         if self.v_layout == "c" and self.hdim_v != self.dv:
             return f"hdim_v = {self.hdim_v} of column-major v is not what products take, {self.dv}"
         for size, value in (("bn0", self.bn0), ("hdim_v", self.dv)):

@@ -246,6 +246,12 @@ INLINE uint64_t operand(uint32_t address, uint32_t leading) {
     return (uint64_t)((address & 0x3ffff) >> 4 | leading >> 4 << 16) | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
+// The same of rows of 64 bytes, read along them: pieces are swizzled by the number of two rows, and groups are 512 bytes
+// apart.
+INLINE uint64_t operand_64(uint32_t address) {
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(512 >> 4) << 32 | (uint64_t)2 << 62;
+}
+
 // ---- random bits
 
 INLINE u32x4 philox(u32x4 counter, uint64_t seed) { return philox_rounds(counter, seed); } // Philox4x32-10

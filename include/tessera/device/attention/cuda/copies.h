@@ -9,11 +9,9 @@
 
 enum { PIECE = 128 / BITS }; // elements that a lane copies at once
 
-// Copies the first `bytes` of a piece of a row of a tile of `most` rows; the others become zeros. A slice's pieces are
-// swizzled as operand() says.
+// Copies the first `bytes` of a piece of a row of a tile of `most` rows; the others become zeros.
 INLINE void copy_piece(uint32_t to, int most, int row, int piece, const char *source, int bytes) {
-    const int slice = piece / 8;
-    copy_16(to + (slice * most + row) * SLICE + ((piece % 8) ^ (row % 8)) * 16, source, bytes);
+    copy_16(piece_at(to, most, row, piece, SLICE), source, bytes);
 }
 
 #endif

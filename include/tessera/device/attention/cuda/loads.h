@@ -25,18 +25,19 @@ struct rows {
 
 INLINE int row_of_key(int key) { return key % 4 / 2 * (BN / 2) + key / 4 * 2 + key % 2; } // in fours
 
-// Copies `most` rows in slices.
-INLINE void copy_rows(uint32_t to, const struct rows *from, int most, int slices) {
-    const int pieces = slices * COLUMNS / PIECE; // of a row
+// Copies `most` rows in slices of so many bytes.
+INLINE void copy_rows(uint32_t to, const struct rows *from, int most, int slices, int slice_bytes) {
+    const int pieces = slices * slice_bytes / 16; // of a row
     for (int i = lane_id(); i < most * pieces; i += 32) {
         const int row = i / pieces, piece = i - row * pieces;
         const int left = row < from->count ? max_i32(from->columns - piece * PIECE, 0) : 0;
         const char *const source = from->first + (left > 0 ? row * from->stride + piece * 16 : 0);
-        copy_piece(to, most, from->in_fours ? row_of_key(row) : row, piece, source, min_i32(left, PIECE) * BITS / 8);
+        const uint32_t place = piece_at(to, most, from->in_fours ? row_of_key(row) : row, piece, slice_bytes);
+        copy_16(place, source, min_i32(left, PIECE) * BITS / 8);
     }
 }
-INLINE void fill_by_lanes(struct place place, const struct rows *from, int most, int slices) {
-    copy_rows(place.at, from, most, slices);
+INLINE void fill_by_lanes(struct place place, const struct rows *from, int most, int slices, int slice_bytes) {
+    copy_rows(place.at, from, most, slices, slice_bytes);
     finish_copies();
     meet_lanes();
     if (lane_id() == 0) arrive(place.full);
@@ -82,7 +83,7 @@ INLINE void load_q(struct place place, const args *a, const struct task *task, u
                           again.head * a->call.nhead_stride_q + again.first * a->call.stride_q;
     const struct rows rows = {(const char *)a->call.q + first * BITS / 8, a->call.stride_q * BITS / 8, left,
                               a->call.hdim_q, 0};
-    fill_by_lanes(place, &rows, BM, Q_SLICES);
+    fill_by_lanes(place, &rows, BM, Q_SLICES, SLICE);
 }
 
 #if !PAGED
@@ -125,7 +126,7 @@ INLINE void load_k(struct place place, const args *a, const struct task *task, u
         key_element(&again, a->call.batch_stride_k, a->call.nhead_stride_k, a->call.stride_k) + key * a->call.stride_k;
     const struct rows rows = {(const char *)a->call.k + first * BITS / 8, a->call.stride_k * BITS / 8, left,
                               a->call.hdim_q, IN_FOURS};
-    fill_by_lanes(place, &rows, BN, Q_SLICES);
+    fill_by_lanes(place, &rows, BN, Q_SLICES, SLICE);
 }
 
 // A tile of V has rows of keys, or of its columns, each of which has all keys of a sequence.
@@ -137,7 +138,7 @@ INLINE void load_v(struct place place, const args *a, const struct task *task, u
         if (lane_id() != 0) return;
         arrive_and_announce(place.full, V_BYTES);
         for (int slice = 0; slice < V_SLICES; slice++)
-            copy_box(place.at + slice * V_ROWS * SLICE, &a->map_v, place.full, key + slice * COLUMNS, 0, task->head_k,
+            copy_box(place.at + slice * V_ROWS * V_SLICE, &a->map_v, place.full, key + slice * COLUMNS, 0, task->head_k,
                      task->batch);
         return;
     }
@@ -145,7 +146,7 @@ INLINE void load_v(struct place place, const args *a, const struct task *task, u
     const int64_t first = again.batch * a->call.batch_stride_v + again.head_k * a->call.nhead_stride_v + key;
     const struct rows rows = {(const char *)a->call.v + first * BITS / 8, a->call.stride_v * BITS / 8, a->call.hdim_v,
                               left, 0};
-    fill_by_lanes(place, &rows, V_ROWS, V_SLICES);
+    fill_by_lanes(place, &rows, V_ROWS, V_SLICES, V_SLICE);
 }
 #else
 INLINE void load_v(struct place place, const args *a, const struct task *task, uint32_t task_at, int key) {
@@ -161,7 +162,7 @@ INLINE void load_v(struct place place, const args *a, const struct task *task, u
         key_element(&again, a->call.batch_stride_v, a->call.nhead_stride_v, a->call.stride_v) + key * a->call.stride_v;
     const struct rows rows = {(const char *)a->call.v + first * BITS / 8, a->call.stride_v * BITS / 8, left,
                               a->call.hdim_v, 0};
-    fill_by_lanes(place, &rows, BN, V_SLICES);
+    fill_by_lanes(place, &rows, BN, V_SLICES, SLICE);
 }
 #endif
 #endif

@@ -20,8 +20,10 @@ enum { TRANSPOSES = BITS == 8 && !V_COLUMNS, TRANSPOSING_WARPS = TRANSPOSES ? 3 
 enum { FILLING_WARPS = PAGED ? 4 : 1, HELPING_WARPS = TRANSPOSING_WARPS + FILLING_WARPS - 1 };
 enum { V_ROWS = V_COLUMNS ? DV : BN, V_ROW = V_COLUMNS ? BN : DV }; // of a tile of V, and elements of one
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (V_ROW + COLUMNS - 1) / COLUMNS };
-enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * V_ROWS * SLICE };
-enum { TRANSPOSED_BYTES = TRANSPOSES ? BN / SLICE * DV * SLICE : 0 }; // of a tile of V: its rows are columns of O
+// Bytes of a slice of V whose rows are columns of O: all of them, where a tile has few keys.
+enum { COLUMN_SLICE = BN * BITS / 8 < SLICE ? 64 : SLICE, V_SLICE = V_COLUMNS ? COLUMN_SLICE : SLICE };
+enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * V_ROWS * V_SLICE };
+enum { TRANSPOSED_BYTES = TRANSPOSES ? DV * BN : 0 }; // of a tile of V: its rows are columns of O
 enum { WARP_ROWS = BN / FILLING_WARPS };                              // of a warp's part of a tile
 enum { WARPGROUP_Q = 64 * SLICE }; // from a warpgroup's queries to those of the next one
 

@@ -9,6 +9,13 @@
 
 enum { SLICE = 128, COLUMNS = 8 * SLICE / BITS };
 
+// Where 16 bytes of a tile of `most` rows lie, in slices of 128 or 64 bytes: as operand() and operand_64() say.
+INLINE uint32_t piece_at(uint32_t tile, int most, int row, int piece, int slice_bytes) {
+    const int pieces = slice_bytes / 16, slice = piece / pieces;
+    const int swizzle = slice_bytes == SLICE ? row % 8 : row / 2 % 4;
+    return tile + (slice * most + row) * slice_bytes + (piece % pieces ^ swizzle) * 16;
+}
+
 // Copies the tile with this row, head and sequence of a tensor map: one lane starts it, and hardware does the rest.
 INLINE void fill_by_map(struct place place, const void *map, int most, int slices, int row, int head, int batch) {
     if (lane_id() != 0) return;

@@ -13,9 +13,6 @@
 
 #include "tessera/device/attention/cuda/tasks.h"
 
-// Where 16 bytes of a tile lie: `piece` of a row of a slice.
-INLINE uint32_t piece_at(uint32_t slice, int row, int piece) { return slice + row * SLICE + (piece ^ row % 8) * 16; }
-
 // Blocks of 32 keys and 16 columns that lie side by side and are read before the first of them is stored.
 enum { BLOCKS = DV % 64 ? 2 : 4, GROUP_COLUMNS = 16 * BLOCKS };
 
@@ -26,12 +23,13 @@ INLINE void transpose_blocks(uint32_t from, uint32_t to, int keys, int columns) 
     uint32_t x[BLOCKS][4];
     UNROLL
     for (int i = 0; i < BLOCKS; i++)
-        read_transposed(x[i], piece_at(from, keys + 8 * matrix + row, columns / 16 % 8 + i));
+        read_transposed(x[i], piece_at(from, BN, keys + 8 * matrix + row, columns / 16 + i, SLICE));
     UNROLL
     for (int i = 0; i < BLOCKS; i++) {
         const uint32_t y[4] = {even_bytes(x[i][0], x[i][1]), odd_bytes(x[i][0], x[i][1]), even_bytes(x[i][2], x[i][3]),
                                odd_bytes(x[i][2], x[i][3])};
-        store_matrices(piece_at(to, columns + 16 * i + 2 * row + matrix % 2, keys / 16 % 8 + matrix / 2), y);
+        const int column = columns + 16 * i + 2 * row + matrix % 2;
+        store_matrices(piece_at(to, DV, column, keys / 16 + matrix / 2, COLUMN_SLICE), y);
     }
 }
 
@@ -40,10 +38,10 @@ INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
     enum { ACROSS = DV / GROUP_COLUMNS, GROUPS = BN / 32 * ACROSS };
     UNROLL
     for (int i = 0; i < (GROUPS + TRANSPOSING_WARPS - 1) / TRANSPOSING_WARPS; i++) {
-        const int group = warp + i * TRANSPOSING_WARPS;
+        const int group = (DV > 128 ? here(warp) : warp) + i * TRANSPOSING_WARPS; // many columns: or addresses take many registers
         if (group >= GROUPS) break;
         const int keys = group / ACROSS * 32, columns = group % ACROSS * GROUP_COLUMNS;
-        transpose_blocks(from + columns / SLICE * BN * SLICE, to + keys / SLICE * DV * SLICE, keys, columns);
+        transpose_blocks(from, to, keys, columns);
     }
     finish_stores();
     meet_lanes();
