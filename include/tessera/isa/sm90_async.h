@@ -190,7 +190,7 @@ INLINE void wait_for(uint32_t at, uint32_t parity) {
     __asm__ volatile("{\n\t"
                      ".reg .pred passed;\n"
                      "again:\n\t"
-                     "mbarrier.try_wait.parity.shared::cta.b64 passed, [%0], %1;\n\t"
+                     "mbarrier.try_wait.parity.shared::cta.b64 passed, [%0], %1, 10000000;\n\t"
                      "@passed bra done;\n\t"
                      "bra again;\n"
                      "done:\n\t"
