@@ -339,10 +339,10 @@ sanitized() {
     ctest_in "$directory" -R "$2"
 }
 
-# The simulator's own code, by the fewest instances with every template: "programs" has the rest.
+# Of the simulator's own sanitizer a part, which is all of its code, on one head dim: "programs" has the rest.
 simulator_sanitized() {
     local directory=$build/test/simulator
-    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address,undefined "${lines_alone[@]}"
+    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined "${lines_alone[@]}"
     ninja -C "$directory" -j "$(jobs)" fmha_fwd_gpu_test tessera_sim
     export UBSAN_OPTIONS=print_stacktrace=1 GTEST_FILTER=-GpuInstances.*:GpuLanded*.*
     ctest_in "$directory" -R 'fmha_fwd\.gpu_test(\.sanitized_forward)?$'

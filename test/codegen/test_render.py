@@ -73,7 +73,8 @@ enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, PASSES = 1, P_SHIFT = 0
 #define LOAD 4
 #define LOAD_TO_LDS load_to_lds_4
 #define V_WORDS 2
-enum { PARTS = 1, RING = 4, RAISE_BY = 8 };
+enum { PARTS = 1, RING = 4 };
+#define RAISE_BY 8.0f
 #define MMA_PART(a, b, c, part) mma_part_bf16((a).chunk[0], (b).chunk[0], c, part)
 typedef struct tessera_fmha_fwd_gpu_args args;
 """

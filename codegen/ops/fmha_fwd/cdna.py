@@ -72,8 +72,8 @@ COMPUTES = {
         32,
     ),
 }
-LAZY = 8  # log2 of what p may grow to in pipelines that seldom rescale,
-LAZY_OF_FP8 = 2  # and where p has few exponents for what is small
+LAZY = 8.0  # log2 of what p may grow to in pipelines that seldom rescale,
+LAZY_OF_FP8 = 0.75  # and of fp8, whose range goes so far beyond what p is stored times: 2^8.8, FNUZ 2^7.9
 SCALE_BLOCK = 32  # elements of an mx type that share a scale
 
 # How p may become bf16, as CK's CK_TILE_FLOAT_TO_BFLOAT16_DEFAULT has it for all conversions.
@@ -170,8 +170,8 @@ class CdnaTile(GpuTile):
     def p_shift(self, target: CdnaTarget) -> int:
         """The power of 2 that p in [0, 1] is stored times, for the type's range; 0 where that is fp32's."""
         if self.bits < 16:
-            return {"ocp": 8, "fnuz": 7}[target.fp8] - self.raise_by
-        return 14 - self.raise_by if self.compute == "fp16" else 0
+            return {"ocp": 8, "fnuz": 7}[target.fp8]
+        return 14 - int(self.raise_by) if self.compute == "fp16" else 0
 
     @property
     def planned(self) -> bool:
@@ -179,7 +179,7 @@ class CdnaTile(GpuTile):
         return self.pipeline in ("qr_bundled", "hk_prefill")
 
     @property
-    def raise_by(self) -> int:
+    def raise_by(self) -> float:
         """The power of 2 by which p may exceed that before sums are rescaled."""
         if not self.planned:
             return 0
