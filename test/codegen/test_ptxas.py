@@ -5,16 +5,19 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from pathlib import Path
 
 import pytest
 from conftest import refused, run
 from device import compile_ptx, find_ptxas
+from sampling import sample
 
 from codegen import Refused
 from codegen.nvptx import image, log_of, make
 from codegen.ptxas import Assembled
 from codegen.resources import main, read_kernel, read_resources
+from codegen.spec import ROOT
 
 NAME = "fmha_fwd_test__sm_90a_b1"
 SYMBOL = "tessera_k_fmha_fwd_test_sm_90a_b1"
@@ -142,3 +145,19 @@ def test_what_ptxas_itself_says(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert isinstance(found, Assembled) and found.threads == 384 and 8 <= found.registers <= 255
         assert complaint in check(tmp_path / f"{NAME}.co", capsys)
         assert bool(found.complaints()) == bool(complaint)
+
+
+# The tests' build has PTX alone, and these are the day's.
+PTX_OF_BUILD = sorted(
+    (Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build")) / "device/sm_90a").glob("*.ptx")
+)
+
+
+@pytest.mark.parametrize("ptx", sample(PTX_OF_BUILD, len(PTX_OF_BUILD) // 7), ids=lambda ptx: ptx.stem)
+def test_kernels_of_this_build(ptx: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    ptxas = find_ptxas()
+    if not ptxas:
+        pytest.skip("no ptxas")
+    made = tmp_path / f"{ptx.stem}.co"
+    make(ptx, "sm_90a", ptxas, made)
+    assert check(made, capsys) == ""

@@ -3,6 +3,7 @@
 #ifndef TESSERA_TEST_SAMPLING_H
 #define TESSERA_TEST_SAMPLING_H
 
+#include <algorithm>
 #include <cstdlib>
 #include <string>
 
@@ -20,5 +21,14 @@ inline unsigned test_number(const char *variable, unsigned otherwise) {
 
 // TESSERA_TEST_SEED: what samples are taken by.
 inline unsigned test_seed() { return test_number("TESSERA_TEST_SEED", 0); }
+
+// TESSERA_TEST_DAYS: in how many days all problems are run, one in so many each day.
+inline unsigned test_days() { return test_all() ? 1 : std::max(1U, test_number("TESSERA_TEST_DAYS", 1)); }
+
+// Whether the next problem is due today; called once for each, in order.
+inline bool is_due() {
+    static unsigned next = test_seed();
+    return next++ % test_days() == 0;
+}
 
 #endif

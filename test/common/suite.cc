@@ -86,12 +86,6 @@ std::vector<std::string> combinations(const Suite &suite) {
 
 } // namespace
 
-bool is_due() {
-    static const unsigned days = test_all() ? 1 : std::max(1U, test_number("TESSERA_TEST_DAYS", 1));
-    static unsigned next = test_seed();
-    return next++ % days == 0;
-}
-
 void register_problem(const Place &place, const std::string &suite, const std::string &arguments) {
     if (!is_due()) return;
     const std::string said = said_at(place, arguments);

@@ -38,9 +38,6 @@ struct Place {
 // Registers the suite's problems. If an axis is empty in this build there are none.
 void register_suite(const Place &place, const Suite &suite);
 
-// Whether the next problem is due today; called once for each, in order.
-bool is_due();
-
 // Registers one problem, if it is due today. Its name must be unique in the suite.
 void register_problem(const Place &place, const std::string &suite, const std::string &arguments);
 

@@ -78,7 +78,7 @@ TEST(Numerics, ErrorIsAtMostTwiceThatOfPlainAttention) {
         for (const char *shape : {"-d=64 -s=128 -s_k=300", "-d=128 -d_v=40 -s=200 -mask=2", "-d=256 -s=65 -s_k=1000",
                                   "-d=128 -s=2 -s_k=700"})
             for (const char *init : {"-init=nf", "-init=uf", "-init=ui"})
-                expect_twice_as_good_as_plain(kind + " -b=1 -h=2 -h_k=1 -lse=1 " + shape + " " + init);
+                if (is_due()) expect_twice_as_good_as_plain(kind + " -b=1 -h=2 -h_k=1 -lse=1 " + shape + " " + init);
 }
 
 // ---- difficult inputs: each test edits the inputs and compares every row with the reference

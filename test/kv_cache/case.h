@@ -199,7 +199,8 @@ class OnDevice : public testing::TestWithParam<const char *> {
     // As many of the cases as there is time for; and a case as GPUs take it.
     int count(int some, int all) const { return count_of_cases(some, all) / (is_gpu() ? 3 : 1); }
     Case fit(Case c) const;
-    // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each.
+    // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each; of others by
+    // TESSERA_TEST_DAYS.
     bool is_due(int days);
     bool is_sampled() const; // whether the device is a simulated one and cases are few and small
     // Tensors::wrong(). Probabilities that GPUs multiply in 8 bits are further off than any that CPUs do.

@@ -85,7 +85,7 @@ std::string deflated(const std::string &text, int level, int strategy) {
 TEST(Inflate, WhatZlibMakes) {
     std::mt19937 random(3);
     int broken = 0;
-    for (int i = 0; i < 600; i++) {
+    for (int i = 0; i < 200; i++) {
         std::string text(random() % 3 ? random() % 300 : random() % 70000, '\0');
         const unsigned kinds = 1u << random() % 9; // bytes that occur: from one to all
         for (char &c : text) c = static_cast<char>(std::min(random() % kinds, random() % kinds));
@@ -97,7 +97,7 @@ TEST(Inflate, WhatZlibMakes) {
             broken += inflated(stream, text.size()) != text;
         }
     }
-    EXPECT_GT(broken, 1000);
+    EXPECT_GT(broken, 300);
 }
 #endif
 
