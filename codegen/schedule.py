@@ -128,7 +128,8 @@ def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece]) -> Schedule
     can be. Pieces that must come first are placed first.
     """
     fewest = -(-sum(piece.issues for piece in pieces) // len(products))
-    for quarters in range(1, QUARTERS * law.room + 1):
+    slowest = -(-QUARTERS * sum(piece.port for piece in pieces) // len(products))
+    for quarters in range(max(slowest, 1), QUARTERS * law.room + 1):
         for issues in range(fewest, law.issues + 1):
             bundles = _placed(law, quarters / QUARTERS, issues, products, pieces)
             if bundles:
