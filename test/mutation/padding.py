@@ -97,11 +97,20 @@ class Kernel:
         return self.arch == "gfx950" and nop.text == "s_nop 0" and "32x32x64_f8f6f4" in before
 
     def is_of_assembly(self, padding: Padding) -> bool:
-        """Whether it may be that of an empty one: a state before a VALU or a load to LDS that uses a VGPR."""
-        after = self.instructions[self.index[padding.at] + 1].text
+        """Whether these may be those of an empty one.
+
+        One state before it, behind a VALU that writes a part of a VGPR, and one before a VALU or a load to
+        LDS that uses a VGPR.
+        """
+        nops = self.index[padding.at]
+        before, after = (
+            self.instructions[nops - 1].text,
+            self.instructions[nops + len(self.run_from(nops))].text,
+        )
+        writes_part = "op_sel:[0,0,1]" in before
         uses = re.search(r"\bv(\d+|\[)", after) is not None
         by_lane = after.startswith("v_") or after.endswith(" lds")
-        return self.arch != "gfx90a" and padding.states == 1 and uses and by_lane
+        return self.arch != "gfx90a" and padding.states <= writes_part + (uses and by_lane)
 
     def matrix_waits(self, padding: Padding) -> bool:
         """Whether a matrix instruction between or behind waits for another: LLVM counts one state."""

@@ -111,8 +111,10 @@ def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] 
 
 @functools.cache
 def fill(kind: str, count: int, seed: int) -> bytes:
-    """Random numbers from -1 to 1 as fp16, bf16 or fp32."""
+    """Random numbers from -1 to 1 as fp16, bf16 or fp32; as fp8 below 2, and none that is NaN in FNUZ."""
     source = random.Random(seed)
+    if kind.startswith("fp8"):
+        return bytes(source.randrange(1, 0x40) | source.randrange(2) << 7 for _ in range(count))
     numbers = [source.uniform(-1, 1) for _ in range(count)]
     if kind != "bf16":
         return struct.pack(f"<{count}{'e' if kind == 'fp16' else 'f'}", *numbers)
@@ -120,7 +122,7 @@ def fill(kind: str, count: int, seed: int) -> bytes:
 
 
 # Bits of tessera_fmha_fwd_gpu_args.features.
-SOFT_CAP, BIAS, ALIBI, ALIBI_SHIFT, ALIBI_VERTICAL, DROPOUT, RANDVAL = 1, 2, 4, 8, 16, 32, 64
+SOFT_CAP, BIAS, ALIBI, ALIBI_SHIFT, ALIBI_VERTICAL, DROPOUT, RANDVAL, PER_TENSOR = 1, 2, 4, 8, 16, 32, 64, 256
 UNBOUNDED = 2**30 - 1
 
 
@@ -147,9 +149,13 @@ PROBLEMS = (
 class Fmha:
     """Runs an emitted kernel of fmha_fwd on the problems: just over a tile of queries and three of keys."""
 
-    def __init__(self, kernel: str, kind: str, tile: tuple[int, int, int], waves: int) -> None:
+    def __init__(
+        self, kernel: str, kind: str, hdims: tuple[int, int], tile: tuple[int, int], waves: int
+    ) -> None:
         self.kernel, self.kind, self.waves = kernel, kind, waves
-        self.d, self.bm0, bn0 = tile
+        self.dq, self.dv = hdims
+        self.bm0, bn0 = tile
+        self.o_bytes = {"fp8": 1, "fp8fp32": 4}.get(kind, 2)  # of an element
         self.heads, self.queries, self.keys, self.bn0 = 2, self.bm0 + 9, 3 * bn0 + 5, bn0
         self.problems = PROBLEMS
         if "hk_prefill" in kernel:  # whole tiles alone, without features: a round of the main loop and two
@@ -157,19 +163,22 @@ class Fmha:
             self.problems = PROBLEMS[:1]
         header = ROOT / "include/tessera/kernel/fmha_fwd_gpu.h"
         self.args_of = struct_of(header, "tessera_fmha_fwd_gpu_args")
+        if kind.startswith("fp8"):
+            self.problems += (Problem("", PER_TENSOR, CAUSAL),)
 
     def tensors(self, sim: Sim) -> Any:
         """Tensors that all problems share, and the argument with them."""
-        d, heads, queries, keys = self.d, self.heads, self.queries, self.keys
-        args: Any = self.args_of(stride_q=d, stride_k=d, stride_v=d, stride_o=d, keep_scale=1)
-        args.q = sim.upload(fill(self.kind, heads * queries * d, 1))
-        args.k, args.v = (sim.upload(fill(self.kind, keys * d, seed)) for seed in (2, 3))
-        args.o, args.lse = sim.upload(bytes(2 * heads * queries * d)), sim.upload(bytes(4 * heads * queries))
-        args.nhead_stride_q = args.nhead_stride_o = queries * d
+        dq, dv, heads, queries, keys = self.dq, self.dv, self.heads, self.queries, self.keys
+        args: Any = self.args_of(stride_q=dq, stride_k=dq, stride_v=dv, stride_o=dv, keep_scale=1)
+        args.q = sim.upload(fill(self.kind, heads * queries * dq, 1))
+        args.k, args.v = (sim.upload(fill(self.kind, keys * d, seed)) for d, seed in ((dq, 2), (dv, 3)))
+        args.o = sim.upload(bytes(self.o_bytes * heads * queries * dv))
+        args.lse = sim.upload(bytes(4 * heads * queries))
+        args.nhead_stride_q, args.nhead_stride_o = queries * dq, queries * dv
         args.nhead_stride_lse, args.nhead_q, args.group = queries, heads, heads
         args.nhead_k, args.over_nhead_k = 1, 2**32 - 1
-        args.hdim_q, args.hdim_v, args.seqlen_q, args.seqlen_k = d, d, queries, keys
-        args.scale_log2 = math.log2(math.e) / math.sqrt(d)
+        args.hdim_q, args.hdim_v, args.seqlen_q, args.seqlen_k = dq, dv, queries, keys
+        args.scale_log2 = math.log2(math.e) / math.sqrt(dq)
         args.min_seqlen_q, args.blocks_q = -1, -(-queries // self.bm0)
         return args
 
@@ -190,7 +199,8 @@ class Fmha:
         if problem.features & SOFT_CAP:
             args.cap_log2, args.cap_scale = 20.0, args.scale_log2 / 10
         if problem.features & BIAS:
-            args.bias = sim.upload(fill(self.kind, self.queries * self.keys, 4))
+            kind = "fp32" if self.kind.startswith("fp8") else self.kind
+            args.bias = sim.upload(fill(kind, self.queries * self.keys, 4))
             args.stride_bias = self.keys
         if problem.features & ALIBI:
             args.bias = sim.upload(struct.pack("<2f", 0.5, 0.25))
@@ -198,6 +208,10 @@ class Fmha:
             args.keep_below, args.keep_scale, args.drop_seed, args.drop_offset = 200, 1.25, 7, 9
             args.rand_val = sim.upload(bytes(self.heads * self.queries * self.keys))
             args.stride_randval, args.nhead_stride_randval = self.keys, self.queries * self.keys
+        if problem.features & PER_TENSOR:
+            args.q_descale, args.k_descale, args.v_descale = (
+                sim.upload(struct.pack("<f", x)) for x in (0.5, 2, 3)
+            )
         if problem.seed_in_memory:
             args.drop_seed_ptr, args.drop_offset_ptr = (sim.upload(struct.pack("<Q", n)) for n in (7, 9))
         if problem.sink:
@@ -213,7 +227,7 @@ class Fmha:
         grid = (self.heads * threads, args.blocks_q, sequences)
         sim.launch(module, self.kernel, grid, (threads, 1, 1), bytes(args), **how)
         rows = self.heads * self.queries
-        made = sim.download(args.o, 2 * rows * self.d) + sim.download(args.lse, 4 * rows)
+        made = sim.download(args.o, self.o_bytes * rows * self.dv) + sim.download(args.lse, 4 * rows)
         return made + (sim.download(args.rand_val, rows * self.keys) if args.rand_val else b"")
 
     def __call__(self, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
@@ -267,7 +281,10 @@ class Rows:
 SMOOTH, DYNAMIC = 1, 2  # tessera_fused_quant
 TYPES = {"fp32": 0, "fp16": 1, "bf16": 2, "int8": 9}  # tessera_type
 ROWS = r"(?:\w+norm|\w*smooth)\w+?_(fp32|fp16|bf16)__(gfx\w+?)_b(\d+)x(\d+)_w(\d+)_(one|multi)_pass"
-FMHA = r"fmha_fwd_d(?:\d+x)?(\d+)_(fp16|bf16)\w*__(gfx\w+?)_b(\d+)x(\d+)x\d+_w(\d+)"
+FMHA = (
+    r"fmha_fwd_d(?P<hdims>\d+(?:x\d+)?)_(?P<kind>fp16|bf16|fp8[a-z0-9]*)(?:_\w+)?"
+    r"__(?P<arch>gfx\w+?)_b(?P<bm0>\d+)x(?P<bn0>\d+)x\d+_w(?P<waves>\d+)"
+)
 
 MLA = r"mla_prefill_fp8bf16__(gfx\w+?)_b256x128x192_w8_staggered"
 
@@ -277,7 +294,9 @@ def objects(path: Path) -> list[Path]:
     if path.suffix == ".co":
         return [path]
     rows = [p for p in sorted(path.glob("gfx9[45]*/*.co")) if "_vc_" not in p.stem]
-    small = [p for p in rows if (match := re.match(FMHA, p.stem)) and int(match[1]) <= 128]
+    small = [
+        p for p in rows if (match := re.match(FMHA, p.stem)) and int(match["hdims"].split("x")[0]) <= 128
+    ]
     on_rows = [p for p in rows if re.match(ROWS, p.stem)]
     return [one for some in (small, on_rows) for one in sampling.sample_each(some, lambda p: p.parent.name)]
 
@@ -296,8 +315,10 @@ def emitted(path: Path) -> Subject:
     match = re.match(FMHA, path.stem)
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is none that it knows of an instance")
-    run = Fmha(kernel, match[2], (int(match[1]), int(match[4]), int(match[5])), int(match[6]))
-    return Subject(path.stem, match[3], path.read_bytes(), kernel, run)
+    hdims = [int(hdim) for hdim in match["hdims"].split("x")]
+    tile = int(match["bm0"]), int(match["bn0"])
+    run = Fmha(kernel, match["kind"], (hdims[0], hdims[-1]), tile, int(match["waves"]))
+    return Subject(path.stem, match["arch"], path.read_bytes(), kernel, run)
 
 
 def generated(seed: int, arch: str, image: bytes) -> Subject:
