@@ -140,7 +140,7 @@ def test_figures_of_the_backward_pass(target: str) -> None:
     for instance in read_instances(BWD, INSTANCES, (target,)):
         assert isinstance(instance.target, CdnaTarget)
         tile, rate = instance.tile, instance.target.macs[instance.tile.compute]
-        room = instance.target.workgroups(tile.waves, tile.occupancy, tile.lds_bytes)
+        room = instance.target.workgroups(tile.waves, tile.occupancy, tile.lds_bytes(instance.target))
         cycles = {}
         for point, task in figures.tasks_of(instance, b"code").items():
             sizes = sizes_of(task)

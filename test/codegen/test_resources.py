@@ -114,6 +114,12 @@ for (int i = 0; i < 16; i++) x[64 * i + lane_id()] = c[i];
 """
 
 
+def compile_planned(pipeline: str, count: int, factor: str, folder: Path) -> Path:
+    """An instance of the pipeline, with so many sums behind the last product of a round."""
+    text = kernel(PLANNED.format(count=count, factor=factor), "NO_PACKED_MATH WORKGROUP(256)")
+    return compile_object(text.replace(SYMBOL, f"{SYMBOL}_{pipeline}"), folder / f"{NAME}_{pipeline}.co")
+
+
 @pytest.mark.parametrize(
     ("count", "factor", "says"),
     [
@@ -125,10 +131,17 @@ for (int i = 0; i < 16; i++) x[64 * i + lane_id()] = c[i];
 def test_broken_orders_are_refused(
     count: int, factor: str, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    planned = f"{NAME}_qr_bundled"
-    text = kernel(PLANNED.format(count=count, factor=factor), "NO_PACKED_MATH WORKGROUP(256)")
-    file = compile_object(text.replace(SYMBOL, f"{SYMBOL}_qr_bundled"), tmp_path / f"{planned}.co")
-    assert re.fullmatch(f"{planned}: {says}\n" if says else "", check(file, capsys))
+    file = compile_planned("qr_bundled", count, factor, tmp_path)
+    assert re.fullmatch(f"{file.stem}: {says}\n" if says else "", check(file, capsys))
+
+
+def test_beside_products_of_gradients_an_address_may_be_made(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = compile_planned("kr_ktr_vr_bundled", 4, "(float)n", tmp_path)
+    assert re.search(
+        r"holds the VALU port for 80 cycles at 0x\w+, behind an MFMA that leaves 32$", check(file, capsys)
+    )
 
 
 def test_a_planned_order_needs_a_loop(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

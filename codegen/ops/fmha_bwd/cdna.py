@@ -113,24 +113,17 @@ class CdnaTile:
         """The most queries of a call, which are one tile, so that dq has no parts; 0: any number."""
         return self.bm0 if self.pipeline == "qr_qtr_dor" else 0
 
-    @property
-    def pipeline_needs(self) -> Needs:
+    def pipeline_needs(self, target: CdnaTarget) -> Needs:
         """LDS, registers and limits of the pipeline."""
-        return PIPELINES[self.pipeline](self)
+        return PIPELINES[self.pipeline](self, target)
 
     def step(self, target: CdnaTarget) -> Step:
         """The main loop of the pipeline whose order is planned."""
         return Step(self, target)
 
-    @property
-    def lds_bytes(self) -> int:
+    def lds_bytes(self, target: CdnaTarget) -> int:
         """Bytes of LDS of a workgroup."""
-        return self.pipeline_needs.lds_bytes
-
-    @property
-    def registers(self) -> int:
-        """That a lane holds through the main loop."""
-        return self.pipeline_needs.registers
+        return self.pipeline_needs(target).lds_bytes
 
     def p_rounding(self, target: CdnaTarget) -> str:
         """How p becomes bf16, and ds."""
@@ -147,7 +140,7 @@ class CdnaTile:
     def needs(self, target: CdnaTarget) -> str:
         """What the machine and a call must bring."""
         return (
-            f"{self.lds_bytes} bytes of LDS, {self.waves} waves, head dims that are multiples of "
+            f"{self.lds_bytes(target)} bytes of LDS, {self.waves} waves, head dims that are multiples of "
             f"{self.hdim_multiple}, {f'at most {self.max_q} queries' if self.max_q else 'any lengths'}, "
             f"rows aligned to {self.alignment} bytes"
         )
@@ -177,17 +170,18 @@ class CdnaTile:
         if self.threads > target.workgroup_threads:
             most = target.workgroup_threads // 64
             return f"{self.waves} waves, a workgroup of {target.name} has at most {most}"
-        if complaint := self.pipeline_needs.complaint(self, target):
+        needs = self.pipeline_needs(target)
+        if complaint := needs.complaint(self, target):
             return complaint
-        if self.lds_bytes > target.lds_bytes:
-            return f"tiles take {self.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
+        if needs.lds_bytes > target.lds_bytes:
+            return f"tiles take {needs.lds_bytes} bytes of LDS, {target.name} has {target.lds_bytes}"
         room = target.registers // self.occupancy
-        if self.registers > room:
+        if needs.registers > room:
             return (
-                f"{self.pipeline_needs.held} take {self.registers} registers of a lane; with "
+                f"{needs.held} take {needs.registers} registers of a lane; with "
                 f"occupancy = {self.occupancy} there are {room} on {target.name}"
             )
-        workgroups = target.workgroups(self.waves, self.occupancy, self.lds_bytes)
+        workgroups = target.workgroups(self.waves, self.occupancy, needs.lds_bytes)
         if workgroups * self.waves < self.occupancy * target.simds:
             return (
                 f"LDS of {target.name} has room for {workgroups} workgroups of {self.waves} waves; "

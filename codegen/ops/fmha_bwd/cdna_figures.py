@@ -45,4 +45,4 @@ def of_cycles(instance: Instance, cycles: dict[Point, float]) -> dict[str, float
 def _room(instance: Instance) -> int:
     assert isinstance(instance.target, CdnaTarget)
     tile = instance.tile
-    return instance.target.workgroups(tile.waves, tile.occupancy, tile.lds_bytes)
+    return instance.target.workgroups(tile.waves, tile.occupancy, tile.lds_bytes(instance.target))

@@ -57,7 +57,7 @@ def _row_chunks(tile: CdnaTile, columns: int) -> int:
     return chunks if chunks.bit_count() == 1 else chunks + (chunks + 1) % 2
 
 
-def streamed(tile: CdnaTile) -> Needs:
+def streamed(tile: CdnaTile, _target: CdnaTarget) -> Needs:
     """Pipeline kr_ktr_vr: in LDS tiles of q and do by rows and transposed, and gradients of scores."""
     rows, scores = _row_chunks(tile, tile.dq) + _row_chunks(tile, tile.dv), _row_chunks(tile, tile.bn0)
     columns = (tile.dq + tile.dv if tile.passes == 1 else max(tile.dq, tile.dv)) // tile.chunk
@@ -70,7 +70,7 @@ def streamed(tile: CdnaTile) -> Needs:
     return Needs(lds, sums + operands + SCORES + 16 * items, "sums, operands and tiles")
 
 
-def resident(tile: CdnaTile) -> Needs:
+def resident(tile: CdnaTile, _target: CdnaTarget) -> Needs:
     """Pipeline qr_qtr_dor: in LDS two tiles of k and v, gradients of scores; q and do are operands, twice."""
     tiles, scores = 2 * (tile.dq + tile.dv), SIDE
     lds = (tiles + scores) * tile.bn0 * tile.bits // 8 + 8 * tile.bm0 + DROPPED * tile.waves
@@ -78,9 +78,11 @@ def resident(tile: CdnaTile) -> Needs:
     return Needs(lds, tile.dq // 2 + operands + SCORES, "dq, operands and scores", is_resident=True)
 
 
-def bundled(tile: CdnaTile) -> Needs:
-    """Pipeline kr_ktr_vr_bundled: in LDS two tiles of q and do, and of gradients of scores; or one, twice."""
-    lds = 2 * (tile.bm0 * (tile.dq + tile.dv + tile.bn0) * tile.bits // 8 + 2 * 4 * tile.threads)
+def bundled(tile: CdnaTile, target: CdnaTarget) -> Needs:
+    """Pipeline kr_ktr_vr_bundled: in LDS two tiles of q and do, or one by rows and by columns."""
+    scores = 2 if target.transposing_reads else 1  # tiles of their gradients
+    columns = 2 * (tile.dq + tile.dv) + scores * tile.bn0
+    lds = tile.bm0 * columns * tile.bits // 8 + 2 * 2 * 4 * tile.threads
     sums = (tile.dq + tile.dv) // 2
     operands = (tile.dq + tile.dv + tile.bn0) * tile.bits // 64
     return Needs(lds, sums + operands + SCORES + 4 * RING, "sums, operands and scores", is_planned=True)
