@@ -183,6 +183,7 @@ def test_refusals(tmp_path: Path) -> None:
     for option, named in {
         "-DGPU_TARGETS=gfx942;gfx1201": "gfx1201",
         "-DTESSERA_TARGETS=x86-64-v9": "x86-64-v9",
+        "-DTESSERA_OPS=": "TESSERA_OPS is empty; there is: ",
         "-DTESSERA_OPS=fmha_fwd;fmha_none": "fmha_none",
         "-DTESSERA_OPS=fmha_fwd;fmha_fwd_splitkv": "fmha_fwd_appendkv, whose",
         "-DTESSERA_RECEIPT=12345": "12345",
