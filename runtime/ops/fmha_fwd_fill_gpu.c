@@ -122,6 +122,15 @@ static void set_descales(const struct tessera_fmha_fwd_call *call, kernel_args *
     out->seqstart_v_scale = group ? a->seqstart_v_scale_ptr : NULL;
 }
 
+// Of queries whose keys have scales of their rows: one, or one of each query and its head.
+static void set_query_scales(const struct tessera_attention_cache *cache, kernel_args *k) {
+    if (!cache || (!cache->q_scales && !cache->scale_q)) return;
+    k->features |= TESSERA_GPU_ROWS;
+    k->q_descale = cache->q_scales ? cache->q_scales : cache->scale_q;
+    k->stride_q_descale = cache->q_scales ? k->nhead_q : 0;
+    k->nhead_stride_q_descale = cache->q_scales ? 1 : 0;
+}
+
 void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q, kernel_args *k) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
@@ -157,6 +166,7 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
     set_scores(call, k);
     set_dropout(call, k);
     set_descales(call, k);
+    set_query_scales(call->cache, k);
 }
 
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {

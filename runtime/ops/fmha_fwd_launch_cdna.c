@@ -49,15 +49,6 @@ static struct tessera_fmha_fwd_parts parts_of(const instance_t *instance, call_t
     return (struct tessera_fmha_fwd_parts){1, 1, 0};
 }
 
-// Of queries whose keys have scales of their rows: one, or one of each query and its head.
-static void set_query_scales(const struct tessera_attention_cache *cache, struct tessera_fmha_fwd_gpu_args *k) {
-    if (!cache->q_scales && !cache->scale_q) return;
-    k->features |= TESSERA_GPU_ROWS;
-    k->q_descale = cache->q_scales ? cache->q_scales : cache->scale_q;
-    k->stride_q_descale = cache->q_scales ? k->nhead_q : 0;
-    k->nhead_stride_q_descale = cache->q_scales ? 1 : 0;
-}
-
 // Where keys lie, as tables say, or one sequence after another.
 static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
     const struct tessera_fmha_fwd_gpu_args *const k = &args->call; // whose batch strides are 0 in group mode
@@ -75,7 +66,6 @@ static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
     // A tensor's only scale is that of each row.
     if (call->cache->scale_k) args->pages.k_scale.base = call->cache->scale_k;
     if (call->cache->scale_v) args->pages.v_scale.base = call->cache->scale_v;
-    set_query_scales(call->cache, &args->call);
 }
 
 // A launch of workgroups that merge heads and have a part of the keys each.

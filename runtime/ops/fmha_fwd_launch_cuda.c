@@ -45,8 +45,8 @@ static bool is_in_step(const struct tessera_attention_pages *p, instance_t *inst
 static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
     const struct tessera_attention_cache *const cache = call->cache;
     if (!tessera_fmha_fwd_looks_up(instance)) return;
-    out->call.k_descale = cache->scale_k;
-    out->call.v_descale = cache->scale_v;
+    if (cache->scale_k) out->call.k_descale = cache->scale_k;
+    if (cache->scale_v) out->call.v_descale = cache->scale_v;
     out->pages = (struct tessera_fmha_fwd_cuda_pages){
         .table = cache->pages.table,
         .begin = cache->pages.begin,
@@ -68,6 +68,12 @@ static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
 
 enum { BOTH = TESSERA_CUDA_MAP_K | TESSERA_CUDA_MAP_V };
 enum { LEAST_BOX = 2 }; // rows: boxes of one are slower than lanes
+
+// Whether lanes copy rows one by one, as those do that find keys in pages of either kind.
+static bool copies_rows(instance_t *instance) {
+    const uint32_t both = TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES;
+    return (instance->keys_in & both) == both || instance->kv != TESSERA_KV_AUTO;
+}
 
 // In group mode maps have all tokens in one sequence, as many as there may be; in a cache they have its blocks.
 static tessera_status add_maps(call_t *call, instance_t *instance, const struct tessera_plan *plan, kernel_args *out) {
@@ -100,7 +106,7 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
     if (by_columns) v.columns = rows_k, v.rows = a->hdim_v, v.box_rows = tile->bn1;
     if (!instance->merged)
         TRY(tessera_attention_add_map(plan->device, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
-    if (box_k < LEAST_BOX || instance->kv != TESSERA_KV_AUTO) return TESSERA_SUCCESS; // lanes copy rows one by one
+    if (box_k < LEAST_BOX || copies_rows(instance)) return TESSERA_SUCCESS;
     TRY(tessera_attention_add_map(plan->device, &k, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
     TRY(tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps));
     if (tessera_fmha_fwd_looks_up(instance) && (out->maps & BOTH) != BOTH)

@@ -121,7 +121,7 @@ PAGES = replace(
             {"pipeline": "qr_async"},
             "kv = 'turbo4': pipeline 'qr_pages' reads quantised caches, and nothing else",
         ),
-        ({"paged": 0}, "pipeline 'qr_pages' needs paged = 1, merge = 1 and 16 bits, not bf16"),
+        ({"paged": 0}, "pipeline 'qr_pages' needs paged = 1 and merge = 1"),
         (
             {"hdim_v": 64},
             "kv = 'turbo4': head dims are both 64, 128 or 256, so that lanes share rows out evenly",
@@ -130,9 +130,14 @@ PAGES = replace(
         ({"bn0": 256, "rm0": 2, "workgroups": 1}, ""),
         ({"stages": 1}, "stages = 1: at least one part is on its way while one is taken"),
         ({"bm0": 16}, "bm0 = 16 is not 8: a warp has them all"),
-        ({"paged": 2}, "pipeline 'qr_pages' needs paged = 1, merge = 1 and 16 bits, not bf16"),
+        ({"paged": 2}, "pipeline 'qr_pages' needs paged = 1 and merge = 1"),
         ({"stages": 5}, "126336 bytes of shared memory, 2 times"),
         ({"workgroups": 3}, "103296 bytes of shared memory, 3 times"),
+        ({"kv": "auto", "compute": "fp8", "o": "bf16", "bm0": 16}, ""),
+        (
+            {"kv": "int8", "compute": "fp8", "o": "bf16", "bm0": 16},
+            "kv = 'int8' with queries of fp8, whose caches are as they: kv = 'auto'",
+        ),
     ],
 )
 def test_complaints_of_quantised_caches(changes: dict[str, object], complaint: str) -> None:

@@ -118,6 +118,7 @@ enum { BM = 8, BN = 128, KEYS = 32, DQ = 128, DV = 128, WARPS = 4, STAGES = 3, K
 enum { P_SHIFT = 6, HEADROOM = 8, EARLY = 0, FUSED_EXP2 = 1 };
 #define KEYS_APART 1
 #define V_COLUMNS 0
+#define Q_BITS 16
 #define Q_BF16 1
 #define KEEPS 1
 #define BITS 16

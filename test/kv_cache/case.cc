@@ -132,13 +132,14 @@ static void shrink(Case *c) {
         for (int &queries : c->seqlen_q) queries = (queries + 1) / 2;
 }
 
-// GPUs serve types of 16 bits, those of AMD fp32 and with products of fp8 also these, head dims that are multiples of
-// 8, and rows that begin at multiples of 16 bytes.
+// GPUs serve types of 16 bits, those of AMD fp32, and with products of fp8 also these, results in fp32 on AMD's alone;
+// head dims that are multiples of 8, and rows that begin at multiples of 16 bytes.
 Case OnDevice::fit(Case c) const {
     if (!is_gpu()) return c;
     if (has_fp8()) c.fp8 = tessera_device_fp8_format(device);
     if (c.dtype == TESSERA_FMHA_FP32 && is_cuda()) c.dtype = TESSERA_FMHA_FP16;
     if (c.dtype >= TESSERA_FMHA_FP8 && !has_fp8()) c.dtype = TESSERA_FMHA_FP16;
+    if (c.dtype == TESSERA_FMHA_FP8FP32 && is_cuda()) c.dtype = TESSERA_FMHA_FP8BF16;
     const int multiple = c.dtype >= TESSERA_FMHA_FP8 ? 16 : 8;
     c.hdim_q = (c.hdim_q + multiple - 1) / multiple * multiple;
     c.hdim_v = (c.hdim_v + multiple - 1) / multiple * multiple;

@@ -192,7 +192,7 @@ class OnDevice : public testing::TestWithParam<const char *> {
     void SetUp() override;
     void TearDown() override;
     bool is_gpu() const { return GetParam() != std::string("cpu"); }
-    bool has_fp8() const { return !is_cuda() && tessera_device_fp8_format(device) != TESSERA_FP8_NONE; }
+    bool has_fp8() const { return tessera_device_fp8_format(device) != TESSERA_FP8_NONE; }
     bool is_cuda() const { return std::string(GetParam()).compare(0, 4, "cuda") == 0; }
     // Whether this build has what is to be tested: here an instance of fmha_fwd that finds keys in pages.
     virtual bool has_instances() const;

@@ -127,7 +127,12 @@ class CudaTile(GpuTile):
     @property
     def quantised(self) -> bool:
         """Whether numbers of the cache become others on their way."""
-        return self.kv != "auto"
+        return self.pipeline == "qr_pages"
+
+    @property
+    def numbers(self) -> str:
+        """The type of such a cache's numbers, which may be that of q."""
+        return "fp8_e4m3" if self.kv == "auto" else self.kv
 
     @property
     def keys_in(self) -> tuple[str, ...]:
@@ -152,6 +157,11 @@ class CudaTile(GpuTile):
         return "fp16" if self.quantised else self.compute
 
     @property
+    def factor_bits(self) -> int:
+        """Bits of these."""
+        return 16 if self.quantised else self.bits
+
+    @property
     def keys(self) -> int:
         """Keys of a tile that a warpgroup has, or a warp whose keys are its own."""
         return self.bn0 // self.waves if self.quantised else self.bn0
@@ -159,12 +169,12 @@ class CudaTile(GpuTile):
     @property
     def along(self) -> bool:
         """Whether products read v along its rows, which are columns of o then: those of 8 bits always do."""
-        return self.bits == 8 or self.v_layout == "c" or self.in_pieces
+        return not self.quantised and (self.bits == 8 or self.v_layout == "c" or self.in_pieces)
 
     @property
     def transposes(self) -> bool:
         """Whether v's rows become columns on their way."""
-        return self.bits == 8 and self.v_layout == "r"
+        return not self.quantised and self.bits == 8 and self.v_layout == "r"
 
     @property
     def warp_rows(self) -> int:
@@ -174,7 +184,7 @@ class CudaTile(GpuTile):
     @property
     def mma_k(self) -> int:
         """Elements that one instruction sums over: 32 bytes."""
-        return 256 // self.bits
+        return 16 if self.quantised else 256 // self.bits
 
     @property
     def columns(self) -> int:
@@ -225,7 +235,7 @@ class CudaTile(GpuTile):
     @property
     def qscales(self) -> str:
         """Descales that the kernel takes."""
-        return "no|pt|bs" if self.bits == 8 else "no"
+        return "no" if self.bits == 16 else "no|pt" if self.quantised else "no|pt|bs"
 
     @property
     def held(self) -> str:
@@ -367,7 +377,7 @@ class CudaTile(GpuTile):
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
-        if self.bits == 8 and (self.keeps or not self.general):
+        if self.bits == 8 and not self.quantised and (self.keeps or not self.general):
             return "fp8 takes keeps = 0 and general = 1: o may change its unit with every tile"
         sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages, self.q_stages)
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
@@ -382,7 +392,7 @@ class CudaTile(GpuTile):
             return f"v_layout '{self.v_layout}' is neither r nor c"
         if self.v_layout == "c" and self.paged:
             return f"v_layout 'c' with paged = {self.paged}: rows of caches are keys"
-        if self.paged and self.bits != 16:
+        if self.paged and self.bits != 16 and not self.quantised:
             return f"paged = {self.paged}: products of {self.compute} want the warps that would look rows up"
         return ""
 
@@ -390,12 +400,14 @@ class CudaTile(GpuTile):
         """Why the type of the cache does not fit, or an empty text."""
         if self.kv not in CACHE_TYPES:
             return f"kv = '{self.kv}' is none of {', '.join(CACHE_TYPES)}"
-        if self.quantised != (self.pipeline == "qr_pages"):
+        if self.quantised != (self.kv != "auto" or (self.paged > 0 and self.bits == 8)):
             return f"kv = '{self.kv}': pipeline 'qr_pages' reads quantised caches, and nothing else"
         if not self.quantised:
             return ""
-        if self.paged != 1 or not self.merge or self.bits != 16:
-            return f"pipeline 'qr_pages' needs paged = 1, merge = 1 and 16 bits, not {self.compute}"
+        if self.paged != 1 or not self.merge:
+            return "pipeline 'qr_pages' needs paged = 1 and merge = 1"
+        if self.kv != "auto" and self.bits != 16:
+            return f"kv = '{self.kv}' with queries of {self.compute}, whose caches are as they: kv = 'auto'"
         if self.hdim_q != self.hdim_v or self.hdim_q not in (64, 128, 256):
             return f"kv = '{self.kv}': head dims are both 64, 128 or 256, so that lanes share rows out evenly"
         if self.keys not in (STEP_KEYS, 2 * STEP_KEYS) or self.bn0 % self.waves:

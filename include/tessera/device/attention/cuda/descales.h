@@ -19,9 +19,13 @@ INLINE float descale_of(const args *a, const void *of) {
 }
 #endif
 
+// Whether rows of q have descales of their own, and their keys too.
+INLINE int has_scaled_rows(const args *a) { return DESCALED && a->call.features & TESSERA_GPU_ROWS; }
+
 // The factors of Q K^T, and of O at the end.
 INLINE float score_scale(const args *a) {
-    return a->call.scale_log2 * descale_of(a, a->call.q_descale) * descale_of(a, a->call.k_descale);
+    return a->call.scale_log2 * (has_scaled_rows(a) ? 1.0f : descale_of(a, a->call.q_descale)) *
+           descale_of(a, a->call.k_descale);
 }
 INLINE float value_scale(const args *a) { return descale_of(a, a->call.v_descale); }
 
