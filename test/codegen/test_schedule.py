@@ -206,3 +206,13 @@ def test_tiles_are_left_behind_their_last_loads(step: Step) -> None:
 def test_waves_meet_once(step: Step) -> None:
     meetings = [n for n in range(len(step.products)) if any("MEET" in call for call in step.calls(n))]
     assert meetings == [step.meeting]
+
+
+@pytest.mark.parametrize("instance", STEPS, ids=lambda instance: str(instance.name))
+def test_no_loop_is_faster_than_planned(instance: Instance) -> None:
+    """Nor slower by a third, by the clock; --explain says both."""
+    tile, target = instance.tile, instance.target
+    assert isinstance(tile, CdnaTile) and isinstance(target, CdnaTarget)
+    planned, modelled = tile.step(target).unit_cycles, instance.op.block_cost(instance).busy_cycles
+    assert planned < modelled < planned * 4 / 3
+    assert f"{modelled:.0f} ({planned:.0f} as planned)" in instance.op.cost_words(instance)

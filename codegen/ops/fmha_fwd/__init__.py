@@ -183,8 +183,11 @@ class FmhaFwd(Operation):
         if instance.target.kind == "cuda":
             begin = cost.start * cost.alone_cycles
             return f"a block takes {cost.busy_cycles:.0f} cycles, a task {begin:.0f} more"
+        tile, busy = instance.tile, f"{cost.busy_cycles:.0f}"
+        if tile.pipeline == "qr_bundled":
+            busy += f" ({tile.step(instance.target).unit_cycles:.0f} as planned)"
         return (
-            f"a block takes {cost.alone_cycles:.0f} cycles alone and {cost.busy_cycles:.0f} of a unit, "
+            f"a block takes {cost.alone_cycles:.0f} cycles alone and {busy} of a unit, "
             f"where there is room for {cost.workgroups}, and {cost.start:.1f} blocks' time to begin and end"
         )
 

@@ -89,6 +89,11 @@ class Step:
         return (self.score_operands + self.value_operands) * self.parts
 
     @property
+    def unit_cycles(self) -> float:
+        """Cycles of a compute unit for a step of all of a workgroup's waves."""
+        return self.size * self.law.bundle / self.law.waves * self.tile.rm0 / self.target.simds
+
+    @property
     def products(self) -> list[str]:
         """Calls of products in their order."""
         scores = [f"score(x, s_next, {n})" for n in range(self.half)]
