@@ -98,7 +98,10 @@ INLINE void descale_scores(float s[SCORES], const args *a, const struct task *ta
 // The unit of O now, and the greatest one so far. They lie in shared memory, of each warp for itself, to save
 // registers; all lanes write and read the same.
 INLINE uint32_t unit_at(uint32_t base) { return base + AT_UNITS + here(thread_id() / 32) * UNIT_BYTES; }
-INLINE void start_unit(uint32_t base) { shared_store_f32x2(unit_at(base), (f32x2){0.0f, 0.0f}); }
+INLINE void start_unit(uint32_t base) {
+    shared_store_f32x2(unit_at(base), (f32x2){0.0f, 0.0f});
+    meet_lanes();
+}
 INLINE float unit_now(uint32_t base) { return shared_load_f32x2(unit_at(base)).x; }
 
 // Gives O another unit, for which it is to be multiplied by `factor`. One below 2^-64 of an earlier one is refused: O
@@ -108,7 +111,9 @@ INLINE int change_unit(uint32_t base, float to, float *factor) {
     const float most = max_f32(unit.y, abs_f32(to));
     const int taken = !any_lane(abs_f32(to) < max_f32(most * 0x1p-64f, 0x1p-126f)); // all lanes have the same
     *factor = taken ? unit.x / to : 1.0f;
+    meet_lanes(); // all of them have read the unit
     if (taken) shared_store_f32x2(unit_at(base), (f32x2){to, most});
+    meet_lanes(); // and have written it
     return taken;
 }
 
