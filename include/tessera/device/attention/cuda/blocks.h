@@ -132,20 +132,38 @@ INLINE float descale_values(float s[SCORES], const args *a, uint32_t base, const
     return factor;
 }
 
-// What a tile's one descale of k, and one of v, make of it: the factors of both rows' scores and of O, which is
-// infinite where it adds nothing to O. It takes memory's time to find out.
-struct tile_descales {
-    float of_scores[2], of_o;
+// Descales of a task's tiles that have one of k and one of v each, for which no step is to wait for memory: of 32 tiles
+// that follow one another lane i has those of number i. `q` is of the thread's rows, with the scale of scores.
+struct tiles_descales {
+    float k, v, q[2];
 };
-INLINE struct tile_descales find_tile_descales(const args *a, uint32_t base, uint32_t task_at, int tile) {
-    struct tile_descales x;
+// Gets those of the 32 tiles that have the one that begins with a key.
+INLINE void get_tiles_descales(struct tiles_descales *x, const args *a, uint32_t task_at, int key) {
     struct task task;
     get_task(task_at, &task);
     const struct blocks k = key_blocks(a, &task, 0), v = key_blocks(a, &task, 1);
-    const float scale = a->call.scale_log2 * block_descale(&k, tile), to = block_descale(&v, tile);
-    x.of_scores[0] = query_descale(a, &task, 0) * scale;
-    x.of_scores[1] = query_descale(a, &task, 1) * scale;
-    if (!change_unit(base, to, &x.of_o)) x.of_o = INFINITY_F32;
+    const int tile = key / BN, row = BN * (tile - tile % 32 + lane_id());
+    x->k = block_descale(&k, row);
+    x->v = block_descale(&v, row);
+    UNROLL
+    for (int r = 0; r < 2; r++) x->q[r] = query_descale(a, &task, r) * a->call.scale_log2;
+}
+
+// What a tile's one descale of k, and one of v, make of it: the factors of both rows' scores and of O, which is
+// infinite where it adds nothing to O.
+struct tile_descales {
+    float of_scores[2], of_o;
+};
+INLINE struct tile_descales find_tile_descales(struct tiles_descales *of, const args *a, uint32_t base,
+                                               uint32_t task_at, int key) {
+    struct tile_descales x;
+    const uint32_t tile = (uint32_t)key / BN;
+    if (tile % 32 == 31) get_tiles_descales(of, a, task_at, key); // the last of 32 comes first
+    const float k = AS_F32(of_lane(AS_U32(of->k), (int)(tile % 32)));
+    const float v = AS_F32(of_lane(AS_U32(of->v), (int)(tile % 32)));
+    x.of_scores[0] = of->q[0] * k;
+    x.of_scores[1] = of->q[1] * k;
+    if (!change_unit(base, v, &x.of_o)) x.of_o = INFINITY_F32;
     return x;
 }
 
