@@ -45,7 +45,7 @@ class Compute:
     ptx: str  # its word in instructions
     dtypes: dict[str, str]  # for each type of o, the usual one first, what CK calls the data type
     p_shift: int  # p in [0, 1] is stored times this power of 2, for the type's range
-    headroom: int  # the power of 2 that p may exceed 1 by, before scores are referred to a greater one
+    headroom: float  # the power of 2 that p may exceed 1 by, before scores are referred to a greater one
     numerics: str
 
 
@@ -55,7 +55,7 @@ COMPUTES = {
         "f16",
         {"fp16": "fp16"},
         6,
-        8,
+        8.0,
         "fp16 products and fp32 sums, p rounded to nearest even, exp2 within 2 ulp",
     ),
     "bf16": Compute(
@@ -63,7 +63,7 @@ COMPUTES = {
         "bf16",
         {"bf16": "bf16"},
         0,
-        8,
+        8.0,
         "bf16 products and fp32 sums, p rounded to nearest even, exp2 within 2 ulp",
     ),
     "fp8": Compute(
@@ -71,7 +71,7 @@ COMPUTES = {
         "e4m3",
         {"fp8": "fp8", "bf16": "fp8bf16"},
         8,
-        0,
+        0.75,  # 2^8.75 is below the greatest number, 448
         "fp8 products, sums as tensor cores make them, p rounded to nearest even in fp8, exp2 within 2 ulp",
     ),
 }
@@ -218,7 +218,7 @@ class CudaTile(GpuTile):
         return COMPUTES[self.factors].p_shift
 
     @property
-    def headroom(self) -> int:
+    def headroom(self) -> float:
         """The power of 2 that p may exceed 1 by."""
         return COMPUTES[self.factors].headroom
 
@@ -377,8 +377,8 @@ class CudaTile(GpuTile):
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
-        if self.bits == 8 and not self.quantised and (self.keeps or not self.general):
-            return "fp8 takes keeps = 0 and general = 1: o may change its unit with every tile"
+        if self.bits == 8 and not self.quantised and not self.general:
+            return "fp8 takes general = 1: o may change its unit with every tile"
         sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages, self.q_stages)
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"

@@ -190,10 +190,16 @@ INLINE uint32_t pack_int8(float a, float b, float c, float d) {
 
 #define GREATEST_FP8 448.0f                                    // of OCP's E4M3
 INLINE uint32_t pack_fp8(float a, float b, float c, float d) { // to nearest even, saturated; NaN stays NaN
-    uint16_t low, high;
-    __asm__("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(low) : "f"(b), "f"(a));
-    __asm__("cvt.rn.satfinite.e4m3x2.f32 %0, %1, %2;" : "=h"(high) : "f"(d), "f"(c));
-    return (uint32_t)high << 16 | low;
+    uint32_t x;
+    __asm__("{\n\t"
+            ".reg .b16 low, high;\n\t"
+            "cvt.rn.satfinite.e4m3x2.f32 low, %2, %1;\n\t"
+            "cvt.rn.satfinite.e4m3x2.f32 high, %4, %3;\n\t"
+            "mov.b32 %0, {low, high};\n\t"
+            "}"
+            : "=r"(x)
+            : "f"(a), "f"(b), "f"(c), "f"(d));
+    return x;
 }
 
 #endif

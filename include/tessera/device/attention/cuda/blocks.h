@@ -98,7 +98,10 @@ INLINE void descale_scores(float s[SCORES], const args *a, const struct task *ta
 // The unit of O now, and the greatest one so far. They lie in shared memory, of each warp for itself, to save
 // registers; all lanes write and read the same.
 INLINE uint32_t unit_at(uint32_t base) { return base + AT_UNITS + here(thread_id() / 32) * UNIT_BYTES; }
-INLINE void start_unit(uint32_t base) { shared_store_f32x2(unit_at(base), (f32x2){0.0f, 0.0f}); }
+INLINE void start_unit(uint32_t base) {
+    shared_store_f32x2(unit_at(base), (f32x2){0.0f, 0.0f});
+    meet_lanes();
+}
 INLINE float unit_now(uint32_t base) { return shared_load_f32x2(unit_at(base)).x; }
 
 // Gives O another unit, for which it is to be multiplied by `factor`. One below 2^-64 of an earlier one is refused: O
@@ -108,7 +111,9 @@ INLINE int change_unit(uint32_t base, float to, float *factor) {
     const float most = max_f32(unit.y, abs_f32(to));
     const int taken = !any_lane(abs_f32(to) < max_f32(most * 0x1p-64f, 0x1p-126f)); // all lanes have the same
     *factor = taken ? unit.x / to : 1.0f;
+    meet_lanes(); // all of them have read the unit
     if (taken) shared_store_f32x2(unit_at(base), (f32x2){to, most});
+    meet_lanes(); // and have written it
     return taken;
 }
 
@@ -127,20 +132,38 @@ INLINE float descale_values(float s[SCORES], const args *a, uint32_t base, const
     return factor;
 }
 
-// What a tile's one descale of k, and one of v, make of it: the factors of both rows' scores and of O, which is
-// infinite where it adds nothing to O. It takes memory's time to find out.
-struct tile_descales {
-    float of_scores[2], of_o;
+// Descales of a task's tiles that have one of k and one of v each, for which no step is to wait for memory: of 32 tiles
+// that follow one another lane i has those of number i. `q` is of the thread's rows, with the scale of scores.
+struct tiles_descales {
+    float k, v, q[2];
 };
-INLINE struct tile_descales find_tile_descales(const args *a, uint32_t base, uint32_t task_at, int tile) {
-    struct tile_descales x;
+// Gets those of the 32 tiles that have the one that begins with a key.
+INLINE void get_tiles_descales(struct tiles_descales *x, const args *a, uint32_t task_at, int key) {
     struct task task;
     get_task(task_at, &task);
     const struct blocks k = key_blocks(a, &task, 0), v = key_blocks(a, &task, 1);
-    const float scale = a->call.scale_log2 * block_descale(&k, tile), to = block_descale(&v, tile);
-    x.of_scores[0] = query_descale(a, &task, 0) * scale;
-    x.of_scores[1] = query_descale(a, &task, 1) * scale;
-    if (!change_unit(base, to, &x.of_o)) x.of_o = INFINITY_F32;
+    const int tile = key / BN, row = BN * (tile - tile % 32 + lane_id());
+    x->k = block_descale(&k, row);
+    x->v = block_descale(&v, row);
+    UNROLL
+    for (int r = 0; r < 2; r++) x->q[r] = query_descale(a, &task, r) * a->call.scale_log2;
+}
+
+// What a tile's one descale of k, and one of v, make of it: the factors of both rows' scores and of O, which is
+// infinite where it adds nothing to O.
+struct tile_descales {
+    float of_scores[2], of_o;
+};
+INLINE struct tile_descales find_tile_descales(struct tiles_descales *of, const args *a, uint32_t base,
+                                               uint32_t task_at, int key) {
+    struct tile_descales x;
+    const uint32_t tile = (uint32_t)key / BN;
+    if (tile % 32 == 31) get_tiles_descales(of, a, task_at, key); // the last of 32 comes first
+    const float k = AS_F32(of_lane(AS_U32(of->k), (int)(tile % 32)));
+    const float v = AS_F32(of_lane(AS_U32(of->v), (int)(tile % 32)));
+    x.of_scores[0] = of->q[0] * k;
+    x.of_scores[1] = of->q[1] * k;
+    if (!change_unit(base, v, &x.of_o)) x.of_o = INFINITY_F32;
     return x;
 }
 

@@ -156,14 +156,15 @@ INLINE void load_v(struct place place, const args *a, const struct task *task, u
     if (a->maps & TESSERA_CUDA_MAP_V && (left >= BN || ends_with_keys(a))) {
         const int batch = a->call.seqstart_k ? 0 : task->batch;
         fill_by_map(place, &a->map_v, BN, V_SLICES, task->token_k + key, task->head_k, batch);
-        return;
+    } else {
+        get_task(task_at, &again);
+        const int64_t first = key_element(&again, a->call.batch_stride_v, a->call.nhead_stride_v, a->call.stride_v) +
+                              key * a->call.stride_v;
+        const struct rows rows = {(const char *)a->call.v + first * BITS / 8, a->call.stride_v * BITS / 8, left,
+                                  a->call.hdim_v, 0};
+        fill_by_lanes(place, &rows, BN, V_SLICES);
     }
-    get_task(task_at, &again);
-    const int64_t first =
-        key_element(&again, a->call.batch_stride_v, a->call.nhead_stride_v, a->call.stride_v) + key * a->call.stride_v;
-    const struct rows rows = {(const char *)a->call.v + first * BITS / 8, a->call.stride_v * BITS / 8, left,
-                              a->call.hdim_v, 0};
-    fill_by_lanes(place, &rows, BN, V_SLICES);
+    if (V_ARRIVALS > 1 && lane_id() != 0) arrive(place.full); // the first lane has
 }
 #endif
 #endif

@@ -40,7 +40,7 @@ INLINE void start_barriers(uint32_t base) {
         for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + HELPING_WARPS);
         for (uint32_t n = 0; n < STAGES; n++) {
             start_place(keys_place(base, n), FILLING_WARPS, CONSUMER_WARPS);
-            start_place(values_place(base, n), FILLING_WARPS, TRANSPOSES ? TRANSPOSING_WARPS : CONSUMER_WARPS);
+            start_place(values_place(base, n), V_ARRIVALS, TRANSPOSES ? TRANSPOSING_WARPS : CONSUMER_WARPS);
             if (TRANSPOSES) start_place(transposed_place(base, n), TRANSPOSING_WARPS, CONSUMER_WARPS);
         }
         publish_barriers();

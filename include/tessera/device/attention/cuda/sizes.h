@@ -18,6 +18,9 @@ enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS }
 enum { TRANSPOSES = BITS == 8 && !V_COLUMNS, TRANSPOSING_WARPS = TRANSPOSES ? 3 : 0 };
 // Where rows are looked up, all warps of that warpgroup bring a part of each tile.
 enum { FILLING_WARPS = PAGED ? 4 : 1, HELPING_WARPS = TRANSPOSING_WARPS + FILLING_WARPS - 1 };
+// Lanes that say that a tile of V is there. Warps that transpose it read it themselves, as products and tensor copies
+// do not: what orders that behind a lane's copies is this lane's own arrival.
+enum { V_ARRIVALS = TRANSPOSES ? 32 : FILLING_WARPS };
 enum { V_ROWS = V_COLUMNS ? DV : BN, V_ROW = V_COLUMNS ? BN : DV }; // of a tile of V, and elements of one
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (V_ROW + COLUMNS - 1) / COLUMNS };
 enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * V_ROWS * SLICE };
