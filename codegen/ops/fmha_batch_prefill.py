@@ -3,8 +3,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from codegen.ops.fmha_fwd.traits import (
     BIAS_TYPE,
     DTYPES,
@@ -31,7 +29,6 @@ class FmhaBatchPrefill(Pages):
     name = "fmha_batch_prefill"
     kernels = ("batch_prefill",)
     head_axes = 4
-    on_gpus: ClassVar[dict[str, str]] = {"cuda": "dropout=no"}
     middle = "b128x128x32x{v}x32x{q}_r4x1x1_r4x1x1_w32x32x16_w32x32x16_qr_async"
     traits = (
         Trait("data_type", "dtype", DTYPES),

@@ -103,15 +103,13 @@ class Pages(Operation):
     family = "attention_pages"
     entries: ClassVar[dict[str, str]] = {"find": "run"}
     tiles: ClassVar[dict[str, type[Any]]] = {"cpu": CpuTile, "cdna": CdnaTile, "cuda": CudaTile}
-    on_gpus: ClassVar[dict[str, str]] = {}  # what a kind of GPUs serves of its own traits, as for --where
     optdim_field = "hdim_q"
     sizes = (Size("hdim_q"), Size("hdim_v"))
     middle: str  # the tile in CK's names, which says nothing of CPUs
 
     def served(self, tile: Any) -> Region:
         """All there is, or what the row names."""
-        own = self.on_gpus.get(tile.kind, "")
-        return region_meet(self.everything, self.space.where(f"{tile.serves} {own}"))
+        return region_meet(self.everything, self.space.where(tile.serves))
 
     def shadows(self, one: Instance, other: Instance) -> bool:
         """Rows of one target would be equal."""

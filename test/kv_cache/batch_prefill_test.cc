@@ -44,7 +44,8 @@ struct Lists {
 
 class BatchPrefill : public OnDevice {
   protected:
-    void run(const Tensors &x, tessera_kv_layout layout, tessera_kv_lookup lookup) {
+    // stores: the bytes of dropout, which are compared.
+    void run(const Tensors &x, tessera_kv_layout layout, tessera_kv_lookup lookup, bool stores = false) {
         const Case &c = x.c;
         tessera_fmha_batch_prefill_traits t = tessera_fmha_batch_prefill_traits_init();
         tessera_fmha_batch_prefill_args a = tessera_fmha_batch_prefill_args_init();
@@ -57,7 +58,12 @@ class BatchPrefill : public OnDevice {
             a.nblock_stride_kv_block_descale = c.heads_k, a.nhead_stride_kv_block_descale = 1;
         }
         t.has_dropout = c.drop > 0;
-        a.p_drop = c.drop, a.drop_seed = 7, a.drop_offset = 9;
+        a.p_drop = c.drop, a.drop_seed = kSeed, a.drop_offset = kOffset;
+        const Guarded bytes(stores ? static_cast<size_t>(x.total_q) * c.heads * x.max_k : 1);
+        if (stores) {
+            a.s_randval = 1, a.rand_val_ptr = to.of(bytes);
+            a.nhead_stride_randval = x.max_k, a.stride_randval = static_cast<int64_t>(c.heads) * x.max_k;
+        }
         const Lists lists(x);
         const Guarded indices(std::max<size_t>(lists.all.size(), 1) * sizeof(int32_t));
         std::copy(lists.all.begin(), lists.all.end(), indices.as<int32_t>());
@@ -86,6 +92,27 @@ class BatchPrefill : public OnDevice {
             a.stride_k = a.stride_v = -1; // ignored
         }
         run_call(to, x, t, a, tessera_fmha_batch_prefill_workspace_size, tessera_fmha_batch_prefill);
+        if (stores && is_served) {
+            to.get(bytes);
+            compare_bytes(x, bytes.as<uint8_t>());
+        }
+    }
+
+  private:
+    static constexpr uint64_t kSeed = 7, kOffset = 9; // those of Tensors::wrong()
+
+    // [token, head, key]; those past a sequence's last key are as they were.
+    static void compare_bytes(const Tensors &x, const uint8_t *bytes) {
+        const Case &c = x.c;
+        for (int b = 0; b < c.batch; b++)
+            for (int i = 0; i < c.seqlen_q[b]; i++)
+                for (int h = 0; h < c.heads; h++)
+                    for (int j = 0; j < x.max_k; j++) {
+                        const int head = b * c.heads + h, token = x.start_q[b] + i;
+                        const int want = j < c.seqlen_k[b] ? fmha_fwd_dropout_byte(kSeed, kOffset, head, i, j) : 0xff;
+                        ASSERT_EQ(bytes[(static_cast<size_t>(token) * c.heads + h) * x.max_k + j], want)
+                            << c.words() << ": sequence " << b << " query " << i << " head " << h << " key " << j;
+                    }
     }
 };
 
@@ -101,13 +128,13 @@ TEST_P(BatchPrefill, RandomCases) {
         if (element_bits(c.input()) == 8)
             c.scales =
                 std::array{TESSERA_QSCALE_NONE, TESSERA_QSCALE_KV_BLOCK, TESSERA_QSCALE_TOKEN_HEAD}[random() % 3];
-        if (is_cuda()) c.drop = 0; // all that those of NVIDIA take
         if (layout != TESSERA_KV_LINEAR) {
             c.page = std::max(c.page, 16);
             c.hdim_q = (c.hdim_q + 15) / 16 * 16, c.hdim_v = (c.hdim_v + 15) / 16 * 16;
         }
         const Tensors tensors(c, seed + static_cast<uint32_t>(n));
-        run(tensors, layout, random() % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
+        const bool stores = c.drop > 0 && random() % 2;
+        run(tensors, layout, random() % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D, stores);
         if (is_served) {
             EXPECT_EQ(wrong(tensors), "") << c.words() << ", " << tessera_kv_layout_string(layout) << ", seed " << seed;
         }
@@ -129,12 +156,13 @@ TEST_P(BatchPrefill, EightBits) {
                         if (!is_due(4)) continue;
                         Case c;
                         c.dtype = dtype, c.group = true, c.page = 16 << seed % 4, c.scales = scales;
+                        c.drop = seed / 3 % 2 ? 0.3F : 0.0F;
                         c.batch = 3, c.heads = 4, c.heads_k = 2, c.hdim_q = c.hdim_v = hdim;
                         c.seqlen_q = {queries, queries, 1}, c.seqlen_k = {1, 33, 164};
                         c = fit(c);
                         const Tensors tensors(c, seed);
                         run(tensors, static_cast<tessera_kv_layout>(layout),
-                            seed % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
+                            seed % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D, c.drop > 0);
                         if (is_served) {
                             EXPECT_EQ(wrong(tensors), "")
                                 << c.words() << ", layout " << layout << ", scales " << static_cast<int>(scales);

@@ -238,16 +238,21 @@ class CudaTile(GpuTile):
         return "no" if self.bits == 16 else "no|pt" if self.quantised else "no|pt|bs"
 
     @property
+    def drops(self) -> bool:
+        """Whether there is dropout: of instances that merge heads those for caches as q have it."""
+        return self.general == 1 and (not self.merge or (self.paged > 0 and self.kv == "auto"))
+
+    @property
     def held(self) -> str:
         """Clauses on the traits that the kernel is compiled for.
 
         A row of column-major v begins at an aligned address, but a group's sequences begin anywhere in it.
         """
         mode = " mode=batch" if self.v_layout == "c" else ""
-        plain = "" if self.general else " logits=no bias=no dropout=no"
-        merged = " dropout=no" if self.merge and self.general else ""
+        plain = "" if self.general else " logits=no bias=no"
+        kept = "" if self.drops else " dropout=no"
         traits = f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout} qscale={self.qscales}"
-        return f"{traits}{mode}{plain}{merged}"
+        return f"{traits}{mode}{plain}{kept}"
 
     @property
     def waves(self) -> int:
@@ -426,7 +431,7 @@ class CudaTile(GpuTile):
             return f"bm0 = {self.bm0} is not {'' if self.quantised else f'rm0 x {ROWS} = '}{rows}: {each}"
         for size, value, part, of in (
             ("bn0", self.bn0, "what an instruction sums over", self.mma_k),
-            ("bn0", self.bn0, "what a thread draws of dropout at once", 32 if self.general else 1),
+            ("bn0", self.bn0, "what a thread draws of dropout at once", 32 if self.drops else 1),
             ("hdim_q", self.hdim_q, "what a call's may be", self.hdim_multiple),
             ("hdim_v", self.hdim_v, "what a call's may be", self.hdim_multiple),
         ):

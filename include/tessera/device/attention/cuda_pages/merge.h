@@ -25,7 +25,7 @@ INLINE void put_results(uint32_t base, int warp, const struct rows_state *x, con
                         float scale, float unit, int by) {
     UNROLL
     for (int r = 0; r < 2; r++) {
-        const int row = row_of_lane(r);
+        const int row = here(row_of_lane(r)); // so that no registers hold places meanwhile
         const float sum = sum_of_row(x->sum[r]);
         if (row >= rows) continue;
         if (thread_column() == 0)
