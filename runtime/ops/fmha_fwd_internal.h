@@ -123,6 +123,11 @@ static inline bool tessera_fmha_fwd_looks_up(const tessera_fmha_fwd_instance *in
     return instance->keys_in & (TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES);
 }
 
+// Key heads of a task of an instance that merges query heads.
+static inline int64_t tessera_fmha_fwd_heads_of(const tessera_fmha_fwd_instance *instance) {
+    return instance->heads > 1 ? instance->heads : 1;
+}
+
 // The keys of the longest sequence that any of so many queries beside one another sees, on average under a mask.
 double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries);
 

@@ -140,7 +140,8 @@ static struct tessera_fmha_fwd_parts parts_of(instance_t *instance, call_t *call
 
 // Tasks of one part each.
 static int64_t count_tasks(instance_t *instance, call_t *call) {
-    const int32_t heads = instance->merged ? call->args.nhead_k : call->args.nhead_q;
+    const int64_t heads =
+        instance->merged ? call->args.nhead_k / tessera_fmha_fwd_heads_of(instance) : call->args.nhead_q;
     return tessera_fmha_fwd_blocks(instance, call) * heads * call->args.batch;
 }
 

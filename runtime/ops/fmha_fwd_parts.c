@@ -51,11 +51,11 @@ static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_
     const int64_t tiles = tessera_max(1, tessera_ceil_div((int64_t)keys, row->tile.bn0));
     const int64_t longest = has_two_edges ? tiles : tessera_ceil_div(call->keys, row->tile.bn0);
     return (struct work){blocks,
-                         blocks * a->nhead_k * a->batch,
+                         blocks * (a->nhead_k / tessera_fmha_fwd_heads_of(row)) * a->batch,
                          tiles,
                          tessera_max(tiles, longest),
                          (double)a->batch * a->nhead_q * (double)call->queries,
-                         tessera_fmha_fwd_key_bytes(call) * row->tile.bn0};
+                         tessera_fmha_fwd_key_bytes(call) * row->tile.bn0 * (double)tessera_fmha_fwd_heads_of(row)};
 }
 
 static bool is_cuda(const instance_t *row) { return row->base.target == TESSERA_TARGET_SM_90A; }

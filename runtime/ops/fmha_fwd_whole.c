@@ -26,6 +26,19 @@ static const char *words_for(enum tessera_keys_in place) {
     return place == TESSERA_KEYS_IN_PAGES ? "keys in linear pages" : "keys in pages that are not linear";
 }
 
+// Whether tokens follow one another in pages whose rows of all key heads lie beside one another, each with its norm,
+// as device/attention/cuda_pages/whole.h copies them: by at most 32 runs of rows a tile.
+static bool are_heads_beside(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
+    const struct tessera_attention_pages *const p = &call->cache->pages;
+    const struct tessera_attention_page_strides *const k = &p->of_k, *const v = &p->of_v;
+    const int32_t hdim = instance->tile.bk0max, slot = hdim / 2 + 2, row = (int32_t)instance->heads * slot;
+    const uint64_t starts = (uintptr_t)p->k | (uintptr_t)p->v | (uint64_t)(k->page | v->page);
+    return call->args.nhead_k == (int32_t)instance->heads && p->hdim_q == hdim && p->hdim_v == hdim &&
+           starts % 16 == 0 && k->head == slot && v->head == slot && k->row == row && v->row == row && !p->offset &&
+           p->k_scale.base == (const char *)p->k + hdim / 2 && p->v_scale.base == (const char *)p->v + hdim / 2 &&
+           p->page_size >= instance->tile.bn0 / 32;
+}
+
 // Whether an instance is not for where the call has its keys. Kernels for CPUs are handed rows, wherever they lie.
 static bool keeps_keys_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call,
                            struct tessera_text *why) {
@@ -37,6 +50,8 @@ static bool keeps_keys_out(const tessera_fmha_fwd_instance *instance, const stru
                                                                                                : words_for(place));
     else if (instance->kv != kv_type_of(call))
         tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(kv_type_of(call)));
+    else if (instance->heads > 1 && !are_heads_beside(instance, call))
+        tessera_text_add(why, "rows that are not those of %u key heads beside one another", instance->heads);
     else
         return false;
     return true;

@@ -38,7 +38,7 @@ INSTANCES = read_instances(
     [
         ({}, ""),
         ({"compute": "fp32"}, "compute 'fp32' is none of fp16, bf16, fp8"),
-        ({"pipeline": "qr"}, "pipeline 'qr' is none of qr_async, qr_pages"),
+        ({"pipeline": "qr"}, "pipeline 'qr' is none of qr_async, qr_pages, qr_heads"),
         ({"o": "fp32"}, "o = 'fp32' of bf16 is none of bf16"),
         ({"epilogue": "quant"}, "epilogue 'quant' with o of bf16, which takes 'store'"),
         ({"compute": "fp8"}, "epilogue 'store' with o of fp8, which takes 'quant'"),
@@ -104,6 +104,15 @@ PAGES = replace(
     early=0,
 )
 
+HEADS: dict[str, object] = {
+    "pipeline": "qr_heads",
+    "heads": 8,
+    "rm0": 4,
+    "bn0": 64,
+    "stages": 4,
+    "workgroups": 1,
+}
+
 
 @pytest.mark.parametrize(
     ("changes", "complaint"),
@@ -113,10 +122,13 @@ PAGES = replace(
         ({"kv": "int8", "bm0": 16, "workgroups": 3, "stages": 4}, ""),
         ({"kv": "int8"}, "bm0 = 8 is not 16: a warp has them all"),
         ({"kv": "int4"}, "kv = 'int4' is none of auto, fp8_e4m3, int8, turbo4"),
-        ({"kv": "auto"}, "kv = 'auto': pipeline 'qr_pages' reads quantised caches, and nothing else"),
+        (
+            {"kv": "auto"},
+            "kv = 'auto': pipelines 'qr_pages' and 'qr_heads' read quantised caches, nothing else",
+        ),
         (
             {"pipeline": "qr_async"},
-            "kv = 'turbo4': pipeline 'qr_pages' reads quantised caches, and nothing else",
+            "kv = 'turbo4': pipelines 'qr_pages' and 'qr_heads' read quantised caches, nothing else",
         ),
         ({"paged": 0}, "pipeline 'qr_pages' needs paged = 1 and merge = 1"),
         (
@@ -134,6 +146,21 @@ PAGES = replace(
         (
             {"kv": "int8", "compute": "fp8", "o": "bf16", "bm0": 16},
             "kv = 'int8' with queries of fp8, whose caches are as they: kv = 'auto'",
+        ),
+        (
+            {"heads": 8},
+            "heads = 8: tasks of pipeline 'qr_heads' have several, and of others one",
+        ),
+        ({**HEADS, "heads": 1}, "heads = 1: tasks of pipeline 'qr_heads' have several, and of others one"),
+        (HEADS, ""),
+        ({**HEADS, "heads": 4}, "heads = 4: of 'turbo4', a multiple of 8, and as many warps have each"),
+        (
+            {**HEADS, "rm0": 1, "bn0": 32},
+            "heads = 8: of 'turbo4', a multiple of 8, and as many warps have each",
+        ),
+        (
+            {**HEADS, "stages": 5},
+            "q, k and v take 255184 bytes of shared memory, a workgroup of sm_90a has at most 232448",
         ),
     ],
 )

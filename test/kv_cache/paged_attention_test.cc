@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <numeric>
@@ -119,6 +120,7 @@ struct Memory {
   private:
     void set_args();
     void set_scales();
+    bool lies(int64_t page, int64_t row) const; // whether a sequence's key does there
     void spoil_rest();
     void set_norms(std::mt19937 &random);
 };
@@ -168,21 +170,24 @@ Memory::Memory(const Decode &of, uint32_t seed)
         spoil_rest();
 }
 
+bool Memory::lies(int64_t page, int64_t row) const {
+    for (int b = 0; b < batch_of(c); b++)
+        for (int i = 0; i < columns_of(c); i++)
+            if (table.as<int32_t>()[b * columns_of(c) + i] == page) return i * c.page + row < c.keys[b];
+    return false;
+}
+
 // Numbers of rows that no key lies in are NaN where the cache's type has that.
 void Memory::spoil_rest() {
     const auto bytes = static_cast<int64_t>(bytes_of(cached_type(c)));
     const auto spoil = [&](const Guarded &to, int64_t element) {
         std::memset(to.as<char>() + element * bytes, 0xff, bytes);
     };
-    std::vector<bool> lies(static_cast<size_t>(pages_of(c)) * c.page);
-    for (int b = 0; b < batch_of(c); b++)
-        for (int j = 0; j < c.keys[b]; j++)
-            lies[static_cast<size_t>(table.as<int32_t>()[b * columns_of(c) + j / c.page]) * c.page + j % c.page] = true;
     const int64_t x = 16 / bytes, x_v = c.layout == TESSERA_KV_VLLM ? c.page : x;
     const bool linear = c.layout == TESSERA_KV_LINEAR;
     for (int64_t page = c.first_page; page < pages_of(c); page++)
         for (int64_t r = 0; r < c.page; r++)
-            for (int g = 0; g < c.heads_k && !lies[page * c.page + r]; g++) {
+            for (int g = 0; g < c.heads_k && !lies(page, r); g++) {
                 const int64_t k_at = page * args.batch_stride_k + g * args.nhead_stride_k;
                 const int64_t v_at = page * args.batch_stride_v + g * args.nhead_stride_v;
                 for (int64_t d = 0; d < c.hdim_q; d++)
@@ -192,7 +197,7 @@ void Memory::spoil_rest() {
             }
 }
 
-// Bytes are any; norms are numbers, in each slot or apart.
+// Bytes are any; norms are numbers, in each slot or apart, and in slots that no key lies in NaN.
 void Memory::set_norms(std::mt19937 &random) {
     const auto norm = [&] { return 0.1 + static_cast<double>(random() % 1000) / 1000; };
     args.centroids_ptr = centroids.as<void>();
@@ -200,8 +205,10 @@ void Memory::set_norms(std::mt19937 &random) {
         std::generate_n(side->as<uint8_t>(), side->size(), [&] { return static_cast<uint8_t>(random()); });
         const bool in_slots = c.scales == Scales::kNone;
         for (size_t n = 0; n < (in_slots ? rows_of(c) : scales_of(c)); n++) {
+            const size_t of_page = static_cast<size_t>(c.heads_k) * c.page, beside = c.rows_first ? c.heads_k : 1;
+            const bool is_used = !in_slots || lies(n / of_page, n / beside % c.page);
             uint16_t half = 0;
-            element_store(TESSERA_TYPE_FP16, &half, 0, norm());
+            element_store(TESSERA_TYPE_FP16, &half, 0, is_used ? norm() : NAN);
             std::memcpy(in_slots ? side->as<uint8_t>() + n * row_of(c, hdim) + hdim / 2 : apart->as<uint8_t>() + 2 * n,
                         &half, sizeof half);
         }
@@ -404,6 +411,23 @@ TEST_P(PagedAttention, SlotsInStep) {
                         c.keys = {1, 31, 33, 100, 120, 420};
                         check(c, 12);
                     }
+}
+
+// Slots of turbo4 of eight heads beside one another, without room between them, in pages of any size: windows, sinks
+// and all else, and contexts that are cut into parts.
+TEST_P(PagedAttention, HeadsBeside) {
+    const uint32_t seed = test_seed();
+    std::mt19937 random(seed);
+    for (int n = 0; n < count(12, 900) && !HasFailure(); n++) {
+        Decode c = draw(random);
+        c.kv = TESSERA_KV_TURBO4, c.layout = TESSERA_KV_LINEAR, c.rows_first = true;
+        c.scales = Scales::kNone, c.slack = 0;
+        c.heads_k = 8, c.heads = 8 * pick(random, {1, 3, 4, 9});
+        c.hdim_q = c.hdim_v = pick(random, {64, 128, 128, 256});
+        c.page = pick(random, {1, 2, 16, 64, 256});
+        if (random() % 4 == 0) c.keys[0] = 4100;
+        check(c, seed + static_cast<uint32_t>(n));
+    }
 }
 
 // A mixed batch: nothing of a sequence that is being prefilled is read but where its queries are.

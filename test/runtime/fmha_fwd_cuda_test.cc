@@ -554,6 +554,67 @@ TEST_F(FewQueries, PagesInPiecesHaveInstances) {
     EXPECT_EQ(kept_out_by(linear, TESSERA_KV_AUTO, 0), "keys in no cache");
 }
 
+// An instance whose tasks have all of eight heads takes pages that are one run of bytes, and others leave them to none.
+TEST_F(FewQueries, HeadsLieBesideOneAnother) {
+    const int64_t slot = 66, rows = 8 * slot;
+    int32_t table[8] = {};
+    tessera_attention_cache cache = {};
+    tessera_attention_pages &pages = cache.pages;
+    char *const k = reinterpret_cast<char *>(0x10000);
+    pages.table = table, pages.page_size = 16, pages.dtype = TESSERA_KV_TURBO4;
+    pages.hdim_q = pages.hdim_v = 128;
+    pages.k = pages.v = k, pages.k_scale.base = pages.v_scale.base = k + 64;
+    pages.of_k = pages.of_v = {16 * rows, slot, rows};
+    tessera_fmha_fwd_call whole = call.whole();
+    whole.cache = &cache;
+    whole.args.nhead_k = 8;
+    tessera_request request = {};
+    request.call = &whole;
+    tessera_fmha_fwd_instance instance = row("heads", 8, 1, 1500, 2000, &all);
+    instance.keys_in = TESSERA_KEYS_IN_PAGES, instance.kv = TESSERA_KV_TURBO4;
+    instance.heads = 8, instance.tile.bk0max = 128, instance.tile.bn0 = 64;
+    const auto kept_out = [&] {
+        char words[100] = "";
+        tessera_text why = {words, sizeof words, 0};
+        return tessera_fmha_fwd_keeps_out(&instance.base, &request, &why) ? std::string(words) : "nothing";
+    };
+    const std::string others = "rows that are not those of 8 key heads beside one another";
+    EXPECT_EQ(kept_out(), "nothing");
+    const auto without = [&](auto &field, auto value) {
+        const auto was = field;
+        field = value;
+        EXPECT_EQ(kept_out(), others);
+        field = was;
+    };
+    without(whole.args.nhead_k, 16);
+    without(pages.hdim_q, 112);
+    without(pages.hdim_v, 112);
+    without(pages.of_k.head, slot + 2);
+    without(pages.of_v.head, 16 * slot);
+    without(pages.of_k.row, rows + 16);
+    without(pages.of_v.row, slot);
+    without(pages.of_k.page, 16 * rows + 8);
+    without(pages.of_v.page, 16 * rows + 2);
+    without(pages.k_scale.base, k);
+    without(pages.v_scale.base, k + 32);
+    without(pages.offset, table);
+    without(pages.page_size, 1);
+    instance.heads = 1;
+    pages.of_k.row = slot;
+    EXPECT_EQ(kept_out(), "nothing");
+}
+
+// Tasks have rows of all heads then.
+TEST_F(FewQueries, TasksOfSeveralHeadsAreFewer) {
+    tessera_fmha_fwd_instance one = row("one", 8, 1, 1500, 2000, &all), eight = one;
+    eight.heads = 8;
+    call.args.seqlen_q = call.args.max_seqlen_q = 1, call.args.num_splits = 1;
+    call.args.nhead_q = call.args.nhead_k = 8, call.args.batch = 132, call.args.seqlen_k = 8192;
+    const tessera_fmha_fwd_call whole = call.whole();
+    const double of_one = tessera_fmha_fwd_find_parts(&one, &whole, 132).cycles;
+    EXPECT_GT(of_one, 7 * tessera_fmha_fwd_find_parts(&eight, &whole, 132).cycles);
+}
+
 TEST_F(FewQueries, PagesInPiecesHaveLimits) {
     int32_t table[8] = {};
     tessera_attention_cache cache = {};

@@ -131,7 +131,7 @@ class FmhaFwd(Operation):
         if isinstance(instance.target, CdnaTarget):
             return block_cost(instance.tile, instance.target)
         tile = instance.tile
-        cycles = tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
+        cycles = tile.heads * tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
         return BlockCost(tile.workgroups, tile.alone * cycles, cycles, tile.lead)
 
     def problem(self, instance: Instance) -> tuple[str, ...]:
@@ -236,6 +236,7 @@ class FmhaFwd(Operation):
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
+            fields["heads"] = f"{instance.tile.heads}"
         if instance.target.kind == "cdna":
             fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
         return fields

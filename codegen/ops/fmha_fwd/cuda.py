@@ -21,7 +21,7 @@ from codegen.targets import NvidiaTarget
 
 ALIGNMENT = 16  # bytes that copies move at a time, and that rows begin at multiples of
 SLICE = 128  # bytes of a row that lie side by side in shared memory
-PIPELINES = ("qr_async", "qr_pages")
+PIPELINES = ("qr_async", "qr_pages", "qr_heads")
 ROWS = 64  # of a product of a warpgroup
 WARPGROUP = 128  # threads
 TASKS, TASK_BYTES = 4, 64  # descriptions of tasks in shared memory
@@ -104,6 +104,7 @@ class CudaTile(GpuTile):
     general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
     workgroups: int = 1  # that a multiprocessor has room for
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
+    heads: int = 1  # key heads of a task, whose rows lie beside one another in pages
     paged: int = 0  # 1: keys lie in a cache; 2: in pages in pieces, which quantised ones with 1 find too
     kv: str = "auto"  # its type, as tessera_kv_cache_dtype has it; "auto": that of q
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
@@ -115,6 +116,7 @@ class CudaTile(GpuTile):
         "workgroups": "o",
         "general": "g",
         "merge": "m",
+        "heads": "h",
         "paged": "p",
         "kv": "",
     }
@@ -127,7 +129,7 @@ class CudaTile(GpuTile):
     @property
     def quantised(self) -> bool:
         """Whether numbers of the cache become others on their way."""
-        return self.pipeline == "qr_pages"
+        return self.pipeline in ("qr_pages", "qr_heads")
 
     @property
     def numbers(self) -> str:
@@ -164,7 +166,12 @@ class CudaTile(GpuTile):
     @property
     def keys(self) -> int:
         """Keys of a tile that a warpgroup has, or a warp whose keys are its own."""
-        return self.bn0 // self.waves if self.quantised else self.bn0
+        return self.bn0 // self.shares if self.quantised else self.bn0
+
+    @property
+    def shares(self) -> int:
+        """Warps that share a head's keys, where they have keys of their own."""
+        return self.waves // self.heads
 
     @property
     def along(self) -> bool:
@@ -261,7 +268,7 @@ class CudaTile(GpuTile):
 
     @property
     def threads(self) -> int:
-        """Threads of a workgroup: one more warpgroup brings tiles, but where each warp brings its own."""
+        """Threads of a workgroup: one more warpgroup brings tiles, but where warps bring them in turns."""
         return WARPGROUP * (self.rm0 + (not self.quantised))
 
     def _slice_bytes(self, rows: int, hdim: int) -> int:
@@ -270,6 +277,8 @@ class CudaTile(GpuTile):
     @property
     def shared_bytes(self) -> int:
         """Bytes of shared memory of a workgroup, as device/attention/cuda/sizes.h lays them out."""
+        if self.heads > 1:
+            return self._shared_bytes_of_pages
         if self.quantised:
             return self._shared_bytes_of_parts
         v = (self.bn0, self.dv) if self.v_layout == "r" else (self.dv, self.bn0)
@@ -295,6 +304,14 @@ class CudaTile(GpuTile):
         parts = 2 * self.bm0 * self.dq + self.waves * of_warp
         own = max(16 * self.bm0, 8 * self.keys)
         return parts + TABLE_BYTES * (self.kv == "turbo4") + self.waves * own + 2 * TASK_BYTES
+
+    @property
+    def _shared_bytes_of_pages(self) -> int:
+        """The same where parts are those of all heads."""
+        parts = self.stages * self.bn0 * self.heads * (self.dq // 2 + 2)
+        parts = max(parts, self.waves * 4 * self.bm0 * self.dv) + self.heads * 2 * self.bm0 * self.dq
+        own = max(16 * self.bm0, 8 * self.keys)
+        return parts + TABLE_BYTES + self.waves * own + 2 * TASK_BYTES + 16 * self.stages
 
     @property
     def _moved_registers(self) -> int:
@@ -377,7 +394,7 @@ class CudaTile(GpuTile):
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
-        if complaint := self._complaint_of_layout() or self._complaint_of_kv():
+        if complaint := self._complaint_of_layout() or self._complaint_of_heads() or self._complaint_of_kv():
             return complaint
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
@@ -406,11 +423,13 @@ class CudaTile(GpuTile):
         if self.kv not in CACHE_TYPES:
             return f"kv = '{self.kv}' is none of {', '.join(CACHE_TYPES)}"
         if self.quantised != (self.kv != "auto" or (self.paged > 0 and self.bits == 8)):
-            return f"kv = '{self.kv}': pipeline 'qr_pages' reads quantised caches, and nothing else"
+            return (
+                f"kv = '{self.kv}': pipelines 'qr_pages' and 'qr_heads' read quantised caches, nothing else"
+            )
         if not self.quantised:
             return ""
         if self.paged != 1 or not self.merge:
-            return "pipeline 'qr_pages' needs paged = 1 and merge = 1"
+            return f"pipeline '{self.pipeline}' needs paged = 1 and merge = 1"
         if self.kv != "auto" and self.bits != 16:
             return f"kv = '{self.kv}' with queries of {self.compute}, whose caches are as they: kv = 'auto'"
         if self.hdim_q != self.hdim_v or self.hdim_q not in (64, 128, 256):
@@ -419,6 +438,16 @@ class CudaTile(GpuTile):
             return f"bn0 = {self.bn0}: each of {self.waves} warps has {STEP_KEYS} or {2 * STEP_KEYS} keys"
         if self.stages < 2:
             return f"stages = {self.stages}: at least one part is on its way while one is taken"
+        return ""
+
+    def _complaint_of_heads(self) -> str:
+        """Why a task cannot have so many key heads, or an empty text."""
+        if (self.pipeline == "qr_heads") != (self.heads > 1):
+            return f"heads = {self.heads}: tasks of pipeline 'qr_heads' have several, and of others one"
+        if self.heads == 1:
+            return ""
+        if self.kv != "turbo4" or self.heads % 8 or self.waves % self.heads:
+            return f"heads = {self.heads}: of 'turbo4', a multiple of 8, and as many warps have each"
         return ""
 
     def _uneven(self) -> str:

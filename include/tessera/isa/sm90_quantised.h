@@ -25,6 +25,14 @@ INLINE void copy_all_16(uint32_t to, const void *from) {
     __asm__ volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
+// Of multiples of 16 bytes, which are announced to a barrier (sm90_async.h).
+INLINE void copy_run(uint32_t to, const void *from, int bytes, uint32_t barrier) {
+    __asm__ volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
+        "r"(bytes), "r"(barrier)
+        : "memory");
+}
+
 INLINE void shared_store_8(uint32_t to, uint64_t x) {
     __asm__ volatile("st.shared.u64 [%0], %1;" ::"r"(to), "l"(x) : "memory");
 }
@@ -63,6 +71,12 @@ INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t which) {
 INLINE uint32_t from_bit(uint32_t low, uint32_t high, uint32_t shift) {
     uint32_t x;
     __asm__("shf.r.wrap.b32 %0, %1, %2, %3;" : "=r"(x) : "r"(low), "r"(high), "r"(shift));
+    return x;
+}
+// All bits but the first `before`, of which there may be more than a word has.
+INLINE uint32_t bits_from(int before) {
+    uint32_t x;
+    __asm__("shl.b32 %0, %1, %2;" : "=r"(x) : "r"(0xffffffff), "r"(before));
     return x;
 }
 // ---- the four numbers of a word as fp16

@@ -38,6 +38,7 @@ struct tessera_fmha_fwd_instance {
     uint32_t keys_in;                // GPU instances: where keys lie that it finds, a set of tessera_keys_in
     tessera_kv_cache_dtype kv;       // GPU instances: the type of these; TESSERA_KV_AUTO: that of q
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
+    uint32_t heads;                  // NVIDIA GPU instances that merge heads: key heads of a task; more than 1: all
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
 };
 

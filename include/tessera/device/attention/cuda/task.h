@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A task: BM rows of one sequence, and the tiles of keys that any of them sees. Rows are the queries of a head; where
 // they are MERGED they are those of all query heads of a key head, query by query, and a task may have a part of the
-// tiles.
+// tiles, and the rows of HEADS key heads.
 //
-// Takes args, BM, BN, MERGED, PAGED.
+// Takes args, BM, BN, MERGED, HEADS, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 
@@ -14,7 +14,7 @@
 
 // 64 bytes, which the producing warp hands to the others.
 struct task {
-    int head, head_k, batch; // query head (MERGED: the first) and its key head, sequence
+    int head, head_k, batch; // query head (MERGED: the first) and its key head (of HEADS the first), sequence
     int first;               // the first row; below 0: there are no more tasks
     int seqlen_q, seqlen_k;  // logical lengths
     int token_q, token_k;    // group mode: the sequence's first tokens
@@ -105,6 +105,14 @@ INLINE int tile_key(const struct task *task, int number) {
 }
 
 #if MERGED
+// The task as it is for one of its key heads.
+INLINE struct task of_head(const struct task *task, const args *a, int head) {
+    struct task x = *task;
+    x.head_k += head;
+    x.head += head * a->call.group;
+    return x;
+}
+
 // The number of a row's partial result.
 INLINE int64_t partial_row(const args *a, const struct task *task, int row) {
     const int64_t head = (int64_t)task->batch * a->call.nhead_q + row_head(a, task, row);
@@ -122,19 +130,22 @@ INLINE void find_part(struct task *task, const args *a) {
 // Says of a task's rows that its part has no keys. Returns whether results were asked for in parts.
 INLINE int leave_out(const struct task *task, const args *a) {
     if (a->parts == 1) return 0;
-    const int rows = min_i32(task->first + BM, count_rows(a, task));
-    for (int row = task->first + lane_id(); row < rows; row += 32)
-        a->lse_acc[partial_row(a, task, row)] = -INFINITY_F32;
+    const int rows = min_i32(BM, count_rows(a, task) - task->first);
+    for (int n = lane_id(); n < HEADS * rows; n += 32) {
+        const int head = HEADS > 1 ? n / rows : 0;
+        const struct task own = of_head(task, a, head);
+        a->lse_acc[partial_row(a, &own, task->first + n - head * rows)] = -INFINITY_F32;
+    }
     return 1;
 }
 
 // Parts follow one another, so that those that long sequences alone have come last.
 INLINE void find_place(struct task *task, const args *a, int number) {
-    const int blocks = a->call.blocks_q, nhead_k = a->call.nhead_k, of_part = a->tasks / a->parts;
+    const int blocks = a->call.blocks_q, heads = a->call.nhead_k / HEADS, of_part = a->tasks / a->parts;
     task->part = number / of_part;
     const int rest = number - task->part * of_part, head = rest / blocks;
-    task->batch = head / nhead_k;
-    task->head_k = head - task->batch * nhead_k;
+    task->batch = head / heads;
+    task->head_k = HEADS * (head - task->batch * heads);
     task->head = task->head_k * a->call.group;
     task->first = BM * (blocks - 1 - (rest - head * blocks));
 }

@@ -107,7 +107,7 @@ INLINE void copy_in_step(uint32_t raw, uint32_t own, uint64_t at, int rows) {
     const int lane = here(lane_id()), by = (int)(at % 16);
     if (lane < KEYS) {
         shared_store_8(own + 8 * lane, at - by);
-        copy_16(raw + RAW_TAILS + RAW_TAIL * lane, (const void *)(at - by + RAW_ROW), lane < rows ? by + 2 : 0);
+        copy_16(tail_at(raw, lane), (const void *)(at - by + RAW_ROW), lane < rows ? by + 2 : 0);
     }
     meet_lanes();
     if (rows >= KEYS) {
@@ -151,7 +151,7 @@ INLINE void start_part(uint32_t base, int warp, int stage, const args *a, const 
         shared_store_8(own + 8 * lane, at - before);
         shared_store_2(raw + RAW_SHIFTS + 2 * lane, (uint32_t)(8 * before) | of_scale << 8);
         if (!a->pages.aligned)
-            copy_4(raw + RAW_TAILS + RAW_TAIL * lane, (const char *)(at - before) + (behind > 0 ? RAW_ROW : 0), behind);
+            copy_4(tail_at(raw, lane), (const char *)(at - before) + (behind > 0 ? RAW_ROW : 0), behind);
     }
     meet_lanes();
     if (rows < KEYS || width < RAW_ROW)

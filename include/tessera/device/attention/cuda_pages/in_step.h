@@ -10,40 +10,28 @@
 
 #include "tessera/device/attention/cuda_pages/weights.h"
 
-// Of k or of v of a task. Where rows are not in step they are shifted to begin where they should: `by` is 0.
-struct turn {
-    int by;           // bytes
-    uint32_t mask[4]; // of the first words that the lane reads of a row, those bytes that are no tail's
-};
-
-// The bytes of a word that lie from `by` on; the word begins at `first`.
-INLINE uint32_t bytes_from(int by, int first) {
-    const int before = min_i32(max_i32(by - first, 0), 4);
-    return (uint32_t)(0xffffffffull << (8 * before));
+// By how many bytes rows of k or of v of a task are turned: 0 where they are not in step, and are shifted to begin
+// where they should.
+INLINE int turn_of(const args *a, const void *base, int64_t of_head) {
+    return a->pages.aligned ? (int)(((uint64_t)base + (uint64_t)of_head) % 16) : 0;
 }
-
-INLINE struct turn find_turn(const args *a, const void *base, int64_t of_head, int first) {
-    struct turn turn = {a->pages.aligned ? (int)(((uint64_t)base + (uint64_t)of_head) % 16) : 0, {0}};
-    UNROLL
-    for (int w = 0; w < 4; w++) turn.mask[w] = bytes_from(turn.by, first + 4 * w);
-    return turn;
-}
-
-INLINE struct turn k_turn_of(const args *a, int head) {
-    return find_turn(a, a->call.k, head * a->call.nhead_stride_k, key_byte(lane_id(), 0));
-}
-INLINE struct turn v_turn_of(const args *a, int head) {
-    return find_turn(a, a->call.v, head * a->call.nhead_stride_v, lane_id() / 4 * V_ACCESS);
-}
+INLINE int k_turn_of(const args *a, int head) { return turn_of(a, a->call.k, head * a->call.nhead_stride_k); }
+INLINE int v_turn_of(const args *a, int head) { return turn_of(a, a->call.v, head * a->call.nhead_stride_v); }
 
 // Which feature of a row lies where another one would without the turn. Both are even, or of a pair of such ones.
 INLINE int turned_feature(int feature, int by) {
     return KV == TESSERA_KV_TURBO4 ? (feature - 2 * by) & (DV - 1) : feature;
 }
 
-// Words of a row, the first ones of the lane, whose bytes before the row are replaced by those of its tail.
-INLINE void take_tail(uint32_t *x, uint32_t raw, int row, int byte, int bytes, const struct turn *turn) {
-    const uint32_t from = raw + RAW_TAILS + RAW_TAIL * row + byte % 16;
+// Word w of a row's first ones, of whose bytes so many, if any, are replaced by those of the tail.
+INLINE uint32_t with_tail(uint32_t x, uint32_t tail, int w, int bytes) {
+    const uint32_t own = bits_from(max_i32(8 * bytes - 32 * w, 0));
+    return (x & own) | (tail & ~own);
+}
+
+// The lane's first words of a row, which begin at byte `byte`, of which `replaced` are the tail's.
+INLINE void take_tail(uint32_t *x, uint32_t raw, int row, int byte, int bytes, int replaced) {
+    const uint32_t from = tail_at(raw, row) + byte % 16;
     uint32_t tail[4];
     if (bytes == 16) {
         const u32x4 y = shared_load_16(from);
@@ -55,13 +43,19 @@ INLINE void take_tail(uint32_t *x, uint32_t raw, int row, int byte, int bytes, c
         tail[0] = shared_load_4(from);
     }
     UNROLL
-    for (int w = 0; w < bytes / 4; w++) x[w] = (x[w] & turn->mask[w]) | (tail[w] & ~turn->mask[w]);
+    for (int w = 0; w < bytes / 4; w++) x[w] = with_tail(x[w], tail[w], w, replaced);
 }
 
 // The norm of row lane % KEYS.
-INLINE float own_norm(const args *a, uint32_t raw, const struct turn *turn) {
+INLINE float own_norm(const args *a, uint32_t raw, int turn) {
+#if HEADS == 1
     if (!a->pages.aligned) return own_scale(raw);
-    return unpack_fp16(shared_load_2(raw + RAW_TAILS + RAW_TAIL * (lane_id() % KEYS) + turn->by));
+    const int row = lane_id() % KEYS;
+#else
+    (void)a; // they always are in step; registers are few
+    const int row = here(lane_id()) % KEYS;
+#endif
+    return unpack_fp16(shared_load_2(tail_at(raw, row) + turn));
 }
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// The results of all warps, each of its own keys, become those of the task: they meet in shared memory. The epilogue's
+// The results of all warps, each of its own keys, become those of the task: they meet in shared memory. Warps first and
+// every HEADS-th from there on have the same head. The epilogue's
 // pair_of() makes o of two neighbouring elements, and its store_pairs() stores four such pairs.
 //
-// Takes args, BM, DV, WARPS, pair_of, store_pairs.
+// Takes args, BM, DV, WARPS, HEADS, pair_of, store_pairs.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_MERGE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_MERGE_H
 
@@ -14,7 +15,7 @@
 // Four elements of a row of a warp's results; lanes that store them meet in few banks.
 INLINE uint32_t result_at(uint32_t base, int warp, int row, int column) {
     const int piece = column / 4 ^ (column / 32 & 3) ^ (row & 1) << 2;
-    return raw_place(base, warp, 0) + 4 * DV * row + 16 * piece;
+    return results_place(base, warp) + 4 * DV * row + 16 * piece;
 }
 enum { APART = ELEMENT(1, 0, 0) - ELEMENT(0, 0, 0) }; // neighbouring columns of a thread's row of O
 INLINE uint32_t sums_at(uint32_t base, int warp, int row) { return own_place(base, warp) + 16 * row; }
@@ -45,17 +46,19 @@ INLINE void put_results(uint32_t base, int warp, const struct rows_state *x, con
     }
 }
 
-// A row's total of all warps, and what the results of each are to be multiplied by. `unit`: of numbers of V.
-INLINE struct total merge_sums(uint32_t base, int row, const args *a, int head, float unit, float over[WARPS]) {
-    float maxima[WARPS], sums[WARPS], max = -INFINITY_F32, sum = 0.0f;
+// A row's total of all warps that share its head, and what the results of each are to be multiplied by. `unit`: of
+// numbers of V.
+INLINE struct total merge_sums(uint32_t base, int first, int row, const args *a, int head, float unit,
+                               float over[SHARES]) {
+    float maxima[SHARES], sums[SHARES], max = -INFINITY_F32, sum = 0.0f;
     UNROLL
-    for (int w = 0; w < WARPS; w++) {
-        const u32x4 x = shared_load_16(sums_at(base, w, row));
+    for (int w = 0; w < SHARES; w++) {
+        const u32x4 x = shared_load_16(sums_at(base, first + HEADS * w, row));
         maxima[w] = AS_F32(x.x), sums[w] = AS_F32(x.y), over[w] = AS_F32(x.z);
         max = max_f32(max, maxima[w]);
     }
     UNROLL
-    for (int w = 0; w < WARPS; w++) {
+    for (int w = 0; w < SHARES; w++) {
         const float share = maxima[w] == -INFINITY_F32 ? 0.0f : exp2_fast(maxima[w] - max);
         sum += sums[w] * share;
         over[w] *= share;
@@ -64,14 +67,14 @@ INLINE struct total merge_sums(uint32_t base, int row, const args *a, int head, 
 }
 
 // Eight elements of a row, from `column` on.
-INLINE void merge_results(float x[8], uint32_t base, int row, int column, const float over[WARPS]) {
+INLINE void merge_results(float x[8], uint32_t base, int first, int row, int column, const float over[SHARES]) {
     UNROLL
     for (int i = 0; i < 8; i++) x[i] = 0.0f;
     UNROLL
-    for (int w = 0; w < WARPS; w++) {
+    for (int w = 0; w < SHARES; w++) {
         UNROLL
         for (int half = 0; half < 2; half++) {
-            const u32x4 y = shared_load_16(result_at(base, w, row, column + 4 * half));
+            const u32x4 y = shared_load_16(result_at(base, first + HEADS * w, row, column + 4 * half));
             UNROLL
             for (int i = 0; i < 4; i++) x[4 * half + i] += AS_F32(y[i]) * over[w];
         }
@@ -96,16 +99,18 @@ INLINE void store_merged(uint32_t base, const args *a, const struct task *task, 
     const int rows = min_i32(BM, count_rows(a, task) - task->first);
     const int64_t o_first = sequence_element(task, a->call.batch_stride_o, a->call.stride_o);
     const int64_t lse_first = sequence_element(task, a->call.batch_stride_lse, 1);
-    for (int n = thread_id(); n < rows * (DV / 8); n += THREADS) {
-        const int row = n / (DV / 8), column = n % (DV / 8) * 8;
-        const int query = row_query(a, task->first + row), head = row_head(a, task, task->first + row);
-        float over[WARPS], x[8];
-        const struct total total = merge_sums(base, row, a, head, unit, over);
-        const int64_t number = partial_row(a, task, task->first + row);
-        merge_results(x, base, row, column, over);
+    for (int n = thread_id(); n < HEADS * rows * (DV / 8); n += THREADS) {
+        const int number = n / (DV / 8), first = HEADS > 1 ? number / rows : 0, row = number - first * rows;
+        const int column = n % (DV / 8) * 8;
+        const struct task own = of_head(task, a, first);
+        const int query = row_query(a, task->first + row), head = row_head(a, &own, task->first + row);
+        float over[SHARES], x[8];
+        const struct total total = merge_sums(base, first, row, a, head, unit, over);
+        const int64_t partial = partial_row(a, &own, task->first + row);
+        merge_results(x, base, first, row, column, over);
         if (a->parts > 1) {
-            if (column < a->call.hdim_v) store_partial_rows(x, total.over, a, number * a->call.hdim_v + column);
-            if (column == 0) a->lse_acc[number] = log2_of(&total);
+            if (column < a->call.hdim_v) store_partial_rows(x, total.over, a, partial * a->call.hdim_v + column);
+            if (column == 0) a->lse_acc[partial] = log2_of(&total);
             continue;
         }
         const int64_t o = o_first + head * a->call.nhead_stride_o + query * a->call.stride_o;

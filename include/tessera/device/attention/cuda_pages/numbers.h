@@ -5,7 +5,7 @@
 // step's columns they are to the product makes no difference where both factors, or O and who stores it, agree. Those
 // of K are features key_feature(), those of V columns of O by value_feature().
 //
-// Takes args, DQ, DV, KEYS, KV, Q_BF16.
+// Takes args, DQ, DV, KEYS, HEADS, KV, Q_BF16.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_NUMBERS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_NUMBERS_H
 
@@ -15,9 +15,10 @@
 #include "tessera/turbo4.h"
 
 enum {
-    WORD_PAIRS = 16 / RAW_BITS, // of numbers in a word
-    K_BYTES = RAW_ROW / 4,      // of a row that a lane reads, in runs of which four lanes' lie side by side
-    K_RUN = K_BYTES < 32 ? K_BYTES : 32,
+    WORD_PAIRS = 16 / RAW_BITS,  // of numbers in a word
+    K_BYTES = RAW_ROW / 4,       // of a row that a lane reads, in runs of which four lanes' lie side by side
+    K_MOST = HEADS > 1 ? 4 : 32, // 4: as matrices are read, which is without conflicts
+    K_RUN = K_BYTES < K_MOST ? K_BYTES : K_MOST,
     K_ACCESS = K_BYTES < 16 ? K_BYTES : 16
 };
 
@@ -41,18 +42,25 @@ INLINE float rounded(float x) { return unpack_bf16(pack_bf16(x, x)); }
 INLINE float rounded(float x) { return x; }
 #endif
 
-// Returns what the table's numbers are to be multiplied by. Each lane has one of them.
-INLINE float fill_table(const args *a, uint32_t base) {
-    if (KV != TESSERA_KV_TURBO4) return 1.0f;
-    const float own = rounded(read_float(a->pages.centroids, lane_id() % TESSERA_TURBO4_CENTROIDS));
-    const float unit = Q_BF16 ? unit_of(AS_F32(greatest_of_lanes(AS_U32(abs_f32(own))))) : 1.0f;
-    const uint32_t number = pack_fp16(own * over_unit(unit), 0.0f);
+// Each lane has one of the centroids.
+INLINE float own_centroid(const args *a) {
+    return rounded(read_float(a->pages.centroids, lane_id() % TESSERA_TURBO4_CENTROIDS));
+}
+
+// What numbers of K and of V are to be multiplied by, as the table has them.
+INLINE float unit_of_numbers(const args *a) {
+    if (KV != TESSERA_KV_TURBO4 || !Q_BF16) return 1.0f;
+    return unit_of(AS_F32(greatest_of_lanes(AS_U32(abs_f32(own_centroid(a))))));
+}
+
+INLINE void fill_table(const args *a, uint32_t base) {
+    if (KV != TESSERA_KV_TURBO4) return;
+    const uint32_t number = pack_fp16(own_centroid(a) * over_unit(unit_of_numbers(a)), 0.0f);
     for (int i = thread_id(); i < 256 * 8; i += THREADS) {
         const int byte = i / 8;
         const uint32_t x = of_lane(number, byte % 16) | of_lane(number, byte / 16) << 16;
         shared_store_16(base + AT_TABLE + 256 * byte + 16 * (i % 8), (u32x4){x, x, x, x});
     }
-    return unit;
 }
 INLINE uint32_t pair_of_byte(uint32_t base, uint32_t x, int byte) {
     return shared_read_4(base + AT_TABLE + pick_bytes(x, 4 * lane_id(), 0x5504 + 16 * byte));
@@ -105,13 +113,14 @@ INLINE void load_words(uint32_t *x, uint32_t raw, int eights, int row, int byte,
     } else {
         x[0] = shared_load_4(from);
     }
-    if (aligned) return;
+    if (aligned || HEADS > 1) return;
+#if HEADS == 1
     const int number = 8 * eights + row, end = byte + bytes;
     const uint32_t shift = shared_load_2(raw + RAW_SHIFTS + 2 * number);
-    const uint32_t behind =
-        shared_load_4(end < RAW_ROW ? raw_at(raw, eights, row, end) : raw + RAW_TAILS + RAW_TAIL * number);
+    const uint32_t behind = shared_load_4(end < RAW_ROW ? raw_at(raw, eights, row, end) : tail_at(raw, number));
     UNROLL
     for (int w = 0; w < bytes / 4; w++) x[w] = from_bit(x[w], 4 * w + 4 < bytes ? x[w + 1] : behind, shift);
+#endif
 }
 
 #endif

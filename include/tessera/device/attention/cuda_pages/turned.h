@@ -3,7 +3,7 @@
 // eight queries of a task are columns of B. So O and scores take half of the registers that they take beside 16
 // queries.
 //
-// Takes args, DQ, DV, KEYS, KV, Q_BF16, WARPS.
+// Takes args, DQ, DV, KEYS, HEADS, KV, Q_BF16, WARPS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_TURNED_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_TURNED_H
 
@@ -12,8 +12,6 @@
 #include "tessera/device/attention/cuda_pages/in_step.h"
 
 // ---- queries: of each byte of a row that a lane reads the features of its numbers, two words for each step
-
-INLINE uint32_t query_place(uint32_t base, int step) { return base + AT_Q + 256 * step + 8 * lane_id(); }
 
 // Those of query lane / 4.
 INLINE void load_row(uint32_t q[K_BYTES], const args *a, const struct task *task, int by) {
@@ -44,6 +42,11 @@ INLINE float to_fp16(uint32_t q[K_BYTES]) {
 }
 #endif
 
+// Where those of a warp's head are, which it shares with some of the others.
+INLINE uint32_t queries_of(uint32_t base, int warp) {
+    return base + AT_Q + warp % HEADS * (2 * BM * DQ) + 8 * lane_id();
+}
+
 // Each warp puts some of the steps there. Products with a query are to be multiplied by its unit.
 INLINE void load_queries(uint32_t base, int warp, const args *a, const struct task *task, int by, float unit[2]) {
     uint32_t q[K_BYTES];
@@ -57,26 +60,54 @@ INLINE void load_queries(uint32_t base, int warp, const args *a, const struct ta
 #endif
     UNROLL
     for (int step = 0; step < K_BYTES / 2; step++)
-        if (step % WARPS == warp)
-            shared_store_8(query_place(base, step), (uint64_t)q[2 * step + 1] << 32 | q[2 * step]);
+        if (step % SHARES == warp / HEADS)
+            shared_store_8(queries_of(base, warp) + 256 * step, (uint64_t)q[2 * step + 1] << 32 | q[2 * step]);
 }
 
 // ---- products
 
+// Words of rows of K, from byte `byte` of the lane's on.
+#if HEADS > 1
+enum { PIECES = K_ACCESS / 4 }; // of 16 bytes of a row, of which four lanes read a word each
+INLINE void load_keys(uint32_t x[KEYS / 8][K_ACCESS / 4], uint32_t raw, int byte, int turn, int in_step) {
+    const int lane = here(lane_id()) & 31; // known to be no more
+    (void)in_step;                         // they always are
+    UNROLL
+    for (int j = 0; j < KEYS / 8; j += 4 / PIECES) {
+        uint32_t words[4];
+        read_matrices(words, raw_at(raw, j + lane / 8 / PIECES, lane % 8, 4 * byte + lane / 8 % PIECES * 16));
+        UNROLL
+        for (int i = 0; i < 4; i++) x[j + i / PIECES][i % PIECES] = words[i];
+    }
+    if (byte > 0) return;
+    UNROLL
+    for (int j = 0; j < KEYS / 8; j += 4) {
+        uint32_t tails[4];
+        read_matrices(tails, tail_at(raw, 8 * j + lane));
+        UNROLL
+        for (int i = 0; i < 4 && j + i < KEYS / 8; i++)
+            x[j + i][0] = with_tail(x[j + i][0], tails[i], 0, turn - lane % 4 * 4);
+    }
+}
+#else
+INLINE void load_keys(uint32_t x[KEYS / 8][K_ACCESS / 4], uint32_t raw, int byte, int turn, int in_step) {
+    const int lane = here(lane_id()), from = key_byte(lane, byte);
+    UNROLL
+    for (int j = 0; j < KEYS / 8; j++) {
+        load_words(x[j], raw, j, lane / 4, from, K_ACCESS, in_step);
+        if (in_step && byte == 0) take_tail(x[j], raw, 8 * j + lane / 4, from, K_ACCESS, turn - key_byte(lane_id(), 0));
+    }
+}
+#endif
+
 // S^T = K Q^T.
-INLINE void make_scores(float s[SCORES], uint32_t base, uint32_t raw, const struct turn *turn, int in_step) {
-    const int lane = here(lane_id());
+INLINE void make_scores(float s[SCORES], uint32_t queries, uint32_t base, uint32_t raw, int turn, int in_step) {
     UNROLL
     for (int i = 0; i < SCORES; i++) s[i] = 0.0f;
     UNROLL
     for (int byte = 0; byte < K_BYTES; byte += K_ACCESS) {
-        const int from = key_byte(lane, byte);
         uint32_t x[KEYS / 8][K_ACCESS / 4];
-        UNROLL
-        for (int j = 0; j < KEYS / 8; j++) {
-            load_words(x[j], raw, j, lane / 4, from, K_ACCESS, in_step);
-            if (in_step && byte == 0) take_tail(x[j], raw, 8 * j + lane / 4, from, K_ACCESS, turn);
-        }
+        load_keys(x, raw, byte, turn, in_step);
         UNROLL
         for (int w = 0; w < K_ACCESS / 4; w++) {
             uint32_t y[KEYS / 8][WORD_PAIRS];
@@ -84,7 +115,7 @@ INLINE void make_scores(float s[SCORES], uint32_t base, uint32_t raw, const stru
             for (int j = 0; j < KEYS / 8; j++) widen(y[j], x[j][w], base);
             UNROLL
             for (int n = 0; n < WORD_PAIRS; n += 2) {
-                const uint64_t q = shared_load_8(query_place(base, ((byte / 4 + w) * WORD_PAIRS + n) / 2));
+                const uint64_t q = shared_load_8(queries + 256 * (((byte / 4 + w) * WORD_PAIRS + n) / 2));
                 UNROLL
                 for (int j = 0; j < KEYS / 8; j += 2) {
                     const uint32_t k[4] = {y[j][n], y[j + 1][n], y[j][n + 1], y[j + 1][n + 1]};
@@ -96,9 +127,9 @@ INLINE void make_scores(float s[SCORES], uint32_t base, uint32_t raw, const stru
 }
 
 // O^T += V^T P^T.
-INLINE void add_values(float o[RESULTS], const uint32_t p[P_WORDS], uint32_t base, uint32_t raw,
-                       const struct turn *turn, int in_step) {
-    const int lane = here(lane_id());
+INLINE void add_values(float o[RESULTS], const uint32_t p[P_WORDS], uint32_t base, uint32_t raw, int turn,
+                       int in_step) {
+    const int lane = here(lane_id()), replaced = turn - (HEADS > 1 ? lane : lane_id()) / 4 * V_ACCESS;
     uint32_t q[P_WORDS];
     UNROLL
     for (int i = 0; i < P_WORDS; i++) q[i] = transposed(p[i]);
@@ -112,7 +143,7 @@ INLINE void add_values(float o[RESULTS], const uint32_t p[P_WORDS], uint32_t bas
             for (int i = 0; i < 4; i++) {
                 const int eights = 2 * k + i / 2, row = 2 * (lane % 4) + i % 2;
                 load_words(x[i], raw, eights, row, from, V_ACCESS, in_step);
-                if (in_step && byte == 0) take_tail(x[i], raw, 8 * eights + row, from, V_ACCESS, turn);
+                if (in_step && byte == 0) take_tail(x[i], raw, 8 * eights + row, from, V_ACCESS, replaced);
             }
             UNROLL
             for (int w = 0; w < V_ACCESS / 4; w++) {

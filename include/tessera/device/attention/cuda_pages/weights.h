@@ -7,6 +7,7 @@
 
 #include "tessera/device/attention/cuda_pages/numbers.h"
 
+#if HEADS == 1
 // What row lane % KEYS of a part is scaled by.
 INLINE float own_scale(uint32_t raw) {
     const int row = lane_id() % KEYS;
@@ -14,14 +15,16 @@ INLINE float own_scale(uint32_t raw) {
     if (KV != TESSERA_KV_TURBO4) return AS_F32(shared_load_4(at));
     return unpack_fp16((uint32_t)(shared_load_8(at) >> (shared_load_2(raw + RAW_SHIFTS + 2 * row) >> 8)));
 }
+#endif
 
 // Multiplies scores by what their keys are scaled by, and by a number for each of the thread's rows.
 INLINE void scale_columns(float s[SCORES], float own, const float of_rows[2]) {
+    const int first = HEADS > 1 ? here(thread_column()) : thread_column(); // registers are few
     UNROLL
     for (int j = 0; j < KEYS / 8; j++) {
         UNROLL
         for (int e = 0; e < BESIDE; e++) {
-            const float scale = AS_F32(of_lane(AS_U32(own), COLUMN(j, e) + thread_column()));
+            const float scale = AS_F32(of_lane(AS_U32(own), COLUMN(j, e) + first));
             UNROLL
             for (int r = 0; r < 2; r++) s[ELEMENT(j, r, e)] *= scale * of_rows[r];
         }
