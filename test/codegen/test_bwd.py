@@ -93,6 +93,31 @@ def test_receipts_are_of_the_whole_api() -> None:
     assert asked(selected(receipt="801", where=one))[2] < asked(selected(receipt="800", where=one))[2]
 
 
+# Words of the names that each receipt leaves out: as get_bwd_blobs() does in CK's fmha_bwd.py (7a57db74);
+# receipts 2 to 4 also what CK does not have, and 0 and 1 fp32, as those of other apis.
+NO_RANDVAL, EVEN_PADS = {"storerandval"}, {"pd8", "pd1", "pdv8", "pdv1", "pd8dv1", "pd1dv8"}
+LEFT_OUT = {
+    "0": {"fp32"},
+    "1": {"fp32"},
+    "2": {"fp32", "bias", "dkvk", "logits"} | NO_RANDVAL | EVEN_PADS,
+    "3": {"fp32", "bias", "dkvk", "logits", "deterministic"} | EVEN_PADS,
+    "4": {"fp32", "alibi", "dkvk", "logits", "deterministic"} | NO_RANDVAL | EVEN_PADS,
+    "300": {"fp32", "group"} | NO_RANDVAL,
+    "400": {"fp32", "batch"} | NO_RANDVAL,
+    "600": {"fp32"},
+}
+
+
+@pytest.mark.parametrize("receipt", LEFT_OUT)
+@pytest.mark.parametrize("target", ["x86-64-v4", "gfx942"])
+def test_receipts_leave_what_ck_s_do(receipt: str, target: str) -> None:
+    where = f"target={target} hdim=64"
+    everything = set(selected(where=where)[2].ck_names())
+    left = {name for name in everything if not LEFT_OUT[receipt] & set(name.split("_"))}
+    assert 0 < len(left) < len(everything)
+    assert set(selected(receipt=receipt, where=where)[2].ck_names()) == left
+
+
 def test_convert_dq_does_not_multiply_by_blocks_of_keys() -> None:
     """Its names do not say how dq_dk_dv cuts the keys, as they did when it read that from its own shape."""
     names = {name for selection in selected()[1:2] for name in selection.ck_names()}
