@@ -132,12 +132,12 @@ parts_t tessera_fmha_fwd_find_parts(const instance_t *row, const struct tessera_
         return (parts_t){guess.parts, guess.tiles, best.cycles};
     }
     const int64_t most = tessera_min(TESSERA_FMHA_FWD_MOST_SPLITS, MOST_GRID / w.blocks);
-    // Of the numbers of parts that are as long, the least.
-    for (int64_t n = 2, tiles; n <= most && n <= w.tiles; n = tessera_ceil_div(w.tiles, tiles - 1)) {
-        tiles = tessera_ceil_div(w.tiles, n);
+    for (int64_t tiles = w.tiles; tiles > 1;) {
+        const int64_t parts = tessera_ceil_div(w.tiles, tiles - 1); // the least that have fewer
+        if (parts > most) break;
+        tiles = tessera_ceil_div(w.tiles, parts);
         const double cycles = cycles_of(row, call, &w, tiles, units);
-        if (cycles < best.cycles) best = (parts_t){tessera_ceil_div(w.tiles, tiles), tiles, cycles};
-        if (tiles == 1) break;
+        if (cycles < best.cycles) best = (parts_t){parts, tiles, cycles};
     }
     return best;
 }
