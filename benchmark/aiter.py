@@ -17,14 +17,11 @@ is modelled, nothing measured.
 from __future__ import annotations
 
 import argparse
-import functools
 import json
 import math
 import re
 import struct
-import subprocess
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,10 +30,12 @@ from typing import Any
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "test" / "simulator")]
+sys.path[:0] = [str(ROOT), *(str(ROOT / "test" / folder) for folder in ("simulator", "reference"))]
 
+from formats import bf16_values, e4m3_values, e4m3fnuz_values  # noqa: E402
 from sim import ORDERS, Sim  # noqa: E402
 
+from benchmark.model import run_program  # noqa: E402
 from codegen.elf import CodeObject  # noqa: E402
 from codegen.model import parameter, version  # noqa: E402
 
@@ -95,28 +94,15 @@ OBJECTS = (
 # ---- inputs and what attention gives for them
 
 
-@functools.cache
-def values(target: str) -> Any:
-    """What each byte of fp8 stands for: OCP's E4M3, on gfx942 FNUZ."""
-    bias = 8 if target == "gfx942" else 7
-    numbers = np.arange(256)
-    exponent, mantissa = numbers >> 3 & 15, numbers & 7
-    size = np.where(exponent == 0, mantissa / 4.0, (1 + mantissa / 8) * 2.0**exponent) * 2.0**-bias
-    return np.where(numbers & 128, -size, size)
-
-
 def random_tensor(one: Object, shape: tuple[int, ...], seed: int) -> tuple[bytes, Any]:
     """A tensor as kernels read it, and its numbers: up to 2, of fp8 1/4 and more."""
     random = np.random.default_rng(seed)
     if one.kind == "fp8":
         raw = random.integers(0x28, 0x40, shape, np.uint8) | random.integers(0, 2, shape, np.uint8) << 7
-        return raw.tobytes(), values(one.target)[raw]
+        values = e4m3fnuz_values if one.target == "gfx942" else e4m3_values
+        return raw.tobytes(), values(raw)
     halves = (random.uniform(-2, 2, shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
-    return halves.tobytes(), from_bf16(halves)
-
-
-def from_bf16(halves: Any) -> Any:
-    return (halves.astype(np.uint32) << 16).view(np.float32)
+    return halves.tobytes(), bf16_values(halves)
 
 
 def reference(tensors: dict[str, Any], causal: bool) -> Any:
@@ -175,7 +161,7 @@ def launch_fwd(sim: Sim, one: Object, at: dict[str, int], sizes: tuple[int, int]
     grid = (heads, blocks, 1) if by_heads else (-(-blocks // (2 if causal else 1)), heads, 1)
 
     def result() -> Any:
-        return from_bf16(np.frombuffer(sim.download(o, o_row * heads * length), np.uint16)).reshape(
+        return bf16_values(np.frombuffer(sim.download(o, o_row * heads * length), np.uint16)).reshape(
             heads, length, vo
         )
 
@@ -242,8 +228,8 @@ def launch_mla(sim: Sim, one: Object, at: dict[str, int], sizes: tuple[int, int]
     )
 
     def result() -> Any:
-        whole = from_bf16(np.frombuffer(sim.download(o, 2 * length * heads * vo), np.uint16))
-        whole = whole.reshape(length, heads, vo).astype(np.float64)
+        whole = bf16_values(np.frombuffer(sim.download(o, 2 * length * heads * vo), np.uint16))
+        whole = whole.reshape(length, heads, vo)
         rows = len(cut) * BLOCK
         parts = np.frombuffer(sim.download(partial_o, 4 * rows * heads * vo), np.float32)
         lse = np.frombuffer(sim.download(partial_lse, 4 * rows * heads), np.float32)
@@ -295,18 +281,12 @@ def run_object(
 
 def run_ours(build: Path, one: Object, length: int, causal: bool) -> tuple[str, dict[str, float]]:
     """Name of the instance that a call takes, and its figures."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "result.json"
-        name = "mla_prefill" if one.is_mla else "fmha_fwd"
-        problem = ["-b=1", f"-h={QUERIES // length}", f"-s={length}", f"-mask={'b' if causal else 0}"]
-        problem += [f"-prec={'fp8bf16' if one.kind == 'fp8' else one.kind}"]
-        problem += ["-share=0"] if one.is_mla else [f"-d={one.hdims[0]}", f"-d_v={one.hdims[1]}"]
-        command = [str(build / "bin" / f"tile_example_{name}"), f"-device=sim:{one.target}", *problem]
-        shown = ["-v=0", "-sample=1", "-warmup=0", "-repeat=1", "-json=1", f"-jsonfile={path}"]
-        done = subprocess.run([*command, *shown], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-        result = json.loads(path.read_text())
+    name = "mla_prefill" if one.is_mla else "fmha_fwd"
+    problem = ["-b=1", f"-h={QUERIES // length}", f"-s={length}", f"-mask={'b' if causal else 0}"]
+    problem += [f"-prec={'fp8bf16' if one.kind == 'fp8' else one.kind}"]
+    problem += ["-share=0"] if one.is_mla else [f"-d={one.hdims[0]}", f"-d_v={one.hdims[1]}"]
+    once = ["-warmup=0", "-repeat=1"]
+    result = run_program(build, name, [f"-device=sim:{one.target}", *problem, *once])
     modelled = result["simulation"]["modelled"]
     return result["kernel"], {
         "cycles": modelled["cycles"],

@@ -80,25 +80,32 @@ def place_of(target: str, name: str, hdim: Sequence[int]) -> list[str]:
     ]
 
 
-def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
-    """What the program says of one problem: a target, length, mask and instance."""
+def run_program(build: Path, name: str, words: list[str], **environment: str) -> dict[str, Any]:
+    """What an example program says of a problem on a simulated GPU, run once and not verified."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
-        hdim_q, hdim_v = key["hdim"]
-        sizes = [*sizes_of(key), f"-d={hdim_q}", f"-d_v={hdim_v}"]
-        layout = "c" if COLUMNS_OF_V in key["instance"] else "r"
-        problem = ["-prec=bf16", *sizes, f"-mask={MASKS[key['mask']]}", f"-vlayout={layout}"]
-        command = [str(build / "bin" / "tile_example_fmha_fwd"), f"-device=sim:{key['target']}", *problem]
+        command = [str(build / "bin" / f"tile_example_{name}"), *words]
         done = subprocess.run(
-            [*command, f"-instance={key['instance']}", "-v=0", "-sample=1", "-json=1", f"-jsonfile={path}"],
-            env={**os.environ, "TESSERA_SIM_PARAMETERS": change},
+            [*command, "-v=0", "-sample=1", "-json=1", f"-jsonfile={path}"],
+            env={**os.environ, **environment},
             capture_output=True,
             text=True,
             check=False,
         )
         if done.returncode != 0:
             sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
-        result = json.loads(path.read_text())
+        result: dict[str, Any] = json.loads(path.read_text())
+    return result
+
+
+def model(build: Path, key: dict[str, Any], change: str) -> dict[str, Any]:
+    """What the program says of one problem: a target, length, mask and instance."""
+    hdim_q, hdim_v = key["hdim"]
+    sizes = [*sizes_of(key), f"-d={hdim_q}", f"-d_v={hdim_v}"]
+    layout = "c" if COLUMNS_OF_V in key["instance"] else "r"
+    problem = ["-prec=bf16", *sizes, f"-mask={MASKS[key['mask']]}", f"-vlayout={layout}"]
+    words = [f"-device=sim:{key['target']}", *problem, f"-instance={key['instance']}"]
+    result = run_program(build, "fmha_fwd", words, TESSERA_SIM_PARAMETERS=change)
     changes = {"set": change} if change else {}
     return key | {"model": version()} | changes | result["simulation"]["modelled"]
 
