@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The results of all warps, each of its own keys, become those of the task: they meet in shared memory. Warps first and
-// every HEADS-th from there on have the same head. The epilogue's
-// pair_of() makes o of two neighbouring elements, and its store_pairs() stores four such pairs.
+// The results of all warps, each of its own keys, become those of the task: they meet in shared memory. A warp and
+// every HEADS-th from there on have the same head. The epilogue's pair_of() makes o of two neighbouring elements, and
+// its store_pairs() stores four such pairs.
 //
 // Takes args, BM, DV, WARPS, HEADS, pair_of, store_pairs.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_MERGE_H

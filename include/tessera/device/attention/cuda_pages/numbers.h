@@ -113,8 +113,10 @@ INLINE void load_words(uint32_t *x, uint32_t raw, int eights, int row, int byte,
     } else {
         x[0] = shared_load_4(from);
     }
-    if (aligned || HEADS > 1) return;
-#if HEADS == 1
+#if HEADS > 1
+    (void)aligned; // they always are
+#else
+    if (aligned) return;
     const int number = 8 * eights + row, end = byte + bytes;
     const uint32_t shift = shared_load_2(raw + RAW_SHIFTS + 2 * number);
     const uint32_t behind = shared_load_4(end < RAW_ROW ? raw_at(raw, eights, row, end) : tail_at(raw, number));
