@@ -51,7 +51,6 @@ class CdnaTile:
     v_ring: ClassVar[int] = 4  # and of v
     band: ClassVar[int] = 4  # operands of k and then of v in registers
     stagger: ClassVar[int] = 4  # barriers between the halves
-    early: ClassVar[int] = 48  # scores of a lane that become probabilities before the barrier within C_EXP
 
     @property
     def hdim_q(self) -> int:

@@ -99,15 +99,15 @@ class Kernel:
     def is_of_assembly(self, padding: Padding) -> bool:
         """Whether these may be those of an empty one.
 
-        One state before it, behind a VALU that writes a part of a VGPR, and one before a VALU or a load to
-        LDS that uses a VGPR.
+        One state before it, behind a VALU that writes a part of a VGPR or is packed, for whose op_sel_hi LLVM
+        has the same bit, and one before a VALU or a load to LDS that uses a VGPR.
         """
         nops = self.index[padding.at]
         before, after = (
             self.instructions[nops - 1].text,
             self.instructions[nops + len(self.run_from(nops))].text,
         )
-        writes_part = "op_sel:[0,0,1]" in before
+        writes_part = "op_sel:[0,0,1]" in before or before.startswith("v_pk_")
         uses = re.search(r"\bv(\d+|\[)", after) is not None
         by_lane = after.startswith("v_") or after.endswith(" lds")
         return self.arch != "gfx90a" and padding.states <= writes_part + (uses and by_lane)

@@ -10,10 +10,10 @@
 enum { SCORES = KEY_BLOCKS * ELEMENTS, CHAINS = 3 }; // of a lane; of maxima, so that one need not wait for the last
 
 struct softmax {
-    float scale, shift; // a probability is 2^(scale * score - shift)
-    float max, alpha;   // alpha: what O is to be rescaled by,
-    int moved;          // if the maximum of any lane has moved
-    float sum[CHAINS];  // of the probabilities of the lane's keys, one of so many each
+    float scale;       // a probability is 2^(scale * (score - max) + P_SHIFT)
+    float max, before; // before: the maximum that O and the sums are of,
+    int moved;         // if that of any lane has moved
+    float sum[CHAINS]; // of the probabilities of the lane's keys, one of so many each
 };
 
 INLINE void hide_later(f32x16 s[KEY_BLOCKS], int end) { // keys from `end` on, counted from the lane's first
@@ -27,9 +27,8 @@ INLINE void hide_later(f32x16 s[KEY_BLOCKS], int end) { // keys from `end` on, c
     }
 }
 
-// Raises the maximum to that of the tile, which decides the shift, and what O is rescaled by; the sums are. Where the
-// shift is so great that its rounding would spoil P, the maximum is subtracted from the scores here, exactly.
-INLINE void raise_max(struct softmax *x, f32x16 s[KEY_BLOCKS]) {
+// Raises the maximum to that of the tile.
+INLINE void raise_max(struct softmax *x, const f32x16 s[KEY_BLOCKS]) {
     float most[CHAINS];
     UNROLL
     for (int i = 0; i < CHAINS; i++) most[i] = x->max;
@@ -41,43 +40,50 @@ INLINE void raise_max(struct softmax *x, f32x16 s[KEY_BLOCKS]) {
     float max = max_f32(max_f32(most[0], most[1]), most[2]);
     max = max_f32(max, other_half(max));
     x->moved = any_lane(max > x->max);
-    if (x->moved) {
-        x->alpha = x->max == -INFINITY_F32 ? 0.0f : exp2_fast((x->max - max) * x->scale);
+    x->before = x->max;
+    x->max = max;
+}
+
+// Scores become exponents of probabilities, two by one instruction: no product of this half of the waves is under way,
+// and seldom one of the other. Where the maximum is so great that its rounding would spoil P, it is subtracted first,
+// exactly.
+INLINE void find_exponents(const struct softmax *x, f32x16 s[KEY_BLOCKS]) {
+    const float max = x->max == -INFINITY_F32 ? 0.0f : x->max;
+    float shift = max * x->scale - P_SHIFT;
+    if (SELDOM(any_lane(abs_f32(shift) >= 0x1p20f))) {
         UNROLL
-        for (int i = 0; i < CHAINS; i++) x->sum[i] *= x->alpha;
-        x->max = max;
-    }
-    max = max == -INFINITY_F32 ? 0.0f : max;
-    x->shift = max * x->scale - P_SHIFT;
-    if (!SELDOM(any_lane(abs_f32(x->shift) >= 0x1p20f))) return;
-    UNROLL
-    for (int b = 0; b < KEY_BLOCKS; b++) {
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e++) {
-            s[b][e] -= max;
-            one_after_the_other();
+        for (int b = 0; b < KEY_BLOCKS; b++) {
+            UNROLL
+            for (int e = 0; e < ELEMENTS; e++) {
+                s[b][e] -= max;
+                one_after_the_other();
+            }
         }
+        shift = -P_SHIFT;
     }
-    x->shift = -P_SHIFT;
-}
-
-INLINE void rescale_o(const struct softmax *x, f32x16 o[D_BLOCKS]) {
-    if (!x->moved) return;
     UNROLL
-    for (int b = 0; b < D_BLOCKS; b++) o[b] *= x->alpha;
+    for (int b = 0; b < KEY_BLOCKS; b++) s[b] = pinned(s[b] * x->scale - shift);
 }
 
-// Scores begin to end - 1 of the lane become probabilities, and are added to the sums. Instructions for two numbers
+// Exponents become probabilities, and are added to the sums; these and O are rescaled. Instructions for two numbers
 // would make products of the other half of the waves wait.
-INLINE void exponentials(struct softmax *x, f32x16 s[KEY_BLOCKS], int begin, int end) {
+INLINE void exponentials(struct softmax *x, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS]) {
+    const float before = here_f32(x->before);
+    const float alpha = before == -INFINITY_F32 ? 0.0f : exp2_fast((before - x->max) * x->scale);
     UNROLL
-    for (int e = begin; e < end; e++) {
-        const float p = here_f32(exp2_fast(s[e / ELEMENTS][e % ELEMENTS] * x->scale - x->shift));
+    for (int i = 0; i < CHAINS; i++) x->sum[i] *= alpha;
+    UNROLL
+    for (int e = 0; e < SCORES; e++) {
+        const float p = here_f32(exp2_fast(s[e / ELEMENTS][e % ELEMENTS]));
         x->sum[e % CHAINS] = here_f32(x->sum[e % CHAINS] + p);
         s[e / ELEMENTS][e % ELEMENTS] = p;
     }
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) s[b] = pinned(s[b]); // in the registers of the products
+    if (!x->moved) return;
+    UNROLL
+    for (int e = 0; e < D_BLOCKS * ELEMENTS; e++)
+        o[e / ELEMENTS][e % ELEMENTS] = here_f32(o[e / ELEMENTS][e % ELEMENTS] * alpha);
 }
 
 // Four registers become one: P lies in the first quarter of the tile, each word in a register that words before have
