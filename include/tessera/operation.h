@@ -15,7 +15,7 @@ extern "C" {
 
 // ---- the schema of an operation
 
-enum { TESSERA_SET_WORDS = 2, TESSERA_MAX_SIZES = 6 };
+enum { TESSERA_SET_WORDS = 2, TESSERA_MAX_SIZES = 6, TESSERA_MAX_ALIGNMENT = 128 };
 
 // The offset of a member of a traits struct. A member that is neither an int32_t nor an enumeration does not compile.
 #define TESSERA_MEMBER(type, member)                                                                                   \
@@ -79,7 +79,7 @@ typedef struct tessera_instance {
     const char *symbol;   // GPU instances: the kernel, by which its pack lists its code object; NULL for CPUs,
                           // and where instances of another operation do the work
     uint32_t threads;     // GPU instances: of a workgroup
-    uint32_t alignment;   // in bytes, of every row of a tensor; 0: that of the element
+    uint32_t alignment;   // in bytes, of every row of a tensor, a power of two; 0: that of the element
     float macs_per_cycle; // estimated rate of one compute unit in the main loop
     float tile_cycles;    // estimated overhead of one tile
 } tessera_instance;

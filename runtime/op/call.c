@@ -61,21 +61,27 @@ static struct tessera_request ask(const tessera_op *op, const void *call, const 
     return r;
 }
 
+static tessera_status plan_chosen(const tessera_op *op, void *call, const struct tessera_choice *chosen,
+                                  const tessera_device_facts *facts, int threads, struct tessera_plan *plan) {
+    tessera_begin_plan(plan, facts, op->name, chosen, threads);
+    return op->add_regions ? op->add_regions(call, plan) : TESSERA_SUCCESS;
+}
+
 tessera_status tessera_plan_call(const tessera_op *op, void *call, const tessera_instance *row,
                                  const tessera_device_facts *facts, int threads, struct tessera_plan *plan) {
-    tessera_begin_plan(plan, facts, op->name, row, threads);
-    return op->add_regions ? op->add_regions(call, plan) : TESSERA_SUCCESS;
+    const struct tessera_request r = ask(op, call, op->kernels.get_table(), facts);
+    return plan_chosen(op, call, &(struct tessera_choice){row, tessera_cut_by(row, &r)}, facts, threads, plan);
 }
 
 // Validates traits and sizes, chooses the instance, and plans the regions of the workspace.
 static tessera_status plan_on(const tessera_op *op, void *call, const tessera_device *device, const void *traits,
                               const void *args, struct tessera_plan *plan) {
-    const tessera_instance *row;
+    struct tessera_choice chosen;
     GUARD(device, "device is NULL: tessera_device_open() opens one");
     TRY(tessera_read_call(op, call, traits, args));
     const struct tessera_request r = ask(op, call, op->kernels.get_table(), &device->facts);
-    TRY(tessera_choose(&r, &row));
-    return tessera_plan_call(op, call, row, &device->facts, tessera_num_threads(), plan);
+    TRY(tessera_choose(&r, &chosen));
+    return plan_chosen(op, call, &chosen, &device->facts, tessera_num_threads(), plan);
 }
 
 // Checks the call's memory, but for the size of the workspace.
@@ -175,11 +181,11 @@ static tessera_status read_request(const tessera_op *op, void *call, const tesse
 tessera_status tessera_call_select(const tessera_op *op, void *call, const tessera_table *table,
                                    const tessera_device_facts *facts, const void *traits, const void *args, void *out) {
     struct tessera_request r;
-    const tessera_instance *row;
+    struct tessera_choice chosen;
     GUARD(out, "out is NULL");
     TRY(read_request(op, call, table, facts, traits, args, &r));
-    TRY(tessera_choose(&r, &row));
-    memcpy(out, &row, sizeof row); // *out is a pointer to the operation's own instance type
+    TRY(tessera_choose(&r, &chosen));
+    memcpy(out, &chosen.row, sizeof chosen.row); // *out is a pointer to the operation's own instance type
     return TESSERA_SUCCESS;
 }
 

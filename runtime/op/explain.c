@@ -287,23 +287,20 @@ static void add_no_instance(text_t *out, const request_t *r) {
     add_changes(out, r, nearest);
 }
 
-tessera_status tessera_no_instance(const request_t *r) {
-    char text[1024];
-    text_t out = {text, sizeof text, 0};
-    add_no_instance(&out, r);
-    return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "%s", text);
-}
-
-tessera_status tessera_take(const request_t *r, const instance_t **out) {
+static tessera_status refuse_wanted(const request_t *r) {
     const struct verdict v = judge(r->wanted, r);
     char why[512];
     text_t text = {why, sizeof why, 0};
-    if (v.reasons) {
-        add_reasons(&text, &v, r);
-        return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "%s does not serve this call: %s", r->wanted->name, why);
-    }
-    *out = r->wanted;
-    return TESSERA_SUCCESS;
+    add_reasons(&text, &v, r);
+    return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "%s does not serve this call: %s", r->wanted->name, why);
+}
+
+tessera_status tessera_no_instance(const request_t *r) {
+    char text[1024];
+    text_t out = {text, sizeof text, 0};
+    if (r->wanted) return refuse_wanted(r);
+    add_no_instance(&out, r);
+    return tessera_fail(TESSERA_ERROR_NO_INSTANCE, "%s", text);
 }
 
 // ---- everything about a call

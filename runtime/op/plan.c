@@ -8,12 +8,12 @@
 #include "integers.h"
 
 void tessera_begin_plan(struct tessera_plan *plan, const tessera_device_facts *facts, const char *op,
-                        const tessera_instance *row, int threads) {
+                        const struct tessera_choice *chosen, int threads) {
     plan->facts = facts;
     plan->device = NULL;
-    plan->row = row;
+    plan->row = chosen->row;
     plan->threads = threads;
-    plan->rows[0] = (struct tessera_taken){row, op};
+    plan->rows[0] = (struct tessera_taken){chosen->row, chosen->cut, op};
     plan->row_count = 1;
     plan->region_count = plan->step_count = 0;
     plan->room_used = 0;
@@ -29,11 +29,23 @@ static tessera_status too_much(const char *what, size_t most) {
 tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tessera_kernels *kernels, const void *traits,
                                    const void *call, const tessera_instance **out) {
     struct tessera_request r = {.kernels = kernels, .table = kernels->get_table(), .traits = traits, .call = call};
+    struct tessera_choice chosen;
     if (plan->row_count == TESSERA_PLAN_ROWS) return too_much("rows", TESSERA_PLAN_ROWS);
     tessera_ask(&r, plan->facts);
-    TRY(tessera_choose(&r, out));
-    plan->rows[plan->row_count++] = (struct tessera_taken){*out, r.table->schema->operation};
+    TRY(tessera_choose(&r, &chosen));
+    plan->rows[plan->row_count++] = (struct tessera_taken){chosen.row, chosen.cut, r.table->schema->operation};
+    *out = chosen.row;
     return TESSERA_SUCCESS;
+}
+
+static const struct tessera_taken *find_row(const struct tessera_plan *plan, const tessera_instance *row) {
+    uint32_t i = 0;
+    while (i + 1 < plan->row_count && plan->rows[i].row != row) i++;
+    return &plan->rows[i];
+}
+
+struct tessera_cut tessera_plan_cut(const struct tessera_plan *plan, const tessera_instance *row) {
+    return find_row(plan, row)->cut;
 }
 
 tessera_status tessera_add_region(struct tessera_plan *plan, const char *name, size_t bytes, bool zeroed) {
@@ -59,12 +71,6 @@ static tessera_status add_step(struct tessera_plan *plan, const struct tessera_s
     if (plan->step_count == TESSERA_PLAN_STEPS) return too_much("steps", TESSERA_PLAN_STEPS);
     plan->steps[plan->step_count++] = *step;
     return TESSERA_SUCCESS;
-}
-
-static const struct tessera_taken *find_row(const struct tessera_plan *plan, const tessera_instance *row) {
-    uint32_t i = 0;
-    while (i + 1 < plan->row_count && plan->rows[i].row != row) i++;
-    return &plan->rows[i];
 }
 
 tessera_status tessera_add_launch(struct tessera_plan *plan, const tessera_instance *row, const uint32_t grid[3],

@@ -16,9 +16,10 @@ enum {
     TESSERA_PLAN_COPY = 4096     // the most bytes of one copy
 };
 
-// An instance that a call takes, and the operation whose packs hold its code.
+// An instance that a call takes, how it cuts the work, and the operation whose packs hold its code.
 struct tessera_taken {
     const tessera_instance *row;
+    struct tessera_cut cut;
     const char *op;
 };
 
@@ -81,6 +82,9 @@ struct tessera_plan {
 tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tessera_kernels *kernels, const void *traits,
                                    const void *call, const tessera_instance **out);
 
+// How an instance that the plan has taken cuts the work.
+struct tessera_cut tessera_plan_cut(const struct tessera_plan *plan, const tessera_instance *row);
+
 tessera_status tessera_add_region(struct tessera_plan *plan, const char *name, size_t bytes, bool zeroed);
 
 // The memory of the region of this name, which was added: whose steps share a plan need not know what came before.
@@ -104,7 +108,7 @@ tessera_status tessera_add_copy(struct tessera_plan *plan, void *to, const void 
 // ---- functions for op/call.c
 
 void tessera_begin_plan(struct tessera_plan *plan, const tessera_device_facts *facts, const char *op,
-                        const tessera_instance *row, int threads);
+                        const struct tessera_choice *chosen, int threads);
 
 // Bytes of all regions, each rounded up to its alignment.
 size_t tessera_plan_workspace(const struct tessera_plan *plan);

@@ -15,13 +15,13 @@ tessera_status tessera_read_facts(const tessera_table *table, const tessera_devi
     return status;
 }
 
-static uint64_t starts_of(const struct tessera_request *r) {
+static uint64_t alignment_of(const struct tessera_request *r) {
     struct tessera_start starts[TESSERA_MAX_STARTS];
     const int count = r->kernels->list_starts ? r->kernels->list_starts(r, starts) : 0;
-    uint64_t bits = 0;
+    uint64_t bits = TESSERA_MAX_ALIGNMENT;
     for (int i = 0; i < count; i++)
         if (starts[i].matters) bits |= starts[i].value * (uint64_t)starts[i].bits / 8;
-    return bits;
+    return bits & -bits;
 }
 
 void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts) {
@@ -34,7 +34,8 @@ void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts) {
     for (uint32_t i = 0; i < schema->size_count; i++) r->sizes[i] = tessera_member(r->traits, schema->sizes[i].offset);
     r->targets = facts->targets;
     r->units = facts->compute_units;
-    r->starts = starts_of(r);
+    r->alignment = alignment_of(r);
+    r->shape_bytes = r->kernels->describe ? r->kernels->describe(r->call, r->shape) : 0;
 }
 
 static bool holds(const tessera_served *s, const struct tessera_request *r, uint32_t size_count) {
@@ -46,7 +47,7 @@ static bool holds(const tessera_served *s, const struct tessera_request *r, uint
 }
 
 bool tessera_is_aligned(const tessera_instance *row, const struct tessera_request *r) {
-    return !row->alignment || r->starts % row->alignment == 0;
+    return !row->alignment || r->alignment % row->alignment == 0;
 }
 
 bool tessera_keeps_out(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why) {
@@ -81,9 +82,10 @@ static uint32_t bucket_of(const struct tessera_request *r) {
 const tessera_instance *tessera_best(const struct tessera_request *r) {
     const tessera_table *const table = r->table;
     const tessera_trait *const first = table->schema->traits;
-    const uint32_t value = tessera_member(r->traits, first->offset), bucket = bucket_of(r);
+    const uint32_t bucket = bucket_of(r), value = (uint32_t)__builtin_ctzll(r->sets[first->word] >> first->bit);
     const tessera_instance *best = NULL;
     double least = 0;
+    if (r->wanted) return r->targets >> r->wanted->target & 1 && tessera_serves(r->wanted, r) ? r->wanted : NULL;
     for (uint32_t target = 0; bucket < table->bucket_count && target < TESSERA_TARGET_COUNT; target++) {
         if (!(r->targets >> target & 1)) continue;
         const tessera_slice slice = table->slices[(target * first->count + value) * table->bucket_count + bucket];

@@ -4,6 +4,7 @@
 #ifndef TESSERA_RUNTIME_OP_SELECT_H
 #define TESSERA_RUNTIME_OP_SELECT_H
 
+#include <stddef.h>
 #include <string.h>
 
 #include "internal.h"
@@ -27,9 +28,26 @@ struct tessera_work {
     int64_t tasks;
 };
 
+// How an instance cuts the work of a call where it may do so in several ways, by numbers of its own.
+struct tessera_cut {
+    int64_t parts, length;
+};
+
+// What is chosen for a call.
+struct tessera_choice {
+    const tessera_instance *row;
+    struct tessera_cut cut;
+};
+
+enum { TESSERA_SHAPE_WORDS = 16 }; // of 64 bits
+
 // A set of kernels that one schema describes: those of a call, or those of one step of it.
 struct tessera_kernels {
     const tessera_table *(*get_table)(void); // the table that was generated into this library
+    // Writes a struct without padding: all that cost, keeps_out and cut read of a call beside its traits, sizes and
+    // starts. They find it in r->shape, and choices are remembered (choose.c). Returns its bytes, a multiple of 8.
+    // NULL: they read r->call, and choices are made anew.
+    uint32_t (*describe)(const void *call, void *shape);
     // Estimated cycles of a call that the instance serves: by a formula of their own, or tessera_roofline().
     double (*cost)(const tessera_instance *row, const struct tessera_request *r);
     // Lists the starts of a call and returns their number. NULL: instances take any alignment.
@@ -42,18 +60,22 @@ struct tessera_kernels {
     // Whether an instance that serves the traits, sizes and alignment of a call does not take it for another reason,
     // which is added, unless `why` is NULL. NULL: there are none.
     bool (*keeps_out)(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
+    struct tessera_cut (*cut)(const tessera_instance *row, const struct tessera_request *r); // NULL: there are no ways
 };
 
 struct tessera_request {
     const struct tessera_kernels *kernels;
+    const void *traits, *call; // `traits` as the schema describes them; `call` for the kernels' functions
+    uint32_t shape_bytes;      // 0: the kernels do not describe calls
+    // What follows decides the choice; there is no padding.
     const tessera_table *table;
-    const void *traits, *call;      // `traits` as the schema describes them; `call` for the kernels' functions
     const tessera_instance *wanted; // the caller's choice; NULL: that of least cost
     uint32_t targets;
     int32_t units;
     uint64_t sets[TESSERA_SET_WORDS]; // for each trait the one bit of its value
     uint32_t sizes[TESSERA_MAX_SIZES];
-    uint64_t starts; // all starts that matter, in bytes, or-ed: shows their common alignment
+    uint64_t alignment;                  // the greatest power of two that divides all starts that matter; 0: they are 0
+    uint64_t shape[TESSERA_SHAPE_WORDS]; // the kernels' own struct
 };
 
 // Copies a caller's device facts and validates them and the table.
@@ -64,7 +86,10 @@ tessera_status tessera_read_facts(const tessera_table *table, const tessera_devi
 // of the schema, and no size is below 0.
 void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts);
 
-tessera_status tessera_choose(const struct tessera_request *r, const tessera_instance **out);
+tessera_status tessera_choose(const struct tessera_request *r, struct tessera_choice *out);
+
+// How an instance that was chosen otherwise cuts the call's work.
+struct tessera_cut tessera_cut_by(const tessera_instance *row, const struct tessera_request *r);
 
 // Estimated cycles of the work, from the rates of the instance and its target (cost.c).
 double tessera_roofline(const tessera_instance *row, const struct tessera_request *r, struct tessera_work work);
@@ -83,7 +108,8 @@ static inline uint32_t tessera_member(const void *traits, uint16_t offset) {
     return value;
 }
 
-const tessera_instance *tessera_best(const struct tessera_request *r); // NULL: none serves
+// The instance that the caller wants, or else the best. NULL: it does not serve the call, or none does.
+const tessera_instance *tessera_best(const struct tessera_request *r);
 
 // Whether an instance serves the call, whatever the device.
 bool tessera_serves(const tessera_instance *row, const struct tessera_request *r);
@@ -91,9 +117,7 @@ bool tessera_is_aligned(const tessera_instance *row, const struct tessera_reques
 bool tessera_keeps_out(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
 bool tessera_precedes(const tessera_instance *a, double cost_a, const tessera_instance *b, double cost_b);
 
-// Takes the instance that the caller wants, if it serves the call; else fails with the reasons.
-tessera_status tessera_take(const struct tessera_request *r, const tessera_instance **out);
-// The failure of a call that no instance serves.
+// The failure of a call that no instance serves, or not the one that the caller wants.
 tessera_status tessera_no_instance(const struct tessera_request *r);
 
 #endif

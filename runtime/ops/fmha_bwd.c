@@ -11,31 +11,46 @@ typedef const struct tessera_fmha_bwd_call call_t;
 
 // ---- dq_dk_dv
 
+_Static_assert(sizeof(struct tessera_fmha_bwd_shape) == 4 * 8, "there is no padding");
+
+static uint32_t describe(const void *call, void *shape) {
+    const tessera_fmha_bwd_traits *const t = &((call_t *)call)->traits;
+    *(struct tessera_fmha_bwd_shape *)shape = (struct tessera_fmha_bwd_shape){
+        .batch = t->batch,
+        .nhead_q = t->nhead_q,
+        .dkv_heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q,
+        .queries = t->is_group_mode ? t->max_seqlen_q : t->seqlen_q,
+        .keys = t->is_group_mode ? t->max_seqlen_k : t->seqlen_k,
+        .hdim_q = t->hdim_q,
+        .hdim_v = t->hdim_v,
+        .seqlen_q = ((call_t *)call)->args.seqlen_q,
+    };
+    return sizeof(struct tessera_fmha_bwd_shape);
+}
+
 // Cycles that a workgroup with a block of keys takes beside those of its products: it loads operands, stores dk and dv,
 // and waits. So the simulator's clock has it on gfx950 with few queries; with many it counts for little.
 enum { START = 16000 };
 
 // On a GPU tiles are whole, and units may have no work: a workgroup has a block of keys of a head, or all of them.
-static double cost_on_gpu(const tessera_instance *row, const struct tessera_request *r, double queries, double keys) {
-    const tessera_fmha_bwd_traits *const t = &((call_t *)r->call)->traits;
+static double cost_on_gpu(const tessera_instance *row, const struct tessera_request *r) {
+    const struct tessera_fmha_bwd_shape *const s = (const void *)r->shape;
     const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
-    const double tiles = ceil(queries / tile->bm0), blocks = ceil(keys / tile->bn0);
+    const double tiles = ceil((double)s->queries / tile->bm0), blocks = ceil((double)s->keys / tile->bn0);
     const double macs = tiles * blocks * tile->bm0 * tile->bn0 * (3.0 * tile->dq + 2.0 * tile->dv);
-    const double heads = (double)t->batch * t->nhead_q,
-                 own = (double)t->batch * (t->is_dkv_reduced ? t->nhead_k : t->nhead_q);
+    const double heads = (double)s->batch * s->nhead_q, own = (double)s->batch * s->dkv_heads;
     const double groups = tile->max_q ? own : own * blocks, start = tile->max_q ? 0 : groups * START;
     return (heads * macs / (double)row->macs_per_cycle + start) / fmax(1, fmin(r->units, groups));
 }
 
 // Five products; a mask hides about the same share of keys from every instance, and is left out.
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
-    const tessera_fmha_bwd_traits *const t = &((call_t *)r->call)->traits;
-    const double queries = t->is_group_mode ? t->max_seqlen_q : t->seqlen_q;
-    const double keys = t->is_group_mode ? t->max_seqlen_k : t->seqlen_k;
-    if (row->symbol) return cost_on_gpu(row, r, queries, keys);
+    const struct tessera_fmha_bwd_shape *const s = (const void *)r->shape;
+    if (row->symbol) return cost_on_gpu(row, r);
     const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
-    const double area = (double)t->batch * t->nhead_q * queries * keys, blocks = area / ((double)tile->bm0 * tile->bn0);
-    const double macs = area * (3.0 * t->hdim_q + 2.0 * t->hdim_v);
+    const double area = (double)s->batch * s->nhead_q * s->queries * s->keys,
+                 blocks = area / ((double)tile->bm0 * tile->bn0);
+    const double macs = area * (3.0 * s->hdim_q + 2.0 * s->hdim_v);
     return (macs / (double)row->macs_per_cycle + blocks * (double)row->tile_cycles) / r->units;
 }
 
@@ -98,6 +113,7 @@ TESSERA_DEFINE_CALLS(fmha_bwd)
 const struct tessera_operation tessera_fmha_bwd_operation = {
     TESSERA_CALL_OF(fmha_bwd),
     .kernels = {.get_table = tessera_fmha_bwd_get_table,
+                .describe = describe,
                 .cost = cost,
                 .list_starts = tessera_fmha_bwd_list_starts,
                 .add_ck_tile = add_ck_tile,

@@ -21,6 +21,12 @@ struct tessera_fmha_bwd_call {
 
 extern const struct tessera_operation tessera_fmha_bwd_operation; // fmha_bwd.c
 
+// All that selection reads of a call (fmha_bwd.c), without padding.
+struct tessera_fmha_bwd_shape {
+    int32_t batch, nhead_q, dkv_heads, queries, keys, hdim_q, hdim_v;
+    int32_t seqlen_q; // of args: in group mode all tokens
+};
+
 // ---- validation (fmha_bwd_check.c)
 
 tessera_status tessera_fmha_bwd_check_traits(const tessera_fmha_bwd_traits *traits);

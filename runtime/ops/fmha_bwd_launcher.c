@@ -21,10 +21,10 @@ static tessera_status choose(const tessera_device *device, struct tessera_fmha_b
     const tessera_op *const op = &tessera_fmha_bwd_operation;
     struct tessera_request r = {
         .kernels = &op->kernels, .table = op->kernels.get_table(), .traits = &call->traits, .call = call};
-    const tessera_instance *row;
+    struct tessera_choice chosen;
     tessera_ask(&r, &device->facts);
-    TRY(tessera_choose(&r, &row));
-    return tessera_plan_call(op, call, row, &device->facts, tessera_num_threads(), plan);
+    TRY(tessera_choose(&r, &chosen));
+    return tessera_plan_call(op, call, chosen.row, &device->facts, tessera_num_threads(), plan);
 }
 
 static tessera_status fill_in(const tessera_device *device, tessera_fmha_bwd_launcher *l) {
@@ -84,8 +84,8 @@ static tessera_status prepare_on_cpu(const tessera_fmha_bwd_launcher *l, const s
                                      const void *seqstart_q, const void *seqstart_k, void *workspace) {
     struct tessera_plan plan;
     TRY(tessera_fmha_bwd_write_head(&l->traits, layout, seqstart_q, seqstart_k, workspace));
-    tessera_begin_plan(&plan, &l->device->facts, tessera_fmha_bwd_operation.name, &l->instance->base,
-                       tessera_num_threads());
+    tessera_begin_plan(&plan, &l->device->facts, tessera_fmha_bwd_operation.name,
+                       &(struct tessera_choice){.row = &l->instance->base}, tessera_num_threads());
     if (layout->is_zeroed)
         TRY(tessera_fmha_bwd_add_zeroing(&plan, (char *)workspace + layout->host_bytes, layout->device_bytes));
     return tessera_run_plan(l->device, &plan, NULL);

@@ -10,8 +10,8 @@ static int bits_of(const call_t *call) { return call->traits.data_type == TESSER
 
 bool tessera_fmha_bwd_keeps_out(const tessera_instance *row, const struct tessera_request *r,
                                 struct tessera_text *why) {
-    const int max_q = ((const tessera_fmha_bwd_instance *)row)->tile.max_q,
-              seqlen_q = ((const call_t *)r->call)->args.seqlen_q;
+    const struct tessera_fmha_bwd_shape *const shape = (const void *)r->shape;
+    const int max_q = ((const tessera_fmha_bwd_instance *)row)->tile.max_q, seqlen_q = shape->seqlen_q;
     if (!max_q || seqlen_q <= max_q) return false;
     tessera_text_add(why, "seqlen_q %d (at most %d)", seqlen_q, max_q);
     return true;

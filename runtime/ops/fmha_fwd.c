@@ -42,8 +42,16 @@ static bool is_cuda(const tessera_instance *row) { return row->target == TESSERA
 
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
     const instance_t *const instance = (const instance_t *)row;
-    if (!row->symbol) return tessera_fmha_fwd_cpu_cost(instance, r->call, r->units);
-    return (is_cuda(row) ? tessera_fmha_fwd_cuda_cost : tessera_fmha_fwd_cdna_cost)(instance, r->call, r->units);
+    const struct tessera_fmha_fwd_shape *const shape = (const void *)r->shape;
+    if (!row->symbol) return tessera_fmha_fwd_cpu_cost(instance, shape, r->units);
+    return (is_cuda(row) ? tessera_fmha_fwd_cuda_cost : tessera_fmha_fwd_cdna_cost)(instance, shape, r->units);
+}
+
+static struct tessera_cut cut(const tessera_instance *row, const struct tessera_request *r) {
+    const instance_t *const instance = (const instance_t *)row;
+    if (!row->symbol || !instance->merged) return (struct tessera_cut){1, 1};
+    const struct tessera_fmha_fwd_parts parts = tessera_fmha_fwd_find_parts(instance, (const void *)r->shape, r->units);
+    return (struct tessera_cut){parts.parts, parts.tiles};
 }
 
 // ---- CK's names
@@ -141,11 +149,13 @@ TESSERA_DEFINE_CALLS(fmha_fwd)
 const struct tessera_operation tessera_fmha_fwd_operation = {
     TESSERA_CALL_OF(fmha_fwd),
     .kernels = {.get_table = tessera_fmha_fwd_get_table,
+                .describe = tessera_fmha_fwd_describe,
                 .cost = cost,
                 .list_starts = list_starts,
                 .add_ck_tile = add_ck_tile,
                 .count_ck = count_pads,
-                .keeps_out = tessera_fmha_fwd_keeps_out},
+                .keeps_out = tessera_fmha_fwd_keeps_out,
+                .cut = cut},
     .check_sizes = tessera_fmha_fwd_check_sizes,
     .check_memory = tessera_fmha_fwd_check_memory,
     .check_row = check_row,

@@ -74,25 +74,21 @@ static double uneven_cost(const instance_t *row, const struct load *load) {
     return fmax(average * work, load->longest * ((round_of(row, 1) + 3 * beside) / 4 + wait * full));
 }
 
-double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const int64_t queries = call->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
-    const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
-    const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
-    const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * a->nhead_q * a->batch;
-    int64_t keys = call->keys;
-    if (tessera_fmha_fwd_in_pages(call) != tessera_fmha_fwd_looks_up(row))
-        return INFINITY; // taken where there is no other
-    if (row->merged) return tessera_fmha_fwd_find_parts(row, call, units).cycles;
-    if (a->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
-    if (left && right) keys = tessera_min(keys, bm0 + a->window_size_left + (int64_t)a->window_size_right);
+double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
+    const int64_t queries = s->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
+    const bool left = s->has_left, right = s->has_right;
+    const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * s->nhead_q * s->batch;
+    int64_t keys = s->keys;
+    if (s->in_pages != tessera_fmha_fwd_looks_up(row)) return INFINITY; // taken where there is no other
+    if (row->merged) return tessera_fmha_fwd_find_parts(row, s, units).cycles;
+    if (s->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
+    if (left && right) keys = tessera_min(keys, bm0 + s->window_left + (int64_t)s->window_right);
     const int64_t most = tessera_ceil_div(tasks, units);
     const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);
     const int64_t least = left == right ? keys : tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
     const double shortest = (double)row->start + (double)tessera_ceil_div(least, bn0);
-    const struct load load = {(double)tasks, (double)a->batch, (double)units, most, longest, shortest};
+    const struct load load = {(double)tasks, (double)s->batch, (double)units, most, longest, shortest};
     const double time = left == right ? longest * rounds_of(row, most) : uneven_cost(row, &load);
     const double blocks = (double)tasks * ((longest + shortest) / 2 - (double)row->start);
-    return (2 * queries <= bm0 ? time * (double)row->half : time) +
-           tessera_fmha_fwd_cdna_memory(row, call, blocks, units);
+    return (2 * queries <= bm0 ? time * (double)row->half : time) + tessera_fmha_fwd_cdna_memory(row, s, blocks, units);
 }

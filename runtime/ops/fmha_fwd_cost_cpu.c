@@ -17,14 +17,14 @@
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by this formula, for all sizes.
 #include "ops/fmha_fwd_internal.h"
 
-double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                  int64_t units) {
     const tessera_fmha_fwd_tile *const tile = &row->tile;
-    const int64_t tiles = tessera_max(tessera_ceil_div(call->rows, tile->bm0), 1) * call->heads;
-    const double rows = (double)(tessera_round_up(call->rows, tile->wm0) * call->heads);
-    const double keys = (double)tessera_round_up(call->keys, tile->wn0);
+    const int64_t tiles = tessera_max(tessera_ceil_div(s->rows, tile->bm0), 1) * s->heads;
+    const double rows = (double)(tessera_round_up(s->rows, tile->wm0) * s->heads);
+    const double keys = (double)tessera_round_up(s->keys, tile->wn0);
     const double area = (double)tile->bm0 * tile->bn0;
-    const double block = area * call->hdims / (double)row->base.macs_per_cycle + (double)row->base.tile_cycles;
-    const int64_t tasks = tiles * tessera_fmha_fwd_parts(call->keys, (double)call->keys * (double)tiles, units);
+    const double block = area * s->hdims / (double)row->base.macs_per_cycle + (double)row->base.tile_cycles;
+    const int64_t tasks = tiles * tessera_fmha_fwd_parts(s->keys, (double)s->keys * (double)tiles, units);
     return rows * keys / area * block / (double)tasks * (double)tessera_ceil_div(tasks, units);
 }

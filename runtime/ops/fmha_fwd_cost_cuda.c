@@ -18,20 +18,18 @@
 
 typedef tessera_fmha_fwd_instance instance_t;
 
-double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
-    const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
-    const int32_t splits = call->cache ? call->splits : a->num_splits;
+double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
+    const bool left = s->has_left, right = s->has_right;
+    const int32_t splits = s->is_cached ? s->splits : s->num_splits;
     if (!row->merged && splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
-    if (tessera_fmha_fwd_in_pages(call) != tessera_fmha_fwd_looks_up(row)) return INFINITY; // as well
-    if (row->merged) return tessera_fmha_fwd_find_parts(row, call, units).cycles;
-    const int64_t tasks = tessera_max(tessera_ceil_div(call->queries, row->tile.bm0), 1) * a->nhead_q * a->batch;
-    const double all = (double)call->keys, bn0 = row->tile.bn0, keys = tessera_fmha_fwd_seen_keys(call, row->tile.bm0);
+    if (s->in_pages != tessera_fmha_fwd_looks_up(row)) return INFINITY; // as well
+    if (row->merged) return tessera_fmha_fwd_find_parts(row, s, units).cycles;
+    const int64_t tasks = tessera_max(tessera_ceil_div(s->queries, row->tile.bm0), 1) * s->nhead_q * s->batch;
+    const double all = (double)s->keys, bn0 = row->tile.bn0, keys = tessera_fmha_fwd_seen_keys(s, row->tile.bm0);
     const double begin = (double)(row->start * row->alone_cycles), busy = (double)row->busy_cycles;
-    if (!masked)
+    if (s->mask_type == TESSERA_MASK_NONE)
         return (double)tessera_ceil_div(tasks, units) *
-               (begin + (double)tessera_ceil_div(call->keys, row->tile.bn0) * busy);
+               (begin + (double)tessera_ceil_div(s->keys, row->tile.bn0) * busy);
     const double average = (double)tasks / (double)units * (begin + (keys / bn0 + 0.5) * busy);
     const double longest = begin + (left && right ? keys : all) / bn0 * busy;
     return average > longest ? average : longest;

@@ -172,7 +172,7 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const int64_t queries = call->traits.is_group_mode ? a->max_seqlen_q : a->seqlen_q;
-    return tessera_ceil_div(instance->merged ? queries * (a->nhead_q / a->nhead_k) : queries, instance->tile.bm0);
+    return tessera_fmha_fwd_count_blocks(instance, queries, a->nhead_q / a->nhead_k);
 }
 
 // Kernels compute tanh as 1 - 2 / (1 + exp), which is off by 2^-24 as every number near 1 is; scores are off by the cap

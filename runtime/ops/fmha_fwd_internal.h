@@ -26,6 +26,24 @@ struct tessera_fmha_fwd_call {
 
 extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c
 
+// All that selection and parts of keys read of a call (fmha_fwd_shape.c), without padding.
+struct tessera_fmha_fwd_shape {
+    int64_t heads, rows, keys, queries; // as the call has them
+    double hdims;
+    int32_t batch, nhead_q, nhead_k, hdim_v, seqlen_q, seqlen_k;
+    int32_t window_left, window_right;
+    int32_t splits, num_splits;   // of operations on caches, and of fmha_fwd
+    int32_t page_size, hdim_rows; // hdim_rows: of rows of all key heads beside one another (fmha_fwd_shape.c), or 0
+    float negative_scale;         // scale_s, if it is below 0, or 0
+    tessera_fmha_dtype data_type;
+    tessera_mask mask_type;
+    tessera_kv_cache_dtype kv;
+    bool is_group_mode, is_cached, in_pages, in_pieces;
+    bool is_ragged, has_lengths; // sequences have keys of their own; tensors have lengths in memory
+    bool has_left, has_right;    // edges of the mask
+};
+uint32_t tessera_fmha_fwd_describe(const void *call, void *shape); // for struct tessera_kernels
+
 // ---- validation (fmha_fwd_check.c)
 
 tessera_status tessera_fmha_fwd_check_traits(const tessera_fmha_fwd_traits *traits);
@@ -36,18 +54,18 @@ tessera_status tessera_fmha_fwd_check_memory(const void *call, bool on_gpu, stru
 // ---- selection
 
 // Estimated cycles (fmha_fwd_cost_*.c).
-double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                  int64_t units);
-double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
 // Bytes of a key and its value, as they lie in memory.
-double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_call *call);
+double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_shape *s);
 
 // Cycles that so many blocks of keys in all workgroups together take of memory on an AMD GPU.
-double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                     double blocks, int64_t units);
-double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
 // Adds why an instance that takes whole tiles alone does not serve the call, if it does not (fmha_fwd_whole.c).
@@ -88,7 +106,7 @@ struct tessera_fmha_fwd_parts {
     double cycles;        // estimated, of the call
 };
 struct tessera_fmha_fwd_parts tessera_fmha_fwd_find_parts(const tessera_fmha_fwd_instance *row,
-                                                          const struct tessera_fmha_fwd_call *call, int64_t units);
+                                                          const struct tessera_fmha_fwd_shape *s, int64_t units);
 
 // The splits that CK's example would choose on a device of so many compute units (fmha_fwd_ck_splits.c).
 int32_t tessera_fmha_fwd_ck_splits(const struct tessera_fmha_fwd_call *call, int32_t units);
@@ -128,8 +146,14 @@ static inline int64_t tessera_fmha_fwd_heads_of(const tessera_fmha_fwd_instance 
     return instance->heads > 1 ? instance->heads : 1;
 }
 
+// Blocks of queries of the longest sequence, where so many query heads have a key head.
+static inline int64_t tessera_fmha_fwd_count_blocks(const tessera_fmha_fwd_instance *instance, int64_t queries,
+                                                    int64_t group) {
+    return tessera_ceil_div(instance->merged ? queries * group : queries, instance->tile.bm0);
+}
+
 // The keys of the longest sequence that any of so many queries beside one another sees, on average under a mask.
-double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries);
+double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_shape *s, int64_t queries);
 
 // ---- launches (fmha_fwd_launch_*.c)
 

@@ -44,11 +44,6 @@ tessera_status tessera_fmha_fwd_cdna_check_strides(const struct tessera_fmha_fwd
 
 // ---- parts of keys
 
-static struct tessera_fmha_fwd_parts parts_of(const instance_t *instance, call_t *call, int64_t units) {
-    if (instance->merged) return tessera_fmha_fwd_find_parts(instance, call, units);
-    return (struct tessera_fmha_fwd_parts){1, 1, 0};
-}
-
 // Where keys lie, as tables say, or one sequence after another.
 static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
     const struct tessera_fmha_fwd_gpu_args *const k = &args->call; // whose batch strides are 0 in group mode
@@ -71,20 +66,19 @@ static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
 // A launch of workgroups that merge heads and have a part of the keys each.
 static tessera_status add_split(call_t *call, const instance_t *instance, int64_t blocks, struct tessera_plan *plan) {
     const tessera_instance *const row = &instance->base;
-    const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, plan->facts->compute_units);
-    const uint32_t grid[3] = {(uint32_t)call->args.nhead_k, (uint32_t)(blocks * parts.parts),
-                              (uint32_t)call->args.batch};
+    const struct tessera_cut cut = tessera_plan_cut(plan, row);
+    const uint32_t grid[3] = {(uint32_t)call->args.nhead_k, (uint32_t)(blocks * cut.parts), (uint32_t)call->args.batch};
     void *room;
     TRY(tessera_plan_room(plan, sizeof(struct tessera_fmha_fwd_cdna_args), &room));
     struct tessera_fmha_fwd_cdna_args *const args = memset(room, 0, sizeof *args);
     tessera_fmha_fwd_fill(call, (int32_t)blocks, &args->call);
-    args->parts = (int32_t)parts.parts;
-    args->part_tiles = (int32_t)parts.tiles;
+    args->parts = (int32_t)cut.parts;
+    args->part_tiles = (int32_t)cut.length;
     args->queries = (int32_t)call->queries;
     if (tessera_fmha_fwd_looks_up(instance)) set_pages(call, args);
-    if (parts.parts == 1) return tessera_add_launch(plan, row, grid, 0, args, sizeof *args);
+    if (cut.parts == 1) return tessera_add_launch(plan, row, grid, 0, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
-    const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);
+    const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, cut.parts);
     args->o_acc = partial.o_acc;
     args->lse_acc = partial.lse_acc;
     args->call.sink = NULL; // it is no part's: the combination counts it
@@ -93,7 +87,7 @@ static tessera_status add_split(call_t *call, const instance_t *instance, int64_
 }
 
 tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
-    const int64_t parts = parts_of((const instance_t *)row, call, plan->facts->compute_units).parts;
+    const int64_t parts = tessera_plan_cut(plan, row).parts;
     return parts > 1 ? tessera_fmha_fwd_add_partial(call, parts, plan) : TESSERA_SUCCESS;
 }
 

@@ -133,11 +133,6 @@ static int32_t heads_together(const struct tessera_fmha_fwd_call *call) {
 
 enum { MOST_TASKS = INT32_MAX / 2 };
 
-static struct tessera_fmha_fwd_parts parts_of(instance_t *instance, call_t *call, int64_t units) {
-    if (instance->merged) return tessera_fmha_fwd_find_parts(instance, call, units);
-    return (struct tessera_fmha_fwd_parts){1, 1, 0};
-}
-
 // Tasks of one part each.
 static int64_t count_tasks(instance_t *instance, call_t *call) {
     const int64_t heads =
@@ -159,7 +154,7 @@ static bool is_counted(call_t *call, instance_t *instance, int64_t units, int64_
 static const char counter_region[] = "counter of tasks";
 
 tessera_status tessera_fmha_fwd_cuda_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
-    const int64_t units = plan->facts->compute_units, parts = parts_of((instance_t *)row, call, units).parts;
+    const int64_t units = plan->facts->compute_units, parts = tessera_plan_cut(plan, row).parts;
     if (parts > 1) TRY(tessera_fmha_fwd_add_partial(call, parts, plan));
     if (!is_counted(call, (instance_t *)row, units, parts)) return TESSERA_SUCCESS;
     return tessera_add_region(plan, counter_region, sizeof(uint32_t), true);
@@ -201,8 +196,8 @@ tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *inst
 tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
     instance_t *const instance = (instance_t *)row;
     const int64_t units = plan->facts->compute_units;
-    const struct tessera_fmha_fwd_parts parts = parts_of(instance, call, units);
-    const int64_t tasks = count_tasks(instance, call) * parts.parts;
+    const struct tessera_cut cut = tessera_plan_cut(plan, row);
+    const int64_t tasks = count_tasks(instance, call) * cut.parts;
     const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units * instance->workgroups), 1, 1};
     void *room;
     if (tasks == 0) return TESSERA_SUCCESS;
@@ -213,13 +208,13 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;
     args->heads_together = heads_together(call);
-    args->parts = (int32_t)parts.parts;
-    args->part_tiles = (int32_t)parts.tiles;
+    args->parts = (int32_t)cut.parts;
+    args->part_tiles = (int32_t)cut.length;
     args->queries = (int32_t)call->queries;
-    if (is_counted(call, instance, units, parts.parts)) args->counter = tessera_region_memory(plan, counter_region);
-    if (parts.parts == 1) return tessera_add_launch(plan, row, grid, instance->shared_bytes, args, sizeof *args);
+    if (is_counted(call, instance, units, cut.parts)) args->counter = tessera_region_memory(plan, counter_region);
+    if (cut.parts == 1) return tessera_add_launch(plan, row, grid, instance->shared_bytes, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
-    const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, parts.parts);
+    const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, cut.parts);
     args->o_acc = partial.o_acc;
     args->lse_acc = partial.lse_acc;
     args->call.sink = NULL; // it is no part's: the combination counts it

@@ -11,21 +11,19 @@
 #include "ops/attention_kv_types.h"
 #include "ops/fmha_fwd_internal.h"
 
-double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_call *call) {
-    const struct tessera_kv_type *const type =
-        &tessera_kv_types[call->cache ? call->cache->pages.dtype : TESSERA_KV_AUTO];
-    const int bits = tessera_type_bits(tessera_attention_storages[call->traits.data_type].qkv);
-    return call->hdims * (type->bytes ? (double)type->bytes / type->numbers : bits / 8.0);
+double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_shape *s) {
+    const struct tessera_kv_type *const type = &tessera_kv_types[s->kv];
+    const int bits = tessera_type_bits(tessera_attention_storages[s->data_type].qkv);
+    return s->hdims * (type->bytes ? (double)type->bytes / type->numbers : bits / 8.0);
 }
 
-double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_call *call,
+double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                     double blocks, int64_t units) {
-    const tessera_fmha_fwd_args *const a = &call->args;
     const tessera_rates *const rates = &tessera_target_rates[row->base.target];
-    const double key = tessera_fmha_fwd_key_bytes(call);
-    const double all = (double)a->batch * a->nhead_k * (double)call->keys * key;
-    const int64_t heads = row->merged ? 1 : a->nhead_q / a->nhead_k; // whose blocks of queries stand apart
-    const int64_t readers = tessera_fmha_fwd_blocks(row, call) * heads;
-    const double sharers = (double)tessera_max(tessera_min(units / a->nhead_k, readers), 1);
+    const double key = tessera_fmha_fwd_key_bytes(s);
+    const double all = (double)s->batch * s->nhead_k * (double)s->keys * key;
+    const int64_t heads = row->merged ? 1 : s->nhead_q / s->nhead_k; // whose blocks of queries stand apart
+    const int64_t readers = tessera_fmha_fwd_count_blocks(row, s->queries, s->nhead_q / s->nhead_k) * heads;
+    const double sharers = (double)tessera_max(tessera_min(units / s->nhead_k, readers), 1);
     return all > rates->cache_bytes ? blocks * row->tile.bn0 * key / (rates->device_bytes * sharers) : 0;
 }

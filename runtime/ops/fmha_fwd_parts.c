@@ -21,19 +21,12 @@ static const double cuda_part_cycles = 400;
 
 enum { MOST_GRID = 65535 }; // workgroups along y, which parts and blocks of rows share on AMD's GPUs
 
-static bool is_ragged(const struct tessera_fmha_fwd_call *call) {
-    const bool cached = call->cache && (call->cache->seqlen_k || call->cache->starts || call->cache->pages.begin);
-    return call->traits.is_group_mode || call->args.cu_seqlen_k_ptr || cached;
-}
-
-double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_call *call, int64_t queries) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const bool masked = call->traits.mask_type != TESSERA_MASK_NONE;
-    const bool left = masked && a->window_size_left >= 0, right = masked && a->window_size_right >= 0;
-    const double all = (double)call->keys, beside = (double)queries;
+double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_shape *s, int64_t queries) {
+    const bool left = s->has_left, right = s->has_right;
+    const double all = (double)s->keys, beside = (double)queries;
     double keys = all;
-    if (left && right) keys = beside + a->window_size_left + (double)a->window_size_right;
-    if (left != right) keys = all - (double)tessera_min(call->queries, call->keys) / 2 + beside / 2;
+    if (left && right) keys = beside + s->window_left + (double)s->window_right;
+    if (left != right) keys = all - (double)tessera_min(s->queries, s->keys) / 2 + beside / 2;
     return keys < all ? keys : all;
 }
 
@@ -43,19 +36,18 @@ struct work {
     double rows, tile_bytes;
 };
 
-static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_call *call) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const double keys = tessera_fmha_fwd_seen_keys(call, tessera_ceil_div(row->tile.bm0, a->nhead_q / a->nhead_k));
-    const bool has_two_edges = a->window_size_left >= 0 && a->window_size_right >= 0;
-    const int64_t blocks = tessera_max(1, tessera_fmha_fwd_blocks(row, call));
+static struct work work_of(const instance_t *row, const struct tessera_fmha_fwd_shape *s) {
+    const double keys = tessera_fmha_fwd_seen_keys(s, tessera_ceil_div(row->tile.bm0, s->nhead_q / s->nhead_k));
+    const bool has_two_edges = s->window_left >= 0 && s->window_right >= 0;
+    const int64_t blocks = tessera_max(1, tessera_fmha_fwd_count_blocks(row, s->queries, s->nhead_q / s->nhead_k));
     const int64_t tiles = tessera_max(1, tessera_ceil_div((int64_t)keys, row->tile.bn0));
-    const int64_t longest = has_two_edges ? tiles : tessera_ceil_div(call->keys, row->tile.bn0);
+    const int64_t longest = has_two_edges ? tiles : tessera_ceil_div(s->keys, row->tile.bn0);
     return (struct work){blocks,
-                         blocks * (a->nhead_k / tessera_fmha_fwd_heads_of(row)) * a->batch,
+                         blocks * (s->nhead_k / tessera_fmha_fwd_heads_of(row)) * s->batch,
                          tiles,
                          tessera_max(tiles, longest),
-                         (double)a->batch * a->nhead_q * (double)call->queries,
-                         tessera_fmha_fwd_key_bytes(call) * row->tile.bn0 * (double)tessera_fmha_fwd_heads_of(row)};
+                         (double)s->batch * s->nhead_q * (double)s->queries,
+                         tessera_fmha_fwd_key_bytes(s) * row->tile.bn0 * (double)tessera_fmha_fwd_heads_of(row)};
 }
 
 static bool is_cuda(const instance_t *row) { return row->base.target == TESSERA_TARGET_SM_90A; }
@@ -72,15 +64,15 @@ static struct pace pace_of(const instance_t *row, double beside) {
 }
 
 // Cycles of reading all keys and values, which little hides on AMD's GPUs, whose last cache may have room for them.
-static double keys_from_memory(const instance_t *row, const struct tessera_fmha_fwd_call *call, const struct work *w,
+static double keys_from_memory(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct work *w,
                                int64_t units) {
     const double tiles = (double)(w->tasks * w->tiles);
-    if (!is_cuda(row)) return tessera_fmha_fwd_cdna_memory(row, call, tiles, units);
+    if (!is_cuda(row)) return tessera_fmha_fwd_cdna_memory(row, s, tiles, units);
     return tiles * w->tile_bytes / tessera_target_rates[row->base.target].device_bytes;
 }
 
 // Cycles with so many tiles in a part.
-static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_call *call, const struct work *w,
+static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct work *w,
                         int64_t tiles, int64_t units) {
     const tessera_rates *const rates = &tessera_target_rates[row->base.target];
     const int64_t parts = tessera_ceil_div(w->tiles, tiles), tasks = w->tasks * parts;
@@ -89,8 +81,8 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
     const struct pace pace = pace_of(row, beside);
     const double tile = pace.tile > of_unit ? pace.tile : of_unit, part = pace.begin + (double)tiles * tile;
     const double last = pace.begin + (double)tessera_ceil_div(w->longest, parts) * tile;
-    const double results = parts > 1 ? 8 * w->rows * (double)parts * call->args.hdim_v : 0;
-    const double keys = keys_from_memory(row, call, w, units), memory = keys + results / rates->device_bytes;
+    const double results = parts > 1 ? 8 * w->rows * (double)parts * s->hdim_v : 0;
+    const double keys = keys_from_memory(row, s, w, units), memory = keys + results / rates->device_bytes;
     const int64_t places = units * (int64_t)beside;
     const bool at_once = is_cuda(row) && tasks <= places; // as measured: then none waits for others
     double time = (double)tessera_ceil_div(tasks, places) * part;
@@ -99,7 +91,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_cal
         time += memory; // a wave waits for its keys, and hardly any others are beside it
     else if (time < memory + time / 16)
         time = memory + time / 16; // what begins and ends sooner leaves memory idle less
-    if (is_ragged(call)) {
+    if (s->is_ragged) {
         const int64_t reading = is_cuda(row) ? tessera_min(tasks, places) : places;
         const double share = keys / (double)(w->tasks * w->tiles) * (double)reading;
         const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
@@ -117,17 +109,17 @@ static parts_t unknown_lengths(const struct work *w, int64_t units) {
     return (parts_t){parts, parts > 1 ? 4 : 1, 0};
 }
 
-parts_t tessera_fmha_fwd_find_parts(const instance_t *row, const struct tessera_fmha_fwd_call *call, int64_t units) {
-    const struct work w = work_of(row, call);
-    const int64_t asked = call->cache || call->splits ? call->splits : call->args.num_splits;
-    parts_t best = {1, w.tiles, cycles_of(row, call, &w, w.tiles, units)};
+parts_t tessera_fmha_fwd_find_parts(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
+    const struct work w = work_of(row, s);
+    const int64_t asked = s->is_cached || s->splits ? s->splits : s->num_splits;
+    parts_t best = {1, w.tiles, cycles_of(row, s, &w, w.tiles, units)};
     if (asked == 1 || w.rows > INT32_MAX / 2) return best;
     if (asked > 1) {
         best.tiles = tessera_ceil_div(w.tiles, asked);
-        best.parts = is_ragged(call) ? asked : tessera_ceil_div(w.tiles, best.tiles);
+        best.parts = s->is_ragged ? asked : tessera_ceil_div(w.tiles, best.tiles);
         return best;
     }
-    if (call->traits.is_group_mode && call->args.seqlen_k <= 0) {
+    if (s->is_group_mode && s->seqlen_k <= 0) {
         const parts_t guess = unknown_lengths(&w, units);
         return (parts_t){guess.parts, guess.tiles, best.cycles};
     }
@@ -136,7 +128,7 @@ parts_t tessera_fmha_fwd_find_parts(const instance_t *row, const struct tessera_
         const int64_t parts = tessera_ceil_div(w.tiles, tiles - 1); // the least that have fewer
         if (parts > most) break;
         tiles = tessera_ceil_div(w.tiles, parts);
-        const double cycles = cycles_of(row, call, &w, tiles, units);
+        const double cycles = cycles_of(row, s, &w, tiles, units);
         if (cycles < best.cycles) best = (parts_t){parts, tiles, cycles};
     }
     return best;

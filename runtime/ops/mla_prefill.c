@@ -140,9 +140,13 @@ static int list_starts(const struct tessera_request *r, struct tessera_start sta
     return n;
 }
 
+static uint32_t describe(const void *call, void *shape) {
+    return tessera_fmha_fwd_describe(&((const call_t *)call)->over.attention, shape);
+}
+
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
     if (!row->symbol) return tessera_over_cache_cost(row, r);
-    return tessera_mla_prefill_cdna_cost((const tessera_mla_prefill_instance *)row, r->call, r->units);
+    return tessera_mla_prefill_cdna_cost((const tessera_mla_prefill_instance *)row, (const void *)r->shape, r->units);
 }
 
 // ---- what a call does
@@ -182,6 +186,7 @@ TESSERA_DEFINE_CALLS(mla_prefill)
 const struct tessera_operation tessera_mla_prefill_operation = {
     TESSERA_CALL_OF(mla_prefill),
     .kernels = {.get_table = tessera_mla_prefill_get_table,
+                .describe = describe,
                 .cost = cost,
                 .list_starts = list_starts,
                 .add_ck_tile = add_ck_tile},

@@ -21,7 +21,7 @@ static inline struct tessera_fmha_fwd_call tessera_mla_prefill_attention(const s
 
 // On AMD's GPUs (mla_prefill_cdna.c): estimated cycles, limits that other devices do not have, and the launch.
 double tessera_mla_prefill_cdna_cost(const tessera_mla_prefill_instance *row,
-                                     const struct tessera_mla_prefill_call *call, int64_t units);
+                                     const struct tessera_fmha_fwd_shape *attention, int64_t units);
 tessera_status tessera_mla_prefill_cdna_check(const tessera_mla_prefill_instance *row,
                                               const struct tessera_mla_prefill_call *call);
 tessera_status tessera_mla_prefill_cdna_steps(const tessera_mla_prefill_instance *row,

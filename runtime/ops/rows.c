@@ -112,13 +112,19 @@ int tessera_rows_list_starts(const struct tessera_request *r, struct tessera_sta
 
 // ---- instances
 
+uint32_t tessera_rows_describe(const void *call, void *shape) {
+    const struct tessera_rows_problem *const p = &((call_t *)call)->problem;
+    *(struct tessera_rows_shape *)shape = (struct tessera_rows_shape){p->m, p->n};
+    return sizeof(struct tessera_rows_shape);
+}
+
 // Of a compute unit, where all have rows; of a CPU vectors count. Memory takes all instances of a device as long.
 double tessera_rows_cost(const tessera_instance *row, const struct tessera_request *r) {
-    const struct tessera_rows_problem *const p = &((call_t *)r->call)->problem;
+    const struct tessera_rows_shape *const s = (const void *)r->shape;
     const tessera_rows_tile *const tile = &((const tessera_rows_instance *)row)->tile;
     const int64_t piece = (int64_t)tile->rn * tile->tn * tile->vn;
     const double cycles = row->symbol ? (double)row->tile_cycles : 1;
-    return (double)(tessera_ceil_div(p->m, r->units) * tessera_ceil_div(p->n, piece)) * cycles;
+    return (double)(tessera_ceil_div(s->m, r->units) * tessera_ceil_div(s->n, piece)) * cycles;
 }
 
 // runtime's half of ck_middle() in codegen/ops/rows/__init__.py.

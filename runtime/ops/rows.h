@@ -48,7 +48,13 @@ void *tessera_rows_add(struct tessera_rows_call *rows, struct tessera_rows_tenso
 #define ROWS_COLUMNS(field, ptr, type) ROWS_TENSOR(field, type, false, #ptr, NULL, a->ptr, 0, 1, p->n)
 #define ROWS_NUMBERS(field, ptr) ROWS_TENSOR(field, TESSERA_TYPE_FP32, true, #ptr, NULL, a->ptr, 1, p->m, 1)
 
+// All that selection reads of a call.
+struct tessera_rows_shape {
+    int64_t m, n;
+};
+
 // For the struct tessera_operation of each, which fills in the rest.
+uint32_t tessera_rows_describe(const void *call, void *shape);
 double tessera_rows_cost(const tessera_instance *row, const struct tessera_request *r);
 int tessera_rows_list_starts(const struct tessera_request *r, struct tessera_start starts[TESSERA_MAX_STARTS]);
 void tessera_rows_add_ck_tile(struct tessera_text *out, const tessera_instance *row, const uint32_t *limits);
@@ -59,6 +65,7 @@ tessera_status tessera_rows_add_steps(void *call, struct tessera_plan *plan);
 #define TESSERA_ROWS_OPERATION(op)                                                                                     \
     TESSERA_CALL_OF(op),                                                                                               \
         .kernels = {.get_table = tessera_##op##_get_table,                                                             \
+                    .describe = tessera_rows_describe,                                                                 \
                     .cost = tessera_rows_cost,                                                                         \
                     .list_starts = tessera_rows_list_starts,                                                           \
                     .add_ck_tile = tessera_rows_add_ck_tile,                                                           \

@@ -661,13 +661,18 @@ TEST_F(MergedOnCdna, BytesOfKeysAreThoseOfTheCache) {
     tessera_attention_cache there = {};
     ASSERT_EQ(tessera_fmha_fwd_check_call(&whole), TESSERA_SUCCESS) << tessera_last_error();
     const double numbers = call.args.hdim_q + call.args.hdim_v;
-    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), 2 * numbers);
+    const auto key_bytes = [&] {
+        tessera_fmha_fwd_shape shape;
+        tessera_fmha_fwd_describe(&whole, &shape);
+        return tessera_fmha_fwd_key_bytes(&shape);
+    };
+    EXPECT_EQ(key_bytes(), 2 * numbers);
     whole.cache = &there;
-    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), 2 * numbers);
+    EXPECT_EQ(key_bytes(), 2 * numbers);
     there.pages.dtype = TESSERA_KV_INT8;
-    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), numbers);
+    EXPECT_EQ(key_bytes(), numbers);
     there.pages.dtype = TESSERA_KV_TURBO4;
-    EXPECT_EQ(tessera_fmha_fwd_key_bytes(&whole), numbers / 2);
+    EXPECT_EQ(key_bytes(), numbers / 2);
 }
 
 TEST_F(MergedOnCdna, Limits) {

@@ -535,12 +535,12 @@ TEST_F(FewQueries, PagesInPiecesHaveInstances) {
     tessera_fmha_fwd_call whole = call.whole();
     whole.cache = &cache;
     tessera_request request = {};
-    request.call = &whole;
     tessera_fmha_fwd_instance paged = row("paged", 64, 1, 1500, 2000, &all);
     const auto kept_out_by = [&](uint32_t places, tessera_kv_cache_dtype kv, int32_t piece) {
         char words[100] = "";
         tessera_text why = {words, sizeof words, 0};
         paged.keys_in = places, paged.kv = kv, cache.pages.dtype = kv, cache.pages.piece_v = piece;
+        tessera_fmha_fwd_describe(&whole, request.shape);
         return tessera_fmha_fwd_keeps_out(&paged.base, &request, &why) ? std::string(words) : "nothing";
     };
     const uint32_t linear = TESSERA_KEYS_IN_PAGES, pieces = TESSERA_KEYS_IN_PIECES, both = linear | pieces;
@@ -569,13 +569,13 @@ TEST_F(FewQueries, HeadsLieBesideOneAnother) {
     whole.cache = &cache;
     whole.args.nhead_k = 8;
     tessera_request request = {};
-    request.call = &whole;
     tessera_fmha_fwd_instance instance = row("heads", 8, 1, 1500, 2000, &all);
     instance.keys_in = TESSERA_KEYS_IN_PAGES, instance.kv = TESSERA_KV_TURBO4;
     instance.heads = 8, instance.tile.bk0max = 128, instance.tile.bn0 = 64;
     const auto kept_out = [&] {
         char words[100] = "";
         tessera_text why = {words, sizeof words, 0};
+        tessera_fmha_fwd_describe(&whole, request.shape);
         return tessera_fmha_fwd_keeps_out(&instance.base, &request, &why) ? std::string(words) : "nothing";
     };
     const std::string others = "rows that are not those of 8 key heads beside one another";
@@ -611,8 +611,10 @@ TEST_F(FewQueries, TasksOfSeveralHeadsAreFewer) {
     call.args.seqlen_q = call.args.max_seqlen_q = 1, call.args.num_splits = 1;
     call.args.nhead_q = call.args.nhead_k = 8, call.args.batch = 132, call.args.seqlen_k = 8192;
     const tessera_fmha_fwd_call whole = call.whole();
-    const double of_one = tessera_fmha_fwd_find_parts(&one, &whole, 132).cycles;
-    EXPECT_GT(of_one, 7 * tessera_fmha_fwd_find_parts(&eight, &whole, 132).cycles);
+    tessera_fmha_fwd_shape shape;
+    tessera_fmha_fwd_describe(&whole, &shape);
+    const double of_one = tessera_fmha_fwd_find_parts(&one, &shape, 132).cycles;
+    EXPECT_GT(of_one, 7 * tessera_fmha_fwd_find_parts(&eight, &shape, 132).cycles);
 }
 
 TEST_F(FewQueries, PagesInPiecesHaveLimits) {

@@ -186,7 +186,9 @@ TEST_F(MlaPrefillCdna, Costs) {
     const auto cost = [&](int64_t units) {
         tessera_mla_prefill_call call = whole();
         EXPECT_EQ(tessera_mla_prefill_operation.check_sizes(&call), TESSERA_SUCCESS);
-        return tessera_mla_prefill_cdna_cost(&row, &call, units);
+        tessera_fmha_fwd_shape shape;
+        tessera_fmha_fwd_describe(&call.over.attention, &shape);
+        return tessera_mla_prefill_cdna_cost(&row, &shape, units);
     };
     const double tile = 256.0 * 128 * 320 / 2000;
     a.seqlen_k = 1000;

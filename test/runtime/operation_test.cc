@@ -82,8 +82,8 @@ class Operation : public ::testing::Test {
 
     std::string chosen() {
         const tessera_request r = ask();
-        const tessera_instance *row;
-        return tessera_choose(&r, &row) == TESSERA_SUCCESS ? row->name : tessera_last_error();
+        tessera_choice chosen;
+        return tessera_choose(&r, &chosen) == TESSERA_SUCCESS ? chosen.row->name : tessera_last_error();
     }
 
     std::string explained(bool all) {
@@ -102,7 +102,7 @@ class Operation : public ::testing::Test {
         return text;
     }
 
-    const tessera_kernels kernels = {nullptr, cost, list_starts, add_ck_tile, count_ck, nullptr};
+    const tessera_kernels kernels = {nullptr, nullptr, cost, list_starts, add_ck_tile, count_ck, nullptr, nullptr};
     const uint32_t buckets[2] = {1024, UINT32_MAX}, order[2] = {0, 1};
     const tessera_slice slices[4] = {{0, 2}, {1, 1}, {0, 2}, {1, 1}}; // of the first target; there are no others
     tessera_device_facts facts = {sizeof facts, 1u << TESSERA_TARGET_PORTABLE, 4, 0, 0, 0, 0};

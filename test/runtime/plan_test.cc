@@ -75,7 +75,8 @@ const tessera_table table = {&schema, rows, sizeof rows[0], 2, buckets, 1, slice
                     sum_table = {&sum_schema, sum_rows, sizeof rows[0], 2, buckets, 1, slices, order, 0};
 
 double cost(const tessera_instance *, const tessera_request *) { return 1; }
-const tessera_kernels sum_kernels = {[] { return &sum_table; }, cost, nullptr, nullptr, nullptr, nullptr};
+const tessera_kernels sum_kernels = {
+    [] { return &sum_table; }, nullptr, cost, nullptr, nullptr, nullptr, nullptr, nullptr};
 
 void set_defaults(void *to) {
     static_cast<Call *>(to)->traits = {sizeof(Traits), 0, TESSERA_TYPE_FP32};
@@ -167,22 +168,23 @@ void add_problem(tessera_text *out, const void *of) {
     tessera_text_add(out, "-n=%d", static_cast<const Call *>(of)->traits.n);
 }
 
-const tessera_operation operation = {"mean",
-                                     offsetof(Call, traits),
-                                     sizeof(Traits),
-                                     offsetof(Call, args),
-                                     sizeof(Args),
-                                     offsetof(Args, instance),
-                                     offsetof(Args, workspace_ptr),
-                                     offsetof(Args, workspace_size),
-                                     set_defaults,
-                                     {[] { return &table; }, cost, nullptr, nullptr, nullptr, nullptr},
-                                     check_sizes,
-                                     check_memory,
-                                     check_row,
-                                     add_regions,
-                                     add_steps,
-                                     add_problem};
+const tessera_operation operation = {
+    "mean",
+    offsetof(Call, traits),
+    sizeof(Traits),
+    offsetof(Call, args),
+    sizeof(Args),
+    offsetof(Args, instance),
+    offsetof(Args, workspace_ptr),
+    offsetof(Args, workspace_size),
+    set_defaults,
+    {[] { return &table; }, nullptr, cost, nullptr, nullptr, nullptr, nullptr, nullptr},
+    check_sizes,
+    check_memory,
+    check_row,
+    add_regions,
+    add_steps,
+    add_problem};
 
 class Plans : public ::testing::Test {
   protected:
@@ -305,7 +307,8 @@ TEST_F(Plans, WhatDoesNotFitFails) {
     tessera_plan plan;
     const tessera_instance *row;
     void *room;
-    tessera_begin_plan(&plan, &device->facts, "mean", &rows[0], 1);
+    const tessera_choice chosen = {&rows[0], {1, 1}};
+    tessera_begin_plan(&plan, &device->facts, "mean", &chosen, 1);
     EXPECT_EQ(failure(tessera_add_copy(&plan, nullptr, nullptr, 4100), TESSERA_ERROR_OUT_OF_MEMORY),
               "a plan has room for 4096 bytes of a copy");
     EXPECT_EQ(tessera_plan_room(&plan, TESSERA_PLAN_ROOM - 63, &room), TESSERA_SUCCESS);

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: MIT
+// What decides the instance of a call and how it cuts keys: sizes, the mask, and where keys lie.
+#include "ops/fmha_fwd_internal.h"
+
+_Static_assert(sizeof(struct tessera_fmha_fwd_shape) == 5 * 8 + 16 * 4 + 8, "there is no padding");
+_Static_assert(sizeof(struct tessera_fmha_fwd_shape) <= TESSERA_SHAPE_WORDS * 8, "requests have room");
+
+// Numbers of a row where tokens follow one another in pages whose rows of all key heads lie beside one another, each
+// with its norm, as device/attention/cuda_pages/whole.h copies them; else 0.
+static int32_t rows_beside(const struct tessera_attention_pages *p, int32_t nhead_k) {
+    const struct tessera_attention_page_strides *const k = &p->of_k, *const v = &p->of_v;
+    const int32_t hdim = p->hdim_q, slot = hdim / 2 + 2, row = nhead_k * slot;
+    const uint64_t starts = (uintptr_t)p->k | (uintptr_t)p->v | (uint64_t)(k->page | v->page);
+    const bool beside = p->hdim_v == hdim && starts % 16 == 0 && k->head == slot && v->head == slot && k->row == row &&
+                        v->row == row && !p->offset && p->k_scale.base == (const char *)p->k + hdim / 2 &&
+                        p->v_scale.base == (const char *)p->v + hdim / 2;
+    return beside ? hdim : 0;
+}
+
+static void describe_cache(const struct tessera_attention_cache *cache, struct tessera_fmha_fwd_shape *s) {
+    s->is_cached = true;
+    s->in_pages = cache->pages.table;
+    s->in_pieces = cache->pages.piece_v;
+    s->is_ragged |= cache->seqlen_k || cache->starts || cache->pages.begin;
+    s->kv = cache->pages.dtype;
+    s->page_size = cache->pages.page_size;
+    s->hdim_rows = s->kv == TESSERA_KV_TURBO4 ? rows_beside(&cache->pages, s->nhead_k) : 0;
+}
+
+uint32_t tessera_fmha_fwd_describe(const void *of, void *shape) {
+    const struct tessera_fmha_fwd_call *const call = of;
+    const tessera_fmha_fwd_traits *const t = &call->traits;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool masked = t->mask_type != TESSERA_MASK_NONE;
+    struct tessera_fmha_fwd_shape *const s = shape;
+    *s = (struct tessera_fmha_fwd_shape){
+        .heads = call->heads,
+        .rows = call->rows,
+        .keys = call->keys,
+        .queries = call->queries,
+        .hdims = call->hdims,
+        .batch = a->batch,
+        .nhead_q = a->nhead_q,
+        .nhead_k = a->nhead_k,
+        .hdim_v = a->hdim_v,
+        .seqlen_q = a->seqlen_q,
+        .seqlen_k = a->seqlen_k,
+        .window_left = a->window_size_left,
+        .window_right = a->window_size_right,
+        .splits = call->splits,
+        .num_splits = a->num_splits,
+        .negative_scale = a->scale_s < 0 ? a->scale_s : 0,
+        .data_type = t->data_type,
+        .mask_type = t->mask_type,
+        .is_group_mode = t->is_group_mode,
+        .is_ragged = t->is_group_mode || a->cu_seqlen_k_ptr,
+        .has_lengths = a->cu_seqlen_q_ptr || a->cu_seqlen_k_ptr,
+        .has_left = masked && a->window_size_left >= 0,
+        .has_right = masked && a->window_size_right >= 0,
+    };
+    if (call->cache) describe_cache(call->cache, s);
+    return sizeof *s;
+}

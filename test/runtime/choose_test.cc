@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: MIT
+// Choices that threads remember: of a made-up operation, whose cost counts its calls, and of fmha_fwd over the tables
+// of this build.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <cstddef>
+#include <cstring>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "fmha_fwd_fixture.h"
+extern "C" {
+#include "library.h"
+}
+
+namespace {
+
+// ---- a made-up operation: one trait, one size, and a call that is a number with its name
+
+struct Traits {
+    size_t struct_size;
+    int32_t n, kind;
+};
+struct Asked {
+    uint64_t number;
+    const char *name;
+};
+
+const char *const kinds[] = {"a", "b"};
+const tessera_trait traits[] = {{"kind", offsetof(Traits, kind), 0, 0, 2, kinds}};
+const tessera_size sizes[] = {{"n", offsetof(Traits, n), false}};
+const tessera_schema schema = {"made_up", traits, 1, sizes, 1, nullptr, 0, 0};
+const tessera_served all = {{3, 0}, {{1, 1024, 1}}};
+tessera_instance make_row(const char *name) {
+    return {name, TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 16, 1, 1};
+}
+const tessera_instance rows[] = {make_row("even"), make_row("odd")};
+const uint32_t buckets[] = {UINT32_MAX}, order[] = {0, 1};
+const tessera_slice slices[TESSERA_TARGET_COUNT * 2] = {{0, 2}, {0, 2}}; // of the first target
+tessera_table make_table() { return {&schema, rows, sizeof rows[0], 2, buckets, 1, slices, order, 0}; }
+const tessera_table own = make_table();
+
+std::atomic<int> costs{0};         // how often a cost was asked for
+std::atomic<bool> saw_call{false}; // what is not a part of what choices are remembered by
+
+uint32_t describe(const void *call, void *shape) {
+    memcpy(shape, &static_cast<const Asked *>(call)->number, sizeof(uint64_t));
+    return sizeof(uint64_t);
+}
+double cost(const tessera_instance *row, const tessera_request *r) {
+    costs++;
+    if (r->table == &own && (r->call || r->traits)) saw_call = true;
+    return (row->name[0] == 'o') == (r->shape[0] % 2 == 1) ? 1 : 2;
+}
+int list_starts(const tessera_request *r, tessera_start starts[TESSERA_MAX_STARTS]) {
+    starts[0] = {"name", reinterpret_cast<uintptr_t>(static_cast<const Asked *>(r->call)->name), 8, true, true};
+    return 1;
+}
+tessera_cut cut(const tessera_instance *, const tessera_request *r) {
+    return {static_cast<int64_t>(r->shape[0]), r->units};
+}
+const tessera_kernels kernels = {[] { return &own; }, describe, cost, list_starts, nullptr, nullptr, nullptr, cut};
+
+class Choose : public ::testing::Test {
+  protected:
+    Choose() {
+        static uint64_t fresh = 0;
+        asked.number = fresh += 10000; // which no test before has asked for
+        asked.name = reinterpret_cast<const char *>(UINT64_C(128));
+    }
+
+    // Chooses, and returns how many costs that took. Expects the row for the number, cut as the request says.
+    int chosen() {
+        tessera_request r = {};
+        tessera_choice choice = {};
+        r.kernels = &kernels, r.table = table, r.traits = &of, r.call = &asked, r.wanted = wanted;
+        tessera_ask(&r, &facts);
+        const int before = costs;
+        EXPECT_EQ(tessera_choose(&r, &choice), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_EQ(choice.row, wanted ? wanted : &table_rows(table)[asked.number % 2]);
+        EXPECT_EQ(choice.cut.parts, static_cast<int64_t>(asked.number));
+        EXPECT_EQ(choice.cut.length, facts.compute_units);
+        EXPECT_FALSE(saw_call);
+        return costs - before;
+    }
+    static const tessera_instance *table_rows(const tessera_table *table) { return tessera_row(table, 0); }
+
+    const tessera_table *table = &own;
+    const tessera_instance *wanted = nullptr;
+    tessera_device_facts facts = {sizeof facts, 1u << TESSERA_TARGET_PORTABLE, 4, 0, 0, 0, 0};
+    Traits of = {sizeof of, 512, 0};
+    Asked asked = {};
+};
+
+TEST_F(Choose, WhatDecidesIsRemembered) {
+    EXPECT_EQ(chosen(), 2);
+    EXPECT_EQ(chosen(), 0);
+    asked.name += 128; // as aligned as rows may ask for
+    EXPECT_EQ(chosen(), 0);
+    asked.number++;
+    EXPECT_EQ(chosen(), 2);
+    of.kind = 1;
+    EXPECT_EQ(chosen(), 2);
+    of.n = 511;
+    EXPECT_EQ(chosen(), 2);
+    facts.compute_units++;
+    EXPECT_EQ(chosen(), 2);
+    facts.targets |= 1u << TESSERA_TARGET_X86_64_V2;
+    EXPECT_EQ(chosen(), 2);
+    asked.name += 16; // less aligned
+    EXPECT_EQ(chosen(), 2);
+    EXPECT_EQ(chosen(), 0);
+}
+
+TEST_F(Choose, ThoseOfEachThread) {
+    EXPECT_EQ(chosen(), 2);
+    std::thread([&] {
+        EXPECT_EQ(chosen(), 2);
+        EXPECT_EQ(chosen(), 0);
+    }).join();
+    EXPECT_EQ(chosen(), 0);
+}
+
+TEST_F(Choose, OlderOnesGiveWay) {
+    const uint64_t first = asked.number;
+    for (int round = 0; round < 2; round++)
+        for (asked.number = first; asked.number < first + 1000; asked.number++) chosen();
+    asked.number = first;
+    EXPECT_EQ(chosen(), 2);
+}
+
+TEST_F(Choose, RefusalsAreNotRemembered) {
+    tessera_request r = {};
+    tessera_choice choice = {};
+    of.n = 1025;
+    r.kernels = &kernels, r.table = &own, r.traits = &of, r.call = &asked;
+    tessera_ask(&r, &facts);
+    for (int i = 0; i < 2; i++) {
+        EXPECT_EQ(tessera_choose(&r, &choice), TESSERA_ERROR_NO_INSTANCE);
+        EXPECT_NE(std::string(tessera_last_error()).find("n 1025 (serves 1 to 1024)"), std::string::npos);
+    }
+    r.wanted = &rows[1];
+    EXPECT_EQ(tessera_choose(&r, &choice), TESSERA_ERROR_NO_INSTANCE);
+    EXPECT_NE(std::string(tessera_last_error()).find("odd does not serve this call: n 1025"), std::string::npos);
+    of.n = 1024;
+    wanted = &rows[1];
+    EXPECT_EQ(chosen(), 0); // what is wanted costs nothing
+}
+
+// A caller's tables and rows may change from call to call.
+TEST_F(Choose, OnlyTheLibrarysTablesAndRows) {
+    tessera_table others = make_table();
+    std::vector<tessera_instance> changed(rows, rows + 2);
+    others.rows = changed.data();
+    table = &others;
+    EXPECT_EQ(chosen(), 2);
+    EXPECT_EQ(chosen(), 2);
+    tessera_served few = all;
+    tessera_instance mine = make_row("mine");
+    mine.served = &few;
+    table = &own;
+    wanted = &mine;
+    EXPECT_EQ(chosen(), 0);
+    few.ranges[0].max = 1;
+    tessera_request r = {};
+    tessera_choice choice = {};
+    r.kernels = &kernels, r.table = &own, r.traits = &of, r.call = &asked, r.wanted = wanted;
+    tessera_ask(&r, &facts);
+    EXPECT_EQ(tessera_choose(&r, &choice), TESSERA_ERROR_NO_INSTANCE);
+}
+
+TEST(Tables, RowsAskForPowersOfTwo) {
+    for (size_t t = 0; t < tessera_table_count; t++)
+        for (uint32_t i = 0; i < tessera_tables[t]()->row_count; i++) {
+            const uint32_t alignment = tessera_row(tessera_tables[t](), i)->alignment;
+            EXPECT_EQ(alignment & (alignment - 1), 0u);
+            EXPECT_LE(alignment, static_cast<uint32_t>(TESSERA_MAX_ALIGNMENT));
+        }
+}
+
+// ---- fmha_fwd
+
+// Random calls, valid ones among them, with or without a cache. Sizes and devices are few, so that calls recur.
+class Calls {
+  public:
+    explicit Calls(unsigned seed) : random(seed) {}
+
+    // Makes the next request of `call`; false: it is not valid.
+    bool next(tessera_request *r) {
+        call = {};
+        call.traits = tessera_fmha_fwd_traits_init();
+        call.args = tessera_fmha_fwd_args_init();
+        fill();
+        if (tessera_fmha_fwd_check_call(&call) != TESSERA_SUCCESS) return false;
+        *r = {};
+        r->kernels = &tessera_fmha_fwd_operation.kernels;
+        r->table = tessera_fmha_fwd_get_table();
+        r->traits = &call.traits, r->call = &call;
+        const tessera_device_facts facts = {
+            sizeof facts, 1u << of(targets()), of({16, 132, 304}), 1 << 15, 1 << 20, 1 << 25, 1 << 16};
+        if (!targets().empty()) tessera_ask(r, &facts);
+        if (pick(16) == 0) r->wanted = tessera_row(r->table, pick(r->table->row_count));
+        return true;
+    }
+
+  private:
+    uint32_t pick(uint32_t below) { return static_cast<uint32_t>(random() % below); }
+    template <typename T> T of(const std::vector<T> &values) {
+        return values[pick(static_cast<uint32_t>(values.size()))];
+    }
+    int of(std::initializer_list<int> values) { return values.begin()[pick(static_cast<uint32_t>(values.size()))]; }
+    char *address() { return reinterpret_cast<char *>(UINT64_C(0x100000) * (1 + pick(1000)) + (pick(9) ? 0 : 4)); }
+
+    static const std::vector<tessera_target> &targets() {
+        static const std::vector<tessera_target> those = [] {
+            std::set<tessera_target> found;
+            const tessera_table *const table = tessera_fmha_fwd_get_table();
+            for (uint32_t i = 0; i < table->row_count; i++) found.insert(tessera_row(table, i)->target);
+            return std::vector<tessera_target>(found.begin(), found.end());
+        }();
+        return those;
+    }
+
+    void fill() {
+        tessera_fmha_fwd_traits &t = call.traits;
+        tessera_fmha_fwd_args &a = call.args;
+        t.hdim_q = t.hdim_v = a.hdim_q = a.hdim_v = of({64, 128, 128, 128});
+        t.data_type = static_cast<tessera_fmha_dtype>(of({TESSERA_FMHA_BF16, TESSERA_FMHA_FP16}));
+        t.is_group_mode = of({0, 0, 1});
+        t.mask_type = a.mask_type = static_cast<tessera_mask>(of({0, 0, 1, 2}));
+        a.window_size_left = of({-1, -1, 100}), a.window_size_right = of({0, 0, -1, 100});
+        t.has_lse = of({0, 0, 1});
+        a.batch = of({1, 2, 33});
+        a.nhead_k = of({1, 8});
+        a.nhead_q = a.nhead_k * of({1, 4});
+        a.seqlen_q = a.max_seqlen_q = of({1, 100, 1024});
+        a.seqlen_k = of({0, 77, 1024, 8192});
+        a.num_splits = of({0, 0, 0, 1, 5});
+        a.scale_s = of({1, 1, 2, -1}) * 0.25f;
+        a.q_ptr = address(), a.k_ptr = address(), a.v_ptr = address(), a.o_ptr = address();
+        a.stride_q = a.stride_k = a.stride_v = a.stride_o = a.nhead_stride_q = a.nhead_stride_k = a.nhead_stride_v =
+            a.nhead_stride_o = a.batch_stride_q = a.batch_stride_k = a.batch_stride_v = a.batch_stride_o = 4096;
+        if (pick(8) == 0) a.cu_seqlen_k_ptr = reinterpret_cast<int32_t *>(address());
+        if (pick(8) == 0) a.cu_seqlen_q_ptr = reinterpret_cast<int32_t *>(address());
+        if (pick(3) == 0) fill_cache();
+    }
+
+    // In pages, or none; some with rows of 4 bits, those of all heads beside one another.
+    void fill_cache() {
+        const int64_t slot = call.args.hdim_q / 2 + 2, row = call.args.nhead_k * slot;
+        tessera_attention_pages &p = cache.pages;
+        cache = {};
+        call.cache = &cache;
+        call.splits = of({0, 0, 3});
+        p.table = pick(3) ? reinterpret_cast<int32_t *>(address()) : nullptr;
+        p.begin = pick(3) ? nullptr : reinterpret_cast<int32_t *>(address());
+        p.piece_v = of({0, 0, 8}), p.page_size = of({1, 16, 64});
+        p.dtype = static_cast<tessera_kv_cache_dtype>(pick(TESSERA_KV_CACHE_DTYPE_COUNT));
+        p.hdim_q = p.hdim_v = call.args.hdim_q;
+        char *const k = address(), *const v = address();
+        p.k = k, p.v = v, p.k_scale.base = k + slot - 2, p.v_scale.base = v + slot - 2;
+        p.of_k = p.of_v = {16 * row, slot, row + of({0, 0, 8})};
+        cache.seqlen_k = pick(2) ? reinterpret_cast<int32_t *>(address()) : nullptr;
+    }
+
+    std::mt19937 random;
+    tessera_fmha_fwd_call call;
+    tessera_attention_cache cache;
+};
+
+// Whether this build has instances that cut keys.
+bool cuts_keys() {
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i))->merged) return true;
+    return false;
+}
+
+// Chooses for random calls, most of which came before, and expects what would be chosen anew.
+void compare(unsigned seed) {
+    std::set<const tessera_instance *> chosen;
+    int cuts = 0, refused = 0;
+    tessera_fail_quietly(true);
+    for (int round = 0; round < 40; round++)
+        for (unsigned from = 0; from < 25; from++) {
+            Calls calls(seed + 1000 * (from + static_cast<unsigned>(round) / 20 * 25)); // the same ones in 20 rounds
+            tessera_request r;
+            for (int i = 0; i < 4; i++) {
+                if (!calls.next(&r)) continue;
+                tessera_choice choice = {};
+                const tessera_instance *const best = tessera_best(&r);
+                const tessera_status status = tessera_choose(&r, &choice);
+                ASSERT_EQ(status == TESSERA_SUCCESS, best != nullptr);
+                refused += !best;
+                if (!best) continue;
+                const tessera_cut anew = tessera_cut_by(best, &r);
+                ASSERT_EQ(choice.row, best) << choice.row->name << " for " << best->name;
+                ASSERT_EQ(choice.cut.parts, anew.parts) << best->name;
+                ASSERT_EQ(choice.cut.length, anew.length) << best->name;
+                chosen.insert(best);
+                cuts += anew.parts > 1;
+            }
+        }
+    tessera_fail_quietly(false);
+    EXPECT_GT(chosen.size(), 2u);
+    EXPECT_GT(refused, 0);
+    EXPECT_EQ(cuts > 0, cuts_keys());
+}
+
+TEST(ChooseFmhaFwd, IsAsChosenAnew) {
+    for (unsigned seed = 0; seed < 20; seed++) compare(seed);
+}
+
+TEST(ChooseFmhaFwd, IsAsChosenAnewOnThreads) {
+    std::vector<std::thread> threads;
+    for (unsigned seed = 0; seed < 4; seed++) threads.emplace_back(compare, seed);
+    for (std::thread &thread : threads) thread.join();
+}
+
+} // namespace
