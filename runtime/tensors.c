@@ -5,12 +5,6 @@
 #include "guard.h"
 #include "integers.h"
 
-void tessera_add_tensor(struct tessera_tensors *all, const char *name, const void *pointer, int bits, bool written,
-                        struct tessera_axis batch, struct tessera_axis head, struct tessera_axis row, int64_t inner) {
-    all->list[all->count++] = (struct tessera_tensor){
-        name, pointer, bits, written, false, {batch, head, row, {NULL, inner, 1}}, (uintptr_t)pointer};
-}
-
 void tessera_add_array(struct tessera_tensors *all, const char *name, const void *pointer, int bits, int64_t count) {
     const struct tessera_axis none = {NULL, 1, 0};
     tessera_add_tensor(all, name, pointer, bits, false, none, none, none, count);
@@ -19,9 +13,7 @@ void tessera_add_array(struct tessera_tensors *all, const char *name, const void
 static int element_bytes(const struct tessera_tensor *x) { return x->bits < 8 ? 1 : x->bits / 8; }
 
 static bool is_empty(const struct tessera_tensor *x) {
-    for (int i = 0; i < 4; i++)
-        if (x->axes[i].count == 0) return true;
-    return false;
+    return x->axes[0].count == 0 || x->axes[1].count == 0 || x->axes[2].count == 0 || x->axes[3].count == 0;
 }
 
 // Sets x->end. Returns false where the tensor does not fit the address space.
@@ -38,16 +30,18 @@ static bool find_end(struct tessera_tensor *x) {
 // An output's axes must nest: the stride of each exceeds the span of all axes with smaller strides. Returns an axis
 // that breaks this, or NULL.
 static const struct tessera_axis *axis_that_overlaps(const struct tessera_tensor *x) {
-    bool done[4] = {false};
+    const struct tessera_axis *by_stride[4]; // of more than one element, the innermost first among equals
+    int count = 0;
+    for (int i = 3, at; i >= 0; i--) {
+        if (x->axes[i].count == 1) continue;
+        for (at = count++; at > 0 && by_stride[at - 1]->stride > x->axes[i].stride; at--)
+            by_stride[at] = by_stride[at - 1];
+        by_stride[at] = &x->axes[i];
+    }
     int64_t span = 0;
-    for (int round = 0; round < 4; round++) {
-        int least = -1;
-        for (int i = 3; i >= 0; i--)
-            if (!done[i] && x->axes[i].count > 1 && (least < 0 || x->axes[i].stride < x->axes[least].stride)) least = i;
-        if (least < 0) return NULL;
-        if (x->axes[least].stride <= span) return &x->axes[least];
-        span += (x->axes[least].count - 1) * x->axes[least].stride;
-        done[least] = true;
+    for (int i = 0; i < count; i++) {
+        if (by_stride[i]->stride <= span) return by_stride[i];
+        span += (by_stride[i]->count - 1) * by_stride[i]->stride;
     }
     return NULL;
 }
@@ -55,8 +49,8 @@ static const struct tessera_axis *axis_that_overlaps(const struct tessera_tensor
 static tessera_status check_tensor(struct tessera_tensor *x) {
     if (is_empty(x)) return TESSERA_SUCCESS;
     GUARD(x->pointer, "%s is NULL: this call needs it", x->name);
-    GUARD((uintptr_t)x->pointer % (uintptr_t)element_bytes(x) == 0, "%s is %p: must be aligned to %d bytes", x->name,
-          x->pointer, element_bytes(x));
+    GUARD(((uintptr_t)x->pointer & (uintptr_t)(element_bytes(x) - 1)) == 0, "%s is %p: must be aligned to %d bytes",
+          x->name, x->pointer, element_bytes(x));
     for (int i = 0; i < 4; i++) {
         const struct tessera_axis *const axis = &x->axes[i];
         if (!axis->stride_name || axis->count == 1) continue;

@@ -26,8 +26,20 @@ struct tessera_tensors {
     int count;
 };
 
-void tessera_add_tensor(struct tessera_tensors *all, const char *name, const void *pointer, int bits, bool written,
-                        struct tessera_axis batch, struct tessera_axis head, struct tessera_axis row, int64_t inner);
+// Inline, so that axes are made where they stay.
+static inline void tessera_add_tensor(struct tessera_tensors *all, const char *name, const void *pointer, int bits,
+                                      bool written, struct tessera_axis batch, struct tessera_axis head,
+                                      struct tessera_axis row, int64_t inner) {
+    struct tessera_tensor *const x = &all->list[all->count++];
+    x->name = name;
+    x->pointer = pointer;
+    x->bits = bits;
+    x->written = written;
+    x->in_place = false;
+    x->axes[0] = batch, x->axes[1] = head, x->axes[2] = row;
+    x->axes[3] = (struct tessera_axis){NULL, inner, 1};
+    x->end = (uintptr_t)pointer;
+}
 void tessera_add_array(struct tessera_tensors *all, const char *name, const void *pointer, int bits, int64_t count);
 
 // Checks that each tensor is not NULL, is aligned, lies within the address space and has valid strides, and that

@@ -50,15 +50,14 @@ tessera_status tessera_check_call(const tessera_op *op, const void *call, bool w
 
 // ---- planning and running
 
-static struct tessera_request ask(const tessera_op *op, const void *call, const tessera_table *table,
-                                  const tessera_device_facts *facts) {
-    struct tessera_request r = {.kernels = &op->kernels,
-                                .table = table,
-                                .traits = (const char *)call + op->traits,
-                                .call = call,
-                                .wanted = wanted_by(op, call)};
-    tessera_ask(&r, facts);
-    return r;
+static void ask(const tessera_op *op, const void *call, const tessera_table *table, const tessera_device_facts *facts,
+                struct tessera_request *r) {
+    r->kernels = &op->kernels;
+    r->table = table;
+    r->traits = (const char *)call + op->traits;
+    r->call = call;
+    r->wanted = wanted_by(op, call);
+    tessera_ask(r, facts);
 }
 
 static tessera_status plan_chosen(const tessera_op *op, void *call, const struct tessera_choice *chosen,
@@ -69,7 +68,8 @@ static tessera_status plan_chosen(const tessera_op *op, void *call, const struct
 
 tessera_status tessera_plan_call(const tessera_op *op, void *call, const tessera_instance *row,
                                  const tessera_device_facts *facts, int threads, struct tessera_plan *plan) {
-    const struct tessera_request r = ask(op, call, op->kernels.get_table(), facts);
+    struct tessera_request r;
+    ask(op, call, op->kernels.get_table(), facts, &r);
     return plan_chosen(op, call, &(struct tessera_choice){row, tessera_cut_by(row, &r)}, facts, threads, plan);
 }
 
@@ -79,7 +79,8 @@ static tessera_status plan_on(const tessera_op *op, void *call, const tessera_de
     struct tessera_choice chosen;
     GUARD(device, "device is NULL: tessera_device_open() opens one");
     TRY(tessera_read_call(op, call, traits, args));
-    const struct tessera_request r = ask(op, call, op->kernels.get_table(), &device->facts);
+    struct tessera_request r;
+    ask(op, call, op->kernels.get_table(), &device->facts, &r);
     TRY(tessera_choose(&r, &chosen));
     return plan_chosen(op, call, &chosen, &device->facts, tessera_num_threads(), plan);
 }
@@ -124,7 +125,8 @@ tessera_status tessera_call_run(const tessera_op *op, void *call, const tessera_
     const int verbose = tessera_verbose();
     const tessera_status planned = plan_on(op, call, device, traits, args, &plan);
     if (verbose > 1 && (planned == TESSERA_SUCCESS || planned == TESSERA_ERROR_NO_INSTANCE)) {
-        const struct tessera_request r = ask(op, call, op->kernels.get_table(), &device->facts);
+        struct tessera_request r;
+        ask(op, call, op->kernels.get_table(), &device->facts, &r);
         tessera_tell_reasons(&r);
     }
     TRY(planned);
@@ -174,7 +176,7 @@ static tessera_status read_request(const tessera_op *op, void *call, const tesse
     tessera_device_facts facts;
     TRY(tessera_read_facts(table, caller, &facts));
     TRY(tessera_read_call(op, call, traits, args));
-    *r = ask(op, call, table, &facts);
+    ask(op, call, table, &facts, r);
     return TESSERA_SUCCESS;
 }
 
@@ -206,7 +208,8 @@ static tessera_status add_ck_name(const tessera_op *op, void *call, const tesser
                                   const void *traits, const void *args, struct tessera_text *out) {
     TRY(tessera_read_call(op, call, traits, args));
     GUARD(instance, "instance is NULL: tessera_%s_select() gives one", op->name);
-    const struct tessera_request r = ask(op, call, op->kernels.get_table(), &(tessera_device_facts){0});
+    struct tessera_request r;
+    ask(op, call, op->kernels.get_table(), &(tessera_device_facts){0}, &r);
     tessera_add_ck_name(out, &r, instance);
     return TESSERA_SUCCESS;
 }

@@ -28,9 +28,14 @@ static tessera_status too_much(const char *what, size_t most) {
 
 tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tessera_kernels *kernels, const void *traits,
                                    const void *call, const tessera_instance **out) {
-    struct tessera_request r = {.kernels = kernels, .table = kernels->get_table(), .traits = traits, .call = call};
+    struct tessera_request r;
     struct tessera_choice chosen;
     if (plan->row_count == TESSERA_PLAN_ROWS) return too_much("rows", TESSERA_PLAN_ROWS);
+    r.kernels = kernels;
+    r.table = kernels->get_table();
+    r.traits = traits;
+    r.call = call;
+    r.wanted = NULL;
     tessera_ask(&r, plan->facts);
     TRY(tessera_choose(&r, &chosen));
     plan->rows[plan->row_count++] = (struct tessera_taken){chosen.row, chosen.cut, r.table->schema->operation};
@@ -62,7 +67,7 @@ void *tessera_region_memory(const struct tessera_plan *plan, const char *name) {
 
 tessera_status tessera_plan_room(struct tessera_plan *plan, size_t bytes, void **out) {
     if (bytes > TESSERA_PLAN_ROOM - plan->room_used) return too_much("bytes", TESSERA_PLAN_ROOM);
-    *out = plan->room + plan->room_used;
+    *out = memset(plan->room + plan->room_used, 0, bytes);
     plan->room_used += (size_t)tessera_round_up((int64_t)bytes, TESSERA_PLAN_ALIGNMENT);
     return TESSERA_SUCCESS;
 }

@@ -90,7 +90,7 @@ tessera_status tessera_add_region(struct tessera_plan *plan, const char *name, s
 // The memory of the region of this name, which was added: whose steps share a plan need not know what came before.
 void *tessera_region_memory(const struct tessera_plan *plan, const char *name);
 
-// Uninitialized memory that lasts as long as the plan.
+// Zeroed memory that lasts as long as the plan: equal calls have equal bytes of padding, too.
 tessera_status tessera_plan_room(struct tessera_plan *plan, size_t bytes, void **out);
 
 // Adds a launch of a row's kernel with `grid` workgroups of the row's threads, and `lds_bytes` of LDS beside what the

@@ -24,14 +24,23 @@ static uint64_t alignment_of(const struct tessera_request *r) {
     return bits & -bits;
 }
 
-void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts) {
+// The bits of all traits, summed up in registers: a word in memory would have each trait wait for the one before.
+static void fill_sets(struct tessera_request *r) {
     const tessera_schema *const schema = r->table->schema;
-    memset(r->sets, 0, sizeof r->sets);
+    uint64_t sets[TESSERA_SET_WORDS] = {0};
     for (uint32_t i = 0; i < schema->trait_count; i++) {
         const tessera_trait *const trait = &schema->traits[i];
-        r->sets[trait->word] |= UINT64_C(1) << (trait->bit + tessera_member(r->traits, trait->offset));
+        const uint64_t bit = UINT64_C(1) << ((trait->bit + tessera_member(r->traits, trait->offset)) % 64);
+        for (uint32_t word = 0; word < TESSERA_SET_WORDS; word++) sets[word] |= trait->word == word ? bit : 0;
     }
-    for (uint32_t i = 0; i < schema->size_count; i++) r->sizes[i] = tessera_member(r->traits, schema->sizes[i].offset);
+    memcpy(r->sets, sets, sizeof sets);
+}
+
+void tessera_ask(struct tessera_request *r, const tessera_device_facts *facts) {
+    const tessera_schema *const schema = r->table->schema;
+    fill_sets(r);
+    for (uint32_t i = 0; i < TESSERA_MAX_SIZES; i++)
+        r->sizes[i] = i < schema->size_count ? tessera_member(r->traits, schema->sizes[i].offset) : 0;
     r->targets = facts->targets;
     r->units = facts->compute_units;
     r->alignment = alignment_of(r);

@@ -106,7 +106,7 @@ tessera_status tessera_fmha_bwd_cuda_add(call_t *call, struct tessera_plan *plan
     const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units), 1, 1}; // all at once: they may wait for each other
     void *room;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
-    kernel_args *const args = memset(room, 0, sizeof *args);
+    kernel_args *const args = room;
     args->call = *filled;
     TRY(add_maps(call, plan, args));
     TRY(add_dq_map(call, plan, layout, args));

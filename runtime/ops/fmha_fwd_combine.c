@@ -2,8 +2,6 @@
 // Partial results of a call on a GPU whose keys are cut into parts, and the launch that combines them.
 #include "tessera/kernel/fmha_fwd_combine_gpu.h"
 
-#include <string.h>
-
 #include "guard.h"
 #include "ops/fmha_fwd_internal.h"
 
@@ -67,7 +65,7 @@ tessera_status tessera_fmha_fwd_add_combine(call_t *call, const struct tessera_f
     const uint32_t grid[3] = {(uint32_t)tessera_ceil_div(rows, of_group), 1, 1};
     void *room;
     TRY(tessera_plan_room(plan, sizeof(struct tessera_fmha_fwd_combine_args), &room));
-    struct tessera_fmha_fwd_combine_args *const c = memset(room, 0, sizeof *c);
+    struct tessera_fmha_fwd_combine_args *const c = room;
     *c = (struct tessera_fmha_fwd_combine_args){
         .o_acc = partial->o_acc,
         .lse_acc = partial->lse_acc,

@@ -2,7 +2,6 @@
 // A call as GPUs' kernels get it, whatever their kind.
 #include <float.h>
 #include <math.h>
-#include <string.h>
 
 #include "guard.h"
 #include "ops/attention_gpu.h"
@@ -45,8 +44,8 @@ static void set_scores(const struct tessera_fmha_fwd_call *call, kernel_args *ou
     const tessera_fmha_fwd_args *const a = &call->args;
     // At least FLT_MIN instead of 0: products q k that do not nearly overflow become as good as equal, as they do times
     // 0.
-    const float scale_log2 = fmaxf(fabsf(a->scale_s) * log2e, FLT_MIN);
-    out->scale_log2 = copysignf(scale_log2, a->scale_s);
+    const float scale = fabsf(a->scale_s) * log2e;
+    out->scale_log2 = copysignf(scale > FLT_MIN ? scale : FLT_MIN, a->scale_s);
     if (a->scale_s < 0 || call->traits.has_logits_soft_cap || call->traits.bias_type != TESSERA_BIAS_NONE ||
         call->traits.qscale_type == TESSERA_QSCALE_BLOCK)
         out->features |= TESSERA_GPU_SCALED;
@@ -134,7 +133,6 @@ static void set_query_scales(const struct tessera_attention_cache *cache, kernel
 void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q, kernel_args *k) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
-    memset(k, 0, sizeof *k); // including padding, so that equal calls have equal bytes
     k->q = a->q_ptr;
     k->k = a->k_ptr;
     k->v = a->v_ptr;

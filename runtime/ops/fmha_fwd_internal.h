@@ -157,7 +157,8 @@ double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_shape *s, int64_
 
 // ---- launches (fmha_fwd_launch_*.c)
 
-// The call as GPUs' kernels get it, cut into so many blocks of queries.
+// The call as GPUs' kernels get it, cut into so many blocks of queries. *out is all zeros before, padding as well:
+// equal calls have equal bytes.
 void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q,
                            struct tessera_fmha_fwd_gpu_args *out);
 // Blocks of queries of the longest sequence.

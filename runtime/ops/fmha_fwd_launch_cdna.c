@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A call on an AMD GPU: checks, and one launch with its argument; where keys are cut into parts, another one combines
 // their results.
-#include <string.h>
-
 #include "guard.h"
 #include "ops/fmha_fwd_internal.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
@@ -70,7 +68,7 @@ static tessera_status add_split(call_t *call, const instance_t *instance, int64_
     const uint32_t grid[3] = {(uint32_t)call->args.nhead_k, (uint32_t)(blocks * cut.parts), (uint32_t)call->args.batch};
     void *room;
     TRY(tessera_plan_room(plan, sizeof(struct tessera_fmha_fwd_cdna_args), &room));
-    struct tessera_fmha_fwd_cdna_args *const args = memset(room, 0, sizeof *args);
+    struct tessera_fmha_fwd_cdna_args *const args = room;
     tessera_fmha_fwd_fill(call, (int32_t)blocks, &args->call);
     args->parts = (int32_t)cut.parts;
     args->part_tiles = (int32_t)cut.length;

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A call on an NVIDIA GPU: checks, and one launch of workgroups that stay and take tasks in turns; where keys are cut
 // into parts, another one combines their results.
-#include <string.h>
-
 #include "guard.h"
 #include "ops/attention_gpu.h"
 #include "ops/fmha_fwd_internal.h"
@@ -133,11 +131,14 @@ static int32_t heads_together(const struct tessera_fmha_fwd_call *call) {
 
 enum { MOST_TASKS = INT32_MAX / 2 };
 
-// Tasks of one part each.
-static int64_t count_tasks(instance_t *instance, call_t *call) {
+// Tasks of one part each, of so many blocks of queries.
+static int64_t tasks_of(instance_t *instance, call_t *call, int64_t blocks) {
     const int64_t heads =
         instance->merged ? call->args.nhead_k / tessera_fmha_fwd_heads_of(instance) : call->args.nhead_q;
-    return tessera_fmha_fwd_blocks(instance, call) * heads * call->args.batch;
+    return blocks * heads * call->args.batch;
+}
+static int64_t count_tasks(instance_t *instance, call_t *call) {
+    return tasks_of(instance, call, tessera_fmha_fwd_blocks(instance, call));
 }
 
 // Whether workgroups take tasks from a counter, so that one that had short tasks takes more. Where all tasks take as
@@ -197,13 +198,14 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     instance_t *const instance = (instance_t *)row;
     const int64_t units = plan->facts->compute_units;
     const struct tessera_cut cut = tessera_plan_cut(plan, row);
-    const int64_t tasks = count_tasks(instance, call) * cut.parts;
+    const int64_t blocks = tessera_fmha_fwd_blocks(instance, call);
+    const int64_t tasks = tasks_of(instance, call, blocks) * cut.parts;
     const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units * instance->workgroups), 1, 1};
     void *room;
     if (tasks == 0) return TESSERA_SUCCESS;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
-    kernel_args *const args = memset(room, 0, sizeof *args);
-    tessera_fmha_fwd_fill(call, (int32_t)tessera_fmha_fwd_blocks(instance, call), &args->call);
+    kernel_args *const args = room;
+    tessera_fmha_fwd_fill(call, (int32_t)blocks, &args->call);
     set_pages(call, instance, args);
     TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;

@@ -17,23 +17,13 @@ static int32_t rows_beside(const struct tessera_attention_pages *p, int32_t nhea
     return beside ? hdim : 0;
 }
 
-static void describe_cache(const struct tessera_attention_cache *cache, struct tessera_fmha_fwd_shape *s) {
-    s->is_cached = true;
-    s->in_pages = cache->pages.table;
-    s->in_pieces = cache->pages.piece_v;
-    s->is_ragged |= cache->seqlen_k || cache->starts || cache->pages.begin;
-    s->kv = cache->pages.dtype;
-    s->page_size = cache->pages.page_size;
-    s->hdim_rows = s->kv == TESSERA_KV_TURBO4 ? rows_beside(&cache->pages, s->nhead_k) : 0;
-}
-
 uint32_t tessera_fmha_fwd_describe(const void *of, void *shape) {
     const struct tessera_fmha_fwd_call *const call = of;
     const tessera_fmha_fwd_traits *const t = &call->traits;
     const tessera_fmha_fwd_args *const a = &call->args;
-    const bool masked = t->mask_type != TESSERA_MASK_NONE;
-    struct tessera_fmha_fwd_shape *const s = shape;
-    *s = (struct tessera_fmha_fwd_shape){
+    const struct tessera_attention_cache *const cache = call->cache;
+    const bool masked = t->mask_type != TESSERA_MASK_NONE, group = t->is_group_mode;
+    *(struct tessera_fmha_fwd_shape *)shape = (struct tessera_fmha_fwd_shape){
         .heads = call->heads,
         .rows = call->rows,
         .keys = call->keys,
@@ -49,15 +39,20 @@ uint32_t tessera_fmha_fwd_describe(const void *of, void *shape) {
         .window_right = a->window_size_right,
         .splits = call->splits,
         .num_splits = a->num_splits,
+        .page_size = cache ? cache->pages.page_size : 0,
+        .hdim_rows = cache ? rows_beside(&cache->pages, a->nhead_k) : 0,
         .negative_scale = a->scale_s < 0 ? a->scale_s : 0,
         .data_type = t->data_type,
         .mask_type = t->mask_type,
-        .is_group_mode = t->is_group_mode,
-        .is_ragged = t->is_group_mode || a->cu_seqlen_k_ptr,
+        .kv = cache ? cache->pages.dtype : TESSERA_KV_AUTO,
+        .is_group_mode = group,
+        .is_cached = cache,
+        .in_pages = cache && cache->pages.table,
+        .in_pieces = cache && cache->pages.piece_v,
+        .is_ragged = group || a->cu_seqlen_k_ptr || (cache && (cache->seqlen_k || cache->starts || cache->pages.begin)),
         .has_lengths = a->cu_seqlen_q_ptr || a->cu_seqlen_k_ptr,
         .has_left = masked && a->window_size_left >= 0,
         .has_right = masked && a->window_size_right >= 0,
     };
-    if (call->cache) describe_cache(call->cache, s);
-    return sizeof *s;
+    return sizeof(struct tessera_fmha_fwd_shape);
 }

@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: MIT
 // A call of mla_prefill on an AMD GPU: one launch, of a workgroup for each work item, or of as many workgroups as the
 // GPU has units, which take items in turns. A work item is `rows` queries of a head of a sequence.
-#include <string.h>
-
+#include "tessera/kernel/mla_prefill_cdna.h"
 #include "guard.h"
 #include "ops/mla_prefill_internal.h"
-#include "tessera/kernel/mla_prefill_cdna.h"
 
 typedef const tessera_mla_prefill_instance instance_t;
 typedef const struct tessera_mla_prefill_call call_t;
@@ -61,7 +59,7 @@ tessera_status tessera_mla_prefill_cdna_steps(instance_t *row, call_t *call, str
     void *room;
     if (items == 0) return TESSERA_SUCCESS;
     TRY(tessera_plan_room(plan, sizeof(struct tessera_mla_prefill_cdna_args), &room));
-    struct tessera_mla_prefill_cdna_args *const args = memset(room, 0, sizeof *args);
+    struct tessera_mla_prefill_cdna_args *const args = room;
     tessera_fmha_fwd_fill(&attention, (int32_t)blocks, &args->call);
     args->k_rope = a->k_rope_ptr;
     args->stride_k_rope = a->stride_k_rope;

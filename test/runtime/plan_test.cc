@@ -142,7 +142,6 @@ tessera_status add_steps(void *of, tessera_plan *plan) {
     const tessera_status status = tessera_plan_room(plan, sizeof(Problem), &room);
     if (status != TESSERA_SUCCESS) return status;
     auto *const p = static_cast<Problem *>(room);
-    memset(room, 0, sizeof(Problem));
     memcpy(factor, &call->args.factor, sizeof(float));
     *p = {call->args.x_ptr,
           static_cast<float *>(tessera_region_memory(plan, "factor")),
