@@ -15,7 +15,8 @@ extern "C" {
 
 // ---- the schema of an operation
 
-enum { TESSERA_SET_WORDS = 2, TESSERA_MAX_SIZES = 6, TESSERA_MAX_ALIGNMENT = 128 };
+enum { TESSERA_SET_WORDS = 2, TESSERA_MAX_SIZES = 6 };
+enum { TESSERA_MAX_ALIGNMENT = 128 }; // of an instance: what the common alignment of a call's starts is known up to
 
 // The offset of a member of a traits struct. A member that is neither an int32_t nor an enumeration does not compile.
 #define TESSERA_MEMBER(type, member)                                                                                   \
