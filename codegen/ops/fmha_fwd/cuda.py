@@ -101,7 +101,7 @@ class CudaTile(GpuTile):
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
     fused_exp2: int = 1  # of so many exponentials one is made by multiply-adds, if they are more than 1
-    general: int = 1  # 0: without soft cap, bias, alibi and dropout, which take registers
+    general: int = 1  # 0: without soft cap, bias, alibi, dropout and descales of blocks, which take registers
     workgroups: int = 1  # that a multiprocessor has room for
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
     heads: int = 1  # key heads of a task, whose rows lie beside one another in pages
@@ -242,7 +242,12 @@ class CudaTile(GpuTile):
     @property
     def qscales(self) -> str:
         """Descales that the kernel takes."""
-        return "no" if self.bits == 16 else "no|pt" if self.quantised else "no|pt|bs"
+        return "no" if self.bits == 16 else "no|pt|bs" if self.blocks else "no|pt"
+
+    @property
+    def blocks(self) -> bool:
+        """Whether blocks of rows may have descales of their own: then o's unit changes with the tile."""
+        return self.bits == 8 and self.general == 1 and not self.quantised
 
     @property
     def drops(self) -> bool:
@@ -285,10 +290,10 @@ class CudaTile(GpuTile):
         keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(*v)
         barriers = 8 * (2 * self.q_stages + 2 * TASKS + 4 * self.stages)
         if self.transposes:  # into another place
-            keys += self.bn0 * self.dv
+            keys += self._slice_bytes(self.dv, self.bn0)
             barriers += 16 * self.stages
         queries = self.q_stages * self._slice_bytes(self.bm0, self.dq)
-        units = self.threads // 32 * UNIT_BYTES if self.bits == 8 else 0
+        units = self.threads // 32 * UNIT_BYTES if self.blocks else 0
         return queries + self.stages * keys + TASKS * TASK_BYTES + units + barriers
 
     @property
@@ -321,7 +326,7 @@ class CudaTile(GpuTile):
         """
         if self.rm0 == 1:
             return 0
-        return 8 * self.paged - 8 * (self.bits == 8)
+        return 8 * self.paged - 8 * self.blocks
 
     @property
     def producer_registers(self) -> int:
@@ -399,8 +404,6 @@ class CudaTile(GpuTile):
         epilogue = "quant" if self.o_type == "fp8" else "store"
         if self.epilogue != epilogue:
             return f"epilogue '{self.epilogue}' with o of {self.o_type}, which takes '{epilogue}'"
-        if self.bits == 8 and not self.quantised and not self.general:
-            return "fp8 takes general = 1: o may change its unit with every tile"
         sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.stages, self.q_stages)
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
@@ -466,8 +469,8 @@ class CudaTile(GpuTile):
         ):
             if value % of:
                 return f"{size} = {value} is no multiple of {part} = {of}"
-        if self.along and self.bn0 % self.columns:
-            return f"bn0 = {self.bn0} is no multiple of {self.columns}: rows of transposed v are whole slices"
+        if self.along and not self.transposes and self.bn0 % self.columns:
+            return f"bn0 = {self.bn0} is no multiple of {self.columns}: rows of columns of v are whole slices"
         if self.v_layout == "c" and self.hdim_v != self.dv:
             return f"hdim_v = {self.hdim_v} of column-major v is not what products take, {self.dv}"
         for size, value in (("bn0", self.bn0), ("hdim_v", self.dv)):

@@ -5,7 +5,7 @@
 // that compute, each with 64 of the queries; one more brings tiles. STAGES: tiles of k, and of v, that there is room
 // for. Q_STAGES: that of queries. BITS: of an element of q, k and v.
 //
-// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS, PAGED, V_COLUMNS.
+// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS, PAGED, V_COLUMNS, GENERAL.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 
@@ -24,9 +24,10 @@ enum { V_ARRIVALS = TRANSPOSES ? 32 : FILLING_WARPS };
 enum { V_ROWS = V_COLUMNS ? DV : BN, V_ROW = V_COLUMNS ? BN : DV }; // of a tile of V, and elements of one
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (V_ROW + COLUMNS - 1) / COLUMNS };
 enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * V_ROWS * SLICE };
-enum { TRANSPOSED_BYTES = TRANSPOSES ? BN / SLICE * DV * SLICE : 0 }; // of a tile of V: its rows are columns of O
-enum { WARP_ROWS = BN / FILLING_WARPS };                              // of a warp's part of a tile
-enum { WARPGROUP_Q = 64 * SLICE }; // from a warpgroup's queries to those of the next one
+// Of a tile of V whose rows are columns of O.
+enum { TRANSPOSED_BYTES = TRANSPOSES ? (BN + SLICE - 1) / SLICE * DV * SLICE : 0 };
+enum { WARP_ROWS = BN / FILLING_WARPS }; // of a warp's part of a tile
+enum { WARPGROUP_Q = 64 * SLICE };       // from a warpgroup's queries to those of the next one
 
 // Where things lie, beside shared_base().
 enum {
@@ -39,7 +40,7 @@ enum {
     TASKS = 4, // the current one, the next, and those whose results are being stored
     UNIT_BYTES = 8,
     AT_UNITS = AT_TASKS + TASKS * TASK_BYTES, // of O, where they change: blocks.h; those of warps that bring tiles too
-    UNITS = BITS == 8 ? THREADS / 32 : 0,
+    UNITS = BITS == 8 && GENERAL ? THREADS / 32 : 0,
     AT_BARRIERS = AT_UNITS + UNITS * UNIT_BYTES,
     AT_KV_BARRIERS = AT_BARRIERS + 16 * (Q_STAGES + TASKS),
     BARRIERS = 2 * Q_STAGES + 2 * TASKS + (TRANSPOSES ? 6 : 4) * STAGES,

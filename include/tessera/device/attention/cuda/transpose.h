@@ -17,7 +17,7 @@
 INLINE uint32_t piece_at(uint32_t slice, int row, int piece) { return slice + row * SLICE + (piece ^ row % 8) * 16; }
 
 // Blocks of 32 keys and 16 columns that lie side by side and are read before the first of them is stored.
-enum { BLOCKS = DV % 64 ? 2 : 4, GROUP_COLUMNS = 16 * BLOCKS };
+enum { BLOCKS = DV % 128 ? 2 : 4, GROUP_COLUMNS = 16 * BLOCKS };
 
 // Reads of 8 x 8 pairs of bytes give a lane the pair of columns lane / 4 of keys 8 m + 2 q and the next one, for
 // m = 0..3; rows of the pair's first and second columns are stored, 16 bytes of four lanes each.
@@ -38,10 +38,7 @@ INLINE void transpose_blocks(uint32_t from, uint32_t to, int keys, int columns) 
 // The groups of blocks of a tile are dealt out to the warps.
 INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
     enum { ACROSS = DV / GROUP_COLUMNS, GROUPS = BN / 32 * ACROSS };
-    UNROLL
-    for (int i = 0; i < (GROUPS + TRANSPOSING_WARPS - 1) / TRANSPOSING_WARPS; i++) {
-        const int group = warp + i * TRANSPOSING_WARPS;
-        if (group >= GROUPS) break;
+    for (int group = warp; group < GROUPS; group += TRANSPOSING_WARPS) {
         const int keys = group / ACROSS * 32, columns = group % ACROSS * GROUP_COLUMNS;
         transpose_blocks(from + columns / SLICE * BN * SLICE, to + keys / SLICE * DV * SLICE, keys, columns);
     }
