@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import ctypes
-import json
 import os
 import random
 import re
@@ -36,6 +35,8 @@ from library import Call, Refused, Tessera  # noqa: E402
 from measured import KERNELS  # noqa: E402
 from micro_kernels import MicroKernels  # noqa: E402
 from sim import ARCHS  # noqa: E402
+
+from benchmark.model import run_program  # noqa: E402
 
 RUNTIMES = ("libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5", "libamdhip64.so")
 NAME_BYTES = 256
@@ -173,13 +174,8 @@ def modelled(build: Path, arch: str, problem: Problem, instance: str) -> dict[st
     """What the clock says of the problem by that instance."""
     sizes = ["-b=1", f"-h={problem.heads}", f"-s={problem.length}", f"-d={problem.hdim}"]
     mask = f"-mask={'t' if problem.causal else '0'}"
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "result.json"
-        program = str(build / "bin" / "tile_example_fmha_fwd")
-        asked = [f"-device=sim:{arch}", "-prec=bf16", *sizes, mask, f"-instance={instance}"]
-        once = ["-v=0", "-sample=1", "-json=1", f"-jsonfile={path}"]
-        subprocess.run([program, *asked, *once], check=True, capture_output=True, text=True)
-        return dict(json.loads(path.read_text())["simulation"]["modelled"])
+    asked = [f"-device=sim:{arch}", "-prec=bf16", *sizes, mask, f"-instance={instance}"]
+    return dict(run_program(build, "fmha_fwd", asked)["simulation"]["modelled"])
 
 
 def attention_rows(hip: Hip, tessera: Tessera, build: Path, problems: Sequence[Problem]) -> Iterator[str]:
