@@ -5,16 +5,23 @@
 _Static_assert(sizeof(struct tessera_fmha_fwd_shape) == 5 * 8 + 16 * 4 + 8, "there is no padding");
 _Static_assert(sizeof(struct tessera_fmha_fwd_shape) <= TESSERA_SHAPE_WORDS * 8, "requests have room");
 
-// Numbers of a row where tokens follow one another in pages whose rows of all key heads lie beside one another, each
-// with its norm, as device/attention/cuda_pages/whole.h copies them; else 0.
+// Whether each norm lies behind its numbers, and tokens follow one another, in pages that begin with the first.
+static bool are_in_slots(const struct tessera_attention_pages *p, int32_t row) {
+    const int32_t numbers = p->hdim_q / 2;
+    return p->of_k.row == row && p->of_v.row == row && !p->offset && p->k_scale.base == (const char *)p->k + numbers &&
+           p->v_scale.base == (const char *)p->v + numbers;
+}
+
+// Numbers of a row where, in pages of a quantised cache, rows of all key heads lie beside one another, as
+// device/attention/cuda_pages/whole.h copies them; else 0.
 static int32_t rows_beside(const struct tessera_attention_pages *p, int32_t nhead_k) {
     const struct tessera_attention_page_strides *const k = &p->of_k, *const v = &p->of_v;
-    const int32_t hdim = p->hdim_q, slot = hdim / 2 + 2, row = nhead_k * slot;
-    const uint64_t starts = (uintptr_t)p->k | (uintptr_t)p->v | (uint64_t)(k->page | v->page);
-    const bool beside = p->hdim_v == hdim && starts % 16 == 0 && k->head == slot && v->head == slot && k->row == row &&
-                        v->row == row && !p->offset && p->k_scale.base == (const char *)p->k + hdim / 2 &&
-                        p->v_scale.base == (const char *)p->v + hdim / 2;
-    return beside ? hdim : 0;
+    const bool has_norms = p->dtype == TESSERA_KV_TURBO4;
+    const int32_t hdim = p->hdim_q, slot = has_norms ? hdim / 2 + 2 : hdim;
+    const uint64_t starts = (uintptr_t)p->k | (uintptr_t)p->v | (uint64_t)(k->page | v->page | k->row | v->row);
+    const bool beside = p->dtype != TESSERA_KV_AUTO && !p->piece_v && p->hdim_v == hdim && starts % 16 == 0 &&
+                        k->head == slot && v->head == slot;
+    return beside && (!has_norms || are_in_slots(p, nhead_k * slot)) ? hdim : 0;
 }
 
 uint32_t tessera_fmha_fwd_describe(const void *of, void *shape) {

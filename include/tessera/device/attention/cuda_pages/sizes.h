@@ -15,11 +15,15 @@ enum { SHARES = WARPS / HEADS, THREADS = 32 * WARPS };
 enum { RAW_BITS = KV == TESSERA_KV_TURBO4 ? 4 : 8, RAW_ROW = DQ * RAW_BITS / 8 };
 
 #if HEADS > 1
-// A part is rows as they lie in pages.
+// A part is rows as they lie in pages, each an odd number of 16 bytes behind the one before, so that lanes which read
+// the same piece of eight rows, or of every other of them, meet in no bank. Behind those of 8 bits is what the rows of
+// each head are scaled by.
 enum {
-    RAW_SLOT = RAW_ROW + 2, // numbers and a norm of a head
-    RAW_STRIDE = HEADS * RAW_SLOT,
-    RAW_BYTES = BN * RAW_STRIDE,
+    RAW_SLOT = RAW_ROW + (KV == TESSERA_KV_TURBO4 ? 2 : 0), // of a head: numbers, and a norm
+    RAW_RUN = HEADS * RAW_SLOT,
+    RAW_STRIDE = RAW_RUN + (RAW_RUN % 32 ? 0 : 16),
+    RAW_SCALES = BN * RAW_STRIDE,
+    RAW_BYTES = RAW_SCALES + (KV == TESSERA_KV_TURBO4 ? 0 : 4 * BN * HEADS),
     RESULTS_BYTES = 4 * BM * DV, // of a warp, which in the end lie where parts were, see merge.h
     ALL_RESULTS = WARPS * RESULTS_BYTES,
     PARTS_BYTES = STAGES * RAW_BYTES > ALL_RESULTS ? STAGES *RAW_BYTES : ALL_RESULTS
@@ -41,11 +45,11 @@ enum {
 };
 #endif
 
-// A lane reads of rows of V so many bytes, in accesses of which eight lanes' lie side by side. Of several heads, whose
-// rows are turned, these are a word each: fewer have a tail.
+// A lane reads of rows of V so many bytes, in accesses of which eight lanes' lie side by side. Of several heads' rows
+// of 4 bits, which are turned, these are a word each: fewer have a tail.
 enum {
     V_BYTES = RAW_ROW / 8,
-    V_MOST = HEADS > 1 ? 4 : 16,
+    V_MOST = HEADS > 1 && KV == TESSERA_KV_TURBO4 ? 4 : 16,
     V_ACCESS = V_BYTES < V_MOST ? V_BYTES : V_MOST,
     V_RUN = V_ACCESS * 8 / RAW_BITS // features
 };
