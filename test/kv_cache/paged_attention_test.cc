@@ -414,19 +414,19 @@ TEST_P(PagedAttention, SlotsInStep) {
                     }
 }
 
-// Rows, or slots of turbo4, of several heads beside one another, without room between them, in pages of any size:
-// scales, windows, sinks and all else, and contexts that are cut into parts.
+// Rows, or slots of turbo4, of several heads that are copied together, in pages of any size: scales, windows, sinks and
+// all else, and contexts that are cut into parts.
 TEST_P(PagedAttention, HeadsBeside) {
     const uint32_t seed = test_seed();
     std::mt19937 random(seed);
     for (int n = 0; n < count(24, 1800) && !HasFailure(); n++) {
         Decode c = draw(random);
         c.kv = static_cast<tessera_kv_cache_dtype>(TESSERA_KV_FP8_E4M3 + random() % 3);
-        c.layout = TESSERA_KV_LINEAR, c.rows_first = true;
+        c.layout = TESSERA_KV_LINEAR, c.rows_first = c.kv == TESSERA_KV_TURBO4 || random() % 4 != 0;
         c.scales = c.kv == TESSERA_KV_TURBO4 ? Scales::kNone : static_cast<Scales>(random() % 4), c.slack = 0;
         c.heads_k = pick(random, {8, 8, 8, 2, 4, 16}), c.heads = c.heads_k * pick(random, {1, 3, 4, 9});
         c.hdim_q = c.hdim_v = pick(random, {64, 128, 128, 256});
-        c.page = pick(random, {1, 2, 16, 64, 256});
+        c.page = pick(random, {1, 2, 8, 16, 16, 64, 256});
         if (random() % 4 == 0) c.keys[0] = 4100;
         check(c, seed + static_cast<uint32_t>(n));
     }

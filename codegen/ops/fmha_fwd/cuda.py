@@ -313,19 +313,15 @@ class CudaTile(GpuTile):
         return self.heads * (self.dq // 2 + 2 if self.kv == "turbo4" else self.dq)
 
     @property
-    def row_stride(self) -> int:
-        """Bytes from one of them to the next in shared memory, an odd number of pieces."""
-        return self.row_bytes + (0 if self.row_bytes % (2 * ALIGNMENT) else ALIGNMENT)
-
-    @property
     def _shared_bytes_of_pages(self) -> int:
         """The same where parts are those of all heads."""
-        scales = 0 if self.kv == "turbo4" else 4 * self.heads
-        parts = self.stages * self.bn0 * (self.row_stride + scales)
-        parts = max(parts, self.waves * 4 * self.bm0 * self.dv) + self.heads * 2 * self.bm0 * self.dq
-        own = max(16 * self.bm0, 8 * self.keys) * self.waves
-        table = TABLE_BYTES * (self.kv == "turbo4")
-        return parts + table + own + 2 * TASK_BYTES + 16 * self.stages
+        part = self.bn0 * self.row_bytes
+        if self.kv != "turbo4":  # with scales, where swizzles begin
+            part = -(-(part + 4 * self.bn0 * self.heads) // 1024) * 1024
+        parts = max(self.stages * part, self.waves * 4 * self.bm0 * self.dv)
+        parts += self.heads * 2 * self.bm0 * self.dq + TABLE_BYTES * (self.kv == "turbo4")
+        own = max(16 * self.bm0, 8 * self.keys)
+        return parts + self.waves * own + 2 * TASK_BYTES + 16 * self.stages
 
     @property
     def _moved_registers(self) -> int:
@@ -464,10 +460,8 @@ class CudaTile(GpuTile):
             return f"heads = {self.heads}: pipeline 'qr_heads' reads no queries of {self.compute}"
         if self.waves % self.heads or 32 % self.heads:
             return f"heads = {self.heads}: a power of 2, and as many of {self.waves} warps have each"
-        if self.row_bytes % ALIGNMENT:
-            return f"heads = {self.heads}: rows of {self.row_bytes} bytes, no multiple of {ALIGNMENT}"
-        if self.row_stride > self.row_bytes and self.bn0 > 32:
-            return f"bn0 = {self.bn0}: at most 32 keys, of which lanes copy one each"
+        if self.kv == "turbo4" and self.row_bytes % 32 != 16:
+            return f"heads = {self.heads}: rows of {self.row_bytes} bytes are no odd multiple of 16"
         return ""
 
     def _uneven(self) -> str:
