@@ -17,13 +17,13 @@ struct tessera_attention_window tessera_attention_get_window(tessera_mask type, 
 uint32_t tessera_attention_alibi_features(tessera_mask type, int32_t left, int32_t right);
 
 // A tensor with the dimensions column, row, head, sequence, and the part of it that kernels copy at once: rows of 128
-// bytes.
+// bytes of some heads.
 struct tessera_attention_tensor {
     const void *base;
     int bits; // of an element
     int64_t columns, rows, heads, sequences;
     int64_t stride, nhead_stride, batch_stride; // elements
-    int32_t box_rows;
+    int32_t box_rows, box_heads;                // box_heads: 0 is 1
     bool in_fours; // four rows are a dimension of their own, of which a box has two: the two first, or last, ones of
                    // each
 };

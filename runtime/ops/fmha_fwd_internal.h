@@ -33,7 +33,7 @@ struct tessera_fmha_fwd_shape {
     int32_t batch, nhead_q, nhead_k, hdim_v, seqlen_q, seqlen_k;
     int32_t window_left, window_right;
     int32_t splits, num_splits;   // of operations on caches, and of fmha_fwd
-    int32_t page_size, hdim_rows; // hdim_rows: of rows of all key heads beside one another (fmha_fwd_shape.c), or 0
+    int32_t page_size, hdim_rows; // hdim_rows: of rows of all key heads, copied together (fmha_fwd_shape.c), or 0
     float negative_scale;         // scale_s, if it is below 0, or 0
     tessera_fmha_dtype data_type;
     tessera_mask mask_type;

@@ -73,6 +73,28 @@ static bool copies_rows(instance_t *instance) {
     return (instance->keys_in & both) == both || instance->kv != TESSERA_KV_AUTO;
 }
 
+// Rows of all key heads: slices of theirs take the place of heads.
+static tessera_status add_maps_of_rows(call_t *call, const struct tessera_plan *plan, kernel_args *out) {
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const int32_t bytes = TESSERA_ATTENTION_SLICE_BYTES, slices = a->nhead_k * a->hdim_q / bytes;
+    const bool is_slice = a->hdim_q == bytes; // else heads lie beside one another
+    struct tessera_attention_tensor rows = {.base = a->k_ptr,
+                                            .bits = 8,
+                                            .columns = bytes,
+                                            .rows = call->cache->rows,
+                                            .heads = slices,
+                                            .sequences = call->cache->blocks,
+                                            .stride = a->stride_k,
+                                            .nhead_stride = is_slice ? a->nhead_stride_k : bytes,
+                                            .batch_stride = a->batch_stride_k,
+                                            .box_rows = TESSERA_CUDA_BOX_ROWS,
+                                            .box_heads = slices};
+    TRY(tessera_attention_add_map(plan->device, &rows, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
+    rows.base = a->v_ptr, rows.stride = a->stride_v, rows.batch_stride = a->batch_stride_v;
+    if (is_slice) rows.nhead_stride = a->nhead_stride_v;
+    return tessera_attention_add_map(plan->device, &rows, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps);
+}
+
 // In group mode maps have all tokens in one sequence, as many as there may be; in a cache they have its blocks.
 static tessera_status add_maps(call_t *call, instance_t *instance, const struct tessera_plan *plan, kernel_args *out) {
     const tessera_fmha_fwd_args *const a = &call->args;
@@ -86,24 +108,17 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
     const bool by_columns = !call->traits.is_v_rowmajor; // rows of v are columns of o
     const struct tessera_attention_tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
                                                a->nhead_q,        sequences, a->stride_q, a->nhead_stride_q,
-                                               a->batch_stride_q, tile->bm0, false};
-    const struct tessera_attention_tensor k = {a->k_ptr,
-                                               bits,
-                                               a->hdim_q,
-                                               rows_k,
-                                               a->nhead_k,
-                                               blocks,
-                                               a->stride_k,
-                                               a->nhead_stride_k,
-                                               a->batch_stride_k,
-                                               box_k,
-                                               by_columns && bits == 8};
+                                               a->batch_stride_q, tile->bm0, 1,           false};
+    const struct tessera_attention_tensor k = {a->k_ptr,          bits,   a->hdim_q,   rows_k,
+                                               a->nhead_k,        blocks, a->stride_k, a->nhead_stride_k,
+                                               a->batch_stride_k, box_k,  1,           by_columns && bits == 8};
     struct tessera_attention_tensor v = {a->v_ptr,          bits,   a->hdim_v,   rows_k,
                                          a->nhead_k,        blocks, a->stride_v, a->nhead_stride_v,
-                                         a->batch_stride_v, box_k,  false};
+                                         a->batch_stride_v, box_k,  1,           false};
     if (by_columns) v.columns = rows_k, v.rows = a->hdim_v, v.box_rows = tile->bn1;
     if (!instance->merged)
         TRY(tessera_attention_add_map(plan->device, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
+    if (instance->heads > 1 && instance->kv != TESSERA_KV_TURBO4) return add_maps_of_rows(call, plan, out);
     if (box_k < LEAST_BOX || copies_rows(instance)) return TESSERA_SUCCESS;
     TRY(tessera_attention_add_map(plan->device, &k, TESSERA_CUDA_MAP_K, &out->map_k, &out->maps));
     TRY(tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps));

@@ -23,7 +23,7 @@ static const char *words_for(enum tessera_keys_in place) {
 }
 
 // Whether pages are as an instance copies them whose tasks have all key heads: by at most 32 runs of rows a tile.
-static bool are_heads_beside(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_shape *s) {
+static bool are_heads_together(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_shape *s) {
     return s->nhead_k == (int32_t)instance->heads && s->hdim_rows == instance->tile.bk0max &&
            s->page_size >= instance->tile.bn0 / 32;
 }
@@ -39,8 +39,8 @@ static bool keeps_keys_out(const tessera_fmha_fwd_instance *instance, const stru
                                                                                                : words_for(place));
     else if (instance->kv != s->kv)
         tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(s->kv));
-    else if (instance->heads > 1 && !are_heads_beside(instance, s))
-        tessera_text_add(why, "rows that are not those of %u key heads beside one another", instance->heads);
+    else if (instance->heads > 1 && !are_heads_together(instance, s))
+        tessera_text_add(why, "rows that are not those of %u key heads together", instance->heads);
     else
         return false;
     return true;

@@ -151,10 +151,18 @@ HEADS: dict[str, object] = {
         ),
         ({**HEADS, "heads": 1}, "heads = 1: tasks of pipeline 'qr_heads' have several, and of others one"),
         (HEADS, ""),
-        ({**HEADS, "heads": 4}, "heads = 4: of 'turbo4', a multiple of 8, and as many warps have each"),
+        ({**HEADS, "heads": 4}, "heads = 4: rows of 264 bytes are no odd multiple of 16"),
+        ({**HEADS, "rm0": 1, "bn0": 32}, "heads = 8: a power of 2, and as many of 4 warps have each"),
         (
-            {**HEADS, "rm0": 1, "bn0": 32},
-            "heads = 8: of 'turbo4', a multiple of 8, and as many warps have each",
+            {**HEADS, "heads": 16, "bn0": 32},
+            "heads = 16: rows of 1056 bytes are no odd multiple of 16",
+        ),
+        ({**HEADS, "kv": "int8", "stages": 3}, ""),
+        ({**HEADS, "kv": "int8", "bn0": 32, "stages": 6}, ""),
+        ({**HEADS, "kv": "int8", "bn0": 32, "rm0": 2, "heads": 4}, ""),
+        (
+            {**HEADS, "kv": "auto", "compute": "fp8", "o": "bf16"},
+            "heads = 8: pipeline 'qr_heads' reads no queries of fp8",
         ),
         (
             {**HEADS, "stages": 5},

@@ -273,4 +273,6 @@ def test_a_header_for_quantised_caches_compiles_alone(header: Path, tmp_path: Pa
             .replace("BN = 128", "BN = 64")
             .replace("WARPS = 4", "WARPS = 16")
         )
+        boxes = said.replace("TURBO4", "INT8")
+        compile_ptx(boxes + own, tmp_path / "boxes.ptx", "-Wall", "-Wextra", "-Werror")
     compile_ptx(said + own, tmp_path / "alone.ptx", "-Wall", "-Wextra", "-Werror")

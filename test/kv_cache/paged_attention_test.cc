@@ -378,20 +378,21 @@ TEST_P(PagedAttention, InfiniteScalesOfTheLastKey) {
     for (const tessera_kv_cache_dtype kv : {TESSERA_KV_FP8_E4M3, TESSERA_KV_INT8, TESSERA_KV_TURBO4})
         for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16})
             for (const int hdim : {64, 128, 256})
-                for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM, TESSERA_KV_VECTORIZED}) {
-                    Decode any;
-                    any.dtype = dtype, any.kv = kv, any.scales = Scales::kToken;
-                    any.layout = kv == TESSERA_KV_TURBO4 ? TESSERA_KV_LINEAR : layout;
-                    any.hdim_q = any.hdim_v = hdim;
-                    any.keys = {1, 33, 100};
-                    const Decode c = fit_decode(any);
-                    Memory memory(c, 9);
-                    memory.make_last_scales_infinite();
-                    run(memory);
-                    if (is_served) {
-                        EXPECT_EQ(memory.wrong(), "") << c.words();
+                for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM, TESSERA_KV_VECTORIZED})
+                    for (const int heads_k : {2, 8}) {
+                        Decode any;
+                        any.dtype = dtype, any.kv = kv, any.scales = Scales::kToken;
+                        any.layout = kv == TESSERA_KV_TURBO4 ? TESSERA_KV_LINEAR : layout;
+                        any.hdim_q = any.hdim_v = hdim, any.heads_k = heads_k;
+                        any.keys = {1, 33, 100};
+                        const Decode c = fit_decode(any);
+                        Memory memory(c, 9);
+                        memory.make_last_scales_infinite();
+                        run(memory);
+                        if (is_served) {
+                            EXPECT_EQ(memory.wrong(), "") << c.words();
+                        }
                     }
-                }
 }
 
 // Slots of turbo4 that all begin as far behind a multiple of 16 bytes as others of their head, for more heads and
@@ -413,18 +414,19 @@ TEST_P(PagedAttention, SlotsInStep) {
                     }
 }
 
-// Slots of turbo4 of eight heads beside one another, without room between them, in pages of any size: windows, sinks
-// and all else, and contexts that are cut into parts.
+// Rows, or slots of turbo4, of several heads that are copied together, in pages of any size: scales, windows, sinks and
+// all else, and contexts that are cut into parts.
 TEST_P(PagedAttention, HeadsBeside) {
     const uint32_t seed = test_seed();
     std::mt19937 random(seed);
-    for (int n = 0; n < count(12, 900) && !HasFailure(); n++) {
+    for (int n = 0; n < count(24, 1800) && !HasFailure(); n++) {
         Decode c = draw(random);
-        c.kv = TESSERA_KV_TURBO4, c.layout = TESSERA_KV_LINEAR, c.rows_first = true;
-        c.scales = Scales::kNone, c.slack = 0;
-        c.heads_k = 8, c.heads = 8 * pick(random, {1, 3, 4, 9});
+        c.kv = static_cast<tessera_kv_cache_dtype>(TESSERA_KV_FP8_E4M3 + random() % 3);
+        c.layout = TESSERA_KV_LINEAR, c.rows_first = c.kv == TESSERA_KV_TURBO4 || random() % 4 != 0;
+        c.scales = c.kv == TESSERA_KV_TURBO4 ? Scales::kNone : static_cast<Scales>(random() % 4), c.slack = 0;
+        c.heads_k = pick(random, {8, 8, 8, 2, 4, 16}), c.heads = c.heads_k * pick(random, {1, 3, 4, 9});
         c.hdim_q = c.hdim_v = pick(random, {64, 128, 128, 256});
-        c.page = pick(random, {1, 2, 16, 64, 256});
+        c.page = pick(random, {1, 2, 8, 16, 16, 64, 256});
         if (random() % 4 == 0) c.keys[0] = 4100;
         check(c, seed + static_cast<uint32_t>(n));
     }

@@ -578,7 +578,7 @@ TEST_F(FewQueries, HeadsLieBesideOneAnother) {
         tessera_fmha_fwd_describe(&whole, request.shape);
         return tessera_fmha_fwd_keeps_out(&instance.base, &request, &why) ? std::string(words) : "nothing";
     };
-    const std::string others = "rows that are not those of 8 key heads beside one another";
+    const std::string others = "rows that are not those of 8 key heads together";
     EXPECT_EQ(kept_out(), "nothing");
     const auto without = [&](auto &field, auto value) {
         const auto was = field;
@@ -602,6 +602,64 @@ TEST_F(FewQueries, HeadsLieBesideOneAnother) {
     instance.heads = 1;
     pages.of_k.row = slot;
     EXPECT_EQ(kept_out(), "nothing");
+}
+
+// Of 8 bits rows lie anywhere that a tensor map has them, and so does what they are scaled by. Pages have eight rows at
+// least.
+TEST_F(FewQueries, RowsOfHeadsAreInBoxes) {
+    const int64_t head = 128, rows = 8 * head;
+    int32_t table[8] = {};
+    tessera_attention_cache cache = {};
+    tessera_attention_pages &pages = cache.pages;
+    pages.table = table, pages.page_size = 8, pages.dtype = TESSERA_KV_INT8;
+    pages.hdim_q = pages.hdim_v = 128;
+    pages.k = pages.v = reinterpret_cast<char *>(0x10000);
+    pages.of_k = pages.of_v = {16 * rows, head, rows};
+    tessera_fmha_fwd_call whole = call.whole();
+    whole.cache = &cache;
+    whole.args.nhead_k = 8;
+    tessera_request request = {};
+    request.call = &whole;
+    tessera_fmha_fwd_instance instance = row("heads", 8, 1, 1500, 2000, &all);
+    instance.keys_in = TESSERA_KEYS_IN_PAGES, instance.kv = TESSERA_KV_INT8;
+    instance.heads = 8, instance.tile.bk0max = 128, instance.tile.bn0 = 32;
+    const auto is_kept_out = [&] {
+        char words[100] = "";
+        tessera_text why = {words, sizeof words, 0};
+        tessera_fmha_fwd_describe(&whole, request.shape);
+        return tessera_fmha_fwd_keeps_out(&instance.base, &request, &why);
+    };
+    const auto with = [&](auto &field, auto value) {
+        const auto was = field;
+        field = value;
+        const bool kept = is_kept_out();
+        field = was;
+        return kept;
+    };
+    EXPECT_FALSE(is_kept_out());
+    EXPECT_FALSE(with(pages.of_k.row, rows + 16));
+    EXPECT_FALSE(with(pages.of_v.page, 16 * rows + 16));
+    EXPECT_FALSE(with(pages.of_k.head, 16 * head));
+    EXPECT_FALSE(with(pages.k_scale.base, pages.k));
+    EXPECT_TRUE(with(pages.offset, table));
+    EXPECT_TRUE(with(pages.page_size, 4));
+    EXPECT_TRUE(with(pages.of_v.row, int64_t{0}));
+    EXPECT_TRUE(with(whole.args.nhead_k, 4));
+    EXPECT_TRUE(with(pages.hdim_q, 112));
+    EXPECT_TRUE(with(pages.hdim_v, 112));
+    EXPECT_TRUE(with(pages.dtype, TESSERA_KV_FP8_E4M3));
+    EXPECT_TRUE(with(pages.piece_v, 16));
+    EXPECT_TRUE(with(pages.of_k.head, head + 8));
+    EXPECT_TRUE(with(pages.of_v.head, int64_t{0}));
+    EXPECT_TRUE(with(pages.of_k.row, rows + 8));
+    EXPECT_TRUE(with(pages.of_v.row, rows + 4));
+    EXPECT_TRUE(with(pages.of_k.page, 16 * rows + 8));
+    EXPECT_TRUE(with(pages.of_v.page, 16 * rows + 2));
+    instance.tile.bk0max = pages.hdim_q = pages.hdim_v =
+        256; // heads have two slices each, one of 128 bytes behind the other
+    EXPECT_TRUE(is_kept_out());
+    pages.of_k.head = pages.of_v.head = 256;
+    EXPECT_FALSE(is_kept_out());
 }
 
 // Tasks have rows of all heads then.

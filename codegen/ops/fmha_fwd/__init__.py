@@ -112,6 +112,8 @@ class FmhaFwd(Operation):
             return False  # and on where keys lie
         if a.kv != b.kv:
             return False  # and as what
+        if one.target.kind == "cuda" and a.heads != b.heads:
+            return False  # and of how many heads
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # and on masks
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)

@@ -141,6 +141,8 @@ class CudaTile(GpuTile):
         """Where keys may lie: tessera_keys_in. Products that read v in shared memory need it in one way."""
         if not self.paged:
             return ("ROWS",)
+        if self.heads > 1:
+            return ("PAGES",)
         return ("PAGES", "PIECES") if self.quantised else ("PIECES",) if self.in_pieces else ("PAGES",)
 
     @property
@@ -150,8 +152,8 @@ class CudaTile(GpuTile):
 
     @property
     def turned(self) -> bool:
-        """Whether rows of products are keys: fewer queries leave time for numbers of 4 bits."""
-        return self.kv == "turbo4"
+        """Whether rows of products are keys: fewer queries leave time for 4 bits, and registers for warps."""
+        return self.kv == "turbo4" or self.heads > 1
 
     @property
     def factors(self) -> str:
@@ -311,12 +313,20 @@ class CudaTile(GpuTile):
         return parts + TABLE_BYTES * (self.kv == "turbo4") + self.waves * own + 2 * TASK_BYTES
 
     @property
+    def row_bytes(self) -> int:
+        """Bytes of a row of all heads."""
+        return self.heads * (self.dq // 2 + 2 if self.kv == "turbo4" else self.dq)
+
+    @property
     def _shared_bytes_of_pages(self) -> int:
         """The same where parts are those of all heads."""
-        parts = self.stages * self.bn0 * self.heads * (self.dq // 2 + 2)
-        parts = max(parts, self.waves * 4 * self.bm0 * self.dv) + self.heads * 2 * self.bm0 * self.dq
+        part = self.bn0 * self.row_bytes
+        if self.kv != "turbo4":  # with scales, where swizzles begin
+            part = -(-(part + 4 * self.bn0 * self.heads) // 1024) * 1024
+        parts = max(self.stages * part, self.waves * 4 * self.bm0 * self.dv)
+        parts += self.heads * 2 * self.bm0 * self.dq + TABLE_BYTES * (self.kv == "turbo4")
         own = max(16 * self.bm0, 8 * self.keys)
-        return parts + TABLE_BYTES + self.waves * own + 2 * TASK_BYTES + 16 * self.stages
+        return parts + self.waves * own + 2 * TASK_BYTES + 16 * self.stages
 
     @property
     def _moved_registers(self) -> int:
@@ -449,8 +459,12 @@ class CudaTile(GpuTile):
             return f"heads = {self.heads}: tasks of pipeline 'qr_heads' have several, and of others one"
         if self.heads == 1:
             return ""
-        if self.kv != "turbo4" or self.heads % 8 or self.waves % self.heads:
-            return f"heads = {self.heads}: of 'turbo4', a multiple of 8, and as many warps have each"
+        if self.kv == "auto":
+            return f"heads = {self.heads}: pipeline 'qr_heads' reads no queries of {self.compute}"
+        if self.waves % self.heads or 32 % self.heads:
+            return f"heads = {self.heads}: a power of 2, and as many of {self.waves} warps have each"
+        if self.kv == "turbo4" and self.row_bytes % 32 != 16:
+            return f"heads = {self.heads}: rows of {self.row_bytes} bytes are no odd multiple of 16"
         return ""
 
     def _uneven(self) -> str:

@@ -2,8 +2,9 @@
 // More words of sm_90a: rows of quantised caches, which begin anywhere, what their bytes stand for, and products that
 // take them from registers.
 //
-// Sources: PTX ISA 8.0, "Data Movement and Conversion Instructions: cp.async", "cvt", "prmt", "shf"; "Matrix Fragments
-// for mma.m16n8k16 with floating point type"; the CUDA math API, cuda_fp8.hpp, which converts by the same instructions.
+// Sources: PTX ISA 8.0, "Data Movement and Conversion Instructions: cp.async", "cvt", "prmt", "shf"; "Parallel
+// Synchronization and Communication Instructions: cp.async.mbarrier.arrive"; "Matrix Fragments for mma.m16n8k16 with
+// floating point type"; the CUDA math API, cuda_fp8.hpp, which converts by the same instructions.
 #ifndef TESSERA_ISA_SM90_QUANTISED_H
 #define TESSERA_ISA_SM90_QUANTISED_H
 
@@ -31,6 +32,11 @@ INLINE void copy_run(uint32_t to, const void *from, int bytes, uint32_t barrier)
         "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(to), "l"(from),
         "r"(bytes), "r"(barrier)
         : "memory");
+}
+
+// The lane arrives at a barrier once its copies of 4, 8 or 16 bytes so far are there.
+INLINE void arrive_after_copies(uint32_t barrier) {
+    __asm__ volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");
 }
 
 INLINE void shared_store_8(uint32_t to, uint64_t x) {

@@ -10,6 +10,9 @@
 // Tensors that a map describes; other ones are copied by the lanes of a warp.
 enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
 
+// Rows of a box where tasks have all key heads (device/attention/cuda_pages/whole.h).
+enum { TESSERA_CUDA_BOX_ROWS = 8 };
+
 // Workgroups stay and take tasks in turns, each bm0 rows of q of one query head and sequence. Of instances that merge
 // heads a task's rows are those of all query heads of a key head, row = query * group + head, and it has a part of the
 // tiles of keys; tasks are numbered part by part. Other tasks are numbered in
@@ -28,7 +31,9 @@ enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
 // sequence b is row (j + offset) % page_size of block (j + offset) / page_size of the sequence's part of the table,
 // which begins at entry begin[b], or at b * table_stride. A key past a sequence's last one is never looked up. Where
 // `begin` is not NULL the list says how many keys a sequence has: `last`, unless it is NULL, has the rows of its last
-// block. Where `piece_v` is not 0 blocks are pages in pieces, as tessera_attention_pages has them: there are no boxes.
+// block. Where tasks have all key heads, of a cache of 8 bits, the dimensions are byte of 128, row of a page, 128 bytes
+// of a row of all heads, page, and boxes have all of TESSERA_CUDA_BOX_ROWS rows. Where `piece_v` is not 0 blocks are
+// pages in pieces, as tessera_attention_pages has them: there are no boxes.
 // Rows of a quantised cache have scales, or norms, unless all have the tensor's one, which is call.k_descale and
 // call.v_descale. They begin anywhere, if `aligned` does not say that all begin at multiples of 16 bytes, or of
 // turbo4 that they are in step (device/attention/cuda_pages/in_step.h).

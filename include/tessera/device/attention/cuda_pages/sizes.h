@@ -10,16 +10,25 @@
 #define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_SIZES_H
 
 #include "tessera/device/attention/cuda/share.h"
+#include "tessera/kernel/fmha_fwd_cuda.h"
 
 enum { SHARES = WARPS / HEADS, THREADS = 32 * WARPS };
 enum { RAW_BITS = KV == TESSERA_KV_TURBO4 ? 4 : 8, RAW_ROW = DQ * RAW_BITS / 8 };
 
 #if HEADS > 1
-// A part is rows as they lie in pages.
+// A part of 4 bits is rows as they lie in pages. Of 8 bits it is boxes of BOX_ROWS rows, which are slices of all heads,
+// one behind the other, of which each has 128 bytes of all rows; 16-byte pieces are swizzled by the row's number, so
+// that lanes which read the same piece of eight rows, or of every other of them, meet in no bank. Behind them is what
+// the rows of each head are scaled by.
 enum {
-    RAW_SLOT = RAW_ROW + 2, // numbers and a norm of a head
+    IN_BOXES = KV != TESSERA_KV_TURBO4,
+    BOX_ROWS = TESSERA_CUDA_BOX_ROWS,
+    SLICE = 128,                             // bytes
+    V_MOST = IN_BOXES ? 8 : 4,               // with few registers; 4: of turned rows fewer accesses have a tail
+    RAW_SLOT = RAW_ROW + (IN_BOXES ? 0 : 2), // of a head: numbers, and a norm
     RAW_STRIDE = HEADS * RAW_SLOT,
-    RAW_BYTES = BN * RAW_STRIDE,
+    RAW_SCALES = BN * RAW_STRIDE,
+    RAW_BYTES = IN_BOXES ? (RAW_SCALES + 4 * BN * HEADS + 1023) / 1024 * 1024 : RAW_SCALES, // as swizzles need it
     RESULTS_BYTES = 4 * BM * DV, // of a warp, which in the end lie where parts were, see merge.h
     ALL_RESULTS = WARPS * RESULTS_BYTES,
     PARTS_BYTES = STAGES * RAW_BYTES > ALL_RESULTS ? STAGES *RAW_BYTES : ALL_RESULTS
@@ -29,6 +38,7 @@ enum {
 // begin at a multiple of four bytes, or the 16 bytes where it does not begin at a multiple of these; the words with its
 // scale, and by how many bits both are to be shifted, a byte each.
 enum {
+    V_MOST = 16,
     RAW_TAILS = KEYS * RAW_ROW,
     RAW_TAIL = KV == TESSERA_KV_TURBO4 ? 16 : 4, // bytes
     RAW_SCALES = RAW_TAILS + RAW_TAIL * KEYS,
@@ -41,11 +51,9 @@ enum {
 };
 #endif
 
-// A lane reads of rows of V so many bytes, in accesses of which eight lanes' lie side by side. Of several heads, whose
-// rows are turned, these are a word each: fewer have a tail.
+// A lane reads of rows of V so many bytes, in accesses of at most V_MOST, of which eight lanes' lie side by side.
 enum {
     V_BYTES = RAW_ROW / 8,
-    V_MOST = HEADS > 1 ? 4 : 16,
     V_ACCESS = V_BYTES < V_MOST ? V_BYTES : V_MOST,
     V_RUN = V_ACCESS * 8 / RAW_BITS // features
 };
@@ -72,8 +80,12 @@ INLINE uint32_t results_place(uint32_t base, int warp) { return base + AT_RAW + 
 
 // A byte of a row, of so many eights of rows and one more, and what lies behind its whole 16 bytes.
 INLINE uint32_t raw_at(uint32_t raw, int eights, int row, int byte) {
-    return raw + (8 * eights + row) * RAW_STRIDE + byte;
+    if (!IN_BOXES) return raw + (8 * eights + row) * RAW_STRIDE + byte;
+    const int slice = byte / SLICE;
+    return (raw + 8 * RAW_STRIDE * eights + BOX_ROWS * SLICE * slice + SLICE * row + byte % SLICE) ^ row << 4;
 }
+// Where a head's slot begins that is so many bytes behind the first one.
+INLINE int slot_at(int slot) { return IN_BOXES ? slot / SLICE * SLICE * BOX_ROWS + slot % SLICE : slot; }
 INLINE uint32_t tail_at(uint32_t raw, int row) { return raw + row * RAW_STRIDE + RAW_ROW; }
 #else
 INLINE uint32_t raw_place(uint32_t base, int warp, int stage) {

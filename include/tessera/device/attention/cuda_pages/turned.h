@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products that are TURNED: rows of a cache of 4 bits are rows of their A (sm90_quantised.h, add_product), and the
-// eight queries of a task are columns of B. So O and scores take half of the registers that they take beside 16
-// queries.
+// Products that are TURNED: rows of the cache are rows of their A (sm90_quantised.h, add_product), and the eight
+// queries of a task are columns of B. So O and scores take half of the registers that they take beside 16 queries.
 //
 // Takes args, DQ, DV, KEYS, HEADS, KV, Q_BF16, WARPS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PAGES_TURNED_H
@@ -11,15 +10,17 @@
 #include "tessera/device/attention/cuda/task.h"
 #include "tessera/device/attention/cuda_pages/in_step.h"
 
-// ---- queries: of each byte of a row that a lane reads the features of its numbers, two words for each step
+// ---- queries: the features of the numbers that a lane reads of a row, in pairs, two for each step
+
+enum { Q_WORDS = DQ / 8 };
 
 // Those of query lane / 4.
-INLINE void load_row(uint32_t q[K_BYTES], const args *a, const struct task *task, int by) {
+INLINE void load_row(uint32_t q[Q_WORDS], const args *a, const struct task *task, int by) {
     const int row = task->first + lane_id() / 4;
     const int64_t element = sequence_element(task, a->call.batch_stride_q, a->call.stride_q) +
                             row_query(a, row) * a->call.stride_q + row_head(a, task, row) * a->call.nhead_stride_q;
     UNROLL
-    for (int i = 0; i < K_BYTES; i++) {
+    for (int i = 0; i < Q_WORDS; i++) {
         const int feature = turned_feature(key_feature(2 * i), by);
         q[i] = load_4((const char *)a->call.q + 2 * (element + feature),
                       row < count_rows(a, task) && feature < a->call.hdim_q);
@@ -30,14 +31,14 @@ INLINE void load_row(uint32_t q[K_BYTES], const args *a, const struct task *task
 INLINE float high_half(uint32_t x) { return AS_F32(x & 0xffff0000); }
 
 // Returns the row's unit.
-INLINE float to_fp16(uint32_t q[K_BYTES]) {
+INLINE float to_fp16(uint32_t q[Q_WORDS]) {
     float most = 0.0f;
     UNROLL
-    for (int i = 0; i < K_BYTES; i++)
+    for (int i = 0; i < Q_WORDS; i++)
         most = max_f32(most, max_f32(abs_f32(unpack_bf16(q[i])), abs_f32(high_half(q[i]))));
     const float unit = unit_of(max_of_four(most)), over = over_unit(unit);
     UNROLL
-    for (int i = 0; i < K_BYTES; i++) q[i] = pack_fp16(unpack_bf16(q[i]) * over, high_half(q[i]) * over);
+    for (int i = 0; i < Q_WORDS; i++) q[i] = pack_fp16(unpack_bf16(q[i]) * over, high_half(q[i]) * over);
     return unit;
 }
 #endif
@@ -49,7 +50,7 @@ INLINE uint32_t queries_of(uint32_t base, int warp) {
 
 // Each warp puts some of the steps there. Products with a query are to be multiplied by its unit.
 INLINE void load_queries(uint32_t base, int warp, const args *a, const struct task *task, int by, float unit[2]) {
-    uint32_t q[K_BYTES];
+    uint32_t q[Q_WORDS];
     load_row(q, a, task, by);
 #if Q_BF16
     const float own = to_fp16(q);
@@ -59,7 +60,7 @@ INLINE void load_queries(uint32_t base, int warp, const args *a, const struct ta
     unit[0] = unit[1] = 1.0f;
 #endif
     UNROLL
-    for (int step = 0; step < K_BYTES / 2; step++)
+    for (int step = 0; step < Q_WORDS / 2; step++)
         if (step % SHARES == warp / HEADS)
             shared_store_8(queries_of(base, warp) + 256 * step, (uint64_t)q[2 * step + 1] << 32 | q[2 * step]);
 }
@@ -79,7 +80,7 @@ INLINE void load_keys(uint32_t x[KEYS / 8][K_ACCESS / 4], uint32_t raw, int byte
         UNROLL
         for (int i = 0; i < 4; i++) x[j + i / PIECES][i % PIECES] = words[i];
     }
-    if (byte > 0) return;
+    if (KV != TESSERA_KV_TURBO4 || byte > 0) return;
     UNROLL
     for (int j = 0; j < KEYS / 8; j += 4) {
         uint32_t tails[4];
@@ -143,7 +144,8 @@ INLINE void add_values(float o[RESULTS], const uint32_t p[P_WORDS], uint32_t bas
             for (int i = 0; i < 4; i++) {
                 const int eights = 2 * k + i / 2, row = 2 * (lane % 4) + i % 2;
                 load_words(x[i], raw, eights, row, from, V_ACCESS, in_step);
-                if (in_step && byte == 0) take_tail(x[i], raw, 8 * eights + row, from, V_ACCESS, replaced);
+                if (KV == TESSERA_KV_TURBO4 && in_step && byte == 0)
+                    take_tail(x[i], raw, 8 * eights + row, from, V_ACCESS, replaced);
             }
             UNROLL
             for (int w = 0; w < V_ACCESS / 4; w++) {

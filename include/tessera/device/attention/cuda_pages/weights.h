@@ -7,8 +7,13 @@
 
 #include "tessera/device/attention/cuda_pages/numbers.h"
 
-#if HEADS == 1
 // What row lane % KEYS of a part is scaled by.
+#if HEADS > 1
+// Of the warp's rows of a head, in a part of 8 bits.
+INLINE float own_scale(uint32_t part, int first_key, int head) {
+    return AS_F32(shared_load_4(part + RAW_SCALES + 4 * (HEADS * (first_key + here(lane_id()) % KEYS) + head)));
+}
+#else
 INLINE float own_scale(uint32_t raw) {
     const int row = lane_id() % KEYS;
     const uint32_t at = raw + RAW_SCALES + RAW_SCALE * row;
