@@ -58,7 +58,7 @@ tessera_status tessera_attention_add_map(const tessera_device *device, const str
     } else {
         add_dimension(&shape, x->rows, stride_of(x->stride, x->rows, x->bits), x->box_rows);
     }
-    add_dimension(&shape, x->heads, stride_of(x->nhead_stride, x->heads, x->bits), x->box_heads ? x->box_heads : 1);
+    add_dimension(&shape, x->heads, stride_of(x->nhead_stride, x->heads, x->bits), x->box_heads);
     add_dimension(&shape, x->sequences, stride_of(x->batch_stride, x->sequences, x->bits), 1);
     for (uint32_t i = 0; i < shape.rank; i++)
         if (shape.sizes[i] == 0 || (i > 0 && !tessera_attention_fits_map(shape.strides[i - 1]))) return TESSERA_SUCCESS;

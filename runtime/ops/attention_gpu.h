@@ -23,7 +23,7 @@ struct tessera_attention_tensor {
     int bits; // of an element
     int64_t columns, rows, heads, sequences;
     int64_t stride, nhead_stride, batch_stride; // elements
-    int32_t box_rows, box_heads;                // box_heads: 0 is 1
+    int32_t box_rows, box_heads;
     bool in_fours; // four rows are a dimension of their own, of which a box has two: the two first, or last, ones of
                    // each
 };

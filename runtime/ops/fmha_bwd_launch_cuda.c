@@ -23,7 +23,7 @@ static tessera_status add_maps(call_t *call, const struct tessera_plan *plan, ke
 #define TENSOR(x, columns, rows, heads, box)                                                                           \
     {                                                                                                                  \
         a->x##_ptr, 8 * ELEMENT_BYTES, columns, rows, heads, sequences, a->stride_##x, a->nhead_stride_##x,            \
-            a->batch_stride_##x, box, false                                                                            \
+            a->batch_stride_##x, box, 1, false                                                                         \
     }
     const struct tessera_attention_tensor q = TENSOR(q, a->hdim_q, queries, a->nhead_q, tile->bm0);
     const struct tessera_attention_tensor k = TENSOR(k, a->hdim_q, keys, a->nhead_k, tile->bn0);

@@ -419,7 +419,7 @@ TEST_P(PagedAttention, SlotsInStep) {
 TEST_P(PagedAttention, HeadsBeside) {
     const uint32_t seed = test_seed();
     std::mt19937 random(seed);
-    for (int n = 0; n < count(24, 1800) && !HasFailure(); n++) {
+    for (int n = 0; n < count(12, 1800) && !HasFailure(); n++) {
         Decode c = draw(random);
         c.kv = static_cast<tessera_kv_cache_dtype>(TESSERA_KV_FP8_E4M3 + random() % 3);
         c.layout = TESSERA_KV_LINEAR, c.rows_first = c.kv == TESSERA_KV_TURBO4 || random() % 4 != 0;

@@ -391,6 +391,46 @@ TEST_F(MergedHeads, Maps) {
     EXPECT_EQ(cuda.maps.size(), 2u);
 }
 
+// Of a cache of 8 bits a box has eight rows of all heads, in slices of 128 bytes, which at that head dim may be
+// anywhere.
+TEST_F(MergedHeads, MapsOfRowsOfAllHeads) {
+    int32_t table[1] = {};
+    tessera_attention_cache cache = {};
+    cache.is_paged = true, cache.blocks = 5, cache.rows = cache.pages.page_size = 16;
+    cache.pages.table = table, cache.pages.dtype = TESSERA_KV_INT8;
+    instance.keys_in = TESSERA_KEYS_IN_PAGES, instance.kv = TESSERA_KV_INT8, instance.heads = 2;
+    const auto launch_over_cache = [&](int hdim) {
+        call.args.hdim_q = call.traits.hdim_q = hdim, call.args.hdim_v = call.traits.hdim_v = hdim;
+        call.args.seqlen_k = 16;
+        call.set_strides();
+        call.args.batch_stride_k = call.args.batch_stride_v = 32 * hdim;
+        call.args.stride_k = 2 * hdim, call.args.nhead_stride_k = hdim;  // [row, head]
+        call.args.stride_v = hdim, call.args.nhead_stride_v = 16 * hdim; // [head, row]
+        tessera_fmha_fwd_call whole = call.whole();
+        whole.cache = &cache, whole.splits = 1;
+        cuda.maps.clear();
+        EXPECT_EQ(tessera_fmha_fwd_check_call(&whole), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_EQ(tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &device->facts, 1, &plan),
+                  TESSERA_SUCCESS);
+        EXPECT_EQ(tessera_run_call(&tessera_fmha_fwd_operation, &whole, device, &plan, nullptr), TESSERA_SUCCESS);
+    };
+    launch_over_cache(128);
+    ASSERT_EQ(cuda.maps.size(), 2u);
+    EXPECT_EQ(cuda.maps[0].base, call.args.k_ptr);
+    EXPECT_EQ(cuda.maps[0].sizes, (Sizes{128, 16, 2, 5}));
+    EXPECT_EQ(cuda.maps[0].strides, (Sizes{256, 128, 4096}));
+    EXPECT_EQ(cuda.maps[0].box, (Box{128, 8, 2, 1}));
+    EXPECT_EQ(cuda.maps[1].base, call.args.v_ptr);
+    EXPECT_EQ(cuda.maps[1].sizes, (Sizes{128, 16, 2, 5}));
+    EXPECT_EQ(cuda.maps[1].strides, (Sizes{128, 2048, 4096}));
+    EXPECT_EQ(cuda.maps[1].box, (Box{128, 8, 2, 1}));
+    launch_over_cache(256);
+    ASSERT_EQ(cuda.maps.size(), 2u);
+    EXPECT_EQ(cuda.maps[0].sizes, (Sizes{128, 16, 4, 5}));
+    EXPECT_EQ(cuda.maps[0].strides, (Sizes{512, 128, 8192}));
+    EXPECT_EQ(cuda.maps[0].box, (Box{128, 8, 4, 1}));
+}
+
 // Lengths that only the device knows: parts are as asked for, since sequences may be longer than the hint.
 TEST_F(MergedHeads, Groups) {
     call.group();
