@@ -448,25 +448,26 @@ static lanes load_f(const void *p) { return of_f(v_load(p)); }
 static lanes load_i(const void *p) { return of_i(v_load_i(p)); }
 static lanes load_u16(const void *p) { return of_i(v_load_u16(p)); }
 static lanes load_u8(const void *p) { return of_i(v_load_u8(p)); }
+static lanes load_s8(const void *p) { return of_i(v_load_s8(p)); }
 static lanes load_u4(const void *p) { return of_i(v_load_u4(p)); }
 
 static void test_loads(void) {
     static const struct {
         const char *word;
-        int bits;
+        int bits; // below 0: with a sign
         lanes (*load)(const void *);
-    } words[] = {{"v_load", 32, load_f},
-                 {"v_load_i", 32, load_i},
-                 {"v_load_u16", 16, load_u16},
-                 {"v_load_u8", 8, load_u8},
-                 {"v_load_u4", 4, load_u4}};
+    } words[] = {{"v_load", 32, load_f},    {"v_load_i", 32, load_i},   {"v_load_u16", 16, load_u16},
+                 {"v_load_u8", 8, load_u8}, {"v_load_s8", -8, load_s8}, {"v_load_u4", 4, load_u4}};
     for (int w = 0; w < COUNT(words); w++)
         for (int where = 0; where < 3; where++) {
-            const int bits = words[w].bits;
+            const int bits = abs(words[w].bits);
             const uint8_t *p = place(where, (size_t)(bits * LANES / 8));
             fill_page();
             lanes want;
-            for (int l = 0; l < LANES; l++) want.u[l] = load_element(p, bits, l);
+            for (int l = 0; l < LANES; l++) {
+                want.u[l] = load_element(p, bits, l);
+                if (words[w].bits < 0) want.i[l] = (int8_t)want.u[l];
+            }
             const lanes got = words[w].load(p);
             check(words[w].word, same_bits, &got, &want, 0, NULL);
         }

@@ -37,6 +37,7 @@ INLINE vf v_lookup(const float *p, vi codes) {
     return _mm256_blendv_ps(low, high, _mm256_castsi256_ps(_mm256_slli_epi32(codes, 28))); // by bit 3 of each code
 }
 INLINE vi v_load_u8(const uint8_t *p) { return _mm256_cvtepu8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
+INLINE vi v_load_s8(const uint8_t *p) { return _mm256_cvtepi8_epi32(_mm_loadl_epi64((const __m128i *)p)); }
 INLINE vi v_load_u16(const uint16_t *p) { return _mm256_cvtepu16_epi32(_mm_loadu_si128((const __m128i *)p)); }
 INLINE __m128i v_low_halves(vi x) {
     x = _mm256_and_si256(x, _mm256_set1_epi32(0xffff));

@@ -39,14 +39,16 @@ INLINE vi v_lookup_pairs(vi table, vi numbers) { return _mm512_permutexvar_epi16
 
 // Turns the code in each half of a word into a bf16.
 INLINE vi v_bf16_of_e4m3(vi codes) {
-    const __m512i denormals = _mm512_broadcast_i32x4(
-        _mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60)); // multiples of 2^-9
+    // Multiples of 2^-9, and in lane 31, which is 0x7f's, NaN.
+    const __m512i specials = _mm512_mask_set1_epi16(
+        _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60)), 1u << 31,
+        0x7fc0);
     __m512i magnitude = _mm512_and_si512(codes, _mm512_set1_epi16(0x7f));
     __m512i bits = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
-    __mmask32 small = _mm512_cmplt_epi16_mask(magnitude, _mm512_set1_epi16(8));
-    __mmask32 nan = _mm512_cmpeq_epi16_mask(magnitude, _mm512_set1_epi16(0x7f));
-    bits = _mm512_mask_permutexvar_epi16(bits, small, magnitude, denormals);
-    bits = _mm512_mask_mov_epi16(bits, nan, _mm512_set1_epi16(0x7fc0));
+    // Below 8, or 0x7f, which becomes 0x77.
+    __mmask32 special =
+        _mm512_cmpge_epu16_mask(_mm512_sub_epi16(magnitude, _mm512_set1_epi16(8)), _mm512_set1_epi16(0x77));
+    bits = _mm512_mask_permutexvar_epi16(bits, special, magnitude, specials);
     return _mm512_or_si512(bits, _mm512_slli_epi16(_mm512_and_si512(codes, _mm512_set1_epi16(0x80)), 8));
 }
 INLINE vi v_bf16_of_e2m1(vi codes) {

@@ -40,6 +40,11 @@ INLINE vi v_load_u8(const uint8_t *p) {
     memcpy(&four, p, sizeof four);
     return vreinterpretq_s32_u32(vmovl_u16(vget_low_u16(vmovl_u8(vcreate_u8(four)))));
 }
+INLINE vi v_load_s8(const uint8_t *p) {
+    uint32_t four;
+    memcpy(&four, p, sizeof four);
+    return vmovl_s16(vget_low_s16(vmovl_s8(vcreate_s8(four))));
+}
 INLINE void v_store_u16(uint16_t *p, vi x) { vst1_u16(p, vmovn_u32(vreinterpretq_u32_s32(x))); }
 INLINE void v_store_u8(uint8_t *p, vi x) {
     uint16x4_t words = vmovn_u32(vreinterpretq_u32_s32(x));

@@ -34,6 +34,7 @@ INLINE void v_load_split(const float *p, vf x[2]) {
 INLINE vi v_load_u4(const uint8_t *p) { return (vi){p[0] & 15, p[0] >> 4, p[1] & 15, p[1] >> 4}; }
 INLINE vf v_lookup(const float *p, vi codes) { return (vf){p[codes[0]], p[codes[1]], p[codes[2]], p[codes[3]]}; }
 INLINE vi v_load_u8(const uint8_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
+INLINE vi v_load_s8(const uint8_t *p) { return (vi){(int8_t)p[0], (int8_t)p[1], (int8_t)p[2], (int8_t)p[3]}; }
 INLINE vi v_load_u16(const uint16_t *p) { return (vi){p[0], p[1], p[2], p[3]}; }
 INLINE void v_store_u8(uint8_t *p, vi x) {
     for (int i = 0; i < LANES; i++) p[i] = (uint8_t)x[i];
