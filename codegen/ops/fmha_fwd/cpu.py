@@ -77,6 +77,7 @@ class CpuTile(BlockTile):
     nv: int
     efficiency: float  # measured share of the target's peak in the main loop
     why: str  # the reason that the row is there
+    ahead: int = 1  # decode: the cache that K and V of the next block are prefetched to
     serves: str = ""  # clauses, as for --where; "": all that the compute type can
 
     hdim_multiple: ClassVar[int] = 1
@@ -130,6 +131,8 @@ class CpuTile(BlockTile):
         """Why the tile does not fit the target, if it does not."""
         if found := self.type_complaint(target):
             return found
+        if self.ahead not in (1, 2) or (self.ahead == 2 and self.pipeline != "decode"):
+            return f"ahead = {self.ahead} is none of 1 and, in pipeline 'decode', 2"
         rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
             return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"

@@ -369,20 +369,20 @@ static const tessera_fmha_fwd_instance rows[] = {
     },
     {
         .base = {
-            .name = "fmha_fwd__x86_64_v4_bf16_b16x32x32_w1_decode_cbf16",
+            .name = "fmha_fwd__x86_64_v4_bf16_b16x64x32_w1_decode_cbf16",
             .target = TESSERA_TARGET_X86_64_V4_BF16,
             .served = served_3,
             .served_count = 8,
             .pipeline = "decode",
             .epilogue = "store",
             .macs_per_cycle = 22.400f,
-            .tile_cycles = 656.0f,
+            .tile_cycles = 912.0f,
         },
-        .tile = {.bm0 = 16, .bn0 = 32, .bk0 = 32, .bn1 = 0, .bk1 = 32, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
+        .tile = {.bm0 = 16, .bn0 = 64, .bk0 = 32, .bn1 = 0, .bk1 = 64, .bk0max = 0, .rm0 = 1, .rn0 = 1, .rk0 = 1,
                  .rm1 = 1, .rn1 = 1, .rk1 = 1, .wm0 = 4, .wn0 = 64, .wk0 = 2, .wm1 = 4, .wn1 = 64, .wk1 = 2},
-        .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x32x32_w1_decode_cbf16,
-        .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x32x32_w1_decode_cbf16_combine,
-        .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x32x32_w1_decode_cbf16_scratch,
+        .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16,
+        .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_combine,
+        .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_scratch,
     },
     {
         .base = {
