@@ -18,17 +18,28 @@
 //   time   = blocks * rounds, where blocks = start + ceil(keys / bn0)
 //
 // x / workgroups is an integer division, whose remainder is the tail. Under a window with two edges a workgroup sees at
-// most keys = bm0 + left + right. With one edge (a causal mask) workgroups differ. Those of a sequence start with the
-// longest, and short ones fill the end. So there are two bounds, the units' work and the longest workgroup of the last
-// sequence:
+// most keys = bm0 + left + right. With one edge (a causal mask) workgroups differ. The longest go first, and short ones
+// fill the end. So there are two bounds, the units' work and the longest workgroup:
 //
 //   time = max(average * (even * rounds + (1 - even) * tasks / places * round(workgroups)),
-//              longest * ((round(1) + 3 * round(min(x, workgroups))) / 4 + wait * round(workgroups)))
+//              longest * (round(1) + 3 * round(min(x, workgroups))) / 4)
 //
 // where even = shortest / longest, places = compute_units * workgroups, and workgroups beside the longest, which has
-// some of them to the end, end sooner. The last sequence begins when so many workgroups have ended as there are tasks
-// before it without a place at first: among lengths that differ evenly, after wait = ln(tasks of other sequences /
-// places).
+// some of them to the end, end sooner.
+//
+// A workgroup of some instances takes two blocks of queries in turns, one from each end of the sequence: then all take
+// as long, as without a mask, and there are half as many tasks.
+//
+// Not all heads need take part at once. `together` key heads, of one sequence or of several, take turns, and others
+// follow when all blocks of these are dealt out (device/attention/cdna/task.h). The fewer they are the more workgroups
+// at work read the same keys, for what memory adds (fmha_fwd_memory.c); but each time the longest workgroups come
+// first, the last time too. Where workgroups differ, units end so many blocks after the average,
+//
+//   tail = (longest - shortest) * max(0.15, 0.85 - 0.7 * filled), where filled = workgroups of these heads / places
+//
+// (fitted to lists of lengths from longest to shortest, dealt out in order to the place that is free first), without
+// them with all heads together. If these fill all places once, one time makes up for the time before: tail is 0 after
+// an even number of times, after an odd one half of the difference. Turns and `together` are what makes the sum least.
 //
 // A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. What memory
 // adds to that, fmha_fwd_memory.c says.
@@ -44,9 +55,10 @@
 
 typedef tessera_fmha_fwd_instance instance_t;
 
-// What decides the time of a call: tasks on units, and the keys that a task sees at most and at least.
+// What decides the time of a call: tasks on units, and the blocks of keys that a task takes at most and at least, with
+// its start.
 struct load {
-    double tasks, sequences, units;
+    double tasks, units;
     int64_t most; // tasks of a unit
     double longest, shortest;
 };
@@ -63,32 +75,76 @@ static double rounds_of(const instance_t *row, int64_t n) {
     return (double)(n / row->workgroups) * round_of(row, row->workgroups) + round_of(row, n % row->workgroups);
 }
 
-// Of workgroups that begin with the longest of each sequence.
+static double places_of(const instance_t *row, const struct load *load) { return load->units * row->workgroups; }
+
+// Of workgroups that begin with the longest.
 static double uneven_cost(const instance_t *row, const struct load *load) {
-    const double full = round_of(row, row->workgroups), places = load->units * row->workgroups;
+    const double full = round_of(row, row->workgroups);
     const double even = load->shortest / load->longest, average = (load->longest + load->shortest) / 2;
-    const double work = even * rounds_of(row, load->most) + (1 - even) * load->tasks / places * full;
+    const double work = even * rounds_of(row, load->most) + (1 - even) * load->tasks / places_of(row, load) * full;
     const double beside = round_of(row, tessera_min(load->most, row->workgroups));
-    const double before = load->tasks * (1 - 1 / load->sequences) / places;
-    const double wait = before > 1 ? log(before) : 0;
-    return fmax(average * work, load->longest * ((round_of(row, 1) + 3 * beside) / 4 + wait * full));
+    return fmax(average * work, load->longest * (round_of(row, 1) + 3 * beside) / 4);
+}
+
+// What heads that do not all take part at once add.
+static double tail_cost(const instance_t *row, const struct load *load, int64_t times) {
+    const double spread = (load->longest - load->shortest) * round_of(row, row->workgroups);
+    const double filled = load->tasks / (double)times / places_of(row, load);
+    if (times == 1 || load->tasks <= places_of(row, load)) return 0;
+    if (filled == 1) return times % 2 ? spread / 2 : 0;
+    return spread * fmax(0.15, 0.85 - 0.7 * filled);
+}
+
+// Of workgroups that take so many blocks in turns.
+static struct load find_load(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units,
+                             int64_t turns) {
+    const int64_t queries = s->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
+    const bool left = s->has_left, right = s->has_right;
+    const int64_t blocks = tessera_max(tessera_ceil_div(queries, bm0), 1);
+    const int64_t tasks = tessera_ceil_div(blocks, turns) * s->nhead_q * s->batch;
+    const int64_t window = bm0 + s->window_left + (int64_t)s->window_right;
+    const int64_t keys = left && right ? tessera_min(s->keys, window) : s->keys;
+    const int64_t least = left == right ? keys : tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
+    const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);
+    const double shortest = (double)row->start + (double)tessera_ceil_div(least, bn0), both = longest + shortest;
+    return (struct load){(double)tasks, (double)units, tessera_ceil_div(tasks, units), turns > 1 ? both : longest,
+                         turns > 1 ? both : shortest};
+}
+
+// The best of the orders where a workgroup takes so many blocks.
+static struct tessera_fmha_fwd_order find_together(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                                   int64_t units, int64_t turns) {
+    const struct load load = find_load(row, s, units, turns);
+    const bool even = load.longest == load.shortest;
+    const double whole = even ? load.longest * rounds_of(row, load.most) : uneven_cost(row, &load);
+    const double time = 2 * s->queries <= row->tile.bm0 ? whole * (double)row->half : whole;
+    const double blocks = load.tasks * ((load.longest + load.shortest) / 2 - (double)(turns * row->start));
+    struct tessera_fmha_fwd_order best = {turns, s->heads, INFINITY};
+    // Multiples of the dies, so that workgroups of a key head come to one of them.
+    for (int64_t together = tessera_target_rates[row->base.target].dies;; together *= 2) {
+        if (together > s->heads) together = s->heads;
+        const int64_t times = s->heads / together;
+        const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, places_of(row, &load) / (double)together);
+        const double cycles = time + memory + tail_cost(row, &load, times);
+        const bool fits = s->heads % together == 0 && times <= TESSERA_FMHA_FWD_GRID_MAX;
+        if (fits && cycles < best.cycles) best = (struct tessera_fmha_fwd_order){turns, together, cycles};
+        if (together == s->heads) return best;
+    }
+}
+
+struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                                          int64_t units) {
+    struct tessera_fmha_fwd_order best = find_together(row, s, units, row->turns);
+    if (row->turns > 1) {
+        const struct tessera_fmha_fwd_order one = find_together(row, s, units, 1);
+        if (one.cycles < best.cycles) best = one; // if as good, the second block begins while others are in their loops
+    }
+    return best;
 }
 
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
-    const int64_t queries = s->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
-    const bool left = s->has_left, right = s->has_right;
-    const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * s->nhead_q * s->batch;
-    int64_t keys = s->keys;
     if (s->in_pages != tessera_fmha_fwd_looks_up(row)) return INFINITY; // taken where there is no other
     if (row->merged) return tessera_fmha_fwd_find_parts(row, s, units).cycles;
     if (s->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
-    if (left && right) keys = tessera_min(keys, bm0 + s->window_left + (int64_t)s->window_right);
-    const int64_t most = tessera_ceil_div(tasks, units);
-    const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);
-    const int64_t least = left == right ? keys : tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
-    const double shortest = (double)row->start + (double)tessera_ceil_div(least, bn0);
-    const struct load load = {(double)tasks, (double)s->batch, (double)units, most, longest, shortest};
-    const double time = left == right ? longest * rounds_of(row, most) : uneven_cost(row, &load);
-    const double blocks = (double)tasks * ((longest + shortest) / 2 - (double)row->start);
-    return (2 * queries <= bm0 ? time * (double)row->half : time) + tessera_fmha_fwd_cdna_memory(row, s, blocks, units);
+    return tessera_fmha_fwd_find_order(row, s, units).cycles;
 }

@@ -176,10 +176,13 @@ class Fmha:
         args.lse = sim.upload(bytes(4 * heads * queries))
         args.nhead_stride_q, args.nhead_stride_o = queries * dq, queries * dv
         args.nhead_stride_lse, args.nhead_q, args.group = queries, heads, heads
-        args.nhead_k, args.over_nhead_k = 1, 2**32 - 1
+        args.nhead_k = args.together = 1
+        args.over_nhead_k = args.over_together = 2**32 - 1
         args.hdim_q, args.hdim_v, args.seqlen_q, args.seqlen_k = dq, dv, queries, keys
         args.scale_log2 = math.log2(math.e) / math.sqrt(dq)
         args.min_seqlen_q, args.blocks_q = -1, -(-queries // self.bm0)
+        args.turns = args.blocks_q if "qr_bundled" in self.kernel else 1
+        args.rows = args.blocks_q // args.turns
         return args
 
     def set_lengths(self, sim: Sim, args: Any, lengths: str) -> None:
@@ -224,7 +227,7 @@ class Fmha:
         for name, value in problem.mask.items():
             setattr(args, name, value)
         sequences, threads = 2 if problem.lengths else 1, 64 * self.waves
-        grid = (self.heads * threads, args.blocks_q, sequences)
+        grid = (self.heads * threads, args.rows, sequences)
         sim.launch(module, self.kernel, grid, (threads, 1, 1), bytes(args), **how)
         rows = self.heads * self.queries
         made = sim.download(args.o, self.o_bytes * rows * self.dv) + sim.download(args.lse, 4 * rows)

@@ -245,9 +245,37 @@ TEST_F(Cdna, OverNheadK) {
     call.args.batch = 1;
     for (const uint32_t heads : {1u, 2u, 3u, 7u, 48u, 255u, 1000u, 32767u, 65535u}) {
         call.args.nhead_q = call.args.nhead_k = static_cast<int32_t>(heads);
-        const uint64_t over = launched().over_nhead_k;
-        for (uint32_t x = 0; x < 65536; x++) ASSERT_EQ((x + 1) * over >> 32, x / heads) << x << " / " << heads;
+        const Args args = launched();
+        const uint64_t over = args.over_nhead_k;
+        for (uint32_t x = 0; x < 65536; x++)
+            ASSERT_EQ((x + 1) * over >> 32 >> args.shift_nhead_k, x / heads) << x << " / " << heads;
+        for (uint64_t end = 1u << 31; end > 65536; end -= end / 7) { // and near multiples of heads
+            const uint64_t x = end - end % heads;
+            ASSERT_EQ(x * over >> 32 >> args.shift_nhead_k, (x - 1) / heads) << x - 1 << " / " << heads;
+            if (x < 1u << 31) ASSERT_EQ((x + 1) * over >> 32 >> args.shift_nhead_k, x / heads) << x << " / " << heads;
+        }
     }
+}
+
+// Key heads of all sequences take turns, and blocks of queries that a workgroup takes are in no other's.
+TEST_F(Cdna, Order) {
+    call.args.batch = 3;
+    call.args.nhead_q = 32, call.args.nhead_k = 16;
+    call.args.seqlen_q = 5 * 128 - 1; // enough for all units of the GPU
+    instance.workgroups = 1, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    call.set_strides();
+    const auto grid = [this] { return std::vector<unsigned>(hip.launches[0].grid, hip.launches[0].grid + 3); };
+    Args args = launched();
+    EXPECT_EQ(grid(), (std::vector<unsigned>{8 * 2, 5, 6})); // as many as dies: all find their keys in caches
+    EXPECT_EQ(std::vector<int>({args.together, args.turns, args.rows, args.blocks_q}), (std::vector<int>{8, 1, 5, 5}));
+    EXPECT_EQ(args.over_together, UINT32_MAX);
+    EXPECT_EQ(args.shift_together, 3u);
+    instance.turns = 2;
+    call.traits.mask_type = call.args.mask_type = TESSERA_MASK_TOP_LEFT;
+    call.args.window_size_left = -1, call.args.window_size_right = 0;
+    args = launched();
+    EXPECT_EQ(grid(), (std::vector<unsigned>{8 * 2, 3, 6}));
+    EXPECT_EQ(std::vector<int>({args.together, args.turns, args.rows, args.blocks_q}), (std::vector<int>{8, 2, 3, 5}));
 }
 
 TEST_F(Cdna, PerTensor) {

@@ -441,10 +441,11 @@ class GpuCost : public SelectOnGpu {
     const double two =
         std::pow(std::pow(1500, 4) + std::pow(2000, 4), 0.25); // workgroups where there is room for three
 
-    void expect_cost(double cost, float half = 1, int merged = 0) {
+    void expect_cost(double cost, float half = 1, int merged = 0, int turns = 1) {
         auto instance = make_gpu_instance("gpu", &all, 128, 1000, 1500, 3);
         instance.half = half;
         instance.merged = merged;
+        instance.turns = turns;
         const Table table({instance});
         char line[64];
         snprintf(line, sizeof line, "* gpu  cost %.4g cycles\n", cost);
@@ -537,14 +538,44 @@ TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
     expect_cost(ten);
 }
 
-TEST_F(GpuCost, OfTheLastSequenceUnderACausalMask) {
+TEST_F(GpuCost, OfSequencesThatTakeTurnsUnderACausalMask) {
     mask(TESSERA_MASK_BOTTOM_RIGHT);
     call.args.window_size_left = -1;
     call.args.window_size_right = 0;
-    call.args.batch = 3; // each fills the units; the last one waits for as many workgroups of two to end
+    call.args.batch = 3; // all sequences fill the units together
     call.set_strides();
+    sizes(19 * 128, 19 * 128);
+    expect_cost((1 + 19 * 4) * (1500 + 3 * 3000) / 4.0);
+}
+
+TEST_F(GpuCost, OfHeadsThatTakeTurns) {
+    const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_GFX942];
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    call.args.nhead_q = call.args.nhead_k = 912; // as many as places: all together would read keys alone
+    call.set_strides();
+    sizes(4 * 128, 4 * 128); // 5 to 17 blocks, 12 workgroups for a unit
+    const double bytes = 912 * 4 * 10 * 32 * (2 * (128 + 128)), quarter = bytes / rates.device_bytes / 4;
+    const double time = 11 * (5 / 17.0 * 12000 + 12 / 17.0 * 12000);
+    expect_cost(time + quarter + 12 * 3000 * (0.85 - 0.7 * 16 * 4 / 912)); // 16 together; 912 is no multiple of 32
+    expect_cost(22 * 6000 + quarter, 1, 0, 2);                             // pairs of blocks are as long
+}
+
+TEST_F(GpuCost, OfHeadsThatFillAllPlacesOnce) {
+    const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_GFX942];
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    call.args.nhead_q = call.args.nhead_k = 16;
     sizes(57 * 128, 57 * 128);
-    expect_cost((1 + 57 * 4) * ((1500 + 3 * 3000) / 4.0 + std::log(2) * 3000));
+    const double bytes = 16 * 57 * 116 * 32 * (2 * (128 + 128)), sequence = bytes / rates.device_bytes; // read alone
+    call.args.batch = 2; // 16 heads fill 912 places
+    call.set_strides();
+    expect_cost(117 * 6000 + 2 * sequence / 57);
+    call.args.batch = 3; // all together, of which 19 read the same keys at once: else half of the units would wait
+    call.set_strides();
+    expect_cost(117 * 9000 + 3 * sequence / 19);
 }
 
 TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {

@@ -211,6 +211,11 @@ class CdnaTile(GpuTile):
         return int(self.pipeline == "hk_prefill")
 
     @property
+    def turns(self) -> int:
+        """Blocks of queries that a workgroup may take, one after the other."""
+        return 2 if self.pipeline == "qr_bundled" else 1
+
+    @property
     def transposes_heads(self) -> bool:
         """Whether workgroups beside one another have query heads of different key heads."""
         return self.pipeline == "hk_prefill"
