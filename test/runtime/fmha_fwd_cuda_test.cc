@@ -594,38 +594,53 @@ TEST_F(FewQueries, PagesInPiecesHaveInstances) {
     EXPECT_EQ(kept_out_by(linear, TESSERA_KV_AUTO, 0), "keys in no cache");
 }
 
-// An instance whose tasks have all of eight heads takes pages that are one run of bytes, and others leave them to none.
-TEST_F(FewQueries, HeadsLieBesideOneAnother) {
-    const int64_t slot = 66, rows = 8 * slot;
-    int32_t table[8] = {};
-    tessera_attention_cache cache = {};
-    tessera_attention_pages &pages = cache.pages;
-    char *const k = reinterpret_cast<char *>(0x10000);
-    pages.table = table, pages.page_size = 16, pages.dtype = TESSERA_KV_TURBO4;
-    pages.hdim_q = pages.hdim_v = 128;
-    pages.k = pages.v = k, pages.k_scale.base = pages.v_scale.base = k + 64;
-    pages.of_k = pages.of_v = {16 * rows, slot, rows};
-    tessera_fmha_fwd_call whole = call.whole();
-    whole.cache = &cache;
-    whole.args.nhead_k = 8;
-    tessera_request request = {};
-    tessera_fmha_fwd_instance instance = row("heads", 8, 1, 1500, 2000, &all);
-    instance.keys_in = TESSERA_KEYS_IN_PAGES, instance.kv = TESSERA_KV_TURBO4;
-    instance.heads = 8, instance.tile.bk0max = 128, instance.tile.bn0 = 64;
-    const auto kept_out = [&] {
+// An instance whose tasks have all of eight heads, and pages of one table for it.
+class HeadsTogether : public FewQueries {
+  protected:
+    HeadsTogether() : instance(row("heads", 8, 1, 1500, 2000, &all)) {
+        pages.table = table;
+        pages.hdim_q = pages.hdim_v = 128;
+        pages.k = pages.v = k;
+        whole.cache = &cache;
+        whole.args.nhead_k = 8;
+        instance.keys_in = TESSERA_KEYS_IN_PAGES;
+        instance.heads = 8, instance.tile.bk0max = 128;
+    }
+
+    // Why the pages are not for the instance.
+    std::string kept_out() {
+        tessera_request request = {};
         char words[100] = "";
         tessera_text why = {words, sizeof words, 0};
         tessera_fmha_fwd_describe(&whole, request.shape);
-        return tessera_fmha_fwd_keeps_out(&instance.base, &request, &why) ? std::string(words) : "nothing";
-    };
+        return tessera_fmha_fwd_keeps_out(&instance.base, &request, &why) ? words : "nothing";
+    }
+    template <typename Field, typename Value> std::string kept_out_with(Field &field, Value value) {
+        const Field was = field;
+        field = value;
+        const std::string why = kept_out();
+        field = was;
+        return why;
+    }
+
+    char *const k = reinterpret_cast<char *>(0x10000);
+    int32_t table[8] = {};
+    tessera_attention_cache cache = {};
+    tessera_attention_pages &pages = cache.pages;
+    tessera_fmha_fwd_call whole = call.whole();
+    tessera_fmha_fwd_instance instance;
+};
+
+// Of 4 bits pages are one run of bytes, and others are left to instances of one head.
+TEST_F(HeadsTogether, LieInRuns) {
+    const int64_t slot = 66, rows = 8 * slot;
+    pages.page_size = 16, pages.dtype = instance.kv = TESSERA_KV_TURBO4;
+    pages.k_scale.base = pages.v_scale.base = k + 64;
+    pages.of_k = pages.of_v = {16 * rows, slot, rows};
+    instance.tile.bn0 = 64;
     const std::string others = "rows that are not those of 8 key heads together";
     EXPECT_EQ(kept_out(), "nothing");
-    const auto without = [&](auto &field, auto value) {
-        const auto was = field;
-        field = value;
-        EXPECT_EQ(kept_out(), others);
-        field = was;
-    };
+    const auto without = [&](auto &field, auto value) { EXPECT_EQ(kept_out_with(field, value), others); };
     without(whole.args.nhead_k, 16);
     without(pages.hdim_q, 112);
     without(pages.hdim_v, 112);
@@ -646,36 +661,13 @@ TEST_F(FewQueries, HeadsLieBesideOneAnother) {
 
 // Of 8 bits rows lie anywhere that a tensor map has them, and so does what they are scaled by. Pages have eight rows at
 // least.
-TEST_F(FewQueries, RowsOfHeadsAreInBoxes) {
+TEST_F(HeadsTogether, LieInBoxes) {
     const int64_t head = 128, rows = 8 * head;
-    int32_t table[8] = {};
-    tessera_attention_cache cache = {};
-    tessera_attention_pages &pages = cache.pages;
-    pages.table = table, pages.page_size = 8, pages.dtype = TESSERA_KV_INT8;
-    pages.hdim_q = pages.hdim_v = 128;
-    pages.k = pages.v = reinterpret_cast<char *>(0x10000);
+    pages.page_size = 8, pages.dtype = instance.kv = TESSERA_KV_INT8;
     pages.of_k = pages.of_v = {16 * rows, head, rows};
-    tessera_fmha_fwd_call whole = call.whole();
-    whole.cache = &cache;
-    whole.args.nhead_k = 8;
-    tessera_request request = {};
-    request.call = &whole;
-    tessera_fmha_fwd_instance instance = row("heads", 8, 1, 1500, 2000, &all);
-    instance.keys_in = TESSERA_KEYS_IN_PAGES, instance.kv = TESSERA_KV_INT8;
-    instance.heads = 8, instance.tile.bk0max = 128, instance.tile.bn0 = 32;
-    const auto is_kept_out = [&] {
-        char words[100] = "";
-        tessera_text why = {words, sizeof words, 0};
-        tessera_fmha_fwd_describe(&whole, request.shape);
-        return tessera_fmha_fwd_keeps_out(&instance.base, &request, &why);
-    };
-    const auto with = [&](auto &field, auto value) {
-        const auto was = field;
-        field = value;
-        const bool kept = is_kept_out();
-        field = was;
-        return kept;
-    };
+    instance.tile.bn0 = 32;
+    const auto is_kept_out = [&] { return kept_out() != "nothing"; };
+    const auto with = [&](auto &field, auto value) { return kept_out_with(field, value) != "nothing"; };
     EXPECT_FALSE(is_kept_out());
     EXPECT_FALSE(with(pages.of_k.row, rows + 16));
     EXPECT_FALSE(with(pages.of_v.page, 16 * rows + 16));
