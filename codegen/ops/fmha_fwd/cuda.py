@@ -104,7 +104,7 @@ class CudaTile(GpuTile):
     general: int = 1  # 0: without soft cap, bias, alibi, dropout and descales of blocks, which take registers
     workgroups: int = 1  # that a multiprocessor has room for
     merge: int = 0  # 1: a task has queries of all heads of a key head, and perhaps a part of the keys
-    heads: int = 1  # key heads of a task, whose rows lie beside one another in pages
+    heads: int = 1  # key heads of a task, whose rows in pages are copied together
     paged: int = 0  # 1: keys lie in a cache; 2: in pages in pieces, which quantised ones with 1 find too
     kv: str = "auto"  # its type, as tessera_kv_cache_dtype has it; "auto": that of q
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
