@@ -300,7 +300,7 @@ emulated() {
 # sanitizer.
 emulated_tiles() {
     local directory=$build/test/tiles flag=-DTESSERA_EMULATE_TILES
-    grep -qw avx512_bf16 /proc/cpuinfo || cannot "this processor has no AVX-512 with BF16"
+    grep -w avx512_bf16 /proc/cpuinfo | grep -qw avx512vbmi || cannot "this processor has no AVX-512 with BF16 and VBMI"
     ! grep -q "No GoogleTest" "$build/log/configure.log" || cannot "no GoogleTest"
     configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=x86-64-v4-amx -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
         -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF

@@ -79,7 +79,8 @@ uint32_t tessera_cpu_targets(void) {
         return targets;
     targets |= BIT(TESSERA_TARGET_X86_64_V4);
 
-    if (seven.a < 1 || !all(cpuid(7, 1).a, BIT(5))) return targets;
+    // AVX-512 BF16, VBMI, which Cooper Lake lacks
+    if (seven.a < 1 || !all(cpuid(7, 1).a, BIT(5)) || !all(seven.c, BIT(1))) return targets;
     targets |= BIT(TESSERA_TARGET_X86_64_V4_BF16);
 
     // AMX-BF16, AMX-TILE

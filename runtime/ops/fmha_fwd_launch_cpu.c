@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // A call on the CPU: it is cut into tasks, which threads take one after the other.
 //
-// A tile is at most bm0 folded rows of one sequence and key head, and usually one task. Where one tile's keys are a
-// large share of all, they are cut into parts, a task each, and the thread that finishes the last part of a tile
-// combines them. Cuts depend only on lengths and the device, and partial results are combined in order, so results do
-// not depend on the number of threads. The longest sequences go first, and under a mask the last rows, which tend to
-// see the most keys.
+// A tile is at most bm0 folded rows of one sequence and key head, or of several key heads where the instance takes
+// them, and usually one task. Where one tile's keys are a large share of all, they are cut into parts, a task each, and
+// the thread that finishes the last part of a tile combines them. Cuts depend only on lengths and the device, and
+// partial results are combined in order, so results do not depend on the number of threads. The longest sequences go
+// first, and under a mask the last rows, which tend to see the most keys.
 //
 // Where the call says into how many splits keys are cut, every tile has as many parts, some of which may be empty.
 #include <stdatomic.h>
@@ -19,7 +19,7 @@ typedef struct tessera_fmha_fwd_cpu_task task_t;
 struct sequence {
     struct tessera_attention_sequence lengths;
     struct tessera_attention_mask mask;
-    int64_t tiles;      // of one head
+    int64_t tiles;      // of one head, or of several that share tiles
     int64_t first_tile; // tiles of all heads of the sequences before
 };
 
@@ -36,6 +36,7 @@ struct launch {
     tessera_fmha_fwd_args args;
     struct tessera_fmha_fwd_cpu_problem problem;
     int32_t units; // of the device
+    int32_t heads; // key heads of a tile
     struct sequence *sequences;
     int32_t sequence_count;
     int64_t tiles;         // of all sequences and heads
@@ -79,12 +80,14 @@ static void sort(uint64_t *keys, int32_t count) {
 
 // ---- tiles
 
+// `head`: the first of the tile's.
 static task_t tile_task(const struct launch *l, const struct sequence *sequence, int32_t head, int64_t tile) {
     const int64_t bm0 = l->instance->tile.bm0, group = l->problem.group;
     const struct tessera_attention_sequence *const s = &sequence->lengths;
     task_t task = {
         .batch = s->batch,
         .head_k = head,
+        .heads = l->heads,
         .row_begin = tile * bm0,
         .row_end = tessera_min((tile + 1) * bm0, s->seqlen_q * group),
         .seqlen_q = s->seqlen_q,
@@ -112,7 +115,7 @@ static task_t tile_task(const struct launch *l, const struct sequence *sequence,
 // The keys of one part of the tile; all of its keys where it is not cut.
 static int64_t part_keys(const struct launch *l, const task_t *task) {
     const int64_t keys = task->kv_end - task->kv_begin;
-    const int64_t parts = tessera_fmha_fwd_parts(keys, l->all_keys, l->units);
+    const int64_t parts = tessera_fmha_fwd_parts(keys, l->all_keys / l->heads, l->units);
     return tessera_round_up(tessera_ceil_div(keys, parts), l->instance->tile.bn0);
 }
 
@@ -146,9 +149,9 @@ static void cut_tile(struct launch *l, const task_t *task) {
 static void cut_long_tiles(struct launch *l) {
     for (int32_t p = 0; p < l->sequence_count; p++) {
         // Tiles of one sequence see no more than its keys, and sequences come longest first.
-        if (tessera_fmha_fwd_parts(l->sequences[p].lengths.seqlen_k, l->all_keys, l->units) == 1) return;
+        if (tessera_fmha_fwd_parts(l->sequences[p].lengths.seqlen_k, l->all_keys / l->heads, l->units) == 1) return;
         for (int64_t tile = 0; tile < l->sequences[p].tiles; tile++)
-            for (int32_t head = 0; head < l->args.nhead_k; head++) {
+            for (int32_t head = 0; head < l->args.nhead_k; head += l->heads) {
                 const task_t task = tile_task(l, &l->sequences[p], head, tile);
                 if (!is_cut(l, &task)) break;
                 cut_tile(l, &task);
@@ -183,11 +186,11 @@ static task_t find_tile(const struct launch *l, int64_t index) {
         *(l->sequences[middle].first_tile <= index ? &low : &high) = middle;
     }
     const struct sequence *const sequence = &l->sequences[low];
-    const int64_t heads = l->args.nhead_k, at = index - sequence->first_tile;
+    const int64_t heads = l->args.nhead_k / l->heads, at = index - sequence->first_tile;
     // Without a mask all tiles weigh the same, and tiles of one head share its keys.
     const bool masked = l->traits.mask_type != TESSERA_MASK_NONE;
     const int64_t tile = masked ? sequence->tiles - 1 - at / heads : at % sequence->tiles;
-    return tile_task(l, sequence, (int32_t)(masked ? at % heads : at / sequence->tiles), tile);
+    return tile_task(l, sequence, l->heads * (int32_t)(masked ? at % heads : at / sequence->tiles), tile);
 }
 
 static void run_tile(struct launch *l, int64_t index, void *scratch) {
@@ -244,13 +247,14 @@ static void normalize(const tessera_fmha_fwd_traits *t, tessera_fmha_fwd_args *a
     a->batch_stride_q_descale = a->batch_stride_k_descale = a->batch_stride_v_descale = 0;
 }
 
-// Rows of a block of keys, where they are copied, and a scale of each.
+// Rows of a block of keys, where they are copied, and a scale of each, for as many heads as a task may have.
 static size_t copy_bytes(const struct tessera_attention_cache *cache, const tessera_fmha_fwd_instance *instance) {
     const struct tessera_attention_pages *const p = &cache->pages;
     const bool copied = p->piece_v || p->dtype != TESSERA_KV_AUTO || p->k_rope;
     if (!copied && !p->k_scale.base && !p->v_scale.base) return 0;
     const int64_t keys = instance->tile.bn0, numbers = copied ? keys * (p->hdim_q + p->hdim_v) : 0;
-    const int64_t scales = 2 * tessera_round_up(keys * (int)sizeof(float), TESSERA_PLAN_ALIGNMENT);
+    const int64_t heads = instance->heads > 1 ? (int64_t)instance->heads * instance->tile.bm0 : 1;
+    const int64_t scales = 2 * heads * tessera_round_up(keys * (int)sizeof(float), TESSERA_PLAN_ALIGNMENT);
     return (size_t)(scales + tessera_round_up(numbers * tessera_type_bits(p->number) / 8, TESSERA_PLAN_ALIGNMENT));
 }
 
@@ -295,6 +299,12 @@ static void set_problem(struct launch *l, const struct tessera_attention_cache *
 static const char sequences_region[] = "sequences", partials_region[] = "partials",
                   unfinished_region[] = "unfinished splits", scratch_region[] = "scratch";
 
+// Rows of a tile, where a key head has so many.
+static int64_t most_rows(const tessera_fmha_fwd_instance *instance, int64_t of_head, int32_t nhead_k) {
+    const int64_t rows = tessera_min(of_head, instance->tile.bm0);
+    return tessera_max(rows, tessera_min(rows * nhead_k, (int64_t)instance->heads * instance->tile.bm0));
+}
+
 struct layout {
     size_t sequences, partials, unfinished, scratch; // bytes; scratch is one thread's
     size_t kernel_scratch;                           // its part without copies of rows
@@ -307,7 +317,7 @@ static struct layout lay_out(const struct tessera_fmha_fwd_call *call, const tes
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
     const int64_t queries = group ? a->max_seqlen_q : a->seqlen_q;
-    const int64_t rows = tessera_min(queries * (a->nhead_q / a->nhead_k), instance->tile.bm0);
+    const int64_t rows = most_rows(instance, queries * (a->nhead_q / a->nhead_k), call->splits ? 1 : a->nhead_k);
     const bool may_cut = group || a->seqlen_k >= 2 * TESSERA_FMHA_FWD_PART_KEYS;
     struct layout layout;
     layout.split_stride = tessera_round_up(rows * (a->hdim_v + 2), TESSERA_PLAN_ALIGNMENT / (int)sizeof(float));
@@ -347,6 +357,45 @@ static int32_t order_sequences(const struct tessera_fmha_fwd_call *call, uint64_
     return count;
 }
 
+// Whether the rows of all heads of a token lie side by side.
+static bool lie_side_by_side(const struct launch *l) {
+    const tessera_fmha_fwd_args *const a = &l->args;
+    const struct tessera_attention_pages *const p = l->problem.pages;
+    if (p) return !p->piece_v && !p->k_rope && p->of_k.head == p->row_k && p->of_v.head == p->row_v;
+    return a->nhead_stride_k == a->hdim_q && a->nhead_stride_v == a->hdim_v;
+}
+
+// Bytes of a key and its value, where a table says where they lie.
+static int64_t bytes_in_pages(const struct tessera_attention_pages *p) {
+    return (int64_t)p->element_bytes * (p->row_k + p->row_v);
+}
+
+// The key heads that share tiles. Where their rows lie side by side, memory is read in its order if there are many: all
+// whose rows and a block of whose keys have room, while each compute unit finds about 8 tasks.
+static int32_t choose_heads(const struct launch *l) {
+    enum { BLOCK_BYTES = 256 << 10 }; // of K and V, so that L2 has room for the next block, too
+    const tessera_fmha_fwd_instance *const instance = l->instance;
+    if (instance->heads == 1 || l->splits || l->traits.qscale_type == TESSERA_QSCALE_MX || !lie_side_by_side(l))
+        return 1;
+    int64_t rows = 1, tiles = 0;
+    for (int32_t p = 0; p < l->sequence_count; p++) {
+        const struct sequence *const s = &l->sequences[p];
+        rows = tessera_max(rows, tessera_min((int64_t)s->lengths.seqlen_q * l->problem.group, instance->tile.bm0));
+        tiles += s->tiles * l->args.nhead_k;
+    }
+    const int64_t numbers = l->args.hdim_q + l->args.hdim_v;
+    const int64_t key_bytes =
+        l->problem.pages ? bytes_in_pages(l->problem.pages) : numbers * tessera_type_bits(l->problem.qkv_storage) / 8;
+    const double wanted = 8.0 * l->units, parts = l->all_keys / TESSERA_FMHA_FWD_PART_KEYS;
+    const double tasks = wanted <= TESSERA_FMHA_FWD_PARTS && parts > (double)tiles ? parts : (double)tiles;
+    const int64_t most = (int64_t)instance->heads * instance->tile.bm0;
+    int32_t heads = l->args.nhead_k;
+    while (heads > 1 && (l->args.nhead_k % heads || heads * rows > most || tasks < wanted * heads ||
+                         heads * instance->tile.bn0 * key_bytes > BLOCK_BYTES))
+        heads--;
+    return heads;
+}
+
 static void make_sequences(struct launch *l, const struct tessera_fmha_fwd_call *call, uint64_t *order) {
     l->sequence_count = order_sequences(call, order);
     for (int32_t p = 0; p < l->sequence_count; p++) {
@@ -354,12 +403,15 @@ static void make_sequences(struct launch *l, const struct tessera_fmha_fwd_call 
         sequence->lengths = tessera_fmha_fwd_get_sequence(call, (int32_t) ~(uint32_t)order[p]);
         sequence->tiles =
             tessera_ceil_div((int64_t)sequence->lengths.seqlen_q * l->problem.group, l->instance->tile.bm0);
-        sequence->first_tile = l->tiles;
-        l->tiles += sequence->tiles * l->args.nhead_k;
         sequence->mask =
             tessera_attention_get_mask(l->traits.mask_type, l->args.window_size_left, l->args.window_size_right,
                                        l->traits.has_sink ? l->args.sink_size : 0, &sequence->lengths);
         measure(l, sequence);
+    }
+    l->heads = choose_heads(l);
+    for (int32_t p = 0; p < l->sequence_count; p++) {
+        l->sequences[p].first_tile = l->tiles;
+        l->tiles += l->sequences[p].tiles * (l->args.nhead_k / l->heads);
     }
 }
 
@@ -386,6 +438,7 @@ tessera_status tessera_fmha_fwd_cpu_steps(const struct tessera_fmha_fwd_call *ca
     l->kernel_scratch = layout.kernel_scratch;
     l->unfinished = tessera_region_memory(plan, unfinished_region);
     l->sequence_count = l->cut_count = l->part_count = 0;
+    l->heads = 1;
     l->tiles = 0;
     l->all_keys = l->macs = 0;
     normalize(&l->traits, &l->args);

@@ -53,6 +53,7 @@ def write(folder: Path, text: str) -> tuple[str, ...]:
         ("bm0 = 128", "bm0 = true", "bm0 = True is not of type int"),
         ("bm0 = 128", "bm0 = 0", "bm0, bn0, mr, nv must be positive"),
         ("bm0 = 128", "bm0 = 128\nahead = 2", "ahead = 2 is none of 1 and, in pipeline 'decode', 2"),
+        ("bm0 = 128", "bm0 = 128\nheads = 2", "heads = 2: more than 1 go with ahead = 2"),
         ("bm0 = 128", "bm1 = 128", "unknown field 'bm1'; there is: targets, pipeline,"),
         ("bm0 = 128\n", "", "field bm0 is missing"),
         ("0.8", "1.8", "0 < efficiency <= 1"),

@@ -1051,27 +1051,41 @@ static void test_zip(void) {
     check("v_zip_pairs", same_bits, &got_rest, &want[1], 2, in);
 }
 
-// 2 * LANES numbers of 8 or 4 bits, each widened to half a word.
-static void test_pair_loads(void) {
-    for (int bits = 4; bits <= 8; bits += 4)
-        for (int where = 0; where < 3; where++) {
-            const uint8_t *p = place(where, (size_t)(2 * bits * LANES / 8));
+// 2 * LANES numbers of 4 bits, each in the lowest bits of half a word.
+static void test_u4_pairs(void) {
+    for (int where = 0; where < 3; where++) {
+        const uint8_t *p = place(where, LANES);
+        lanes want;
+        fill_page();
+        for (int l = 0; l < LANES; l++) want.u[l] = load_element(p, 4, 2 * l) | load_element(p, 4, 2 * l + 1) << 16;
+        lanes got = of_i(v_load_u4_pairs(p));
+        for (int l = 0; l < LANES; l++) got.u[l] &= 0xf000f;
+        check("v_load_u4_pairs", same_bits, &got, &want, 0, NULL);
+    }
+}
+
+// Every code, in order of memory.
+static void test_e4m3_pairs(void) {
+    for (int where = 0; where < 3; where++)
+        for (uint32_t first = 0; first < 256; first += 2 * LANES) {
+            uint8_t *p = place(where, 2 * LANES);
             lanes want;
-            fill_page();
+            for (uint32_t n = 0; n < 2 * LANES; n++) p[n] = (uint8_t)(first + n);
             for (int l = 0; l < LANES; l++)
-                want.u[l] = load_element(p, bits, 2 * l) | load_element(p, bits, 2 * l + 1) << 16;
-            const lanes got = of_i(bits == 8 ? v_load_u8_pairs(p) : v_load_u4_pairs(p));
-            check(bits == 8 ? "v_load_u8_pairs" : "v_load_u4_pairs", same_bits, &got, &want, 0, NULL);
+                want.u[l] = pair_code(decode(TESSERA_TYPE_E4M3, p[2 * l])) |
+                            pair_code(decode(TESSERA_TYPE_E4M3, p[2 * l + 1])) << 16;
+            const lanes got = of_i(v_load_e4m3_pairs(p));
+            check("v_load_e4m3_pairs", same_pair, &got, &want, 0, NULL);
         }
 }
 
 static void test_pair_lookup(void) {
-    lanes in[2], want; // the table, and numbers of its halves
-    for (uint32_t l = 0; l < LANES; l++) in[0].u[l] = 2 * l * 0x101 + ((2 * l + 1) * 0x101 << 16);
-    for (uint32_t first = 0; first < 2 * LANES; first++) {
+    lanes in[2], want; // the table, and numbers of its halves, of which 4 bits count
+    for (uint32_t l = 0; l < LANES; l++) in[0].u[l] = 2 * (l % 8) * 0x101 + ((2 * (l % 8) + 1) * 0x101 << 16);
+    for (uint32_t first = 0; first < 16; first++) {
         for (uint32_t l = 0; l < LANES; l++) {
-            const uint32_t low = (first + 3 * l) % (2 * LANES), high = (first + 7 * l) % (2 * LANES);
-            in[1].u[l] = low | high << 16;
+            const uint32_t low = (first + 3 * l) % 16, high = (first + 7 * l) % 16;
+            in[1].u[l] = (low | high << 16) + random_bits() % 16 * 0x100010;
             want.u[l] = low * 0x101 + (high * 0x101 << 16);
         }
         const lanes got = of_i(v_lookup_pairs(v_load_i(in[0].i), v_load_i(in[1].i)));
@@ -1446,7 +1460,8 @@ static const struct {
 #ifdef __AVX512BF16__
     {"pairs", test_pairs},
     {"v_zip_pairs", test_zip},
-    {"loads of pairs", test_pair_loads},
+    {"loads of 4 bits", test_u4_pairs},
+    {"loads of e4m3", test_e4m3_pairs},
     {"lookups of pairs", test_pair_lookup},
     {"codes of pairs", test_pair_codes},
     {"v_scale_pairs", test_scale_pairs},

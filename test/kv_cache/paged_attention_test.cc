@@ -432,6 +432,35 @@ TEST_P(PagedAttention, HeadsBeside) {
     }
 }
 
+// So many tasks that on a CPU each has rows of several key heads: of all types of caches, with lengths that end
+// anywhere in a block, and contexts that are cut into parts. Bits do not depend on threads.
+TEST_P(PagedAttention, HeadsShareTasks) {
+    if (is_gpu()) GTEST_SKIP() << "tasks of CPUs";
+    std::mt19937 random(test_seed());
+    for (int kv = 0; kv < TESSERA_KV_CACHE_DTYPE_COUNT; kv++)
+        for (const bool is_long : {false, true}) {
+            if (!is_due(2)) continue;
+            Decode c;
+            c.kv = static_cast<tessera_kv_cache_dtype>(kv);
+            c.scales = kv == TESSERA_KV_AUTO || random() % 2 ? Scales::kNone : Scales::kToken;
+            c.heads_k = pick(random, {6, 8}), c.heads = c.heads_k * (is_long ? 1 : pick(random, {1, 2}));
+            c.page = pick(random, {1, 8, 16, 64, 128});
+            c.hdim_q = pick(random, {64, 72}), c.hdim_v = pick(random, {64, 80});
+            c.most = is_long ? 1 : pick(random, {1, 2}), c.window = pick(random, {0, 0, 40});
+            c.alibi = random() % 3 == 0, c.sink = random() % 3 == 0;
+            if (is_long) c.keys = {4200, 5};
+            for (int n = 0; n < 12 && !is_long; n++) c.keys.push_back(pick(random, {1, 31, 63, 64, 65, 128, 150}));
+            Memory one(c, 21), four(c, 21);
+            setenv("TESSERA_NUM_THREADS", "1", 1);
+            run(one);
+            setenv("TESSERA_NUM_THREADS", "4", 1);
+            run(four);
+            unsetenv("TESSERA_NUM_THREADS");
+            EXPECT_EQ(one.wrong(), "") << c.words();
+            EXPECT_EQ(std::memcmp(one.o.as<void>(), four.o.as<void>(), one.o.size()), 0) << c.words();
+        }
+}
+
 // A mixed batch: nothing of a sequence that is being prefilled is read but where its queries are.
 TEST_P(PagedAttention, LeavesPrefillAlone) {
     Decode c;

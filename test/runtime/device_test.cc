@@ -195,7 +195,7 @@ TEST(CpuTargets, AgreeWithTheKernel) {
     const bool v2 = has(flags, {"pni", "ssse3", "cx16", "sse4_1", "sse4_2", "popcnt", "lahf_lm"});
     const bool v3 = v2 && has(flags, {"fma", "movbe", "avx", "f16c", "bmi1", "avx2", "bmi2", "abm"});
     const bool v4 = v3 && has(flags, {"avx512f", "avx512dq", "avx512cd", "avx512bw", "avx512vl"});
-    const bool bf16 = v4 && has(flags, {"avx512_bf16"});
+    const bool bf16 = v4 && has(flags, {"avx512_bf16", "avx512vbmi"});
     const uint32_t targets = tessera_cpu_targets();
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V2 & 1, v2);
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V3 & 1, v3);

@@ -17,7 +17,7 @@ FUNCTION = FOUND[0]
 V2 = "fpu sse2 ssse3 sse4_1 sse4_2 popcnt"
 V3 = f"{V2} fma movbe f16c avx bmi1 avx2 bmi2 abm"
 V4 = f"{V3} avx512f avx512dq avx512cd avx512bw avx512vl"
-BF16 = f"{V4} avx_vnni avx512_bf16"
+BF16 = f"{V4} avx_vnni avx512_bf16 avx512vbmi"
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,7 @@ class CpuTile(BlockTile):
     efficiency: float  # measured share of the target's peak in the main loop
     why: str  # the reason that the row is there
     ahead: int = 1  # decode: the cache that K and V of the next block are prefetched to
+    heads: int = 1  # decode: so many times bm0 rows are a task, where they are those of several key heads
     serves: str = ""  # clauses, as for --where; "": all that the compute type can
 
     hdim_multiple: ClassVar[int] = 1
@@ -133,6 +134,8 @@ class CpuTile(BlockTile):
             return found
         if self.ahead not in (1, 2) or (self.ahead == 2 and self.pipeline != "decode"):
             return f"ahead = {self.ahead} is none of 1 and, in pipeline 'decode', 2"
+        if self.heads < 1 or (self.heads > 1 and self.ahead != 2):
+            return f"heads = {self.heads}: more than 1 go with ahead = 2, and there is 1 at least"
         rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
             return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The CPU vocabulary on AVX-512 with BF16: the words of cpu_avx512.h and those of products of bf16 pairs.
+// The CPU vocabulary on AVX-512 with BF16 and VBMI: the words of cpu_avx512.h and those of products of bf16 pairs.
 // vdpbf16ps flushes denormals and rounds each step to nearest even, whatever MXCSR says.
 #ifndef TESSERA_ISA_CPU_AVX512BF16_H
 #define TESSERA_ISA_CPU_AVX512BF16_H
@@ -27,29 +27,43 @@ INLINE void v_zip_pairs(vi low, vi high, vi *first, vi *rest) {
     *rest = _mm512_permutex2var_epi16(low, _mm512_add_epi16(order, _mm512_set1_epi16(16)), high);
 }
 
-// 2 * LANES numbers in order of memory, each widened to half a word.
-INLINE vi v_load_u8_pairs(const uint8_t *p) { return _mm512_cvtepu8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+// 2 * LANES numbers of 4 bits in order of memory, each in the lowest bits of half a word; what is above is undefined.
 INLINE vi v_load_u4_pairs(const uint8_t *p) {
-    __m512i bytes = _mm512_cvtepu8_epi32(_mm_loadu_si128((const __m128i *)p)); // its high nibble goes to the upper half
-    return _mm512_and_si512(_mm512_or_si512(bytes, _mm512_slli_epi32(bytes, 12)), _mm512_set1_epi16(15));
+    const __m512i bits =
+        _mm512_set1_epi64(0x200c200820042000); // bytes of 8 bits from bit 0, 32, 4, 32, 8, 32, 12, 32 on
+    return _mm512_multishift_epi64_epi8(bits, _mm512_cvtepu16_epi64(_mm_loadu_si128((const __m128i *)p)));
 }
 
-// Each half of a word becomes one of the 2 * LANES halves of `table`, by its number.
+// Each half of a word becomes one of the 16 halves of which `table` has two copies, by its number of 4 bits.
 INLINE vi v_lookup_pairs(vi table, vi numbers) { return _mm512_permutexvar_epi16(numbers, table); }
 
+// The bf16 of codes that both bytes of each half of a word have: the lower byte and the upper one, without the sign, of
+// each of 128 magnitudes. Those below 8 are multiples of 2^-9, and 0x7f is NaN.
+INLINE vi v_bf16_of_twice(vi codes) {
+    const int64_t rise = 0x7060504030201000, high = (int64_t)0xf0e0d0c0b0a09080, last = (int64_t)0xc0e0d0c0b0a09080;
+    const __m512i low[2] = {_mm512_setr_epi64(0x60402000c0800000, high, rise, high, rise, high, rise, high),
+                            _mm512_setr_epi64(rise, high, rise, high, rise, high, rise, last)};
+    const __m512i upper[2] = {
+        _mm512_setr_epi64(0x3c3c3c3c3b3b3b00, 0x3c3c3c3c3c3c3c3c, 0x3d3d3d3d3d3d3d3d, 0x3d3d3d3d3d3d3d3d,
+                          0x3e3e3e3e3e3e3e3e, 0x3e3e3e3e3e3e3e3e, 0x3f3f3f3f3f3f3f3f, 0x3f3f3f3f3f3f3f3f),
+        _mm512_setr_epi64(0x4040404040404040, 0x4040404040404040, 0x4141414141414141, 0x4141414141414141,
+                          0x4242424242424242, 0x4242424242424242, 0x4343434343434343, 0x7f43434343434343)};
+    vi x = _mm512_mask2_permutex2var_epi8(low[0], codes, 0x5555555555555555, low[1]);
+    x = _mm512_mask2_permutex2var_epi8(upper[0], x, 0xaaaaaaaaaaaaaaaa, upper[1]);
+    return _mm512_ternarylogic_epi32(x, codes, _mm512_set1_epi16(-0x8000), 0xf8); // x | codes & sign
+}
+
 // Turns the code in each half of a word into a bf16.
-INLINE vi v_bf16_of_e4m3(vi codes) {
-    // Multiples of 2^-9, and in lane 31, which is 0x7f's, NaN.
-    const __m512i specials = _mm512_mask_set1_epi16(
-        _mm512_broadcast_i32x4(_mm_setr_epi16(0, 0x3b00, 0x3b80, 0x3bc0, 0x3c00, 0x3c20, 0x3c40, 0x3c60)), 1u << 31,
-        0x7fc0);
-    __m512i magnitude = _mm512_and_si512(codes, _mm512_set1_epi16(0x7f));
-    __m512i bits = _mm512_add_epi16(_mm512_slli_epi16(magnitude, 4), _mm512_set1_epi16(120 << 7));
-    // Below 8, or 0x7f, which becomes 0x77.
-    __mmask32 special =
-        _mm512_cmpge_epu16_mask(_mm512_sub_epi16(magnitude, _mm512_set1_epi16(8)), _mm512_set1_epi16(0x77));
-    bits = _mm512_mask_permutexvar_epi16(bits, special, magnitude, specials);
-    return _mm512_or_si512(bits, _mm512_slli_epi16(_mm512_and_si512(codes, _mm512_set1_epi16(0x80)), 8));
+INLINE vi v_bf16_of_e4m3(vi codes) { return v_bf16_of_twice(_mm512_or_si512(codes, _mm512_slli_epi16(codes, 8))); }
+
+// The bf16 of 2 * LANES codes in order of memory.
+INLINE vi v_load_e4m3_pairs(const uint8_t *p) {
+    const __m512i twice =
+        _mm512_set_epi8(31, 31, 30, 30, 29, 29, 28, 28, 27, 27, 26, 26, 25, 25, 24, 24, 23, 23, 22, 22, 21, 21, 20, 20,
+                        19, 19, 18, 18, 17, 17, 16, 16, 15, 15, 14, 14, 13, 13, 12, 12, 11, 11, 10, 10, 9, 9, 8, 8, 7,
+                        7, 6, 6, 5, 5, 4, 4, 3, 3, 2, 2, 1, 1, 0, 0);
+    const __m512i codes = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)p));
+    return v_bf16_of_twice(_mm512_permutexvar_epi8(twice, codes));
 }
 INLINE vi v_bf16_of_e2m1(vi codes) {
     const __m512i numbers = _mm512_broadcast_i64x4(

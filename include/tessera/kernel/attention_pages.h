@@ -47,21 +47,35 @@ struct tessera_attention_pages {
     int32_t hdim_rope;
 };
 
-// Where rows lie, in elements of the base: row n at[n], or where there is no list first + n * stride. What attends
-// applies the scale of a key to its score, and that of a value to its probability.
+// Where rows lie, in elements of the base: row n at[n], or where there is no list first + n * stride; those of the next
+// key head `head` elements behind them. What attends applies the scale of a key to its score, and that of a value to
+// its probability.
 struct tessera_attention_rows {
     const void *base;
-    int64_t first, stride;
+    int64_t first, stride, head; // head: 0 where rows are copies, of one head
+    tessera_kv_cache_dtype
+        dtype; // TESSERA_KV_AUTO: numbers as in q, or `pages->number`; else codes, elements are bytes
     const int64_t *at;
     const float *scale; // of row n scale[n], with room for whole vectors; NULL: rows are not scaled
 };
 
-// Finds the rows of keys key .. key + count - 1, count > 0, of a sequence and key head. `room` has 2 * count elements,
-// for lists; `copies` has room for copies of the rows that are not contiguous or not numbers as in q. `ahead`: of keys
-// after them, whose rows will be asked for next.
-typedef void tessera_attention_pages_cpu_run(const struct tessera_attention_pages *pages, int32_t batch, int32_t head,
-                                             int32_t key, int32_t count, int32_t ahead, int64_t *room, void *copies,
-                                             struct tessera_attention_rows *k, struct tessera_attention_rows *v);
+// Keys key .. key + count - 1, count > 0, of a sequence and some key heads.
+struct tessera_attention_keys {
+    int32_t batch, head, heads;
+    int32_t key, count;
+    int32_t ahead; // of keys after them, whose rows will be asked for next
+};
+
+// What is to be found of keys, a set: where rows lie, their scales, and whether quantised rows are copied as numbers.
+// Rows that are copied have their scales, and belong to the first head alone.
+enum tessera_attention_find { TESSERA_FIND_ROWS = 1, TESSERA_FIND_SCALES = 2, TESSERA_FIND_NUMBERS = 4 };
+
+// `room` has 2 * count elements, for lists; `copies` has room for copies of rows in pieces or quantised ones, and for
+// scales of all heads: those of the next head come where the next whole vector may begin.
+typedef void tessera_attention_pages_cpu_run(const struct tessera_attention_pages *pages,
+                                             const struct tessera_attention_keys *keys, int what, int64_t *room,
+                                             void *copies, struct tessera_attention_rows *k,
+                                             struct tessera_attention_rows *v);
 
 // Rows of a block are found one by one: there is nothing to choose.
 typedef struct tessera_attention_pages_tile {

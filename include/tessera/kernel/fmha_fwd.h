@@ -39,6 +39,7 @@ struct tessera_fmha_fwd_instance {
     tessera_kv_cache_dtype kv;       // GPU instances: the type of these; TESSERA_KV_AUTO: that of q
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t heads;                  // NVIDIA GPU instances that merge heads: key heads of a task; more than 1: all
+                                     // CPU instances: a task has rows of several, heads * bm0 together at most
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
 };
 

@@ -28,18 +28,19 @@ struct tessera_fmha_fwd_cpu_problem {
     size_t copy_bytes; // of a block of keys, where rows must be copied
 };
 
-// One task: some rows of one sequence and key head against some of its keys. The rows of the group's query heads are
-// folded: row r is query r / group of head head_k * group + r % group.
+// One task: some rows of one sequence and of some key heads against some of its keys. The rows of a group's query heads
+// are folded: row r is query r / group of head head_k * group + r % group. The rows of the key heads follow one
+// another.
 struct tessera_fmha_fwd_cpu_task {
-    int32_t batch, head_k;
-    int64_t row_begin, row_end; // folded rows; at most the tile's bm0
-    int32_t seqlen_q, seqlen_k; // logical lengths
-    int64_t token_q, token_k;   // group mode: the sequence's first token; batch mode: 0
-    int32_t kv_begin, kv_end;   // keys of this task; all keys that any row sees lie in its tasks' (with rand_val: all
-                                // keys do); with dropout or mx types kv_begin is a multiple of 32
-    int32_t mask_y, mask_x;     // query i sees i - mask_y < j < i + mask_x; no mask: INT32_MAX / 2 each
-    int32_t sink;               // query i < seqlen_k sees j < min(sink, i + mask_x) too; 0 where there is none
-    int32_t alibi_shift;        // alibi zero point of query i: i + alibi_shift, or 0 with alibi_vertical
+    int32_t batch, head_k, heads; // key heads head_k .. head_k + heads
+    int64_t row_begin, row_end;   // folded rows of each; at most the tile's bm0
+    int32_t seqlen_q, seqlen_k;   // logical lengths
+    int64_t token_q, token_k;     // group mode: the sequence's first token; batch mode: 0
+    int32_t kv_begin, kv_end;     // keys of this task; all keys that any row sees lie in its tasks' (with rand_val: all
+                                  // keys do); with dropout or mx types kv_begin is a multiple of 32
+    int32_t mask_y, mask_x;       // query i sees i - mask_y < j < i + mask_x; no mask: INT32_MAX / 2 each
+    int32_t sink;                 // query i < seqlen_k sees j < min(sink, i + mask_x) too; 0 where there is none
+    int32_t alibi_shift;          // alibi zero point of query i: i + alibi_shift, or 0 with alibi_vertical
     int32_t alibi_vertical;
     uint8_t *copies; // room for those of two blocks
     float *partial;  // NULL: write o and lse. Else write (rows)x(hdim_v + 2) fp32: sums of exp * v, max (log2), sum

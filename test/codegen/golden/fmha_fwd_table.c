@@ -264,6 +264,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -281,6 +282,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -298,6 +300,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -315,6 +318,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -332,6 +336,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -349,6 +354,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -366,6 +372,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16,
         .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -383,6 +390,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16,
         .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_scratch,
+        .heads = 4,
     },
     {
         .base = {
@@ -400,6 +408,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile,
         .combine = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -417,6 +426,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2,
         .combine = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2_combine,
         .scratch_bytes = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2_scratch,
+        .heads = 1,
     },
     {
         .base = {
@@ -434,6 +444,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode_scratch,
+        .heads = 1,
     },
     {
         .base = {
