@@ -95,7 +95,8 @@ class FmhaBwd(Part):
     def problem(self, instance: Instance) -> tuple[str, ...]:
         """Data type and head dims, and what has parts of dq stored."""
         tile = instance.tile
-        stored = ("-mode=1", "-deterministic=1") if getattr(tile, "stores_dq", 0) else ()
+        stores = isinstance(tile, CdnaTile) and tile.stores_dq
+        stored = ("-mode=1", "-deterministic=1") if stores else ()
         return (f"-prec={tile.dtypes[0]}", f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}", *stored)
 
     def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:

@@ -22,6 +22,7 @@ NUMERICS = {
     "bf16": "bf16 products (p and ds rounded {rounding}) and fp32 sums, exp2 within 1 ulp",
 }
 PASSES = {1: ("FOR_ALL",), 2: ("FOR_DV", "FOR_DS"), 3: ("FOR_DV", "FOR_DK", "FOR_DQ")}  # what each computes
+PARTS_STORED = "deterministic=yes mode=group"  # calls that have parts of dq stored; others have them added to
 ROUNDINGS = {"rtne": "to nearest even", "rtna": "to nearest with halves up"}
 
 
@@ -61,14 +62,13 @@ class CdnaTile:
     @property
     def held(self) -> str:
         """Head dims are multiples of `hdim_multiple`: names that say of any do not hold."""
-        stored = "deterministic=yes mode=group" if self.stores_dq else ""
-        return f"dpads={'|'.join(pad for pad in HDIM_PADS if '1' not in pad)} {stored}"
+        pads = f"dpads={'|'.join(pad for pad in HDIM_PADS if '1' not in pad)}"
+        return f"{pads} {PARTS_STORED}" if self.stores_dq else pads
 
     @property
     def lacks(self) -> str:
-        """Clauses of what the kernel is not written for: it adds to dq where calls have parts stored."""
-        adds = self.pipeline == "kr_ktr_vr_bundled" and not self.stores_dq
-        return "deterministic=yes mode=group" if adds else ""
+        """Clauses of what the kernel is not written for: planned loops add to dq, or they store it."""
+        return PARTS_STORED if self.pipeline == "kr_ktr_vr_bundled" and not self.stores_dq else ""
 
     @property
     def bits(self) -> int:

@@ -4,7 +4,7 @@
 //
 // RING: operands that are read ahead. TILES_AHEAD: tiles between that which begins and that which is loaded.
 //
-// STORES_DQ: parts of dq are stored, each by the workgroup that it is of; else it is added to.
+// STORES_DQ: dq is stored, in a part that the task alone has; else it is added to.
 //
 // Takes MMA_PART, P_SHIFT, RING, TILES_AHEAD, STORES_DQ.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_BUNDLES_H
