@@ -4,11 +4,11 @@
 
     python benchmark/instructions_bwd.py --build build --objects hsa
 
-runs bf16, batch mode, no mask, as many queries as keys, by the instances of the build, and beside them
-AITER's public objects: hsa is that folder of ROCm/aiter (e4048607), and without --objects they are left out.
-Their gradients are compared with numpy's first. Numbers are those of the loop over queries: of two lengths,
-what one adds to the other. A block is 64 keys and 32 queries. Prints a table in Markdown; the lengths are
-multiples of all tiles, and each unit has one workgroup.
+runs bf16, no mask, as many queries as keys, by the instances of the build, in batch mode unless one is for
+group mode alone, and beside them AITER's public objects: hsa is that folder of ROCm/aiter (e4048607), and
+without --objects they are left out. Their gradients are compared with numpy's first. Numbers are those of
+the loop over queries: of two lengths, what one adds to the other. A block is 64 keys and 32 queries. Prints
+a table in Markdown; the lengths are multiples of all tiles, and each unit has one workgroup.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from codegen.elf import CodeObject  # noqa: E402
 from codegen.model import parameter  # noqa: E402
 from codegen.ops import parse_apis  # noqa: E402
 from codegen.rows import read_instances  # noqa: E402
-from codegen.spec import symbol_of  # noqa: E402
+from codegen.spec import Instance, symbol_of  # noqa: E402
 from codegen.targets import TARGETS  # noqa: E402
 
 LENGTHS = (768, 1536)  # multiples of all tiles
@@ -105,15 +105,14 @@ def one_head(*_: object) -> int:
 # ---- ours
 
 
-def run_ours(build: Path, target: str, instance: str, sizes: tuple[int, int, int]) -> Run:
+def run_ours(build: Path, instance: Instance, length: int, heads: int) -> Run:
     """The launch of dq_dk_dv; with several heads the clock takes a sample, and counts are of that."""
-    hdim, length, heads = sizes
     with tempfile.TemporaryDirectory() as folder:
         files = {kind: Path(folder) / kind for kind in ("STATS", "TIMING")}
         command = [
-            str(build / "bin" / "tile_example_fmha_bwd"), f"-device=sim:{target}", f"-instance={instance}",
-            "-prec=bf16", "-b=1", f"-h={heads}", f"-s={length}", f"-d={hdim}", "-v=0", "-warmup=0",
-            "-repeat=1", *(["-sample=1"] if heads > 1 else []),
+            str(build / "bin" / "tile_example_fmha_bwd"), f"-device=sim:{instance.target.name}",
+            f"-instance={instance.name}", *instance.op.problem(instance), "-b=1", f"-h={heads}",
+            f"-s={length}", "-v=0", "-warmup=0", "-repeat=1", *(["-sample=1"] if heads > 1 else []),
         ]  # fmt: skip
         environment = {f"TESSERA_SIM_{kind}": str(path) for kind, path in files.items()}
         done = subprocess.run(
@@ -123,7 +122,7 @@ def run_ours(build: Path, target: str, instance: str, sizes: tuple[int, int, int
             sys.exit(f"{' '.join(command)}: {done.stderr.strip()}")
         lines = {kind: map(json.loads, path.read_text().splitlines()) for kind, path in files.items()}
     of_instance = {
-        kind: next(line for line in launches if line["kernel"] == symbol_of(instance))
+        kind: next(line for line in launches if line["kernel"] == symbol_of(instance.name))
         for kind, launches in lines.items()
     }
     counts = {kind: of_instance["STATS"][kind] for kind in KINDS}
@@ -220,11 +219,11 @@ def run_object(library: Path, path: Path, target: str, sizes: tuple[int, int, in
 # ---- the table
 
 
-def instances(target: str, hdim: int) -> list[tuple[str, int]]:
-    """Names and keys of those for bf16 that serve any number of queries."""
+def instances(target: str, hdim: int) -> list[Instance]:
+    """Those for bf16 that serve any number of queries."""
     op = parse_apis("bwd", "simplified")[2]
     return [
-        (instance.name, instance.tile.bn0)
+        instance
         for instance in read_instances(op, ROOT / "instances", (target,))
         if (instance.tile.compute, instance.tile.hdim_q, instance.tile.hdim_v) == ("bf16", hdim, hdim)
         and not instance.tile.max_q
@@ -244,15 +243,13 @@ def main() -> None:
     print("|---" * 11 + "|")
     for target in options.targets.split(","):
         for hdim in (64, 128):
-            for name, keys in instances(target, hdim):
+            for instance in instances(target, hdim):
+                keys = instance.tile.bn0
                 runs, loaded = (
-                    [
-                        run_ours(options.build, target, name, (hdim, n, heads(target, n, keys)))
-                        for n in LENGTHS
-                    ]
+                    [run_ours(options.build, instance, n, heads(target, n, keys)) for n in LENGTHS]
                     for heads in (one_head, heads_of)
                 )
-                print(find_loop(name, keys, runs, loaded).row(target, hdim), flush=True)
+                print(find_loop(instance.name, keys, runs, loaded).row(target, hdim), flush=True)
             for name, keys in OBJECTS.get((target, hdim), ()) if options.objects else ():
                 path = options.objects / target / "fmha_v3_bwd" / f"{name}.co"
                 library = options.build / "libtessera_sim.so"

@@ -120,7 +120,7 @@ def _row_instances(
         tile = _tile(op.tiles[target.kind], said | dict(zip(lists, choice)))
         if complaint := tile.complaint(target):
             raise Refused(f"{target_name}: {complaint}")
-        key = (target.kind, *tile.dtypes, tile.held, tile.serves)
+        key = (target.kind, tile.pipeline, *tile.dtypes, tile.held, tile.serves)
         if key not in regions:
             regions[key] = op.served(tile)
         if not regions[key]:

@@ -23,7 +23,7 @@ STEPS = [
 ]
 
 
-@pytest.fixture(params=STEPS, ids=lambda step: f"{step.target.name}_{step.tile.compute}")
+@pytest.fixture(params=STEPS, ids=lambda step: f"{step.target.name}_{step.tile.compute}{step.tile.stores_dq}")
 def step(request: pytest.FixtureRequest) -> Step:
     assert isinstance(request.param, Step)
     return request.param
@@ -131,5 +131,8 @@ def test_what_there_is_no_plan_for_is_refused() -> None:
     tile = STEPS[0].tile
     assert not tile.complaint(page)
     assert "not for fp32" in replace(tile, compute="fp32").complaint(page)
+    assert not replace(tile, stores_dq=1).complaint(page)
+    for fields in ({"stores_dq": 2}, {"stores_dq": 1, "pipeline": "kr_ktr_vr"}):
+        assert "stores_dq" in replace(tile, **fields).complaint(page)
     for fields in ({"hdim_q": 64}, {"bm0": 64}, {"bn0": 64}, {"passes": 2}):
         assert "for head dims 128, 32 queries" in replace(tile, **fields).complaint(page)

@@ -132,6 +132,8 @@ const char *const deterministic[] = {
     "-b=1 -h=4 -h_k=2 -s=65 -s_k=300 -d=32 -dkv_heads=k",
     "-mode=1 -b=2 -h=2 -s=64,133 -s_k=300,90 -d=64",
     "-mode=1 -b=2 -h=2 -s=64,33 -s_k=300,90 -d=128 -mask=t:50,20 -bias=e:1 -dbias=1",
+    "-b=2 -h=4 -h_k=2 -s=150 -s_k=300 -d=128 -mask=b -dkv_heads=k",
+    "-mode=1 -b=2 -h=2 -s=64,133 -s_k=300,90 -s_kpad=450,100 -d=96",
     "-b=1 -h=2 -s=40 -s_k=300 -d=192 -mask=b",
     "-mode=1 -b=2 -h=1 -s=40,33 -s_k=200,90 -d=256 -p_drop=0.2",
 };

@@ -31,7 +31,7 @@ from codegen.ops.fmha_bwd.traits import (
     make_space,
 )
 from codegen.schema import Range, Size, Trait
-from codegen.space import Box, Region, Space, bits, region_meet
+from codegen.space import Box, Region, Space, bits, region_meet, region_minus
 from codegen.spec import Instance, Operation, Point
 from codegen.targets import CdnaTarget
 
@@ -75,6 +75,12 @@ class FmhaBwd(Part):
         self.rules = make_rules(self.space)
         self.parts = (DotDoO(), ConvertDq())
 
+    def served(self, tile: Any) -> Region:
+        """Less what a pipeline of CDNA is not written for."""
+        region = super().served(tile)
+        lacks = tile.lacks if isinstance(tile, CdnaTile) else ""
+        return region_minus(region, self.space.where(lacks)) if lacks else region
+
     def shadows(self, one: Instance, other: Instance) -> bool:
         """The same of a pipeline's tiles with as many keys, which cut dq, that pad head dims no more."""
         a, b = one.tile, other.tile
@@ -87,9 +93,11 @@ class FmhaBwd(Part):
         )
 
     def problem(self, instance: Instance) -> tuple[str, ...]:
-        """Data type and head dims."""
+        """Data type and head dims, and what has parts of dq stored."""
         tile = instance.tile
-        return (f"-prec={tile.dtypes[0]}", f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}")
+        stores = isinstance(tile, CdnaTile) and tile.stores_dq
+        stored = ("-mode=1", "-deterministic=1") if stores else ()
+        return (f"-prec={tile.dtypes[0]}", f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}", *stored)
 
     def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:
         """On CDNA."""

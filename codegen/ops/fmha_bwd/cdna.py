@@ -22,6 +22,7 @@ NUMERICS = {
     "bf16": "bf16 products (p and ds rounded {rounding}) and fp32 sums, exp2 within 1 ulp",
 }
 PASSES = {1: ("FOR_ALL",), 2: ("FOR_DV", "FOR_DS"), 3: ("FOR_DV", "FOR_DK", "FOR_DQ")}  # what each computes
+PARTS_STORED = "deterministic=yes mode=group"  # calls that have parts of dq stored; others have them added to
 ROUNDINGS = {"rtne": "to nearest even", "rtna": "to nearest with halves up"}
 
 
@@ -40,12 +41,18 @@ class CdnaTile:
     why: str
     serves: str = ""  # clauses, as for --where
     passes: int = 1  # over the queries: several take fewer registers and less LDS, see PASSES
+    stores_dq: int = 0  # a planned loop stores parts of dq, each of one workgroup; else it adds to them
     # The share of the target's peak where units are full. Modelled, as instances/fmha_bwd_modelled.toml has
     # it; this where it is not yet.
     efficiency: float = 0.2
 
     modelled: ClassVar[tuple[str, ...]] = ("efficiency",)
-    name_tokens: ClassVar[dict[str, str]] = {"epilogue": "e", "occupancy": "o", "passes": "p"}
+    name_tokens: ClassVar[dict[str, str]] = {
+        "epilogue": "e",
+        "occupancy": "o",
+        "passes": "p",
+        "stores_dq": "sdq",
+    }
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -55,7 +62,13 @@ class CdnaTile:
     @property
     def held(self) -> str:
         """Head dims are multiples of `hdim_multiple`: names that say of any do not hold."""
-        return f"dpads={'|'.join(pad for pad in HDIM_PADS if '1' not in pad)}"
+        pads = f"dpads={'|'.join(pad for pad in HDIM_PADS if '1' not in pad)}"
+        return f"{pads} {PARTS_STORED}" if self.stores_dq else pads
+
+    @property
+    def lacks(self) -> str:
+        """Clauses of what the kernel is not written for: planned loops add to dq, or they store it."""
+        return PARTS_STORED if self.pipeline == "kr_ktr_vr_bundled" and not self.stores_dq else ""
 
     @property
     def bits(self) -> int:
@@ -160,6 +173,8 @@ class CdnaTile:
             return f"compute '{self.compute}' is none of {', '.join(NUMERICS)}"
         if self.epilogue != "store":
             return f"epilogue '{self.epilogue}' is not 'store'"
+        if self.stores_dq not in (0, 1) or (self.stores_dq and self.pipeline != "kr_ktr_vr_bundled"):
+            return f"stores_dq = {self.stores_dq} is not 0, nor 1 of pipeline 'kr_ktr_vr_bundled'"
         sizes = (self.hdim_q, self.hdim_v, self.bm0, self.bn0, self.occupancy)
         if self.passes not in PASSES:
             return f"passes = {self.passes} is none of {', '.join(map(str, PASSES))}"

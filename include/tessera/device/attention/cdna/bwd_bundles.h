@@ -4,7 +4,9 @@
 //
 // RING: operands that are read ahead. TILES_AHEAD: tiles between that which begins and that which is loaded.
 //
-// Takes MMA_PART, P_SHIFT, RING, TILES_AHEAD.
+// STORES_DQ: dq is stored, in a part that the task alone has; else it is added to.
+//
+// Takes MMA_PART, P_SHIFT, RING, TILES_AHEAD, STORES_DQ.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_BUNDLES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_BUNDLES_H
 
@@ -162,7 +164,11 @@ INLINE void put_d(const struct loop *x, SHARED float *to) { to[thread_id()] = -A
 INLINE void send(const struct loop *x, int e) {
     const int further = e / DQ_PLACES * (int)(x->step_dq / 2);
     const buffer to = make_buffer(x->rows_dq + further, e < DQ_PLACES ? x->bytes_dq[0] : x->bytes_dq[1]);
-    buffer_add_f32(here_f32(x->dq[e] * x->dq_scale), to, x->at_dq[e % DQ_PLACES]);
+    const float dq = here_f32(x->dq[e] * x->dq_scale);
+    if (STORES_DQ)
+        buffer_store_4(to, x->at_dq[e % DQ_PLACES], AS_U32(dq));
+    else
+        buffer_add_f32(dq, to, x->at_dq[e % DQ_PLACES]);
 }
 
 // Everything that the lane's places depend on but the head.
@@ -189,7 +195,8 @@ INLINE void aim_at_dq(struct loop *x) {
     const args *a = (const args *)kernel_argument();
     const struct task task = find_task(a, x->at);
     const struct dq_parts parts = find_dq_parts(a, &task.of, task.head);
-    x->rows_dq = pointer_here((const char *)(parts.first + ((int64_t)x->begin - 2 * BM) * a->hdim_q));
+    const int64_t row = (int64_t)x->begin - 2 * BM;
+    x->rows_dq = pointer_here((const char *)(parts.first + task.part * parts.stride + row * a->hdim_q));
     x->bytes_dq[0] = x->bytes_dq[1] = 0;
 }
 INLINE void aim(struct loop *x) {

@@ -41,25 +41,32 @@ INLINE int count_tasks(const args *a) {
 }
 
 INLINE struct task find_task(const args *a, struct place at) {
-    int block = workgroup_x(), head = workgroup_y(), batch = workgroup_z(), part = a->is_dq_stored ? block : 0;
-    if (HEADS_FIRST) {
-        const uint32_t job = (uint32_t)(block + head * a->blocks_k), heads = (uint32_t)(a->nhead_q / a->dkv_group);
-        block = uniform((int)(job / heads));
-        head = uniform((int)(job % heads));
-    } else if (a->share) {
+    const uint32_t heads = (uint32_t)(a->nhead_q / a->dkv_group);
+    int block = workgroup_x(), head = workgroup_y(), batch = workgroup_z(), part = 0;
+    if (a->share) {
         const uint32_t job = (uint32_t)(workgroup_x() * (int)a->share + at.number), blocks = (uint32_t)a->blocks_k;
-        const uint32_t heads = (uint32_t)(a->nhead_q / a->dkv_group), heads_before = job / blocks;
+        const uint32_t heads_before = job / blocks;
         part = uniform(workgroup_x() - (int)(heads_before * blocks / (uint32_t)a->share));
         block = uniform((int)(job - heads_before * blocks));
         batch = uniform((int)(heads_before / heads));
         head = uniform((int)(heads_before % heads));
+    } else if (HEADS_FIRST) {
+        const uint32_t job = (uint32_t)(block + head * a->blocks_k);
+        block = uniform((int)(job / heads));
+        head = uniform((int)(job % heads));
     }
+    if (a->is_dq_stored) part = block;
     const struct sequence of = find_sequence(a, batch);
     const int shift = of.seqlen_q - of.seqlen_k, mask_y = a->mask_y + a->shift_y * shift;
     const struct sight sight = {of.seqlen_q, of.seqlen_k, mask_y, a->mask_x - a->shift_x * shift,
                                 mask_y < of.seqlen_q ? a->sink_size : 0};
     const struct task task = {of, sight, head, head * a->dkv_group + at.head, block * BN, part};
     return task;
+}
+
+// Whether it has keys, or a part of dq that it must write.
+INLINE int has_work(const args *a, const struct task *task) {
+    return task->first < task->sight.seqlen_k || (a->is_dq_stored_all && task->first < task->of.physical_k);
 }
 
 // The queries `begin` to `end` - 1 that see one of the keys `first` to `last`.
