@@ -73,7 +73,7 @@ class Cdna : public ::testing::Test {
 TEST_F(Cdna, Grid) {
     const Args args = launched(reinterpret_cast<void *>(0x77));
     const FakeLaunch &l = hip.launches[0];
-    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{4, 3, 2})); // heads, 300 / 128, batch
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{8, 3, 1})); // heads of 2 sequences, 300 / 128
     EXPECT_EQ(l.block[0], 256u);
     EXPECT_EQ(l.stream, reinterpret_cast<void *>(0x77));
     EXPECT_EQ(args.blocks_q, 3);
@@ -245,9 +245,30 @@ TEST_F(Cdna, OverNheadK) {
     call.args.batch = 1;
     for (const uint32_t heads : {1u, 2u, 3u, 7u, 48u, 255u, 1000u, 32767u, 65535u}) {
         call.args.nhead_q = call.args.nhead_k = static_cast<int32_t>(heads);
-        const uint64_t over = launched().over_nhead_k;
-        for (uint32_t x = 0; x < 65536; x++) ASSERT_EQ((x + 1) * over >> 32, x / heads) << x << " / " << heads;
+        const Args args = launched();
+        const uint64_t over = args.over_nhead_k;
+        for (uint32_t x = 0; x < 65536; x++)
+            ASSERT_EQ((x + 1) * over >> 32 >> args.shift_nhead_k, x / heads) << x << " / " << heads;
+        for (uint64_t end = 1u << 31; end > 65536; end -= end / 7) { // and near multiples of heads
+            const uint64_t x = end - end % heads;
+            ASSERT_EQ(x * over >> 32 >> args.shift_nhead_k, (x - 1) / heads) << x - 1 << " / " << heads;
+            if (x < 1u << 31) ASSERT_EQ((x + 1) * over >> 32 >> args.shift_nhead_k, x / heads) << x << " / " << heads;
+        }
     }
+}
+
+TEST_F(Cdna, Order) {
+    call.args.batch = 3;
+    call.args.nhead_q = 32, call.args.nhead_k = 16;
+    instance.workgroups = 1, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    call.set_strides();
+    const Args args = launched();
+    const FakeLaunch &l = hip.launches[0];
+    // As many key heads as there are dies take turns, since no order costs less: caches hold all keys.
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{8 * 2, 3, 6}));
+    EXPECT_EQ(args.together, 8);
+    EXPECT_EQ(args.over_together, UINT32_MAX);
+    EXPECT_EQ(args.shift_together, 3u);
 }
 
 TEST_F(Cdna, PerTensor) {
