@@ -73,7 +73,8 @@ class Cdna : public ::testing::Test {
 TEST_F(Cdna, Grid) {
     const Args args = launched(reinterpret_cast<void *>(0x77));
     const FakeLaunch &l = hip.launches[0];
-    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{8, 3, 1})); // heads of 2 sequences, 300 / 128
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3),
+              (std::vector<unsigned>{8, 3, 1})); // heads of 2 sequences, 300 / 128
     EXPECT_EQ(l.block[0], 256u);
     EXPECT_EQ(l.stream, reinterpret_cast<void *>(0x77));
     EXPECT_EQ(args.blocks_q, 3);
