@@ -106,6 +106,20 @@ static struct load find_load(const instance_t *row, const struct tessera_fmha_fw
                          .shortest = (double)row->start + (double)tessera_ceil_div(least, bn0)};
 }
 
+static bool fits(const struct tessera_fmha_fwd_shape *s, int64_t together) {
+    const int64_t heads = (int64_t)s->batch * s->nhead_k, group = s->nhead_q / s->nhead_k;
+    return heads % together == 0 && heads / together <= TESSERA_FMHA_FWD_GRID_MAX &&
+           together * group <= TESSERA_FMHA_FWD_GRID_MAX;
+}
+
+// What memory takes, and heads that do not all take part at once.
+static double order_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct load *load,
+                         int64_t together) {
+    const double blocks = load->tasks * ((load->longest + load->shortest) / 2 - (double)row->start);
+    const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, places_of(row, load) / (double)together);
+    return memory + tail_cost(row, load, (int64_t)s->batch * s->nhead_k / together);
+}
+
 struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
                                                           int64_t units) {
     const struct load load = find_load(row, s, units);
@@ -113,18 +127,16 @@ struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row,
     const bool even = s->has_left == s->has_right;
     const double whole = even ? load.longest * rounds_of(row, load.most) : uneven_cost(row, &load);
     const double time = 2 * s->queries <= row->tile.bm0 ? whole * (double)row->half : whole;
-    const double blocks = load.tasks * ((load.longest + load.shortest) / 2 - (double)row->start);
-    struct tessera_fmha_fwd_order best = {heads, INFINITY};
+    struct tessera_fmha_fwd_order best = {s->nhead_k, INFINITY}; // which fits, if no other does
     // Multiples of the dies, so that workgroups of a key head come to one of them.
     for (int64_t together = tessera_target_rates[row->base.target].dies;; together *= 2) {
         if (together > heads) together = heads;
-        const int64_t times = heads / together;
-        const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, places_of(row, &load) / (double)together);
-        const double cycles = time + memory + tail_cost(row, &load, times);
-        const bool fits = heads % together == 0 && times <= TESSERA_FMHA_FWD_GRID_MAX;
-        if (fits && cycles < best.cycles) best = (struct tessera_fmha_fwd_order){together, cycles};
-        if (together == heads) return best;
+        const double cycles = time + order_cost(row, s, &load, together);
+        if (fits(s, together) && cycles < best.cycles) best = (struct tessera_fmha_fwd_order){together, cycles};
+        if (together == heads) break;
     }
+    if (best.cycles == INFINITY) best.cycles = time + order_cost(row, s, &load, best.together);
+    return best;
 }
 
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {

@@ -108,6 +108,8 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
     TRY(tessera_fmha_fwd_check_parts(instance, call));
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
+    GUARD((int64_t)a->batch * a->nhead_k <= INT32_MAX, "batch is %d: at most %d on a GPU with nhead_k %d", a->batch,
+          INT32_MAX / a->nhead_k, a->nhead_k);
     GUARD(instance->merged || blocks <= GRID_MAX, "%s is %d: at most %d on a GPU with blocks of %d queries",
           group ? "max_seqlen_q" : "seqlen_q", group ? a->max_seqlen_q : a->seqlen_q, GRID_MAX * instance->tile.bm0,
           instance->tile.bm0);

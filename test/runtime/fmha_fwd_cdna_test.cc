@@ -272,6 +272,19 @@ TEST_F(Cdna, Order) {
     EXPECT_EQ(args.shift_together, 3u);
 }
 
+// One sequence after the other, where no multiple of the dies divides the heads and a grid has no room for all.
+TEST_F(Cdna, OrderOfManySequences) {
+    call.args.batch = 9999;
+    call.args.nhead_q = 22, call.args.nhead_k = 11;
+    call.set_strides();
+    EXPECT_EQ(launched().together, 11);
+    const FakeLaunch &l = hip.launches[0];
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{22, 3, 9999}));
+    call.args.batch = 999; // there is
+    call.set_strides();
+    EXPECT_EQ(launched().together, 999 * 11);
+}
+
 TEST_F(Cdna, PerTensor) {
     call.dtype(TESSERA_FMHA_FP8BF16, TESSERA_QSCALE_PER_TENSOR);
     const Args args = launched();
@@ -400,7 +413,9 @@ TEST_F(Cdna, Limits) {
     call.args.batch = 2;
     call.args.nhead_q = call.args.nhead_k = 65536;
     EXPECT_EQ(says(), "nhead_q is 65536: at most 65535 on a GPU");
-    call.args.nhead_q = call.args.nhead_k = 2;
+    call.args.batch = 32769, call.args.nhead_q = call.args.nhead_k = 65535;
+    EXPECT_EQ(says(), "batch is 32769: at most 32768 on a GPU with nhead_k 65535");
+    call.args.batch = 2, call.args.nhead_q = call.args.nhead_k = 2;
     call.args.seqlen_q = 65535 * 128;
     EXPECT_TRUE(passes());
     call.args.seqlen_q++;
