@@ -35,8 +35,9 @@
 //   tail = (longest - shortest) * max(0.15, 0.85 - 0.7 * filled), where filled = workgroups of these heads / places
 //
 // (fitted to lists of lengths from longest to shortest, dealt out in order to the place that is free first), without
-// them with all heads together. If these fill all places once, one time makes up for the time before: tail is 0 after
-// an even number of times, after an odd one half of the difference. `together` is what makes the sum least.
+// them with all heads together, or if no unit has two workgroups: places of a unit that others fill get the longest
+// again, not a short one beside a long one. If these fill all places once, one time makes up for the time before: tail
+// is 0 after an even number of times, after an odd one half of the difference. `together` is what makes the sum least.
 //
 // A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. What memory
 // adds to that, fmha_fwd_memory.c says.
@@ -87,7 +88,7 @@ static double uneven_cost(const instance_t *row, const struct load *load) {
 static double tail_cost(const instance_t *row, const struct load *load, int64_t times) {
     const double spread = (load->longest - load->shortest) * round_of(row, row->workgroups);
     const double filled = load->tasks / (double)times / places_of(row, load);
-    if (times == 1 || load->tasks <= places_of(row, load)) return 0;
+    if (times == 1 || load->tasks <= load->units) return 0;
     if (filled == 1) return times % 2 ? spread / 2 : 0;
     return spread * fmax(0.15, 0.85 - 0.7 * filled);
 }
@@ -112,11 +113,15 @@ static bool fits(const struct tessera_fmha_fwd_shape *s, int64_t together) {
            together * group <= TESSERA_FMHA_FWD_GRID_MAX;
 }
 
-// What memory takes, and heads that do not all take part at once.
+// What memory takes, and heads that do not all take part at once. Of workgroups of a die that are further apart than
+// FARTHEST the clock sees few that read the same keys (docs/simulator.md): no more than one of a unit counts.
+enum { FARTHEST = 16 };
 static double order_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct load *load,
                          int64_t together) {
     const double blocks = load->tasks * ((load->longest + load->shortest) / 2 - (double)row->start);
-    const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, places_of(row, load) / (double)together);
+    const bool is_seen = together <= (int64_t)FARTHEST * tessera_target_rates[row->base.target].dies;
+    const double at_once = (is_seen ? places_of(row, load) : load->units) / (double)together;
+    const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, at_once);
     return memory + tail_cost(row, load, (int64_t)s->batch * s->nhead_k / together);
 }
 

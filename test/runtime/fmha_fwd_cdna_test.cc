@@ -272,6 +272,30 @@ TEST_F(Cdna, Order) {
     EXPECT_EQ(args.shift_together, 3u);
 }
 
+// Where workgroups differ and all have a place at once, a unit gets a long and a short one of all heads.
+TEST_F(Cdna, OrderOfLongAndShort) {
+    instance.workgroups = 2, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    tessera_fmha_fwd_shape s = {};
+    s.queries = s.keys = 300, s.batch = 2, s.nhead_q = s.nhead_k = 32; // 192 workgroups
+    const auto together = [&](int64_t units) { return tessera_fmha_fwd_find_order(&instance, &s, units).together; };
+    EXPECT_EQ(together(100), 8);
+    s.has_right = true;
+    EXPECT_EQ(together(100), 64);
+    EXPECT_EQ(together(192), 8); // none has two
+}
+
+// Of heads further apart than the clock looks fewer are taken to find another's keys.
+TEST_F(Cdna, OrderOfManyHeads) {
+    instance.workgroups = 2, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    tessera_fmha_fwd_shape s = {};
+    s.queries = s.keys = 8192, s.batch = 1, s.hdims = 256, s.has_right = true;
+    const auto cycles = [&](int32_t heads) { // no multiple of the dies divides them
+        s.nhead_q = s.nhead_k = heads;
+        return tessera_fmha_fwd_find_order(&instance, &s, 304).cycles;
+    };
+    EXPECT_GT(cycles(131), 1.5 * cycles(127)); // 8 dies: 127 are less than 16 apart on each
+}
+
 // One sequence after the other, where no multiple of the dies divides the heads and a grid has no room for all.
 TEST_F(Cdna, OrderOfManySequences) {
     call.args.batch = 9999;
