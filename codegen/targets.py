@@ -38,6 +38,11 @@ class Target:
         return 0
 
     @property
+    def dies(self) -> int:
+        """Of a device, each with an L2 of its own, to which workgroups go in turns."""
+        return 1
+
+    @property
     def tag(self) -> str:
         """The target in names of files and symbols."""
         return self.name.replace("-", "_")
@@ -116,6 +121,11 @@ class CdnaTarget(Target):
     def last_cache_bytes(self) -> int:
         """L3's, or those of all dies' L2."""
         return self.l3_bytes or self.xcds * self.l2_bytes
+
+    @property
+    def dies(self) -> int:
+        """XCDs."""
+        return self.xcds
 
     def workgroups(self, waves: int, waves_of_simd: int, lds_bytes: int) -> int:
         """How many workgroups a CU holds, where registers leave room for `waves_of_simd`."""

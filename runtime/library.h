@@ -10,10 +10,11 @@ extern const char *const tessera_target_words[];
 extern const char *const tessera_target_kinds[]; // "cpu", "cdna", "cuda"
 extern const tessera_fp8_format tessera_target_fp8[];
 
-// Memory bandwidth in bytes per cycle, of one compute unit and of the whole device; and the bytes of a GPU's last cache
-// before memory.
+// Memory bandwidth in bytes per cycle, of one compute unit and of the whole device; the bytes of a GPU's last cache
+// before memory; and its dies, each with an L2.
 typedef struct tessera_rates {
     double unit_bytes, device_bytes, cache_bytes;
+    int32_t dies; // to which workgroups go in turns
 } tessera_rates;
 extern const tessera_rates tessera_target_rates[];
 

@@ -49,8 +49,13 @@ static double cost(const tessera_instance *row, const struct tessera_request *r)
 
 static struct tessera_cut cut(const tessera_instance *row, const struct tessera_request *r) {
     const instance_t *const instance = (const instance_t *)row;
-    if (!row->symbol || !instance->merged) return (struct tessera_cut){1, 1};
-    const struct tessera_fmha_fwd_parts parts = tessera_fmha_fwd_find_parts(instance, (const void *)r->shape, r->units);
+    const struct tessera_fmha_fwd_shape *const shape = (const void *)r->shape;
+    if (!row->symbol || (is_cuda(row) && !instance->merged)) return (struct tessera_cut){1, 1};
+    if (!instance->merged) {
+        const struct tessera_fmha_fwd_order order = tessera_fmha_fwd_find_order(instance, shape, r->units);
+        return (struct tessera_cut){1, order.together};
+    }
+    const struct tessera_fmha_fwd_parts parts = tessera_fmha_fwd_find_parts(instance, shape, r->units);
     return (struct tessera_cut){parts.parts, parts.tiles};
 }
 

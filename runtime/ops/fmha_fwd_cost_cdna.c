@@ -18,17 +18,26 @@
 //   time   = blocks * rounds, where blocks = start + ceil(keys / bn0)
 //
 // x / workgroups is an integer division, whose remainder is the tail. Under a window with two edges a workgroup sees at
-// most keys = bm0 + left + right. With one edge (a causal mask) workgroups differ. Those of a sequence start with the
-// longest, and short ones fill the end. So there are two bounds, the units' work and the longest workgroup of the last
-// sequence:
+// most keys = bm0 + left + right. With one edge (a causal mask) workgroups differ. The longest go first, and short ones
+// fill the end. So there are two bounds, the units' work and the longest workgroup:
 //
 //   time = max(average * (even * rounds + (1 - even) * tasks / places * round(workgroups)),
-//              longest * ((round(1) + 3 * round(min(x, workgroups))) / 4 + wait * round(workgroups)))
+//              longest * (round(1) + 3 * round(min(x, workgroups))) / 4)
 //
 // where even = shortest / longest, places = compute_units * workgroups, and workgroups beside the longest, which has
-// some of them to the end, end sooner. The last sequence begins when so many workgroups have ended as there are tasks
-// before it without a place at first: among lengths that differ evenly, after wait = ln(tasks of other sequences /
-// places).
+// some of them to the end, end sooner.
+//
+// Not all heads need take part at once. `together` key heads, of one sequence or of several, take turns, and others
+// follow when all blocks of these are dealt out (device/attention/cdna/task.h). The fewer they are the more workgroups
+// at work read the same keys, for what memory adds (fmha_fwd_memory.c); but each time the longest workgroups come
+// first, the last time too. Where workgroups differ, units end so many blocks after the average,
+//
+//   tail = (longest - shortest) * max(0.15, 0.85 - 0.7 * filled), where filled = workgroups of these heads / places
+//
+// (fitted to lists of lengths from longest to shortest, dealt out in order to the place that is free first), without
+// them with all heads together, or if no unit has two workgroups: places of a unit that others fill get the longest
+// again, not a short one beside a long one. If these fill all places once, one time makes up for the time before: tail
+// is 0 after an even number of times, after an odd one half of the difference. `together` is what makes the sum least.
 //
 // A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. What memory
 // adds to that, fmha_fwd_memory.c says.
@@ -44,9 +53,10 @@
 
 typedef tessera_fmha_fwd_instance instance_t;
 
-// What decides the time of a call: tasks on units, and the keys that a task sees at most and at least.
+// What decides the time of a call: tasks on units, and the blocks of keys that a task takes at most and at least, with
+// its start.
 struct load {
-    double tasks, sequences, units;
+    double tasks, units;
     int64_t most; // tasks of a unit
     double longest, shortest;
 };
@@ -63,32 +73,80 @@ static double rounds_of(const instance_t *row, int64_t n) {
     return (double)(n / row->workgroups) * round_of(row, row->workgroups) + round_of(row, n % row->workgroups);
 }
 
-// Of workgroups that begin with the longest of each sequence.
+static double places_of(const instance_t *row, const struct load *load) { return load->units * row->workgroups; }
+
+// Of workgroups that begin with the longest.
 static double uneven_cost(const instance_t *row, const struct load *load) {
-    const double full = round_of(row, row->workgroups), places = load->units * row->workgroups;
+    const double full = round_of(row, row->workgroups);
     const double even = load->shortest / load->longest, average = (load->longest + load->shortest) / 2;
-    const double work = even * rounds_of(row, load->most) + (1 - even) * load->tasks / places * full;
+    const double work = even * rounds_of(row, load->most) + (1 - even) * load->tasks / places_of(row, load) * full;
     const double beside = round_of(row, tessera_min(load->most, row->workgroups));
-    const double before = load->tasks * (1 - 1 / load->sequences) / places;
-    const double wait = before > 1 ? log(before) : 0;
-    return fmax(average * work, load->longest * ((round_of(row, 1) + 3 * beside) / 4 + wait * full));
+    return fmax(average * work, load->longest * (round_of(row, 1) + 3 * beside) / 4);
 }
 
-double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
+// What heads that do not all take part at once add.
+static double tail_cost(const instance_t *row, const struct load *load, int64_t times) {
+    const double spread = (load->longest - load->shortest) * round_of(row, row->workgroups);
+    const double filled = load->tasks / (double)times / places_of(row, load);
+    if (times == 1 || load->tasks <= load->units) return 0;
+    if (filled == 1) return times % 2 ? spread / 2 : 0;
+    return spread * fmax(0.15, 0.85 - 0.7 * filled);
+}
+
+static struct load find_load(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
     const int64_t queries = s->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
     const bool left = s->has_left, right = s->has_right;
     const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * s->nhead_q * s->batch;
-    int64_t keys = s->keys;
+    const int64_t window = bm0 + s->window_left + (int64_t)s->window_right;
+    const int64_t keys = left && right ? tessera_min(s->keys, window) : s->keys;
+    const int64_t least = left == right ? keys : tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
+    return (struct load){.tasks = (double)tasks,
+                         .units = (double)units,
+                         .most = tessera_ceil_div(tasks, units),
+                         .longest = (double)row->start + (double)tessera_ceil_div(keys, bn0),
+                         .shortest = (double)row->start + (double)tessera_ceil_div(least, bn0)};
+}
+
+static bool fits(const struct tessera_fmha_fwd_shape *s, int64_t together) {
+    const int64_t heads = (int64_t)s->batch * s->nhead_k, group = s->nhead_q / s->nhead_k;
+    return heads % together == 0 && heads / together <= TESSERA_FMHA_FWD_GRID_MAX &&
+           together * group <= TESSERA_FMHA_FWD_GRID_MAX;
+}
+
+// What memory takes, and heads that do not all take part at once. Of workgroups of a die that are further apart than
+// FARTHEST the clock sees few that read the same keys (docs/simulator.md): no more than one of a unit counts.
+enum { FARTHEST = 16 };
+static double order_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct load *load,
+                         int64_t together) {
+    const double blocks = load->tasks * ((load->longest + load->shortest) / 2 - (double)row->start);
+    const bool is_seen = together <= (int64_t)FARTHEST * tessera_target_rates[row->base.target].dies;
+    const double at_once = (is_seen ? places_of(row, load) : load->units) / (double)together;
+    const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, at_once);
+    return memory + tail_cost(row, load, (int64_t)s->batch * s->nhead_k / together);
+}
+
+struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                                          int64_t units) {
+    const struct load load = find_load(row, s, units);
+    const int64_t heads = (int64_t)s->batch * s->nhead_k;
+    const bool even = s->has_left == s->has_right;
+    const double whole = even ? load.longest * rounds_of(row, load.most) : uneven_cost(row, &load);
+    const double time = 2 * s->queries <= row->tile.bm0 ? whole * (double)row->half : whole;
+    struct tessera_fmha_fwd_order best = {s->nhead_k, INFINITY}; // which fits, if no other does
+    // Multiples of the dies, so that workgroups of a key head come to one of them.
+    for (int64_t together = tessera_target_rates[row->base.target].dies;; together *= 2) {
+        if (together > heads) together = heads;
+        const double cycles = time + order_cost(row, s, &load, together);
+        if (fits(s, together) && cycles < best.cycles) best = (struct tessera_fmha_fwd_order){together, cycles};
+        if (together == heads) break;
+    }
+    if (best.cycles == INFINITY) best.cycles = time + order_cost(row, s, &load, best.together);
+    return best;
+}
+
+double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
     if (s->in_pages != tessera_fmha_fwd_looks_up(row)) return INFINITY; // taken where there is no other
     if (row->merged) return tessera_fmha_fwd_find_parts(row, s, units).cycles;
     if (s->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
-    if (left && right) keys = tessera_min(keys, bm0 + s->window_left + (int64_t)s->window_right);
-    const int64_t most = tessera_ceil_div(tasks, units);
-    const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);
-    const int64_t least = left == right ? keys : tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
-    const double shortest = (double)row->start + (double)tessera_ceil_div(least, bn0);
-    const struct load load = {(double)tasks, (double)s->batch, (double)units, most, longest, shortest};
-    const double time = left == right ? longest * rounds_of(row, most) : uneven_cost(row, &load);
-    const double blocks = (double)tasks * ((longest + shortest) / 2 - (double)row->start);
-    return (2 * queries <= bm0 ? time * (double)row->half : time) + tessera_fmha_fwd_cdna_memory(row, s, blocks, units);
+    return tessera_fmha_fwd_find_order(row, s, units).cycles;
 }

@@ -130,6 +130,20 @@ static void set_query_scales(const struct tessera_attention_cache *cache, kernel
     k->nhead_stride_q_descale = cache->q_scales ? 1 : 0;
 }
 
+// Of divisors from 1 to 2^30: over = 2^(32 + shift) / divisor, where 2^shift is the greatest power of 2 that is not
+// above it, but less than 2^32.
+static void find_divisor(int32_t divisor, uint32_t *over, uint32_t *shift) {
+    *shift = 0;
+    while (divisor >> *shift > 1) ++*shift;
+    const uint64_t factor = (UINT64_C(1) << 32 << *shift) / (uint32_t)divisor;
+    *over = factor > UINT32_MAX ? UINT32_MAX : (uint32_t)factor;
+}
+
+void tessera_fmha_fwd_set_together(int32_t together, kernel_args *k) {
+    k->together = together;
+    find_divisor(together, &k->over_together, &k->shift_together);
+}
+
 void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q, kernel_args *k) {
     const tessera_fmha_fwd_args *const a = &call->args;
     const bool group = call->traits.is_group_mode;
@@ -157,8 +171,9 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
     k->nhead_q = a->nhead_q;
     k->nhead_k = a->nhead_k;
     k->group = a->nhead_q / a->nhead_k;
-    k->over_nhead_k = UINT32_MAX / (uint32_t)a->nhead_k;
+    find_divisor(a->nhead_k, &k->over_nhead_k, &k->shift_nhead_k);
     k->blocks_q = blocks_q;
+    tessera_fmha_fwd_set_together(a->nhead_k, k);
     set_lengths(call, k);
     set_mask(call, k);
     set_scores(call, k);

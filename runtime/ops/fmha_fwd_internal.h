@@ -59,12 +59,21 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
+// How an instance for AMD GPUs that takes keys whole goes through key heads of all sequences.
+struct tessera_fmha_fwd_order {
+    int64_t together; // key heads whose workgroups take turns: a divisor of all
+    double cycles;    // estimated, of the call
+};
+struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const tessera_fmha_fwd_instance *row,
+                                                          const struct tessera_fmha_fwd_shape *s, int64_t units);
+
 // Bytes of a key and its value, as they lie in memory.
 double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_shape *s);
 
-// Cycles that so many blocks of keys in all workgroups together take of memory on an AMD GPU.
+// Cycles that so many blocks of keys in all workgroups together take of memory on an AMD GPU, where workgroups of so
+// many query heads and blocks of queries, if there are as many, read the same keys at once.
 double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
-                                    double blocks, int64_t units);
+                                    double blocks, double at_once);
 double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
@@ -157,10 +166,14 @@ double tessera_fmha_fwd_seen_keys(const struct tessera_fmha_fwd_shape *s, int64_
 
 // ---- launches (fmha_fwd_launch_*.c)
 
+enum { TESSERA_FMHA_FWD_GRID_MAX = 65535 }; // the HIP runtime's limit of workgroups along y and z
+
 // The call as GPUs' kernels get it, cut into so many blocks of queries. *out is all zeros before, padding as well:
 // equal calls have equal bytes.
 void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q,
                            struct tessera_fmha_fwd_gpu_args *out);
+// Says how many key heads take turns, a divisor of all, in what fill() has written, which says nhead_k.
+void tessera_fmha_fwd_set_together(int32_t together, struct tessera_fmha_fwd_gpu_args *out);
 // Blocks of queries of the longest sequence.
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_check_cap(const struct tessera_fmha_fwd_call *call);

@@ -91,8 +91,7 @@ tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instanc
 
 // ---- checks and the launch
 
-// The HIP runtime's limit of workgroups along y and z, and the kernels' limit of heads.
-enum { GRID_MAX = 65535 };
+enum { GRID_MAX = TESSERA_FMHA_FWD_GRID_MAX }; // of heads, too
 // The keys that a lane takes of a column of v in pieces (cdna/paged.h), which are at least so many bytes.
 enum { BYTES_OF_COLUMN = 16 };
 static int32_t keys_of_column(const struct tessera_fmha_fwd_call *call) {
@@ -109,6 +108,8 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
     TRY(tessera_fmha_fwd_check_parts(instance, call));
     GUARD(a->nhead_q <= GRID_MAX, "nhead_q is %d: at most %d on a GPU", a->nhead_q, GRID_MAX);
     GUARD(a->batch <= GRID_MAX, "batch is %d: at most %d on a GPU", a->batch, GRID_MAX);
+    GUARD((int64_t)a->batch * a->nhead_k <= INT32_MAX, "batch is %d: at most %d on a GPU with nhead_k %d", a->batch,
+          INT32_MAX / a->nhead_k, a->nhead_k);
     GUARD(instance->merged || blocks <= GRID_MAX, "%s is %d: at most %d on a GPU with blocks of %d queries",
           group ? "max_seqlen_q" : "seqlen_q", group ? a->max_seqlen_q : a->seqlen_q, GRID_MAX * instance->tile.bm0,
           instance->tile.bm0);
@@ -123,11 +124,15 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
 tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
     const instance_t *const instance = (const instance_t *)row;
     const int64_t blocks = tessera_fmha_fwd_blocks(instance, call);
-    const uint32_t grid[3] = {(uint32_t)call->args.nhead_q, (uint32_t)blocks, (uint32_t)call->args.batch};
+    const int64_t group = call->args.nhead_q / call->args.nhead_k;
     void *args;
     if (blocks == 0) return TESSERA_SUCCESS;
     if (instance->merged) return add_split(call, instance, blocks, plan);
+    const int64_t together = tessera_plan_cut(plan, row).length;
+    const uint32_t grid[3] = {(uint32_t)(together * group), (uint32_t)blocks,
+                              (uint32_t)(call->args.batch * (int64_t)call->args.nhead_k / together)};
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &args));
     tessera_fmha_fwd_fill(call, (int32_t)blocks, args);
+    tessera_fmha_fwd_set_together((int32_t)together, args);
     return tessera_add_launch(plan, row, grid, 0, args, sizeof(kernel_args));
 }

@@ -67,7 +67,7 @@ static struct pace pace_of(const instance_t *row, double beside) {
 static double keys_from_memory(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct work *w,
                                int64_t units) {
     const double tiles = (double)(w->tasks * w->tiles);
-    if (!is_cuda(row)) return tessera_fmha_fwd_cdna_memory(row, s, tiles, units);
+    if (!is_cuda(row)) return tessera_fmha_fwd_cdna_memory(row, s, tiles, (double)(units / s->nhead_k));
     return tiles * w->tile_bytes / tessera_target_rates[row->base.target].device_bytes;
 }
 

@@ -48,7 +48,9 @@ class MlaKernel:
         call.o, call.lse = sim.upload(bytes(2 * heads * QUERIES * V)), sim.upload(bytes(4 * heads * QUERIES))
         call.nhead_stride_q, call.nhead_stride_o, call.nhead_stride_lse = QUERIES * QK, QUERIES * V, QUERIES
         call.nhead_q = call.group = heads
-        call.nhead_k, call.over_nhead_k, call.min_seqlen_q, call.blocks_q = 1, 2**32 - 1, -1, 2
+        call.nhead_k = call.together = 1
+        call.over_nhead_k = call.over_together = 2**32 - 1
+        call.min_seqlen_q, call.blocks_q = -1, 2
         call.hdim_q, call.hdim_v, call.seqlen_q, call.seqlen_k = QK, V, QUERIES, KEYS
         call.scale_log2 = math.log2(math.e) / math.sqrt(QK)
         call.mask_y, call.mask_x, call.shift_x = UNBOUNDED, 1, 1

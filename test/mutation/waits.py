@@ -176,7 +176,8 @@ class Fmha:
         args.lse = sim.upload(bytes(4 * heads * queries))
         args.nhead_stride_q, args.nhead_stride_o = queries * dq, queries * dv
         args.nhead_stride_lse, args.nhead_q, args.group = queries, heads, heads
-        args.nhead_k, args.over_nhead_k = 1, 2**32 - 1
+        args.nhead_k = args.together = 1
+        args.over_nhead_k = args.over_together = 2**32 - 1
         args.hdim_q, args.hdim_v, args.seqlen_q, args.seqlen_k = dq, dv, queries, keys
         args.scale_log2 = math.log2(math.e) / math.sqrt(dq)
         args.min_seqlen_q, args.blocks_q = -1, -(-queries // self.bm0)

@@ -73,7 +73,8 @@ class Cdna : public ::testing::Test {
 TEST_F(Cdna, Grid) {
     const Args args = launched(reinterpret_cast<void *>(0x77));
     const FakeLaunch &l = hip.launches[0];
-    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{4, 3, 2})); // heads, 300 / 128, batch
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3),
+              (std::vector<unsigned>{8, 3, 1})); // heads of 2 sequences, 300 / 128
     EXPECT_EQ(l.block[0], 256u);
     EXPECT_EQ(l.stream, reinterpret_cast<void *>(0x77));
     EXPECT_EQ(args.blocks_q, 3);
@@ -245,9 +246,67 @@ TEST_F(Cdna, OverNheadK) {
     call.args.batch = 1;
     for (const uint32_t heads : {1u, 2u, 3u, 7u, 48u, 255u, 1000u, 32767u, 65535u}) {
         call.args.nhead_q = call.args.nhead_k = static_cast<int32_t>(heads);
-        const uint64_t over = launched().over_nhead_k;
-        for (uint32_t x = 0; x < 65536; x++) ASSERT_EQ((x + 1) * over >> 32, x / heads) << x << " / " << heads;
+        const Args args = launched();
+        const uint64_t over = args.over_nhead_k;
+        for (uint32_t x = 0; x < 65536; x++)
+            ASSERT_EQ((x + 1) * over >> 32 >> args.shift_nhead_k, x / heads) << x << " / " << heads;
+        for (uint64_t end = INT32_MAX; end > 65536; end -= end / 7) { // and near multiples of heads
+            const uint64_t x = end - end % heads;
+            ASSERT_EQ(x * over >> 32 >> args.shift_nhead_k, (x - 1) / heads) << x - 1 << " / " << heads;
+            ASSERT_EQ((x + 1) * over >> 32 >> args.shift_nhead_k, x / heads) << x << " / " << heads;
+        }
     }
+}
+
+TEST_F(Cdna, Order) {
+    call.args.batch = 3;
+    call.args.nhead_q = 32, call.args.nhead_k = 16;
+    instance.workgroups = 1, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    call.set_strides();
+    const Args args = launched();
+    const FakeLaunch &l = hip.launches[0];
+    // As many key heads as there are dies take turns, since no order costs less: caches hold all keys.
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{8 * 2, 3, 6}));
+    EXPECT_EQ(args.together, 8);
+    EXPECT_EQ(args.over_together, UINT32_MAX);
+    EXPECT_EQ(args.shift_together, 3u);
+}
+
+// Where workgroups differ and all have a place at once, a unit gets a long and a short one of all heads.
+TEST_F(Cdna, OrderOfLongAndShort) {
+    instance.workgroups = 2, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    tessera_fmha_fwd_shape s = {};
+    s.queries = s.keys = 300, s.batch = 2, s.nhead_q = s.nhead_k = 32; // 192 workgroups
+    const auto together = [&](int64_t units) { return tessera_fmha_fwd_find_order(&instance, &s, units).together; };
+    EXPECT_EQ(together(100), 8);
+    s.has_right = true;
+    EXPECT_EQ(together(100), 64);
+    EXPECT_EQ(together(192), 8); // none has two
+}
+
+// Of heads further apart than the clock looks fewer are taken to find another's keys.
+TEST_F(Cdna, OrderOfManyHeads) {
+    instance.workgroups = 2, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    tessera_fmha_fwd_shape s = {};
+    s.queries = s.keys = 8192, s.batch = 1, s.hdims = 256, s.has_right = true;
+    const auto cycles = [&](int32_t heads) { // no multiple of the dies divides them
+        s.nhead_q = s.nhead_k = heads;
+        return tessera_fmha_fwd_find_order(&instance, &s, 304).cycles;
+    };
+    EXPECT_GT(cycles(131), 1.5 * cycles(127)); // 8 dies: 127 are less than 16 apart on each
+}
+
+// One sequence after the other, where no multiple of the dies divides the heads and a grid has no room for all.
+TEST_F(Cdna, OrderOfManySequences) {
+    call.args.batch = 9999;
+    call.args.nhead_q = 22, call.args.nhead_k = 11;
+    call.set_strides();
+    EXPECT_EQ(launched().together, 11);
+    const FakeLaunch &l = hip.launches[0];
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{22, 3, 9999}));
+    call.args.batch = 999; // there is
+    call.set_strides();
+    EXPECT_EQ(launched().together, 999 * 11);
 }
 
 TEST_F(Cdna, PerTensor) {
@@ -378,7 +437,9 @@ TEST_F(Cdna, Limits) {
     call.args.batch = 2;
     call.args.nhead_q = call.args.nhead_k = 65536;
     EXPECT_EQ(says(), "nhead_q is 65536: at most 65535 on a GPU");
-    call.args.nhead_q = call.args.nhead_k = 2;
+    call.args.batch = 32769, call.args.nhead_q = call.args.nhead_k = 65535;
+    EXPECT_EQ(says(), "batch is 32769: at most 32768 on a GPU with nhead_k 65535");
+    call.args.batch = 2, call.args.nhead_q = call.args.nhead_k = 2;
     call.args.seqlen_q = 65535 * 128;
     EXPECT_TRUE(passes());
     call.args.seqlen_q++;

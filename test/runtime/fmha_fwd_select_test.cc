@@ -524,7 +524,10 @@ TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
     sizes(19 * 128, 19 * 128); // a tile for each unit
     expect_cost((1 + 19 * 4) * 1500.0);
     // 10 for each, three at a time, of 5 to 761 blocks: in whole rounds as far as they are alike
-    const double ten = 383 * (5 / 761.0 * 10500 + 756 / 761.0 * 10 / 3 * 3000);
+    // and 57 at once read keys of one of the 16 heads.
+    const double read =
+        3040 * 382.0 * 32 * (2 * (128 + 128)) / tessera_target_rates[TESSERA_TARGET_GFX942].device_bytes;
+    const double ten = 383 * (5 / 761.0 * 10500 + 756 / 761.0 * 10 / 3 * 3000) + read / 57;
     sizes(190 * 128, 190 * 128);
     expect_cost(ten);
     sizes(38 * 128, 38 * 128); // two for each, one of which has the unit for itself at last
@@ -537,14 +540,43 @@ TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
     expect_cost(ten);
 }
 
-TEST_F(GpuCost, OfTheLastSequenceUnderACausalMask) {
+TEST_F(GpuCost, OfSequencesThatTakeTurnsUnderACausalMask) {
     mask(TESSERA_MASK_BOTTOM_RIGHT);
     call.args.window_size_left = -1;
     call.args.window_size_right = 0;
-    call.args.batch = 3; // each fills the units; the last one waits for as many workgroups of two to end
+    call.args.batch = 3; // all sequences fill the units together
     call.set_strides();
+    sizes(19 * 128, 19 * 128);
+    expect_cost((1 + 19 * 4) * (1500 + 3 * 3000) / 4.0);
+}
+
+TEST_F(GpuCost, OfHeadsThatTakeTurns) {
+    const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_GFX942];
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    call.args.nhead_q = call.args.nhead_k = 912; // as many as places: all together would read keys alone
+    call.set_strides();
+    sizes(4 * 128, 4 * 128); // 5 to 17 blocks, 12 workgroups for a unit
+    const double bytes = 912 * 4 * 10 * 32 * (2 * (128 + 128)), quarter = bytes / rates.device_bytes / 4;
+    const double time = 11 * (5 / 17.0 * 12000 + 12 / 17.0 * 12000);
+    expect_cost(time + quarter + 12 * 3000 * (0.85 - 0.7 * 16 * 4 / 912)); // 16 together; 912 is no multiple of 32
+}
+
+TEST_F(GpuCost, OfHeadsThatFillAllPlacesOnce) {
+    const tessera_rates rates = tessera_target_rates[TESSERA_TARGET_GFX942];
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    call.args.nhead_q = call.args.nhead_k = 16;
     sizes(57 * 128, 57 * 128);
-    expect_cost((1 + 57 * 4) * ((1500 + 3 * 3000) / 4.0 + std::log(2) * 3000));
+    const double bytes = 16 * 57 * 116 * 32 * (2 * (128 + 128)), sequence = bytes / rates.device_bytes; // read alone
+    call.args.batch = 4; // 16 heads fill 912 places
+    call.set_strides();
+    expect_cost(117 * 12000 + 4 * sequence / 57);
+    call.args.batch = 5; // all together, for each of which there are 11.4 places: else half of the units would wait
+    call.set_strides();
+    expect_cost(117 * 15000 + 5 * sequence / 11.4);
 }
 
 TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {

@@ -21,10 +21,11 @@ enum {
     TESSERA_GPU_ROWS = 1024,      // fp8: descales, fp32, of the rows of q; those of k and v are the pages'
 };
 
-// A workgroup computes bm0 rows of q of one query head and sequence. Its x in the grid is the query head, where the
-// first query heads of all key heads come first; y is the block of q, the last block first, since under a mask it tends
-// to see the most keys, and counts those of the longest sequence; z is the sequence. A workgroup whose rows lie past
-// its sequence's end does nothing. Device code includes this header too: it has only fixed-size types, and pointers
+// A workgroup computes bm0 rows of q of one query head and sequence. Key heads of all sequences, number of the sequence
+// * nhead_k + head, take turns in groups of `together`: z in the grid is the group, x the query head in it, where the
+// first query heads of all its key heads come first; y is the block of q, the last block first, since under a mask it
+// tends to see the most keys, and counts those of the longest sequence. A workgroup whose rows lie past its sequence's
+// end does nothing. Device code includes this header too: it has only fixed-size types, and pointers
 // that are 8 bytes on both sides.
 struct tessera_fmha_fwd_gpu_args {
     const void *q, *k, *v;
@@ -40,9 +41,11 @@ struct tessera_fmha_fwd_gpu_args {
     int64_t batch_stride_q, batch_stride_k, batch_stride_v, batch_stride_o, batch_stride_lse;
     int32_t seqlen_q, seqlen_k; // batch mode
     int32_t nhead_q, nhead_k;
-    int32_t group;         // nhead_q / nhead_k
-    uint32_t over_nhead_k; // (2^32 - 1) / nhead_k: the upper 32 bits of (x + 1) times it are x / nhead_k
-    float scale_log2;      // scale_s * log2(e), but never 0: |scale_log2| >= FLT_MIN
+    int32_t group;    // nhead_q / nhead_k
+    int32_t together; // a divisor of nhead_k times the sequences
+    // For 0 <= n < 2^31 the upper 32 bits of (n + 1) * over_<d>, shifted to the right by shift_<d>, are n / <d>.
+    uint32_t over_nhead_k, shift_nhead_k, over_together, shift_together;
+    float scale_log2; // scale_s * log2(e), but never 0: |scale_log2| >= FLT_MIN
     // Query i sees i - y < j < i + x, where y = mask_y + shift_y * (seqlen_q - seqlen_k) and
     // x = mask_x - shift_x * (seqlen_q - seqlen_k); an unbounded side is INT32_MAX / 2 with shift 0.
     int32_t mask_y, mask_x;

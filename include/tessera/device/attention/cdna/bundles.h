@@ -165,6 +165,15 @@ INLINE float move_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
     return alpha;
 }
 
+// Here, and not where the compiler would: waves wait for their first loads.
+INLINE void clear_o(struct loop *x) {
+    UNROLL
+    for (int b = 0; b < D_BLOCKS; b++) {
+        UNROLL
+        for (int e = 0; e < ELEMENTS; e++) x->o[b][e] = here_f32(0.0f);
+    }
+}
+
 INLINE void rescale_o(struct loop *x, float alpha) {
     UNROLL
     for (int b = 0; b < D_BLOCKS; b++) x->o[b] *= alpha;

@@ -71,17 +71,20 @@ INLINE struct task find_task(const args *a) {
 INLINE int row_query(const args *a, int row) { return (int)((uint32_t)row / (uint32_t)a->group); }
 INLINE int count_rows(const args *a, const struct task *task) { return task->seqlen_q * a->group; }
 #else
-// Hardware deals workgroups to the dies of a GPU in turns, x first. Query heads of one key head are nhead_k apart in x,
-// so that each key head's K and V stay in one die's L2 where nhead_k is a multiple of the number of dies;
+INLINE int divide(int n, uint32_t over, uint32_t shift) { return (int)(multiply_high((uint32_t)n + 1, over) >> shift); }
+
+// Hardware deals workgroups to the dies of a GPU in turns, x first. Query heads of one key head are `together` apart in
+// x, so that each key head's K and V stay in one die's L2 where that is a multiple of the number of dies;
 // TRANSPOSES_HEADS has another order (head_order.h).
-INLINE struct task task_at(const args *a, int x, int y, int b) {
+INLINE struct task task_at(const args *a, int x, int y, int z) {
 #if TRANSPOSES_HEADS
-    const int head = (int)transposed_head((uint32_t)x, (uint32_t)a->group, (uint32_t)a->nhead_k);
-    const int head_k = (int)((uint32_t)head / (uint32_t)a->group);
+    const uint32_t group = (uint32_t)a->group, of_group = transposed_head((uint32_t)x, group, (uint32_t)a->together);
+    const int key = (int)(of_group / group), member = (int)(of_group % group);
 #else
-    const int member = (int)multiply_high((uint32_t)x + 1, a->over_nhead_k), head_k = x - member * a->nhead_k;
-    const int head = head_k * a->group + member;
+    const int member = divide(x, a->over_together, a->shift_together), key = x - member * a->together;
 #endif
+    const int number = z * a->together + key, b = divide(number, a->over_nhead_k, a->shift_nhead_k);
+    const int head_k = number - b * a->nhead_k, head = head_k * a->group + member;
     struct task task = {head, head_k, b, a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
     find_lengths(&task, a);
     task.first = BM * (a->blocks_q - 1 - y);
@@ -89,6 +92,7 @@ INLINE struct task task_at(const args *a, int x, int y, int b) {
     return task;
 }
 INLINE struct task find_task(const args *a) { return task_at(a, workgroup_x(), workgroup_y(), workgroup_z()); }
+
 INLINE int row_query(const args *a, int row) {
     (void)a;
     return row;
