@@ -35,8 +35,8 @@ def test_every_target_has_its_word_and_each_page_its_kind() -> None:
 def test_rates_of_memory() -> None:
     """Bytes a cycle, from figures in GB/s and MHz that are typed here a second time."""
     rates = array(library.library_source("fwd"), "tessera_target_rates")
-    assert rates[TARGETS["gfx942"].enum] == "{64.0, 2523.81, 268435456}"  # 5.3 TB/s at 2.1 GHz
-    assert rates[TARGETS["sm_90a"].enum] == "{64.0, 2622.95, 52428800}"  # 4.8 TB/s at 1.83 GHz
+    assert rates[TARGETS["gfx942"].enum] == "{64.0, 2523.81, 268435456, 8}"  # 5.3 TB/s at 2.1 GHz; 8 XCDs
+    assert rates[TARGETS["sm_90a"].enum] == "{64.0, 2622.95, 52428800, 1}"  # 4.8 TB/s at 1.83 GHz
     cpus = {rates[target.enum] for target in TARGETS.values() if target.kind == "cpu"}
     assert len(cpus) == 1, "two pages that one machine can run say different things of its memory"
     assert len(rates) == len(TARGETS)

@@ -226,8 +226,6 @@ class FmhaFwd(Operation):
     def row_fields(self, instance: Instance) -> dict[str, str]:
         """The fields of the table's row; of GPU instances also the costs of a block."""
         fields = super().row_fields(instance)
-        if instance.target.kind in ("cpu", "cuda"):
-            fields["heads"] = f"{instance.tile.heads}"
         if instance.target.kind != "cpu":
             cost = self.block_cost(instance)
             fields["workgroups"] = f"{cost.workgroups}"
@@ -240,6 +238,8 @@ class FmhaFwd(Operation):
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
+        if instance.target.kind != "cdna":
+            fields["heads"] = f"{instance.tile.heads}"
         if instance.target.kind == "cdna":
             fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
         return fields
