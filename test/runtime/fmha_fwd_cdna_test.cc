@@ -45,6 +45,7 @@ class Cdna : public ::testing::Test {
 
     tessera_status launch(void *stream = nullptr) {
         tessera_fmha_fwd_call whole = call.whole();
+        whole.queries = call.args.seqlen_q, whole.keys = call.args.seqlen_k;
         tessera_plan plan;
         const tessera_status planned =
             tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &device->facts, 1, &plan);
@@ -270,6 +271,21 @@ TEST_F(Cdna, Order) {
     EXPECT_EQ(args.together, 8);
     EXPECT_EQ(args.over_together, UINT32_MAX);
     EXPECT_EQ(args.shift_together, 3u);
+    EXPECT_EQ(std::vector<int>({args.turns, args.rows, args.blocks_q}), (std::vector<int>{1, 3, 3}));
+}
+
+// Blocks that a workgroup takes in turns are in no other's.
+TEST_F(Cdna, OrderOfBlocks) {
+    call.args.batch = 1;
+    call.args.nhead_q = 32, call.args.nhead_k = 16;
+    call.args.seqlen_q = 5 * 128 - 1; // 160 blocks on 100 units: two for one, or one of both
+    instance.workgroups = 1, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    instance.turns = 2;
+    call.set_strides();
+    const Args args = launched();
+    const FakeLaunch &l = hip.launches[0];
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{8 * 2, 3, 2}));
+    EXPECT_EQ(std::vector<int>({args.together, args.turns, args.rows, args.blocks_q}), (std::vector<int>{8, 2, 3, 5}));
 }
 
 // Where workgroups differ and all have a place at once, a unit gets a long and a short one of all heads.

@@ -102,6 +102,7 @@ class CdnaTile(GpuTile):
     access: int = ALIGNMENT  # bytes of a load, which rows begin at multiples of; 4: loads word by word
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
     kv: str = "auto"  # the type of a cache in pages, as tessera_kv_cache_dtype has it; "auto": that of q
+    turns: int = 1  # blocks of queries that a workgroup may take, one after the other
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
     # Modelled, as instances/fmha_fwd_modelled.toml has it; 0: not yet.
     efficiency: float = 0.0  # the share of the target's peak that the main loop reaches on a full unit,

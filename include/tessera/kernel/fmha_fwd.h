@@ -40,6 +40,7 @@ struct tessera_fmha_fwd_instance {
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t heads;                  // NVIDIA GPU instances that merge heads: key heads of a task; more than 1: all
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
+    uint32_t turns;                  // AMD GPU instances: blocks of queries that a workgroup takes at most
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)

@@ -460,6 +460,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -486,6 +487,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -512,6 +514,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -538,6 +541,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -564,6 +568,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -590,6 +595,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -616,6 +622,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -642,6 +649,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -668,6 +676,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -694,6 +703,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
 };
 
