@@ -155,11 +155,12 @@ Memory::Memory(const Decode &of, uint32_t seed)
     std::iota(pages.begin(), pages.end(), c.first_page);
     std::shuffle(pages.begin(), pages.end(), random);
     starts.as<int32_t>()[0] = 0;
+    const int columns = columns_of(c);
     for (int b = 0; b < batch_of(c); b++) {
         lengths.as<int32_t>()[b] = c.keys[b];
         starts.as<int32_t>()[b + 1] = starts.as<int32_t>()[b] + (c.queries.empty() ? c.most : c.queries[b]);
-        for (int i = 0; i < columns_of(c); i++)
-            table.as<int32_t>()[b * columns_of(c) + i] = i * c.page < c.keys[b] ? pages[b * columns_of(c) + i] : -7;
+        for (int i = 0; i < columns; i++)
+            table.as<int32_t>()[b * columns + i] = i * c.page < c.keys[b] ? pages[b * columns + i] : -7;
     }
     for (int i = 0; i < 16; i++) centroids.as<float>()[i] = static_cast<float>(uniform()); // in any order
     set_args();
@@ -171,9 +172,10 @@ Memory::Memory(const Decode &of, uint32_t seed)
 }
 
 bool Memory::lies(int64_t page, int64_t row) const {
+    const int columns = columns_of(c);
     for (int b = 0; b < batch_of(c); b++)
-        for (int i = 0; i < columns_of(c); i++)
-            if (table.as<int32_t>()[b * columns_of(c) + i] == page) return i * c.page + row < c.keys[b];
+        for (int i = 0; i < columns; i++)
+            if (table.as<int32_t>()[b * columns + i] == page) return i * c.page + row < c.keys[b];
     return false;
 }
 
