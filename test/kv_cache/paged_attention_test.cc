@@ -332,6 +332,15 @@ class PagedAttention : public OnDevice {
 #undef PLACE
         run_call(to, x, x.traits, a, tessera_paged_attention_workspace_size, tessera_paged_attention);
     }
+    // Runs equal calls by 1 and by 4 threads, whose results are to be the same to the bit.
+    void expect_same_by_threads(Memory &one, Memory &four) {
+        setenv("TESSERA_NUM_THREADS", "1", 1);
+        run(one);
+        setenv("TESSERA_NUM_THREADS", "4", 1);
+        run(four);
+        unsetenv("TESSERA_NUM_THREADS");
+        EXPECT_EQ(std::memcmp(one.o.as<void>(), four.o.as<void>(), one.o.size()), 0) << one.c.words();
+    }
     void check(const Decode &any, uint32_t seed) {
         const Decode c = fit_decode(any);
         Memory memory(c, seed);
@@ -453,13 +462,8 @@ TEST_P(PagedAttention, HeadsShareTasks) {
             if (is_long) c.keys = {4200, 5};
             for (int n = 0; n < 12 && !is_long; n++) c.keys.push_back(pick(random, {1, 31, 63, 64, 65, 128, 150}));
             Memory one(c, 21), four(c, 21);
-            setenv("TESSERA_NUM_THREADS", "1", 1);
-            run(one);
-            setenv("TESSERA_NUM_THREADS", "4", 1);
-            run(four);
-            unsetenv("TESSERA_NUM_THREADS");
+            expect_same_by_threads(one, four);
             EXPECT_EQ(one.wrong(), "") << c.words();
-            EXPECT_EQ(std::memcmp(one.o.as<void>(), four.o.as<void>(), one.o.size()), 0) << c.words();
         }
 }
 
@@ -508,13 +512,8 @@ TEST_P(PagedAttention, BitsDoNotDependOnThreads) {
     std::mt19937 random(6);
     for (int n = 0; n < count(20, 60); n++) {
         const Decode c = fit_decode(draw(random));
-        Memory first(c, 7), second(c, 7);
-        setenv("TESSERA_NUM_THREADS", "1", 1);
-        run(first);
-        setenv("TESSERA_NUM_THREADS", "4", 1);
-        run(second);
-        unsetenv("TESSERA_NUM_THREADS");
-        EXPECT_EQ(std::memcmp(first.o.as<void>(), second.o.as<void>(), first.o.size()), 0) << c.words();
+        Memory one(c, 7), four(c, 7);
+        expect_same_by_threads(one, four);
     }
 }
 
