@@ -252,6 +252,16 @@ class CudaTile(GpuTile):
         return self.bits == 8 and self.general == 1 and not self.quantised
 
     @property
+    def adjusts_beside(self) -> bool:
+        """Whether scores of whole tiles change while values are added: merged heads leave no registers."""
+        return self.general == 1 and not self.merge
+
+    @property
+    def drops_beside(self) -> bool:
+        """Whether probabilities are dropped then, too: at head dim 256 O leaves no registers."""
+        return self.adjusts_beside and self.hdim_v < 256
+
+    @property
     def drops(self) -> bool:
         """Whether there is dropout: of instances that merge heads those for caches as q have it."""
         return self.general == 1 and (not self.merge or (self.paged > 0 and self.kv == "auto"))

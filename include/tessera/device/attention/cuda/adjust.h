@@ -27,16 +27,19 @@ INLINE float bias_of(const void *element, int there) { return AS_F32(load_4(elem
 INLINE float bias_of(const void *element, int there) { return UNPACK(load_2(element, there)); }
 #endif
 
+// Where the bias of the thread's row r lies, from `key` on.
+INLINE const char *bias_place(const args *a, const struct task *task, int r, int key) {
+    const int64_t element = sequence_element(task, a->call.batch_stride_bias, a->call.stride_bias);
+    const int64_t row = own_query(a, task, r) * a->call.stride_bias + own_head(a, task, r) * a->call.nhead_stride_bias;
+    return (const char *)a->call.bias + (element + row + key) * (BIAS_BITS / 8);
+}
+
 INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, int tile) {
     const int first = tile + thread_key();
-    const int64_t element = sequence_element(task, a->call.batch_stride_bias, a->call.stride_bias);
     UNROLL
     for (int r = 0; r < 2; r++) {
-        const int query = own_query(a, task, r);
-        const int64_t row = query * a->call.stride_bias + own_head(a, task, r) * a->call.nhead_stride_bias;
-        const int64_t place = element + row + first;
-        const int left = query < task->seqlen_q ? task->seqlen_k - first : 0; // keys
-        const char *const from = (const char *)a->call.bias + place * (BIAS_BITS / 8);
+        const int left = own_query(a, task, r) < task->seqlen_q ? task->seqlen_k - first : 0; // keys
+        const char *const from = bias_place(a, task, r, first);
         UNROLL
         for (int j = 0; j < KEYS / 8; j++) {
             UNROLL
@@ -47,6 +50,37 @@ INLINE void add_bias(float s[SCORES], const args *a, const struct task *task, in
         }
     }
 }
+
+#if BIAS_BITS == 16 && !TURNED
+// Whether two keys' elements are a word.
+INLINE int is_bias_in_words(const args *a) {
+    const int64_t strides = a->call.batch_stride_bias | a->call.nhead_stride_bias | a->call.stride_bias;
+    return (strides & 1) == 0 && ((uintptr_t)a->call.bias & 3) == 0;
+}
+
+// The same of a tile whose keys are all there, by words.
+INLINE void add_bias_words(float s[SCORES], const args *a, const struct task *task, int tile) {
+    UNROLL
+    for (int r = 0; r < 2; r++) {
+        const int there = own_query(a, task, r) < task->seqlen_q;
+        const char *const from = bias_place(a, task, r, tile + thread_key());
+        UNROLL
+        for (int j = 0; j < KEYS / 8; j++) {
+            const uint32_t word = load_4(from + 2 * KEY(j, 0), there);
+            s[ELEMENT(j, r, 0)] += LOG2E * UNPACK(word & 65535);
+            s[ELEMENT(j, r, 1)] += LOG2E * UNPACK(word >> 16);
+        }
+    }
+}
+#else
+INLINE int is_bias_in_words(const args *a) {
+    (void)a;
+    return 0;
+}
+INLINE void add_bias_words(float s[SCORES], const args *a, const struct task *task, int tile) {
+    add_bias(s, a, task, tile);
+}
+#endif
 
 INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, int tile) {
     const float *const slopes = (const float *)a->call.bias;
@@ -66,18 +100,23 @@ INLINE void add_alibi(float s[SCORES], const args *a, const struct task *task, i
     }
 }
 
-// Turns products Q K^T into scores in units of log2.
-INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int tile) {
+// Turns products Q K^T into scores in units of log2. whole: all keys of the tile are there.
+INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int tile, int whole) {
     if (a->call.features & TESSERA_GPU_SOFT_CAP)
         soft_cap(s, a->call.cap_log2, a->call.cap_scale * score_scale(a));
     else
         scale_scores(s, score_scale(a));
-    if (a->call.features & TESSERA_GPU_BIAS) add_bias(s, a, task, tile);
+    if (a->call.features & TESSERA_GPU_BIAS) {
+        if (whole && is_bias_in_words(a))
+            add_bias_words(s, a, task, tile);
+        else
+            add_bias(s, a, task, tile);
+    }
     if (a->call.features & TESSERA_GPU_ALIBI) add_alibi(s, a, task, tile);
 }
 #else
-INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int tile) {
-    (void)task, (void)tile;
+INLINE void adjust(float s[SCORES], const args *a, const struct task *task, int tile, int whole) {
+    (void)task, (void)tile, (void)whole;
     scale_scores(s, score_scale(a));
 }
 #endif
