@@ -258,8 +258,8 @@ class CudaTile(GpuTile):
 
     @property
     def drops_beside(self) -> bool:
-        """Whether probabilities are dropped then, too: at head dim 256 O leaves no registers."""
-        return self.adjusts_beside and self.hdim_v < 256
+        """Whether probabilities are dropped then, too: at head dims 64 and 256 a few registers lack."""
+        return self.adjusts_beside and 64 < self.hdim_v < 256
 
     @property
     def drops(self) -> bool:
