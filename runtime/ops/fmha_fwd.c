@@ -53,7 +53,7 @@ static struct tessera_cut cut(const tessera_instance *row, const struct tessera_
     if (!row->symbol || (is_cuda(row) && !instance->merged)) return (struct tessera_cut){1, 1};
     if (!instance->merged) {
         const struct tessera_fmha_fwd_order order = tessera_fmha_fwd_find_order(instance, shape, r->units);
-        return (struct tessera_cut){1, order.together};
+        return (struct tessera_cut){order.turns, order.together};
     }
     const struct tessera_fmha_fwd_parts parts = tessera_fmha_fwd_find_parts(instance, shape, r->units);
     return (struct tessera_cut){parts.parts, parts.tiles};

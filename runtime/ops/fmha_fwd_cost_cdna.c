@@ -27,6 +27,11 @@
 // where even = shortest / longest, places = compute_units * workgroups, and workgroups beside the longest, which has
 // some of them to the end, end sooner.
 //
+// A workgroup of some instances takes two blocks of queries in turns, one from each end of the sequence: then all take
+// as long, as without a mask, and there are half as many tasks. Where these follow one another, second blocks begin
+// while others are in their loops; where all have a place at once, second blocks begin at once, too, and what that
+// takes is more than a gain of 6 % or less (docs/cdna.md).
+//
 // Not all heads need take part at once. `together` key heads, of one sequence or of several, take turns, and others
 // follow when all blocks of these are dealt out (device/attention/cdna/task.h). The fewer they are the more workgroups
 // at work read the same keys, for what memory adds (fmha_fwd_memory.c); but each time the longest workgroups come
@@ -37,7 +42,8 @@
 // (fitted to lists of lengths from longest to shortest, dealt out in order to the place that is free first), without
 // them with all heads together, or if no unit has two workgroups: places of a unit that others fill get the longest
 // again, not a short one beside a long one. If these fill all places once, one time makes up for the time before: tail
-// is 0 after an even number of times, after an odd one half of the difference. `together` is what makes the sum least.
+// is 0 after an even number of times, after an odd one half of the difference. Turns and `together` are what makes
+// the sum least.
 //
 // A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. What memory
 // adds to that, fmha_fwd_memory.c says.
@@ -93,18 +99,23 @@ static double tail_cost(const instance_t *row, const struct load *load, int64_t 
     return spread * fmax(0.15, 0.85 - 0.7 * filled);
 }
 
-static struct load find_load(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
+// Of workgroups that take so many blocks in turns.
+static struct load find_load(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units,
+                             int64_t turns) {
     const int64_t queries = s->queries, bm0 = row->tile.bm0, bn0 = row->tile.bn0;
     const bool left = s->has_left, right = s->has_right;
-    const int64_t tasks = tessera_max(tessera_ceil_div(queries, bm0), 1) * s->nhead_q * s->batch;
+    const int64_t blocks = tessera_max(tessera_ceil_div(queries, bm0), 1);
+    const int64_t tasks = tessera_ceil_div(blocks, turns) * s->nhead_q * s->batch;
     const int64_t window = bm0 + s->window_left + (int64_t)s->window_right;
     const int64_t keys = left && right ? tessera_min(s->keys, window) : s->keys;
     const int64_t least = left == right ? keys : tessera_min(keys, tessera_max(keys - queries, 0) + bm0);
+    const double longest = (double)row->start + (double)tessera_ceil_div(keys, bn0);
+    const double shortest = (double)row->start + (double)tessera_ceil_div(least, bn0), both = longest + shortest;
     return (struct load){.tasks = (double)tasks,
                          .units = (double)units,
                          .most = tessera_ceil_div(tasks, units),
-                         .longest = (double)row->start + (double)tessera_ceil_div(keys, bn0),
-                         .shortest = (double)row->start + (double)tessera_ceil_div(least, bn0)};
+                         .longest = turns > 1 ? both : longest,
+                         .shortest = turns > 1 ? both : shortest};
 }
 
 static bool fits(const struct tessera_fmha_fwd_shape *s, int64_t together) {
@@ -117,31 +128,41 @@ static bool fits(const struct tessera_fmha_fwd_shape *s, int64_t together) {
 // FARTHEST the clock sees few that read the same keys (docs/simulator.md): no more than one of a unit counts.
 enum { FARTHEST = 16 };
 static double order_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct load *load,
-                         int64_t together) {
-    const double blocks = load->tasks * ((load->longest + load->shortest) / 2 - (double)row->start);
+                         int64_t turns, int64_t together) {
+    const double blocks = load->tasks * ((load->longest + load->shortest) / 2 - (double)turns * row->start);
     const bool is_seen = together <= (int64_t)FARTHEST * tessera_target_rates[row->base.target].dies;
     const double at_once = (is_seen ? places_of(row, load) : load->units) / (double)together;
     const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, at_once);
     return memory + tail_cost(row, load, (int64_t)s->batch * s->nhead_k / together);
 }
 
-struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
-                                                          int64_t units) {
-    const struct load load = find_load(row, s, units);
+// The best of the orders where a workgroup takes so many blocks.
+static struct tessera_fmha_fwd_order find_together(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                                   int64_t units, int64_t turns) {
+    const struct load load = find_load(row, s, units, turns);
     const int64_t heads = (int64_t)s->batch * s->nhead_k;
-    const bool even = s->has_left == s->has_right;
+    const bool even = load.longest == load.shortest;
     const double whole = even ? load.longest * rounds_of(row, load.most) : uneven_cost(row, &load);
     const double time = 2 * s->queries <= row->tile.bm0 ? whole * (double)row->half : whole;
-    struct tessera_fmha_fwd_order best = {s->nhead_k, INFINITY}; // which fits, if no other does
+    struct tessera_fmha_fwd_order best = {turns, s->nhead_k, INFINITY}; // which fits, if no other does
     // Multiples of the dies, so that workgroups of a key head come to one of them.
     for (int64_t together = tessera_target_rates[row->base.target].dies;; together *= 2) {
         if (together > heads) together = heads;
-        const double cycles = time + order_cost(row, s, &load, together);
-        if (fits(s, together) && cycles < best.cycles) best = (struct tessera_fmha_fwd_order){together, cycles};
+        const double cycles = time + order_cost(row, s, &load, turns, together);
+        if (fits(s, together) && cycles < best.cycles) best = (struct tessera_fmha_fwd_order){turns, together, cycles};
         if (together == heads) break;
     }
-    if (best.cycles == INFINITY) best.cycles = time + order_cost(row, s, &load, best.together);
+    if (best.cycles == INFINITY) best.cycles = time + order_cost(row, s, &load, turns, best.together);
     return best;
+}
+
+struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                                          int64_t units) {
+    const struct tessera_fmha_fwd_order one = find_together(row, s, units, 1);
+    if (row->turns <= 1) return one;
+    const struct tessera_fmha_fwd_order all = find_together(row, s, units, row->turns);
+    const bool at_once = find_load(row, s, units, row->turns).most <= row->workgroups;
+    return all.cycles <= (at_once ? 0.94 : 1.0) * one.cycles ? all : one;
 }
 
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {

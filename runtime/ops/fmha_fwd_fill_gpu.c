@@ -139,9 +139,11 @@ static void find_divisor(int32_t divisor, uint32_t *over, uint32_t *shift) {
     *over = factor > UINT32_MAX ? UINT32_MAX : (uint32_t)factor;
 }
 
-void tessera_fmha_fwd_set_together(int32_t together, kernel_args *k) {
-    k->together = together;
-    find_divisor(together, &k->over_together, &k->shift_together);
+void tessera_fmha_fwd_set_order(const struct tessera_fmha_fwd_order *order, kernel_args *k) {
+    k->together = (int32_t)order->together;
+    find_divisor(k->together, &k->over_together, &k->shift_together);
+    k->turns = (int32_t)order->turns;
+    k->rows = (int32_t)tessera_ceil_div(k->blocks_q, k->turns);
 }
 
 void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q, kernel_args *k) {
@@ -173,7 +175,7 @@ void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blo
     k->group = a->nhead_q / a->nhead_k;
     find_divisor(a->nhead_k, &k->over_nhead_k, &k->shift_nhead_k);
     k->blocks_q = blocks_q;
-    tessera_fmha_fwd_set_together(a->nhead_k, k);
+    tessera_fmha_fwd_set_order(&(struct tessera_fmha_fwd_order){.turns = 1, .together = a->nhead_k}, k);
     set_lengths(call, k);
     set_mask(call, k);
     set_scores(call, k);

@@ -59,8 +59,9 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
-// How an instance for AMD GPUs that takes keys whole goes through key heads of all sequences.
+// How an instance for AMD GPUs that takes keys whole goes through key heads of all sequences, and blocks of queries.
 struct tessera_fmha_fwd_order {
+    int64_t turns;    // blocks of a workgroup
     int64_t together; // key heads whose workgroups take turns: a divisor of all
     double cycles;    // estimated, of the call
 };
@@ -172,8 +173,9 @@ enum { TESSERA_FMHA_FWD_GRID_MAX = 65535 }; // the HIP runtime's limit of workgr
 // equal calls have equal bytes.
 void tessera_fmha_fwd_fill(const struct tessera_fmha_fwd_call *call, int32_t blocks_q,
                            struct tessera_fmha_fwd_gpu_args *out);
-// Says how many key heads take turns, a divisor of all, in what fill() has written, which says nhead_k.
-void tessera_fmha_fwd_set_together(int32_t together, struct tessera_fmha_fwd_gpu_args *out);
+// Says in which order AMD's kernels go through blocks of a call that fill() has written: it says sequence by sequence,
+// a workgroup each.
+void tessera_fmha_fwd_set_order(const struct tessera_fmha_fwd_order *order, struct tessera_fmha_fwd_gpu_args *out);
 // Blocks of queries of the longest sequence.
 int64_t tessera_fmha_fwd_blocks(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_call *call);
 tessera_status tessera_fmha_fwd_check_cap(const struct tessera_fmha_fwd_call *call);

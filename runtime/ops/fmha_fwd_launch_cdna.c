@@ -85,7 +85,7 @@ static tessera_status add_split(call_t *call, const instance_t *instance, int64_
 }
 
 tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
-    const int64_t parts = tessera_plan_cut(plan, row).parts;
+    const int64_t parts = ((const instance_t *)row)->merged ? tessera_plan_cut(plan, row).parts : 1;
     return parts > 1 ? tessera_fmha_fwd_add_partial(call, parts, plan) : TESSERA_SUCCESS;
 }
 
@@ -128,11 +128,12 @@ tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, const tessera_instance 
     void *args;
     if (blocks == 0) return TESSERA_SUCCESS;
     if (instance->merged) return add_split(call, instance, blocks, plan);
-    const int64_t together = tessera_plan_cut(plan, row).length;
-    const uint32_t grid[3] = {(uint32_t)(together * group), (uint32_t)blocks,
-                              (uint32_t)(call->args.batch * (int64_t)call->args.nhead_k / together)};
+    const struct tessera_cut cut = tessera_plan_cut(plan, row);
+    const struct tessera_fmha_fwd_order order = {.turns = cut.parts, .together = cut.length};
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &args));
     tessera_fmha_fwd_fill(call, (int32_t)blocks, args);
-    tessera_fmha_fwd_set_together((int32_t)together, args);
+    tessera_fmha_fwd_set_order(&order, args);
+    const uint32_t grid[3] = {(uint32_t)(order.together * group), (uint32_t)((kernel_args *)args)->rows,
+                              (uint32_t)(call->args.batch * (int64_t)call->args.nhead_k / order.together)};
     return tessera_add_launch(plan, row, grid, 0, args, sizeof(kernel_args));
 }

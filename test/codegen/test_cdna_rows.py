@@ -103,6 +103,7 @@ def test_names(folder: Path) -> None:
             'bn0 = 64\ncompute = "bf16"\nrounding = "rtna"',
             "'rtna' is what gfx942 does without it",
         ),
+        ("bn0 = 64", "bn0 = 64\nturns = 2", "turns = 2: a workgroup takes one block of queries"),
         ("bn0 = 64", "bn0 = 0", "sizes, rm0 and occupancy must be positive"),
         (
             "bn0 = 64",

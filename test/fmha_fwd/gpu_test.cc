@@ -114,6 +114,23 @@ Suite whole_tiles_suite(const Place &on) {
             {{"-b=1", "-b=2"}, {"-lse=1 -init=nf", "-init=uf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-scale_s=0", "-scale_s=3", "-scale_s=1e6"}, {"-init_sink=0", "-init_sink=1"}}};
 }
 
+// Instances whose workgroups may take blocks in turns: with 256 units costs say of these calls that they do.
+Suite turns_suite(const Place &on) {
+    const tessera_table *table = tessera_fmha_fwd_get_table();
+    Axis all;
+    for (const Device &device : devices(on, table))
+        for (uint32_t i = 0; i < table->row_count; i++) {
+            const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+            const std::string name = row->base.name, of = name.substr(0, name.find("__"));
+            const std::string hdim = " -d=" + std::to_string(row->base.served->ranges[0].max);
+            if (row->base.target == device.target && row->turns > 1)
+                all.push_back(device.argument() + " -prec=" + of.substr(of.rfind('_') + 1) + hdim + " -instance=" + name);
+        }
+    return {"Turns",
+            {all, {"-b=1 -h=33 -s=900", "-b=2 -h=20 -h_k=10 -s=890", "-mode=1 -b=3 -h=13 -s=700,890,1 -s_k=890,500,90"}, {"-mask=t", "-mask=b"}},
+            {{"-lse=1 -init=nf", "-init=uf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-scale_s=0", "-scale_s=3", "-scale_s=1e6"}, {"-init_sink=0", "-init_sink=1"}}};
+}
+
 // Lengths that only the device knows.
 Suite ragged_suite(const Place &on) {
     return {"Ragged",
@@ -169,6 +186,7 @@ int main(int argc, char **argv) {
     for (const Suite &suite : decode_suites(gpus)) register_suite(valid, suite);
     register_suite(valid, ragged_suite(gpus));
     register_suite(valid, whole_tiles_suite(gpus));
+    register_suite(valid, turns_suite(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64 -d=64"}, refusals}, {}});
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));

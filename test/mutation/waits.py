@@ -46,7 +46,9 @@ from mla_kernel import MlaKernel  # noqa: E402
 from padding import Kernel  # noqa: E402
 from sim import LANDINGS, ORDERS, Sim, SimError, find_library, pack  # noqa: E402
 
+from codegen.ops.fmha_fwd import operation  # noqa: E402
 from codegen.resources import read_resources  # noqa: E402
+from codegen.rows import read_instances  # noqa: E402
 
 NOP, TRAP = 0xBF800000, 0xBF920002
 SKIPPED = 77  # CTest's word for it
@@ -150,11 +152,11 @@ class Fmha:
     """Runs an emitted kernel of fmha_fwd on the problems: just over a tile of queries and three of keys."""
 
     def __init__(
-        self, kernel: str, kind: str, hdims: tuple[int, int], tile: tuple[int, int], waves: int
+        self, kernel: str, kind: str, hdims: tuple[int, int], tile: tuple[int, int, int], waves: int
     ) -> None:
         self.kernel, self.kind, self.waves = kernel, kind, waves
         self.dq, self.dv = hdims
-        self.bm0, bn0 = tile
+        self.bm0, bn0, self.turns = tile
         self.o_bytes = {"fp8": 1, "fp8fp32": 4}.get(kind, 2)  # of an element
         self.heads, self.queries, self.keys, self.bn0 = 2, self.bm0 + 9, 3 * bn0 + 5, bn0
         self.problems = PROBLEMS
@@ -181,6 +183,7 @@ class Fmha:
         args.hdim_q, args.hdim_v, args.seqlen_q, args.seqlen_k = dq, dv, queries, keys
         args.scale_log2 = math.log2(math.e) / math.sqrt(dq)
         args.min_seqlen_q, args.blocks_q = -1, -(-queries // self.bm0)
+        args.turns, args.rows = self.turns, -(-args.blocks_q // self.turns)
         return args
 
     def set_lengths(self, sim: Sim, args: Any, lengths: str) -> None:
@@ -225,7 +228,7 @@ class Fmha:
         for name, value in problem.mask.items():
             setattr(args, name, value)
         sequences, threads = 2 if problem.lengths else 1, 64 * self.waves
-        grid = (self.heads * threads, args.blocks_q, sequences)
+        grid = (self.heads * threads, args.rows, sequences)
         sim.launch(module, self.kernel, grid, (threads, 1, 1), bytes(args), **how)
         rows = self.heads * self.queries
         made = sim.download(args.o, self.o_bytes * rows * self.dv) + sim.download(args.lse, 4 * rows)
@@ -317,7 +320,9 @@ def emitted(path: Path) -> Subject:
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is none that it knows of an instance")
     hdims = [int(hdim) for hdim in match["hdims"].split("x")]
-    tile = int(match["bm0"]), int(match["bn0"])
+    rows = read_instances(operation("simplified"), ROOT / "instances", (match["arch"],))
+    turns = next(one.tile.turns for one in rows if one.name == path.stem)
+    tile = int(match["bm0"]), int(match["bn0"]), int(turns)
     run = Fmha(kernel, match["kind"], (hdims[0], hdims[-1]), tile, int(match["waves"]))
     return Subject(path.stem, match["arch"], path.read_bytes(), kernel, run)
 

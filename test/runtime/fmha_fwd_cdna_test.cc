@@ -45,6 +45,7 @@ class Cdna : public ::testing::Test {
 
     tessera_status launch(void *stream = nullptr) {
         tessera_fmha_fwd_call whole = call.whole();
+        whole.queries = call.args.seqlen_q, whole.keys = call.args.seqlen_k;
         tessera_plan plan;
         const tessera_status planned =
             tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &instance.base, &device->facts, 1, &plan);
@@ -270,6 +271,36 @@ TEST_F(Cdna, Order) {
     EXPECT_EQ(args.together, 8);
     EXPECT_EQ(args.over_together, UINT32_MAX);
     EXPECT_EQ(args.shift_together, 3u);
+    EXPECT_EQ(std::vector<int>({args.turns, args.rows, args.blocks_q}), (std::vector<int>{1, 3, 3}));
+}
+
+// Blocks that a workgroup takes in turns are in no other's.
+TEST_F(Cdna, OrderOfBlocks) {
+    call.args.batch = 1;
+    call.args.nhead_q = 32, call.args.nhead_k = 16;
+    call.args.seqlen_q = call.args.seqlen_k = 5 * 128 - 1; // 160 blocks on 100 units, some of which would have two
+    call.traits.mask_type = TESSERA_MASK_TOP_LEFT;
+    call.args.window_size_left = -1, call.args.window_size_right = 0;
+    instance.workgroups = 2, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    instance.turns = 2;
+    call.set_strides();
+    const Args args = launched();
+    const FakeLaunch &l = hip.launches[0];
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{8 * 2, 3, 2}));
+    EXPECT_EQ(std::vector<int>({args.together, args.turns, args.rows, args.blocks_q}), (std::vector<int>{8, 2, 3, 5}));
+}
+
+// Second blocks that begin at once cost what evenness gains, and gain where they begin while others are in their loops.
+TEST_F(Cdna, OrderOfEvenBlocks) {
+    instance.workgroups = 2, instance.alone_cycles = instance.busy_cycles = 1000, instance.start = 2, instance.half = 1;
+    instance.turns = 2;
+    tessera_fmha_fwd_shape s = {};
+    s.queries = s.keys = 4 * 128, s.batch = 1, s.nhead_q = s.nhead_k = 64;
+    const auto turns = [&](int64_t units) { return tessera_fmha_fwd_find_order(&instance, &s, units).turns; };
+    EXPECT_EQ(turns(64), 1); // 256 blocks on 128 places: a pair for each
+    EXPECT_EQ(turns(32), 2);
+    s.queries = s.keys = 128;
+    EXPECT_EQ(turns(32), 1); // sequences have no second block
 }
 
 // Where workgroups differ and all have a place at once, a unit gets a long and a short one of all heads.

@@ -101,6 +101,7 @@ tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target,
     i.base.served_count = 1;
     i.tile = {bm0, bn0, 16, 0, bn0, 0, 1, 1, 1, 1, 1, 1, 16, 8, 1, 16, 8, 1};
     i.keys_in = TESSERA_KEYS_IN_ROWS;
+    i.turns = 1;
     i.workgroups = 1;
     i.base.pipeline = "qr";
     i.base.epilogue = "store";

@@ -441,10 +441,11 @@ class GpuCost : public SelectOnGpu {
     const double two =
         std::pow(std::pow(1500, 4) + std::pow(2000, 4), 0.25); // workgroups where there is room for three
 
-    void expect_cost(double cost, float half = 1, int merged = 0) {
+    void expect_cost(double cost, float half = 1, int merged = 0, int turns = 1) {
         auto instance = make_gpu_instance("gpu", &all, 128, 1000, 1500, 3);
         instance.half = half;
         instance.merged = merged;
+        instance.turns = turns;
         const Table table({instance});
         char line[64];
         snprintf(line, sizeof line, "* gpu  cost %.4g cycles\n", cost);
@@ -561,6 +562,7 @@ TEST_F(GpuCost, OfHeadsThatTakeTurns) {
     const double bytes = 912 * 4 * 10 * 32 * (2 * (128 + 128)), quarter = bytes / rates.device_bytes / 4;
     const double time = 11 * (5 / 17.0 * 12000 + 12 / 17.0 * 12000);
     expect_cost(time + quarter + 12 * 3000 * (0.85 - 0.7 * 16 * 4 / 912)); // 16 together; 912 is no multiple of 32
+    expect_cost(22 * 6000 + quarter, 1, 0, 2);                             // pairs of blocks are as long
 }
 
 TEST_F(GpuCost, OfHeadsThatFillAllPlacesOnce) {

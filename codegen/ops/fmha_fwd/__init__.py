@@ -112,6 +112,8 @@ class FmhaFwd(Operation):
             return False  # and on where keys lie
         if a.kv != b.kv:
             return False  # and as what
+        if one.target.kind == "cdna" and a.turns < b.turns:
+            return False  # and on masks
         if one.target.kind == "cuda" and a.heads != b.heads:
             return False  # and of how many heads
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
@@ -242,6 +244,7 @@ class FmhaFwd(Operation):
             fields["heads"] = f"{instance.tile.heads}"
         if instance.target.kind == "cdna":
             fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
+            fields["turns"] = f"{instance.tile.turns}"
         return fields
 
 

@@ -102,6 +102,7 @@ class CdnaTile(GpuTile):
     access: int = ALIGNMENT  # bytes of a load, which rows begin at multiples of; 4: loads word by word
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
     kv: str = "auto"  # the type of a cache in pages, as tessera_kv_cache_dtype has it; "auto": that of q
+    turns: int = 1  # blocks of queries that a workgroup may take, one from each end of a sequence
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
     # Modelled, as instances/fmha_fwd_modelled.toml has it; 0: not yet.
     efficiency: float = 0.0  # the share of the target's peak that the main loop reaches on a full unit,
@@ -380,6 +381,8 @@ class CdnaTile(GpuTile):
         """Why the pipeline cannot take the tile, or an empty text."""
         if self.pipeline not in PIPELINES:
             return f"pipeline '{self.pipeline}' is none of {', '.join(PIPELINES)}"
+        if self.turns not in (1, 2 if self.pipeline == "qr_bundled" else 1):
+            return f"turns = {self.turns}: a workgroup takes one block of queries, of 'qr_bundled' one or two"
         return self.pipeline_needs.complaint
 
     def _not_shared_out(self, target: CdnaTarget) -> str:

@@ -41,6 +41,7 @@ struct tessera_fmha_fwd_instance {
     uint32_t heads;                  // NVIDIA GPU instances that merge heads: key heads of a task; more than 1: all
                                      // CPU instances: a task has rows of several, heads * bm0 together at most
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
+    uint32_t turns;                  // AMD GPU instances: blocks of queries that a workgroup takes at most
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)

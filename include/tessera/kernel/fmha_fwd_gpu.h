@@ -24,9 +24,10 @@ enum {
 // A workgroup computes bm0 rows of q of one query head and sequence. Key heads of all sequences, number of the sequence
 // * nhead_k + head, take turns in groups of `together`: z in the grid is the group, x the query head in it, where the
 // first query heads of all its key heads come first; y is the block of q, the last block first, since under a mask it
-// tends to see the most keys, and counts those of the longest sequence. A workgroup whose rows lie past its sequence's
-// end does nothing. Device code includes this header too: it has only fixed-size types, and pointers
-// that are 8 bytes on both sides.
+// tends to see the most keys, and counts those of the longest sequence. With `turns` a workgroup takes such a block
+// from each of so many parts of the grid (block_of_turn() in device/attention/cdna/task.h). A workgroup whose rows lie
+// past its sequence's end does nothing. Device code includes this header too: it has only fixed-size types, and
+// pointers that are 8 bytes on both sides.
 struct tessera_fmha_fwd_gpu_args {
     const void *q, *k, *v;
     void *o;
@@ -51,7 +52,8 @@ struct tessera_fmha_fwd_gpu_args {
     int32_t mask_y, mask_x;
     int32_t shift_y, shift_x;
     int32_t min_seqlen_q;   // sequences with seqlen_q <= this are left untouched; -1: none
-    int32_t blocks_q;       // of the grid
+    int32_t blocks_q;       // of the longest sequence
+    int32_t turns, rows;    // blocks of a workgroup of an instance that takes some in turns; the y of the grid
     int32_t hdim_q, hdim_v; // multiples of 8, at most the instance's
     uint32_t features;      // TESSERA_GPU_*
     int32_t sink_size;      // where mask_y < seqlen_q, query i < seqlen_k sees j < min(sink_size, i + mask_x) too

@@ -471,6 +471,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -497,6 +498,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -523,6 +525,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -549,6 +552,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -575,6 +579,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -601,6 +606,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -627,6 +633,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -653,6 +660,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -679,6 +687,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
     {
         .base = {
@@ -705,6 +714,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .keys_in = TESSERA_KEYS_IN_ROWS | TESSERA_KEYS_IN_PAGES | TESSERA_KEYS_IN_PIECES,
         .kv = TESSERA_KV_AUTO,
         .whole_tiles = 0,
+        .turns = 1,
     },
 };
 

@@ -85,11 +85,14 @@ INLINE void store_o_of(const args *a, const struct task *task, const struct row 
     if (half == 0) buffer_store_4(lse, 4 * row, AS_U32(log2_of(&total) * LN2));
 }
 
-// The same, of the workgroup's task, which is found again: it takes no registers before.
-INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
+// The same, of block y of the workgroup's head and sequence. The task is found again: it takes no registers before.
+INLINE void store_block(int y, const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
     const args *a = (const args *)kernel_argument();
-    const struct task task = find_task(a);
+    const struct task task = task_at(a, workgroup_x(), y, workgroup_z());
     store_o_of(a, &task, r, o, scale, unit);
+}
+INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
+    store_block(workgroup_y(), r, o, scale, unit);
 }
 
 #endif

@@ -93,6 +93,13 @@ INLINE struct task task_at(const args *a, int x, int y, int z) {
 }
 INLINE struct task find_task(const args *a) { return task_at(a, workgroup_x(), workgroup_y(), workgroup_z()); }
 
+// The y of the block that the workgroup takes in a turn, in a grid of one turn: there and back, so that workgroups have
+// as much to do where a mask lets blocks differ. Where turns do not divide blocks_q it may be none.
+INLINE int block_of_turn(const args *a, int turn) {
+    const int rows = a->rows;
+    return turn % 2 ? (turn + 1) * rows - 1 - workgroup_y() : turn * rows + workgroup_y();
+}
+
 INLINE int row_query(const args *a, int row) {
     (void)a;
     return row;
