@@ -41,6 +41,7 @@ import generator  # noqa: E402
 import sampling  # noqa: E402
 import toolchain  # noqa: E402
 from arguments import struct_of  # noqa: E402
+from bwd_kernel import BwdKernel  # noqa: E402
 from kernel_code import Instruction, find_code, targets  # noqa: E402
 from mla_kernel import MlaKernel  # noqa: E402
 from padding import Kernel  # noqa: E402
@@ -290,6 +291,10 @@ FMHA = (
     r"__(?P<arch>gfx\w+?)_b(?P<bm0>\d+)x(?P<bn0>\d+)x\d+_w(?P<waves>\d+)"
 )
 
+BWD = (
+    r"fmha_bwd_(?:d(?:\d+|\d+x\d+)_)?(fp16|bf16|fp32)(?:_\w+)?"
+    r"__(gfx\w+?)_b(\d+)x(\d+)x(\d+)(?:x(\d+))?_w\d+_kr_ktr_vr"
+)
 MLA = r"mla_prefill_fp8bf16__(gfx\w+?)_b256x128x192_w8_staggered"
 
 
@@ -316,6 +321,10 @@ def emitted(path: Path) -> Subject:
     if match := re.match(MLA, path.stem):
         on_mla = MlaKernel(kernel, items=2, workgroups=1)
         return Subject(path.stem, match[1], path.read_bytes(), kernel, on_mla)
+    if match := re.match(BWD, path.stem):
+        hdim, tile = int(match[5]), (int(match[3]), int(match[4]))
+        on_bwd = BwdKernel(kernel, match[1], (hdim, int(match[6] or hdim)), tile)
+        return Subject(path.stem, match[2], path.read_bytes(), kernel, on_bwd)
     match = re.match(FMHA, path.stem)
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is none that it knows of an instance")

@@ -46,16 +46,16 @@ INLINE void read_ahead(int products) {
     }
 }
 
-INLINE f32x16 product(lds_tile rows, int block, const operand *keys, int steps, int chunks) {
-    const uint32_t first = first_row_operand(chunks);
+INLINE f32x16 product(lds_tile rows, int queries, const operand *keys, int steps, int chunks) {
+    const uint32_t first = first_row_operand(queries, chunks);
     operand next[AHEAD];
     f32x16 s = (f32x16)0.0f;
     UNROLL
-    for (int n = 0; n < AHEAD; n++) next[n] = row_operand(rows, first, block, n, chunks);
+    for (int n = 0; n < AHEAD; n++) next[n] = row_operand(rows, first, n, chunks);
     UNROLL
     for (int n = 0; n < steps; n++) {
         s = MMA(next[n % AHEAD], keys[n], s);
-        if (n + AHEAD < steps) next[n % AHEAD] = row_operand(rows, first, block, n + AHEAD, chunks);
+        if (n + AHEAD < steps) next[n % AHEAD] = row_operand(rows, first, n + AHEAD, chunks);
     }
     read_ahead(steps);
     return s;
@@ -63,17 +63,16 @@ INLINE f32x16 product(lds_tile rows, int block, const operand *keys, int steps, 
 
 // sums += columns x, over the block's queries.
 INLINE void add_product(f32x16 *sums, int blocks, lds_tile columns, int queries, const operand x[BLOCK_STEPS]) {
-    const uint32_t first = first_column_operand();
+    const uint32_t first = first_column_operand(queries);
     const int products = blocks * BLOCK_STEPS;
     operand next[AHEAD];
     UNROLL
-    for (int n = 0; n < AHEAD; n++) next[n] = column_operand(columns, first, n / BLOCK_STEPS, queries, n % BLOCK_STEPS);
+    for (int n = 0; n < AHEAD; n++) next[n] = column_operand(columns, first, n / BLOCK_STEPS, n % BLOCK_STEPS);
     UNROLL
     for (int n = 0; n < products; n++) {
         const int b = n / BLOCK_STEPS, then = n + AHEAD;
         sums[b] = MMA(next[n % AHEAD], x[n % BLOCK_STEPS], sums[b]);
-        if (then < products)
-            next[n % AHEAD] = column_operand(columns, first, then / BLOCK_STEPS, queries, then % BLOCK_STEPS);
+        if (then < products) next[n % AHEAD] = column_operand(columns, first, then / BLOCK_STEPS, then % BLOCK_STEPS);
     }
     read_ahead(products);
 }
@@ -81,8 +80,8 @@ INLINE void add_product(f32x16 *sums, int blocks, lds_tile columns, int queries,
 // The gradients of a block go to LDS by rows of queries. With 16 bits a lane and its neighbour have two queries of two
 // keys: each writes both keys of one query.
 INLINE void store_s(const operand s[BLOCK_STEPS], int queries) {
-    const int lane = here(lane_id()), key = 32 * wave_id() + lane % 32, row = 32 * queries + 4 * (lane / 32);
-    SHARED uint32_t *to = (SHARED uint32_t *)s_rows();
+    const uint32_t lane = lane_here(), key = 32 * (uint32_t)wave_id() + lane % 32, row = 4 * (lane / 32);
+    SHARED uint32_t *to = (SHARED uint32_t *)(s_rows() + 32 * queries * ROW_OF(SCORE_CHUNKS));
     UNROLL
     for (int e = 0; e < ELEMENTS; e += 32 / BITS) {
 #if BITS == 32
@@ -107,9 +106,10 @@ INLINE void put_dq(const f32x16 *dq, buffer to, int query, int column, int hdim,
     for (int e = 0; e < ELEMENTS; e++) buffer_add_f32((*dq)[e], to, place + 4 * QUERY(e) * hdim);
 }
 
-// What queries `first` on, of which `left` exist, get from all keys of the workgroup.
+// What queries `first` on, of which `left` exist, get from all keys of the workgroup. Where some waves have nothing to
+// do it is the first ones, which bring the next tile meanwhile.
 INLINE void add_dq(const struct operands *x, const struct head *h, int first, int left, int is_stored) {
-    const int sharer = wave_id() / DQ_BLOCKS;
+    const int sharer = (WAVES - 1 - wave_id()) / DQ_BLOCKS;
     if (DQ_BLOCKS <= WAVES && sharer >= SHARERS) return;
     const float scale = ((const args *)kernel_argument())->scale;
     const buffer to = rows_of(h->dq, rows_before(first, h->hdim_q), left, BM, h->hdim_q, h->hdim_q, 32);
@@ -119,9 +119,9 @@ INLINE void add_dq(const struct operands *x, const struct head *h, int first, in
         for (int queries = DQ_BLOCKS > WAVES ? 0 : sharer; queries < Q_BLOCKS; queries += SHARERS) {
             f32x16 dq = product(s_rows(), queries, x->columns[own], KEY_STEPS, SCORE_CHUNKS);
             dq *= scale;
-            const int lane = here(lane_id());
-            put_dq(&dq, to, 32 * queries + 4 * (lane / 32), 32 * column_block(own) + lane % 32, uniform_here(h->hdim_q),
-                   is_stored); // here, or scalars for all rows stay through the loop
+            const uint32_t lane = lane_here();
+            put_dq(&dq, to, 32 * queries + 4 * (int)(lane / 32), 32 * column_block(own) + (int)(lane % 32),
+                   uniform_here(h->hdim_q), is_stored); // here, or scalars for all rows stay through the loop
         }
     }
 }

@@ -115,16 +115,16 @@ INLINE void hide(f32x16 *x, const struct sight *s, const struct block *b, float 
 
 // ---- probabilities
 
-// Turns products Q K^T into probabilities.
-INLINE void find_p(f32x16 *p, const struct call *call, int features, struct place at, const struct block *b) {
+// Turns products Q K^T into probabilities; lse is in units of log2.
+INLINE void find_p(f32x16 *p, const f32x16 *lse, const struct call *call, int features, struct place at,
+                   const struct block *b) {
     float scale = call->scale_log2;
     if (features & (TESSERA_GPU_SOFT_CAP | TESSERA_GPU_BIAS | TESSERA_GPU_ALIBI)) {
         adjust(p, at, b);
         scale = 1.0f;
     }
-    const f32x16 lse = of_queries((const SHARED f32x4 *)lse_of, (b->first - b->tile) / 32);
     UNROLL
-    for (int e = 0; e < ELEMENTS; e++) (*p)[e] = exp2_fast((*p)[e] * scale - lse[e]);
+    for (int e = 0; e < ELEMENTS; e++) (*p)[e] = exp2_fast((*p)[e] * scale - (*lse)[e]);
     if (is_cut(&call->sight, call->first, b->first)) hide(p, &call->sight, b, 0.0f);
 }
 

@@ -98,8 +98,12 @@ INLINE int64_t rows_before(int row, int stride) { // neither is negative: two pr
     return (int64_t)((uint64_t)(uint32_t)row * (uint32_t)stride);
 }
 
+// An item's first query and its chunk. Numbers with a sign would take twice as many instructions.
+INLINE int query_of(int item, int chunks) { return 4 * (int)((uint32_t)item / (uint32_t)chunks); }
+INLINE int chunk_of(int item, int chunks) { return (int)((uint32_t)item % (uint32_t)chunks); }
+
 INLINE void load_item(u32x4 to[4], int item, int chunks, buffer from, int stride, int hdim) {
-    const int query = item / chunks * 4, chunk = item % chunks;
+    const int query = query_of(item, chunks), chunk = chunk_of(item, chunks);
     const int place = item >= 0 && CHUNK * chunk < hdim ? BYTES(query * stride) + 16 * chunk : OUTSIDE;
     UNROLL
     for (int r = 0; r < 4; r++) to[r] = buffer_load_16(from, place + BYTES(r * stride));
@@ -134,11 +138,11 @@ INLINE void store_column(lds_tile columns, int d, int group, four x) {
 INLINE void store_rows(lds_tile rows, const u32x4 x[4], int item, int chunks) {
     if (item < 0) return;
     UNROLL
-    for (int r = 0; r < 4; r++) rows[row_place(4 * (item / chunks) + r, item % chunks, chunks)] = x[r];
+    for (int r = 0; r < 4; r++) rows[row_place(query_of(item, chunks) + r, chunk_of(item, chunks), chunks)] = x[r];
 }
 
 INLINE void store_columns(lds_tile to, const u32x4 x[4], int item, int chunks) {
-    const int group = item / chunks, chunk = item % chunks, d = CHUNK * chunk;
+    const int group = query_of(item, chunks) / 4, d = CHUNK * chunk_of(item, chunks);
     if (item < 0) return;
     UNROLL
     for (int w = 0; w < 4; w++) { // words of a chunk
@@ -172,28 +176,28 @@ INLINE void store_tile(const struct staged *s, int left, int pass) {
 // ---- operands
 
 // A lane's places are those of the first operand but for constants, since permutations are exclusive ors: `first` is
-// made where a product begins, or it would take registers from all others.
+// made where a product begins, or it would take registers from all others. It has the number of the block of queries,
+// which is no constant.
 
 INLINE uint32_t lane_here(void) { return (uint32_t)here(lane_id()); }
 
-INLINE uint32_t first_row_operand(int chunks) {
+INLINE uint32_t first_row_operand(int queries, int chunks) {
     const uint32_t lane = lane_here();
-    return row_place(lane % 32, lane / 32, (uint32_t)chunks);
+    return row_place(lane % 32, lane / 32, (uint32_t)chunks) + (uint32_t)(32 * queries * ROW_OF(chunks));
 }
-INLINE operand row_operand(lds_tile rows, uint32_t first, int block, int step, int chunks) {
+INLINE operand row_operand(lds_tile rows, uint32_t first, int step, int chunks) {
     const uint32_t place = POWER_OF_2(chunks) ? first ^ (uint32_t)(2 * step) : first + (uint32_t)(2 * step);
-    const operand x = {{rows[place + (uint32_t)(32 * block * ROW_OF(chunks))]}};
+    const operand x = {{rows[place]}};
     return x;
 }
 
-INLINE uint32_t first_column_operand(void) {
+INLINE uint32_t first_column_operand(int queries) {
     const uint32_t lane = lane_here();
-    return column_place(lane % 32, lane / 32);
+    return column_place(lane % 32, lane / 32) ^ (uint32_t)(2 * BLOCK_STEPS * queries);
 }
-// Step `step` over the queries of block `queries`.
-INLINE operand column_operand(lds_tile columns, uint32_t first, int block, int queries, int step) {
-    const uint32_t chunk = (uint32_t)(2 * (BLOCK_STEPS * queries + step)), d = (uint32_t)(32 * block);
-    const uint32_t permuted = column_place(d, chunk) - d * QUERY_CHUNKS;
+// Step `step` over the queries.
+INLINE operand column_operand(lds_tile columns, uint32_t first, int block, int step) {
+    const uint32_t d = (uint32_t)(32 * block), permuted = column_place(d, (uint32_t)(2 * step)) - d * QUERY_CHUNKS;
     const operand x = {{columns[(first ^ permuted) + d * QUERY_CHUNKS]}};
     return x;
 }
