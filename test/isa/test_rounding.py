@@ -57,7 +57,7 @@ def errors(arch: str, rounding: str, folder: Path) -> tuple[np.ndarray, int]:
     file = compile_object(text, folder / f"{name}.co", arch)
     resources = read_resources(file)
     assert resources.loop is not None
-    fmha = waits.Fmha(f"tessera_k_{name.replace('__', '_')}", "bf16", (D, D), (64, 32), 2)
+    fmha = waits.Fmha(f"tessera_k_{name.replace('__', '_')}", "bf16", (D, D), (64, 32, 1), 2)
     fmha.heads, fmha.queries, fmha.keys = HEADS, QUERIES, KEYS
     q, k, v = inputs()
     with Sim(library, arch) as sim:
