@@ -13,6 +13,7 @@ INLINE void hand_over_task(const args *a, uint32_t base, uint32_t n, int *round)
     const struct place place = task_place(base, n);
     const struct task task = next_task(a, round);
     wait_until_empty(place);
+    meet_lanes(); // all of them have read the task that was there
     if (lane_id() == 0) {
         put_task(place.at, &task);
         arrive(place.full);
