@@ -327,11 +327,14 @@ emulated_cases='*-s=3 *' emulated_rows='*=599 *'
 # Reports need lines; more of debugging would take the compiler longer.
 lines_alone=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1")
 
+references=() # of tests, which sanitizers watch, too
+[ -z "$all" ] || references=(-DTESSERA_SANITIZE_REFERENCES=ON)
+
 # sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix. Templates of CPU kernels are
 # the same for all targets but AMX, which "AMX in vectors" watches.
 sanitized() {
     local directory=$build/test/${1%%,*}
-    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DTESSERA_BUILD_BENCHMARKS=OFF "${lines_alone[@]}"
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DTESSERA_BUILD_BENCHMARKS=OFF "${lines_alone[@]}" "${references[@]}"
     build_tests "$directory" "$2"
     export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # these count threads, and the sanitizer has one of its own

@@ -296,8 +296,9 @@ void tessera_sim_find_hazards(const struct sim_inst *inst, struct sim_effects *e
 
 static bool overlap(const struct sim_wave *wave, const struct sim_code *a, const struct sim_effect *of_a,
                     const struct sim_code *b, const struct sim_effect *of_b) {
+    if (of_a->file != of_b->file) return false;
     const unsigned first_a = tessera_sim_effect_first(wave, a, of_a), first_b = tessera_sim_effect_first(wave, b, of_b);
-    return of_a->file == of_b->file && first_a < first_b + of_b->count && first_b < first_a + of_a->count;
+    return first_a < first_b + of_b->count && first_b < first_a + of_a->count;
 }
 
 // Whether the effect is of operand C of a matrix instruction; v_smfmac's C is its destination.

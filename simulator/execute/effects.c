@@ -193,12 +193,10 @@ static bool is_indexed(const struct sim_code *code) {
     return code->lanes || begins(&code->inst, "v_read") || begins(&code->inst, "v_writelane");
 }
 
-unsigned tessera_sim_effect_first(const struct sim_wave *wave, const struct sim_code *code,
+unsigned tessera_sim_effect_moved(const struct sim_wave *wave, const struct sim_code *code,
                                   const struct sim_effect *effect) {
     static const int8_t uses[SIM_SLOTS] = {[SIM_SRC0] = 1, [SIM_SRC1] = 2, [SIM_SRC2] = 3, [SIM_DST] = 4};
-    if (effect->file == SIM_FILE_VECTOR && effect->first >= SIM_VGPRS)
-        return effect->first - SIM_VGPRS + wave->first_agpr;
-    if (!(wave->mode & SIM_MODE_INDEX) || effect->file != SIM_FILE_VECTOR || !is_indexed(code)) return effect->first;
+    if (!is_indexed(code)) return effect->first;
     const int use = uses[effect->slot] - 1;
     if (use < 0 || !(wave->sgpr[SIM_M0] >> (12 + use) & 1)) return effect->first;
     return effect->first + (wave->sgpr[SIM_M0] & 0xff);

@@ -5,7 +5,8 @@
 A guard is a condition in runtime/ that ends a call with tessera_fail(). Mutants are each whole guard, each
 operand of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All are
 compiled into one library, where the environment variable TESSERA_MUTANT picks the one that is alive: a mutant
-costs a run of the tests and no compilation. Exits 1 when one survives.
+costs a run of tests and no compilation. Tests that reach it are run first, and all others only where these
+notice nothing. Exits 1 when one survives.
 """
 
 import argparse
@@ -22,7 +23,9 @@ ROOT = Path(__file__).resolve().parents[2]
 # No header is included, since sources say what they want of headers in their first lines.
 ALIVE = """char *getenv(const char *name);
 int atoi(const char *text);
+extern unsigned char mutants_reached[];
 static int weakened(int number) {
+    mutants_reached[number] = 1;
     const char *alive = getenv("TESSERA_MUTANT");
     return alive && atoi(alive) == number;
 }
@@ -156,6 +159,16 @@ def compile_mutants(build: Path, mutator: Mutator, work: Path) -> list[str]:
     return objects
 
 
+def compile_reach(build: Path, count: int, work: Path) -> str:
+    """Compiles reach.cc as the build compiles a test. Returns the object."""
+    line = next(line for line in ninja_commands(build, "bin/runtime_status_test") if "status_test.cc" in line)
+    arguments = shlex.split(line)
+    arguments[-1] = str(Path(__file__).with_name("reach.cc"))
+    arguments[arguments.index("-o") + 1] = str(work / "reach.o")
+    subprocess.run([*arguments, f"-DMUTANTS={count}"], check=True, cwd=build)
+    return str(work / "reach.o")
+
+
 def link_tests(build: Path, objects: list[str], work: Path) -> list[Path]:
     """Links each test program of test/runtime/ with the mutants in front of the library."""
     programs = []
@@ -184,20 +197,47 @@ def likely(programs: list[Path], mutant: Mutant) -> list[Path]:
     )
 
 
-def killer(programs: list[Path], number: int, cwd: Path) -> str | None:
-    """The test program that fails while this mutant is alive (none is, at -1)."""
-    environment = {**os.environ, "TESSERA_MUTANT": str(number)}
+def fails(program: Path, number: int, cwd: Path, **environment: str) -> bool:
+    """Whether the program does, or does not end, while this mutant is alive (none is, at -1)."""
+    try:
+        run = subprocess.run(
+            [str(program), "--gtest_brief=1", "--gtest_fail_fast"],
+            env={**os.environ, "TESSERA_MUTANT": str(number), **environment},
+            cwd=cwd,
+            capture_output=True,
+            timeout=15,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return True
+    return run.returncode != 0
+
+
+Reach = dict[Path, dict[int, list[str]]]  # the tests of a program that reach a mutant
+
+
+def reach_of(program: Path, cwd: Path) -> dict[int, list[str]]:
+    """Runs the program without any mutant."""
+    file = program.with_suffix(".reach")
+    file.unlink(missing_ok=True)
+    if fails(program, -1, cwd, TESSERA_MUTANT_REACH=str(file)):
+        sys.exit(f"guards.py: {program.name} fails without any mutant")
+    found: dict[int, list[str]] = {}
+    for line in file.read_text(encoding="utf-8").splitlines():
+        test, *numbers = line.split()
+        for number in numbers:
+            found.setdefault(int(number), []).append(test)
+    return found
+
+
+def killer(programs: list[Path], reach: Reach, number: int, cwd: Path) -> str | None:
+    """The test program that fails while this mutant is alive."""
     for program in programs:
-        try:
-            command = [str(program), "--gtest_brief=1", "--gtest_fail_fast"]
-            run = subprocess.run(
-                command, env=environment, cwd=cwd, capture_output=True, timeout=15, check=False
-            )
-        except subprocess.TimeoutExpired:
+        tests = reach[program].get(number)
+        if tests and fails(program, number, cwd, GTEST_FILTER=":".join(tests)):
             return program.name
-        if run.returncode != 0:
-            return program.name
-    return None
+    # Tests may reach it in another way than they did alone.
+    return next((program.name for program in programs if fails(program, number, cwd)), None)
 
 
 def main() -> int:
@@ -218,13 +258,13 @@ def main() -> int:
         for mutant in mutator.mutants:
             print(f"{mutant.number:4}  {mutant.file}:{mutant.line}  {mutant.text}")
         return 0
+    objects.append(compile_reach(build, len(mutator.mutants), work))
     programs = link_tests(build, objects, work)
-    failing = killer(programs, -1, work)
-    if failing:
-        sys.exit(f"guards.py: {failing} fails without any mutant")
-
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        killers = list(pool.map(lambda one: killer(likely(programs, one), one.number, work), mutator.mutants))
+        reach = dict(zip(programs, pool.map(lambda program: reach_of(program, work), programs)))
+        killers = list(
+            pool.map(lambda one: killer(likely(programs, one), reach, one.number, work), mutator.mutants)
+        )
     survivors = [mutant for mutant, by in zip(mutator.mutants, killers) if by is None]
     for mutant in survivors:
         print(f"survived: {mutant.file}:{mutant.line}: {mutant.text}")

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "wide.h"
+
 typedef tessera_paged_attention_traits traits_t;
 typedef tessera_paged_attention_args args_t;
 
@@ -123,11 +125,16 @@ static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b,
 
 // ---- rows
 
+enum { KEYS = 32 }; // keys whose scores are computed at once
+
 typedef struct bench {
-    double *k, *v;      // of one sequence and head: [seqlen_k][hdim]
-    double *p;          // [seqlen_k]
+    double *k, *v;      // of one sequence and head: [blocks][hdim_q][KEYS], [seqlen_k][hdim_v]
+    double *k_size;     // [seqlen_k]: lengths
+    double *p;          // [blocks][KEYS]
     double *o, *o_size; // [hdim_v]
-    double *q;
+    double *q;          // [hdim_q]
+    double *row;        // a decoded row of k
+    double value_size;  // of all of v
 } bench;
 
 static double length_of(const double *x, int32_t n) {
@@ -140,11 +147,24 @@ static int sees(const args_t *a, int64_t position, int64_t j) {
     return j <= position && (a->sliding_window == 0 || j > position - a->sliding_window);
 }
 
-// The score of key j for the query at a position; alibi as in tessera/fmha_fwd.h under the mask that is used.
-static double score(const traits_t *t, const args_t *a, const bench *x, int32_t head, int64_t position, int64_t j) {
-    double s = 0;
-    for (int32_t d = 0; d < a->hdim_q; d++) s += x->q[d] * x->k[j * a->hdim_q + d];
-    s *= (double)a->scale_s;
+// s[j] = sum_d q[d] k[d][j] for the keys of a block.
+WIDE static void dots(const double *q, const double *k, int32_t hdim, double *s) {
+    double sums[KEYS] = {0};
+    for (int32_t d = 0; d < hdim; d++)
+        for (int j = 0; j < KEYS; j++) sums[j] += q[d] * k[(int64_t)d * KEYS + j];
+    memcpy(s, sums, sizeof sums);
+}
+
+// o += p v, and the same with magnitudes
+WIDE static void add_value(double p, const double *v, int32_t hdim, double *restrict o, double *restrict o_size) {
+    for (int32_t d = 0; d < hdim; d++) o[d] += p * v[d];
+    for (int32_t d = 0; d < hdim; d++) o_size[d] += p * fabs(v[d]);
+}
+
+// What becomes of the product of key j and the query at a position; alibi as in tessera/fmha_fwd.h under the mask that
+// is used.
+static double score(const traits_t *t, const args_t *a, int32_t head, int64_t position, int64_t j, double product) {
+    double s = product * (double)a->scale_s;
     if (t->has_logits_soft_cap) s = (double)a->logits_soft_cap * tanh(s / (double)a->logits_soft_cap);
     if (t->bias_type == TESSERA_BIAS_ALIBI) {
         const double slope = ((const float *)a->alibi_slopes_ptr)[head];
@@ -157,26 +177,21 @@ static fmha_fwd_reference_row attend(const traits_t *t, const args_t *a, bench *
     const int64_t keys = ((const int32_t *)a->seqlen_k_ptr)[row->batch], position = keys - n + row->query;
     const int64_t from = place(t, a, row, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
     double greatest = t->has_sink && a->sink_ptr ? (double)((const float *)a->sink_ptr)[row->head] : -INFINITY;
-    double longest = 0, next = -INFINITY, sum = 0, value_size = 0;
+    double longest = 0, next = -INFINITY, sum = 0;
     const double sink = greatest;
     for (int32_t d = 0; d < a->hdim_q; d++) x->q[d] = element_load(type_of(t), a->q_ptr, from + d);
     for (int64_t j = 0; j < keys; j++) {
-        x->p[j] = sees(a, position, j) ? score(t, a, x, row->head, position, j) : -INFINITY;
+        if (j % KEYS == 0) dots(x->q, x->k + j * a->hdim_q, a->hdim_q, x->p + j);
+        x->p[j] = sees(a, position, j) ? score(t, a, row->head, position, j, x->p[j]) : -INFINITY;
         next = fmax(next, fmin(x->p[j], greatest));
         greatest = fmax(greatest, x->p[j]);
-        if (sees(a, position, j)) longest = fmax(longest, length_of(x->k + j * a->hdim_q, a->hdim_q));
+        if (sees(a, position, j)) longest = fmax(longest, x->k_size[j]);
     }
     for (int64_t j = 0; j < keys; j++) sum += x->p[j] = x->p[j] == -INFINITY ? 0 : exp(x->p[j] - greatest);
     if (sink > -INFINITY) sum += exp(sink - greatest);
-    for (int32_t d = 0; d < a->hdim_v; d++) {
-        x->o[d] = x->o_size[d] = 0;
-        for (int64_t j = 0; j < keys && sum > 0; j++) {
-            const double value = x->v[j * a->hdim_v + d];
-            x->o[d] += x->p[j] / sum * value;
-            x->o_size[d] += x->p[j] / sum * fabs(value);
-            value_size = fmax(value_size, fabs(value));
-        }
-    }
+    for (int32_t d = 0; d < a->hdim_v; d++) x->o[d] = x->o_size[d] = 0;
+    for (int64_t j = 0; j < keys && sum > 0; j++)
+        if (sees(a, position, j)) add_value(x->p[j] / sum, x->v + j * a->hdim_v, a->hdim_v, x->o, x->o_size);
     return (fmha_fwd_reference_row){
         .o = x->o,
         .o_size = x->o_size,
@@ -184,20 +199,29 @@ static fmha_fwd_reference_row attend(const traits_t *t, const args_t *a, bench *
         .seqlen_k = (int32_t)keys,
         .score_size = fabs((double)a->scale_s) * length_of(x->q, a->hdim_q) * longest +
                       (greatest > -INFINITY ? fabs(greatest) : 0),
-        .value_size = value_size,
+        .value_size = sum > 0 ? x->value_size : 0,
         .score_gap = greatest - next,
     };
+}
+
+static void decode_head(const traits_t *t, const args_t *a, bench *x, int32_t b, int32_t g) {
+    const side k = side_of(a, 0), v = side_of(a, 1);
+    x->value_size = 0;
+    for (int64_t j = 0; j < ((const int32_t *)a->seqlen_k_ptr)[b]; j++) {
+        double *const value = x->v + j * a->hdim_v;
+        decode(t, a, &k, b, g, j, x->row);
+        decode(t, a, &v, b, g, j, value);
+        x->k_size[j] = length_of(x->row, a->hdim_q);
+        for (int32_t d = 0; d < a->hdim_q; d++) x->k[(j / KEYS * a->hdim_q + d) * KEYS + j % KEYS] = x->row[d];
+        for (int32_t d = 0; d < a->hdim_v; d++) x->value_size = fmax(x->value_size, fabs(value[d]));
+    }
 }
 
 static int64_t visit_head(const traits_t *t, const args_t *a, bench *x, int32_t b, int32_t g, int64_t number,
                           fmha_fwd_visit visit, void *user) {
     const int32_t group = a->nhead_q / a->nhead_k, queries = paged_attention_queries(t, a, b);
-    const side k = side_of(a, 0), v = side_of(a, 1);
     if (queries == 0) return number;
-    for (int64_t j = 0; j < ((const int32_t *)a->seqlen_k_ptr)[b]; j++) {
-        decode(t, a, &k, b, g, j, x->k + j * a->hdim_q);
-        decode(t, a, &v, b, g, j, x->v + j * a->hdim_v);
-    }
+    decode_head(t, a, x, b, g);
     for (int32_t h = g * group; h < (g + 1) * group; h++)
         for (int32_t i = 0; i < queries; i++) {
             const fmha_fwd_row row = {b, h, i};
@@ -208,13 +232,17 @@ static int64_t visit_head(const traits_t *t, const args_t *a, bench *x, int32_t 
 }
 
 int64_t paged_attention_reference(const traits_t *t, const args_t *a, fmha_fwd_visit visit, void *user) {
-    const size_t keys = (size_t)a->max_seqlen_k + 1, hdim_q = (size_t)a->hdim_q, hdim_v = (size_t)a->hdim_v;
-    double *const all = malloc(sizeof *all * (keys * (hdim_q + hdim_v + 1) + 2 * hdim_v + hdim_q));
+    const size_t hdim_q = (size_t)a->hdim_q, hdim_v = (size_t)a->hdim_v;
+    const size_t keys = ((size_t)a->max_seqlen_k / KEYS + 1) * KEYS; // rows of k behind the last one are computed with
+    double *const all = calloc(keys * (hdim_q + hdim_v + 2) + 2 * hdim_v + 2 * hdim_q, sizeof *all);
     if (!all) return -1;
-    bench x = {.k = all, .v = all + keys * hdim_q, .p = all + keys * (hdim_q + hdim_v)};
+    bench x = {.k = all, .v = all + keys * hdim_q};
+    x.k_size = x.v + keys * hdim_v;
+    x.p = x.k_size + keys;
     x.o = x.p + keys;
     x.o_size = x.o + hdim_v;
     x.q = x.o_size + hdim_v;
+    x.row = x.q + hdim_q;
     int64_t number = 0;
     for (int32_t b = 0; b < a->batch; b++)
         for (int32_t g = 0; g < a->nhead_k; g++) number = visit_head(t, a, &x, b, g, number, visit, user);

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import toolchain
 from arguments import struct_of
+from sampling import sample
 from sim import ORDERS, Sim
 from waits import UNBOUNDED, fill
 
@@ -92,10 +93,9 @@ def run(library: Path, instance: Instance, image: bytes, order: tuple[int, int],
 
 
 def test_each_order_gives_the_same(built: tuple[Instance, bytes], library: Path) -> None:
-    """One sequence after the other, a block for each workgroup, as all others."""
+    """One sequence after the other, a block for each workgroup, as two others, which change every day."""
     instance, image = built
     usual = run(library, instance, image, (KEY_HEADS, 1), "forward")
     assert any(usual)
-    for order in ORDERS_OF:
-        if instance.tile.turns > 1 or order[1] == 1:
-            assert run(library, instance, image, order, "random") == usual, order
+    for order in sample([one for one in ORDERS_OF if instance.tile.turns > 1 or one[1] == 1], 2):
+        assert run(library, instance, image, order, "random") == usual, order
