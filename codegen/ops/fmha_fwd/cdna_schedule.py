@@ -204,8 +204,19 @@ class Step:
 
     def calls(self, n: int) -> list[str]:
         """What bundle n calls."""
-        product, *pieces = self.schedule.bundles[n].calls
-        return [*self._wait(n), product, *self._meeting(n), *pieces]
+        bundle = self.schedule.bundles[n]
+        calls = [piece.call for piece in self._in_order(bundle.pieces)]
+        return [*self._wait(n), bundle.product, *self._meeting(n), *calls]
+
+    def _in_order(self, pieces: list[Piece]) -> list[Piece]:
+        """The pieces of a bundle in the order in which they are issued.
+
+        Where products hold the port for longer, pieces leave little of it: accesses go first, then what holds
+        the port longest, so that a wave is seldom in the midst of that when the next product could begin.
+        """
+        if self.target.matrix_port == VALU:
+            return pieces
+        return sorted(pieces, key=lambda piece: (piece.kind == "vector", -piece.port))
 
     def words(self, n: int) -> list[str]:
         """What bundle n's macro takes, and its end: the cycle that it is planned for, and calls."""
