@@ -151,9 +151,9 @@ TESSERA_CALLS(fmha_bwd)
 //   host_ws_size     float   dq_acc[], for each sequence [nhead_q, nsplits, queries with padding, hdim_q]
 //   scratch_offset   what threads of CPUs compute in, counters of GPUs; a multiple of 64, and after it all is scratch
 //
-// The first two are a multiple of 16 bytes long, on sm_90a both together of 64. dq_acc, there of dq over the scale, has
-// device_ws_size bytes: the sum of nhead_q * nsplits * queries * hdim_q over the sequences, times 4; where only the
-// device knows the lengths it has as many as they could need. Parts:
+// The first two are a multiple of 16 bytes long, on sm_90a both together of 64. dq_acc, there of dq over the scale and
+// with the columns of a row in an order of its own, has device_ws_size bytes: the sum of nhead_q * nsplits * queries *
+// hdim_q over the sequences, times 4; where only the device knows the lengths it has as many as they could need. Parts:
 //
 //   not deterministic            1, to which one task adds all keys of a head in order, or on GPUs several in any order
 //   deterministic, group mode    ceil(keys with padding / bn0) of each sequence, bn0 that of the instance

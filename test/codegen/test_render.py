@@ -154,7 +154,7 @@ typedef struct tessera_rows_problem problem;
 
 APPEND_SAID = "enum { ROW_LANES = 16 };\n#define VECTORS 1\n"
 TURBO4_SAID = "enum { HDIM = 128 };\n#define VECTORS 1\n"
-BACKWARD_SAID = "enum { SCALED = 1, THREADS = 256, ROWS = 16 };\n#define VECTORS 1\n"
+BACKWARD_SAID = "enum { SCALED = 1, IN_ORDER = 1, THREADS = 256, ROWS = 16 };\n#define VECTORS 1\n"
 
 
 @pytest.mark.parametrize(

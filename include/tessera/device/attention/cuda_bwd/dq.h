@@ -9,6 +9,8 @@
 
 #include "tessera/device/attention/cuda_bwd/task.h"
 
+#include "tessera/device/attention/gpu/dq_order.h"
+
 enum { BOX_BYTES = 64 * SLICE };
 
 // Where query 0 of a head lies in dq_acc, whose rows are those of planes: in batch mode each head is a plane, in group
@@ -77,20 +79,20 @@ INLINE void begin_turn(const launch *a, uint32_t task_at, struct dq_tile tile, u
 // ---- boxes, and elements
 
 // Puts DQ_ROOM columns, from `first` on, into the boxes of a warpgroup, whose pieces of 16 bytes are swizzled by the
-// row's number. Two rows that follow each other would write to the same banks, so that odd ones begin two groups of
-// columns on.
-INLINE void put_boxes(const float x[DQ_SUMS], uint32_t room, int first, int thread) {
-    const int lane = thread % 32, warp = thread / 32 % 4, odd = lane / 4 % 2;
-    const uint32_t at = room + (16 * warp + lane / 4) * SLICE + lane % 2 * 8;
-    const int piece = lane % 4 / 2 ^ lane / 4 ^ 4 * odd;
+// row's number. With pieces in the order that dq_order.h says, the stores of a half of a warp, four rows, go to
+// different banks.
+INLINE void put_boxes(const float x[DQ_SUMS], const launch *a, uint32_t room, int first, int thread) {
+    const int lane = thread % 32, warp = thread / 32 % 4, halves = has_halves(a->call.hdim_q);
+    const int piece = lane % 4 / 2 * (halves ? 4 : 1) ^ lane / 4;
+    const uint32_t at = room + (16 * warp + lane / 4) * SLICE + piece * 16 + lane % 2 * 8;
     UNROLL
-    for (int n = 0; n < DQ_ROOM / 8; n++) {
-        const int j = n / 4 * 4 + n % 2, i = first / 8 + j; // columns 8 i and 8 (i + 2) of a box
-        const uint32_t to = at + n / 4 * BOX_BYTES + n / 2 % 2 * 8 * SLICE, r = n / 2 % 2;
-        const f32x2 even = {x[ELEMENT(i, r, 0)], x[ELEMENT(i, r, 1)]};
-        const f32x2 rest = {x[ELEMENT(i + 2, r, 0)], x[ELEMENT(i + 2, r, 1)]};
-        shared_store_f32x2(to + (piece ^ j % 4 * 2) * 16, odd ? rest : even);
-        shared_store_f32x2(to + (piece ^ 4 ^ j % 4 * 2) * 16, odd ? even : rest);
+    for (int j = 0; j < 4; j++) {
+        const uint32_t to = at ^ (uint32_t)(j * (halves ? 16 : 32));
+        UNROLL
+        for (int n = 0; n < DQ_ROOM / 16; n++) {
+            const int box = n / 2, r = n % 2, i = first / 8 + 4 * box + j;
+            shared_store_f32x2(to + box * BOX_BYTES + r * 8 * SLICE, (f32x2){x[ELEMENT(i, r, 0)], x[ELEMENT(i, r, 1)]});
+        }
     }
 }
 
@@ -105,13 +107,14 @@ INLINE void start_boxes(const launch *a, uint32_t room, int warpgroup, int first
 // The same from registers: where there is no map, and where another head's rows follow.
 INLINE void add_elements(const float x[DQ_SUMS], const launch *a, struct dq_tile tile, int thread) {
     const int warpgroup = thread / WARPGROUP - 1, hdim = a->call.hdim_q;
-    const int first = dq_column(warpgroup, 0) + thread % 4 * 2;
+    const int halves = has_halves(hdim), lane = thread % 4, step = halves ? 4 : 8; // between groups of columns
+    const int first = dq_column(warpgroup, 0) + (halves ? lane / 2 * 16 + lane % 2 * 2 : lane * 2);
     const int own = dq_query(warpgroup) + thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
     float *const to = a->call.dq_acc + (dq_row(a, tile.row, tile.plane) + own) * hdim + first;
     UNROLL
     for (int i = 0; i < DQ_SUMS; i++) {
         const int r = i / 2 % 2, slice = i / 16;
-        const int column = dq_column(warpgroup, slice) - dq_column(warpgroup, 0) + COLUMN(i / 4 % 4, i % 2);
+        const int column = dq_column(warpgroup, slice) - dq_column(warpgroup, 0) + i / 4 % 4 * step + i % 2;
         if (own + 8 * r >= tile.rows || first + column >= hdim) continue;
         add_f32(to + 8 * r * hdim + column, x[i]);
     }

@@ -19,7 +19,7 @@ INLINE void hand_over_dq(const float x[DQ_SUMS], const launch *a, uint32_t base,
         const struct place room = dq_room(base, warpgroup, ROUNDS * step + round);
         wait_until_empty(room);
         if (is_by_box(a, tile.rows)) {
-            put_boxes(x, room.at, round * DQ_ROOM, thread);
+            put_boxes(x, a, room.at, round * DQ_ROOM, thread);
             finish_stores();
         } else if (round == 0) {
             if (a->turns) begin_turn(a, task_at, tile, NOT_SEEN);
