@@ -230,6 +230,12 @@ def reach_of(program: Path, cwd: Path) -> dict[int, list[str]]:
     return found
 
 
+def passes_alone(one: tuple[Path, tuple[str, ...]], cwd: Path) -> bool:
+    """Whether tests of a program pass without its others, and without any mutant."""
+    program, tests = one
+    return not fails(program, -1, cwd, GTEST_FILTER=":".join(tests))
+
+
 def killer(programs: list[Path], reach: Reach, number: int, cwd: Path) -> str | None:
     """The test program that fails while this mutant is alive."""
     for program in programs:
@@ -262,6 +268,10 @@ def main() -> int:
     programs = link_tests(build, objects, work)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         reach = dict(zip(programs, pool.map(lambda program: reach_of(program, work), programs)))
+        alone = {(program, tuple(tests)) for program in programs for tests in reach[program].values()}
+        for (program, tests), passes in zip(alone, pool.map(lambda one: passes_alone(one, work), alone)):
+            if not passes:
+                sys.exit(f"guards.py: {program.name} fails with these tests alone: {':'.join(tests)}")
         killers = list(
             pool.map(lambda one: killer(likely(programs, one), reach, one.number, work), mutator.mutants)
         )
