@@ -171,10 +171,10 @@ cached() {
     return $status
 }
 
-# Problems that take a processor long: few at once, each with several threads.
+# Problems that take a processor long, mostly one thread, for what goes into them.
 large() {
-    local parts=$((($(jobs) + 3) / 4))
-    TESSERA_NUM_THREADS=4 GTEST_FILTER='*Large.*' suites "$@"
+    local parts=$((($(jobs) + 1) / 2))
+    TESSERA_NUM_THREADS=2 GTEST_FILTER='*Large.*' suites "$@"
 }
 small() { GTEST_FILTER='-*Large.*' suites "$@"; }
 
