@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "fmha_fwd_problem.h"
+#include "parts.h"
 #include "random.h"
 
 // A stream of random numbers, and the number of the next element.
@@ -62,21 +63,54 @@ typedef struct strides {
     int64_t batch, nhead, row;
 } strides;
 
-// Fills the rows of a tensor that belong to tokens within logical lengths.
+// As if `count` elements had been drawn.
+static void skip(stream *s, int64_t count) {
+    const int normals = s->init == INIT_NORMAL || s->init == INIT_NORMAL_INTEGER;
+    example_skip(&s->state, normals ? 2 * count : count);
+    s->drawn += count;
+}
+
+// Rows of a tensor that belong to tokens within logical lengths, numbered by sequences, heads and tokens.
+typedef struct token_rows {
+    fmha_fwd_problem *problem;
+    fmha_fwd_buffer_id id;
+    strides at;
+    int32_t heads, columns;
+    const int32_t *lengths, *rooms;
+} token_rows;
+
+// Fills rows begin to end - 1.
+static void fill_rows(void *context, int64_t begin, int64_t end) {
+    const token_rows *rows = context;
+    const fmha_fwd_problem *p = rows->problem;
+    const tessera_type element = fmha_fwd_input_element(p->dtype, p->fp8);
+    stream s = stream_of(p, rows->id, p->init, element);
+    skip(&s, begin * rows->columns);
+    int64_t first = 0, before = 0; // the sequence's first token, rows before the head's
+    for (int32_t b = 0; b < p->options.b; b++) {
+        const int64_t length = rows->lengths[b];
+        for (int32_t h = 0; h < rows->heads; h++, before += length) {
+            const int64_t from = begin > before ? begin - before : 0,
+                          to = end - before < length ? end - before : length;
+            for (int64_t i = from; i < to; i++) {
+                const int64_t index =
+                    (p->options.mode ? 0 : b * rows->at.batch) + h * rows->at.nhead + (first + i) * rows->at.row;
+                for (int32_t d = 0; d < rows->columns; d++)
+                    element_store(element, example_pointer(&p->base, rows->id), index + d, draw(&s));
+            }
+        }
+        if (p->options.mode) first += rows->rooms[b];
+    }
+}
+
+// Fills the rows of a tensor, what they are whatever the number of threads.
 static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, int32_t heads, const int32_t *lengths,
                         const int32_t *rooms, int32_t columns) {
-    tessera_type element = fmha_fwd_input_element(p->dtype, p->fp8);
-    stream s = stream_of(p, id, p->init, element);
-    int64_t first = 0;
-    for (int32_t b = 0; b < p->options.b; b++) {
-        for (int32_t h = 0; h < heads; h++)
-            for (int64_t i = first; i < first + lengths[b]; i++) {
-                int64_t index = (p->options.mode ? 0 : b * at.batch) + h * at.nhead + i * at.row;
-                for (int32_t d = 0; d < columns; d++)
-                    element_store(element, example_pointer(&p->base, id), index + d, draw(&s));
-            }
-        if (p->options.mode) first += rooms[b];
-    }
+    enum { FEW = 1 << 18 }; // elements that are made before threads have begun
+    token_rows rows = {p, id, at, heads, columns, lengths, rooms};
+    int64_t count = 0;
+    for (int32_t b = 0; b < p->options.b; b++) count += (int64_t)heads * lengths[b];
+    example_in_parts(count, count * columns < FEW ? 1 : example_threads(&p->base), fill_rows, &rows);
 }
 
 // Does the same for v in column-major order, whose rows are columns of the head and hold tokens side by side.
