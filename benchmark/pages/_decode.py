@@ -61,7 +61,7 @@ class DecodeCase(Case):
     def ours(self, build: Path) -> list[Contestant]:
         """A call, and of a quantised cache the same in bf16."""
         program = build / "bin" / self.program
-        types = (self.kv,) if BYTES[self.kv] == BYTES["bf16"] else (self.kv, "bf16")
+        types = (self.kv,) if BYTES.get(self.kv) == BYTES["bf16"] else (self.kv, "bf16")
         calls = [Example(program, self.shape.words(kv)) for kv in types]
         for plain in calls[1:]:
             plain.name = "bf16"
@@ -91,7 +91,7 @@ class DecodeCase(Case):
         """Reading memory, or less bytes in less time; and the rivals."""
         plain = [r["ratio"] for r in records[1:] if r["rival"] == "bf16"]
         rivals = [r["ratio"] for r in records[1:] if r["rival"] != "bf16"]
-        least = BYTES["bf16"] / BYTES[self.kv] * (1 - LOST)
+        least = self.shape.row_bytes("bf16") / self.shape.row_bytes(self.kv) * (1 - LOST)
         found = [Judgement("times bf16", ratio, least) for ratio in plain]
         if not plain:
             found.append(Judgement("share of the limit", records[0]["share"], READ))

@@ -2,7 +2,7 @@
 """The page of paged_attention: decoding over pages, beside reading memory and torch, which gathers them.
 
 Types are those of the cache; queries are bf16. int8 has a scale for each token and head, fp8 one of the
-tensor. Quantised caches are timed beside the same problem in bf16.
+tensor, turbo4 a norm for each token and head. Quantised caches are timed beside the same problem in bf16.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from itertools import product
 from page import Case, Page
 from pages._decode import HEADS, Decode, DecodeCase
 
-SCALES = {"bf16": "none", "fp8_e4m3": "tensor", "int8": "token"}
+SCALES = {"bf16": "none", "fp8_e4m3": "tensor", "int8": "token", "turbo4": "none"}
 GIB = 2.0**30
 
 
@@ -34,6 +34,7 @@ SUITES: dict[str, tuple[Pages, ...]] = {
         Pages(b, *heads, ctx, page, layout)
         for b, ctx, heads in (
             (1, 8192, HEADS[1]),
+            (1, 65536, HEADS[1]),
             *((8, 8192, heads) for heads in HEADS),
             (64, 1024, HEADS[1]),
         )

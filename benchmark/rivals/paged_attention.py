@@ -17,21 +17,26 @@ def prepare_torch(p: dict[str, Any]) -> tuple[str, Call]:
     torch: Any = importlib.import_module("torch")
     torch.set_num_threads(p["threads"])
     attention = torch.nn.functional.scaled_dot_product_attention
-    b, h_k, d, page = p["b"], p["h_k"], p["d"], p["page"] or p["ctx"]
+    b, h_k, d, page, kv = p["b"], p["h_k"], p["d"], p["page"] or p["ctx"], p["prec"]
     each = p["ctx"] // page
-    q = torch.rand(b, p["h"], 1, d, dtype=torch.float16 if p["prec"] == "fp16" else torch.bfloat16)
+    q = torch.rand(b, p["h"], 1, d, dtype=torch.float16 if kv == "fp16" else torch.bfloat16)
     table = torch.randperm(b * each).view(b, each)
     by_rows = p["layout"] == "nhd"
-    shape = (b * each, page, h_k, d) if by_rows else (b * each, h_k, page, d)
-    dtype = {"fp8_e4m3": torch.float8_e4m3fn, "int8": torch.int8}.get(p["prec"], q.dtype)
-    caches = [torch.randint(-1, 2, shape).to(torch.bfloat16).to(dtype) for _ in range(2)]
-    scale = torch.rand(*shape[:3], 1, dtype=torch.bfloat16) if p["prec"] == "int8" else torch.tensor(0.5)
+    rows = (b * each, page, h_k) if by_rows else (b * each, h_k, page)
+    dtype = {"fp8_e4m3": torch.float8_e4m3fn, "int8": torch.int8, "turbo4": torch.uint8}.get(kv, q.dtype)
+    columns = d // 2 if kv == "turbo4" else d
+    caches = [torch.randint(-1, 2, (*rows, columns)).to(torch.bfloat16).to(dtype) for _ in range(2)]
+    # int8's of each row, turbo4's norms; fp8 has one of the tensor
+    scale = torch.rand(*rows, 1, dtype=torch.bfloat16)
+    centroids = torch.rand(16, dtype=torch.bfloat16)
 
     def gathered(cache: Any) -> Any:
         if not p["page"]:
             return cache.transpose(1, 2) if by_rows else cache
-        pages = cache.view(torch.uint8)[table].view(dtype) if dtype == torch.float8_e4m3fn else cache[table]
-        if dtype == torch.int8:
+        pages = cache.view(torch.uint8)[table].view(dtype) if kv == "fp8_e4m3" else cache[table]
+        if kv == "turbo4":
+            pages = centroids[torch.stack((pages & 15, pages >> 4), -1).flatten(-2).int()] * scale[table]
+        elif kv == "int8":
             pages = pages.to(torch.bfloat16) * scale[table]
         elif dtype != q.dtype:
             pages = pages.to(torch.bfloat16)
