@@ -171,7 +171,7 @@ cached() {
     return $status
 }
 
-# Problems that take a processor long, mostly one thread, for what goes into them.
+# Problems that take a processor long: half as many at once as there are processors, each with two threads.
 large() {
     local parts=$((($(jobs) + 1) / 2))
     TESSERA_NUM_THREADS=2 GTEST_FILTER='*Large.*' suites "$@"

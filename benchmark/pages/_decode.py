@@ -61,10 +61,11 @@ class DecodeCase(Case):
     def ours(self, build: Path) -> list[Contestant]:
         """A call, and of a quantised cache the same in bf16."""
         program = build / "bin" / self.program
-        types = (self.kv,) if BYTES.get(self.kv) == BYTES["bf16"] else (self.kv, "bf16")
+        plain = self.shape.row_bytes(self.kv) == self.shape.row_bytes("bf16")
+        types = (self.kv,) if plain else (self.kv, "bf16")
         calls = [Example(program, self.shape.words(kv)) for kv in types]
-        for plain in calls[1:]:
-            plain.name = "bf16"
+        for call in calls[1:]:
+            call.name = "bf16"
         return list(calls)
 
     def records(self, entries: list[Entry], probes: list[Probe]) -> list[Record]:
