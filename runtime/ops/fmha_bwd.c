@@ -11,7 +11,7 @@ typedef const struct tessera_fmha_bwd_call call_t;
 
 // ---- dq_dk_dv
 
-_Static_assert(sizeof(struct tessera_fmha_bwd_shape) == 4 * 8, "there is no padding");
+_Static_assert(sizeof(struct tessera_fmha_bwd_shape) == 4 * 9, "there is no padding");
 
 static uint32_t describe(const void *call, void *shape) {
     const tessera_fmha_bwd_traits *const t = &((call_t *)call)->traits;
@@ -24,6 +24,7 @@ static uint32_t describe(const void *call, void *shape) {
         .hdim_q = t->hdim_q,
         .hdim_v = t->hdim_v,
         .seqlen_q = ((call_t *)call)->args.seqlen_q,
+        .is_masked = t->mask_type != TESSERA_MASK_NONE,
     };
     return sizeof(struct tessera_fmha_bwd_shape);
 }
@@ -32,11 +33,22 @@ static uint32_t describe(const void *call, void *shape) {
 // and waits. So the simulator's clock has it on gfx950 with few queries; with many it counts for little.
 enum { START = 16000 };
 
+static int common_divisor(int a, int b) { return b ? common_divisor(b, a % b) : a; }
+
+// Tiles of queries of a block of keys. Under a mask as many as without one make twice the work: a causal mask hides
+// half of the queries, but none of those that the last tile has too many, nor of those that the first one has before
+// the block's first key, which are anything from none to all but the common divisor of both.
+static double tiles_of(const tessera_fmha_bwd_tile *tile, const struct tessera_fmha_bwd_shape *s) {
+    const double exact = (double)s->queries / tile->bm0, whole = ceil(exact);
+    if (!s->is_masked) return whole;
+    return 2 * whole - exact + 1 - common_divisor(tile->bm0, tile->bn0) / (double)tile->bm0;
+}
+
 // On a GPU tiles are whole, and units may have no work: a workgroup has a block of keys of a head, or all of them.
 static double cost_on_gpu(const tessera_instance *row, const struct tessera_request *r) {
     const struct tessera_fmha_bwd_shape *const s = (const void *)r->shape;
     const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)row)->tile;
-    const double tiles = ceil((double)s->queries / tile->bm0), blocks = ceil((double)s->keys / tile->bn0);
+    const double tiles = tiles_of(tile, s), blocks = ceil((double)s->keys / tile->bn0);
     const double macs = tiles * blocks * tile->bm0 * tile->bn0 * (3.0 * tile->dq + 2.0 * tile->dv);
     const double heads = (double)s->batch * s->nhead_q, own = (double)s->batch * s->dkv_heads;
     const double groups = tile->max_q ? own : own * blocks, start = tile->max_q ? 0 : groups * START;

@@ -25,6 +25,7 @@ extern const struct tessera_operation tessera_fmha_bwd_operation; // fmha_bwd.c
 struct tessera_fmha_bwd_shape {
     int32_t batch, nhead_q, dkv_heads, queries, keys, hdim_q, hdim_v;
     int32_t seqlen_q; // of args: in group mode all tokens
+    int32_t is_masked;
 };
 
 // ---- validation (fmha_bwd_check.c)

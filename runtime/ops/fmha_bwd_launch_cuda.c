@@ -11,7 +11,8 @@ typedef const struct tessera_fmha_bwd_call call_t;
 // ---- tensor maps
 
 enum { ELEMENT_BYTES = 2 };
-enum { DQ_ROWS = 64 }; // of dq that a warpgroup adds at once
+// Rows of dq that a warpgroup adds at once: those of a product, or all of a step that are no multiple of them.
+static uint32_t dq_rows(const tessera_fmha_bwd_tile *tile) { return tile->bm0 % 64 ? tile->bm0 : 64; }
 
 // In group mode maps have all tokens in one sequence, as many as there may be.
 static tessera_status add_maps(call_t *call, const struct tessera_plan *plan, kernel_args *out) {
@@ -40,6 +41,7 @@ static tessera_status add_maps(call_t *call, const struct tessera_plan *plan, ke
 static tessera_status add_dq_map(call_t *call, const struct tessera_plan *plan,
                                  const struct tessera_fmha_bwd_layout *layout, kernel_args *out) {
     const tessera_fmha_bwd_traits *const t = &call->traits;
+    const tessera_fmha_bwd_tile *const tile = &((const tessera_fmha_bwd_instance *)plan->row)->tile;
     const int64_t hdim = t->hdim_q, all = (int64_t)(layout->device_bytes / sizeof(float)) / hdim;
     const int64_t rows = t->is_group_mode ? all : t->seqlen_q,
                   planes = t->is_group_mode ? 1 : all / tessera_max(rows, 1);
@@ -49,7 +51,7 @@ static tessera_status add_dq_map(call_t *call, const struct tessera_plan *plan,
         .rank = 3,
         .sizes = {(uint64_t)hdim, (uint64_t)rows, (uint64_t)planes},
         .strides = {(uint64_t)hdim * sizeof(float), (uint64_t)(rows * hdim) * sizeof(float)},
-        .box = {TESSERA_ATTENTION_SLICE_BYTES / sizeof(float), DQ_ROWS, 1},
+        .box = {TESSERA_ATTENTION_SLICE_BYTES / sizeof(float), dq_rows(tile), 1},
         .swizzle = TESSERA_ATTENTION_SLICE_BYTES,
         .l2_bytes = 128};
     if (!rows || !planes || rows > INT32_MAX || planes > INT32_MAX || !tessera_attention_fits_map(shape.strides[1]))

@@ -20,13 +20,14 @@ ALIGNMENT = 16  # bytes that copies move at a time, and that rows begin at multi
 SLICE = 128  # bytes of a row that lie side by side in shared memory
 COLUMNS = SLICE // 2  # elements of them
 ROWS = 64  # of a product of a warpgroup
+TURNED_ROWS = 80  # queries of a step that are columns of all its products but those of dk and dv
 WARPGROUP = 128  # threads
 DQ_BOX = 32  # columns of dq that are added to memory at once
 TASKS, TASK_BYTES = 2, 64  # descriptions of tasks in shared memory
 # Of a thread: setmaxnreg moves what the warpgroup that brings tiles leaves to the two that compute. All of a
 # workgroup have no more than ptxas gives them at entry, 168 for each thread.
 PRODUCER_REGISTERS, CONSUMER_REGISTERS = 24, 240
-OTHER_REGISTERS = 16  # beside sums, operands and tiles
+OTHER_REGISTERS = 12  # beside sums, operands and tiles
 PASSES = {1: ("FOR_ALL",), 2: ("FOR_DV", "FOR_DS")}  # what each computes
 PTX_TYPES = {"fp16": "f16", "bf16": "bf16"}
 
@@ -104,9 +105,24 @@ class CudaTile:
         return WARPGROUP * (self.warpgroups + 1)
 
     @property
+    def dq_turned(self) -> bool:
+        """Whether rows of dq's product are columns of dq: queries are no multiple of a product's rows."""
+        return self.bm0 % ROWS != 0
+
+    @property
+    def dq_rows(self) -> int:
+        """Queries of dq that a warpgroup computes."""
+        return self.bm0 if self.dq_turned else ROWS
+
+    @property
     def dq_columns(self) -> int:
-        """Columns of dq of 64 queries that a warpgroup computes: warpgroups share out those or queries."""
-        return self.dq // self.warpgroups if self.bm0 == ROWS else self.dq
+        """Columns of dq that a warpgroup computes: warpgroups share out those or queries."""
+        return self.dq // self.warpgroups if self.bm0 < ROWS * self.warpgroups else self.dq
+
+    @property
+    def dq_sums(self) -> int:
+        """Sums of dq that a thread has."""
+        return self.dq_rows * self.dq_columns // WARPGROUP
 
     @property
     def dq_rest(self) -> int:
@@ -136,7 +152,7 @@ class CudaTile:
         queries = self.bm0 * (self.dq * self.q_stages + self.dv * self.do_stages) * 2
         ds = self.ds_stages * self.bn0 * self.bm0 * 2
         sums = self.q_stages * 8 * self.bm0
-        dq = self.warpgroups * ROWS * self.dq_room * 4
+        dq = self.warpgroups * self.dq_rows * self.dq_room * 4
         apart = self.warpgroups + (0 if self.general else self.ds_stages)
         barriers = 16 * (2 + TASKS + 2 * self.q_stages + self.do_stages + apart) + 8
         ds_and_dq = max(ds, dq) if self.dq_over_ds else ds + dq
@@ -221,8 +237,13 @@ class CudaTile:
 
     def _uneven(self) -> str:
         """Sizes that do not divide evenly, or an empty text."""
-        if self.bm0 not in (ROWS, 2 * ROWS) or self.bn0 != 2 * ROWS:
-            return f"bm0 = {self.bm0} and bn0 = {self.bn0} are not {ROWS} or {2 * ROWS}, and {2 * ROWS}"
+        if self.bm0 not in (ROWS, TURNED_ROWS, 2 * ROWS) or self.bn0 != 2 * ROWS:
+            return (
+                f"bm0 = {self.bm0} and bn0 = {self.bn0} are not {ROWS}, {TURNED_ROWS} or {2 * ROWS}, "
+                f"and {2 * ROWS}"
+            )
+        if self.dq_turned and (self.dq != 2 * ROWS or self.dq_boxes):
+            return f"bm0 = {self.bm0}: a warpgroup has 64 columns of dq, all on their way at once"
         if self.bm0 != ROWS and self.general:
             return f"bm0 = {self.bm0}, and general is 1: registers have room for {ROWS}"
         if self.dq not in (64, 128, 192, 256):

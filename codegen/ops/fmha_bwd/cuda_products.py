@@ -93,12 +93,33 @@ def _queries(tile: CudaTile, name: str, columns: int) -> Chain:
     )
 
 
+def _queries_turned(tile: CudaTile) -> Chain:
+    """dQ^T = K^T dS^T: keys are read across their rows, gradients of scores along theirs."""
+    count = tile.bm0 // 2
+    steps = []
+    for step in range(tile.bn0 // K):
+        a, b = step * K * SLICE // UNIT, _slices(step, 2 * K, tile.bm0)
+        addresses = f"add.s64 x, %{count}, {a};\\n\\tadd.s64 y, %{count + 1}, {b};\\n\\t"
+        steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, 1, 0"))
+    return Chain(
+        "start_dq",
+        f"dQ^T = K^T dS^T: 64 columns, {tile.bm0} queries, {tile.bn0} keys in steps of {K}.",
+        "uint64_t a",
+        count,
+        tile.wgmma(tile.bm0),
+        "x, y",
+        tuple(steps),
+        _operands("=f", "sums", count),
+        '"l"(a), "l"(b)',
+    )
+
+
 def _wait(name: str, about: str, sums: int, pending: int) -> Wait:
     return Wait(name, about, sums, pending, _operands("+f", "sums", sums))
 
 
 def _waits(tile: CudaTile, dq_chains: int) -> tuple[Wait, ...]:
-    s, q, dk, dv = tile.bm0 // 2, tile.dq_columns // 2, tile.dq // 2, tile.dv // 2
+    s, q, dk, dv = tile.bm0 // 2, tile.dq_sums, tile.dq // 2, tile.dv // 2
     tiles = _wait("await_tile", "Waits for scores or dP; the chain that was started last may go on.", s, 1)
     if tile.general:
         return (
@@ -108,18 +129,27 @@ def _waits(tile: CudaTile, dq_chains: int) -> tuple[Wait, ...]:
             _wait("await_dk", "Waits for dK; dQ, which was started last, may go on.", dk, dq_chains),
             _wait("finish_dq", "Waits for dQ, and all other chains.", q, 0),
         )
-    return (
-        tiles,
+    of_dq = (
         _wait("await_dq", "Waits for dQ; the chain that was started last may go on.", q, 1),
         _wait("finish_dq", "Waits for dQ, and all other chains.", q, 0),
-        _wait("finish_dv", "Waits for all chains.", dv, 0),
-        _wait("finish_dk", "The same.", dk, 0),
+        _wait("finish_dk", "The same for dK.", dk, 0),
     )
+    if tile.dq_turned:
+        return (
+            tiles,
+            _wait("finish_tile", "Waits for scores or dP, and all other chains.", s, 0),
+            _wait("await_dv", "Waits for dV; the chain that was started last may go on.", dv, 1),
+            *of_dq,
+        )
+    return (tiles, *of_dq, _wait("finish_dv", "The same for dV.", dv, 0))
 
 
 def products(tile: CudaTile) -> Products:
     """Those of a kernel of pipeline kr_ktr_vr_async."""
-    of_dq = [_queries(tile, "start_dq", tile.dq_columns - tile.dq_rest)]
+    if tile.dq_turned:
+        of_dq = [_queries_turned(tile)]
+    else:
+        of_dq = [_queries(tile, "start_dq", tile.dq_columns - tile.dq_rest)]
     if tile.dq_rest:
         of_dq.append(_queries(tile, "start_dq_rest", tile.dq_rest))
     chains = (

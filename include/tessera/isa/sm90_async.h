@@ -170,6 +170,12 @@ INLINE void store_matrices(uint32_t to, const uint32_t x[4]) {
                      "r"(x[2]), "r"(x[3])
                      : "memory");
 }
+// Stores x, of which lanes have parts as of store_matrices(), as its transposed matrix of pairs of bytes.
+INLINE void store_transposed(uint32_t to, const uint32_t x[4]) {
+    __asm__ volatile("stmatrix.sync.aligned.m8n8.x4.trans.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to), "r"(x[0]),
+                     "r"(x[1]), "r"(x[2]), "r"(x[3])
+                     : "memory");
+}
 // Lets products and tensor copies see the lane's stores: to be followed by an arrival.
 INLINE void finish_stores(void) { __asm__ volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Adds what a step has of dq, which convert_dq multiplies by the scale, to dq_acc, by way of shared memory: hardware
-// adds boxes of 64 queries and 32 columns while the warps go on. In any order, or by turns: of a tile's blocks of keys
-// each waits for the one before.
+// adds boxes of DQ_ROWS queries and 32 columns while the warps go on. In any order, or by turns: of a tile's blocks of
+// keys each waits for the one before.
 //
 // Takes launch.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_DQ_H
@@ -11,7 +11,7 @@
 
 #include "tessera/device/attention/gpu/dq_order.h"
 
-enum { BOX_BYTES = 64 * SLICE };
+enum { BOX_BYTES = DQ_ROWS * SLICE };
 
 // Where query 0 of a head lies in dq_acc, whose rows are those of planes: in batch mode each head is a plane, in group
 // mode all rows are one.
@@ -78,6 +78,23 @@ INLINE void begin_turn(const launch *a, uint32_t task_at, struct dq_tile tile, u
 
 // ---- boxes, and elements
 
+#if DQ_TURNED
+// Puts the columns into the boxes of a warpgroup, whose pieces of 16 bytes are swizzled by the row's number. With
+// pieces in the order that dq_order.h says, a warp's stores, of eight columns of four queries, go to different banks.
+INLINE void put_boxes(const float x[DQ_SUMS], const launch *a, uint32_t room, int first, int thread) {
+    (void)first;
+    const int lane = thread % 32, warp = thread / 32 % 4, halves = has_halves(a->call.hdim_q);
+    const int piece = (halves ? 4 : 1) * (lane / 16) + (halves ? 2 : 4) * (warp % 2);
+    const uint32_t at = room + warp / 2 * BOX_BYTES + lane % 4 * SLICE + lane / 4 % 4 * 4;
+    UNROLL
+    for (int i = 0; i < 4; i++) {
+        const int r = i / 2, e = i % 2;
+        const uint32_t to = at + 4 * e * SLICE + ((piece + r * (halves ? 1 : 2)) ^ (lane % 4 + 4 * e)) * 16;
+        UNROLL
+        for (int j = 0; j < BM / 8; j++) shared_store_f32(to + 8 * j * SLICE, x[ELEMENT(j, r, e)]);
+    }
+}
+#else
 // Puts DQ_ROOM columns, from `first` on, into the boxes of a warpgroup, whose pieces of 16 bytes are swizzled by the
 // row's number. With pieces in the order that dq_order.h says, the stores of a half of a warp, four rows, go to
 // different banks.
@@ -95,6 +112,7 @@ INLINE void put_boxes(const float x[DQ_SUMS], const launch *a, uint32_t room, in
         }
     }
 }
+#endif
 
 // Starts to add boxes of a warpgroup to memory, by one lane.
 INLINE void start_boxes(const launch *a, uint32_t room, int warpgroup, int first, int row, int plane) {
@@ -105,6 +123,19 @@ INLINE void start_boxes(const launch *a, uint32_t room, int warpgroup, int first
 }
 
 // The same from registers: where there is no map, and where another head's rows follow.
+#if DQ_TURNED
+INLINE void add_elements(const float x[DQ_SUMS], const launch *a, struct dq_tile tile, int thread) {
+    const int warpgroup = thread / WARPGROUP - 1, hdim = a->call.hdim_q, own = thread % 4;
+    const int column = dq_column(warpgroup, 0) + thread % WARPGROUP / 32 * 16 + thread % 32 / 4;
+    float *const to = a->call.dq_acc + (dq_row(a, tile.row, tile.plane) + own) * hdim;
+    UNROLL
+    for (int i = 0; i < DQ_SUMS; i++) {
+        const int row = 8 * (i / 4) + i % 2 * 4, r = i / 2 % 2;
+        if (own + row >= tile.rows || column + 8 * r >= hdim) continue;
+        add_f32(to + row * hdim + dq_position(column + 8 * r, hdim), x[i]);
+    }
+}
+#else
 INLINE void add_elements(const float x[DQ_SUMS], const launch *a, struct dq_tile tile, int thread) {
     const int warpgroup = thread / WARPGROUP - 1, hdim = a->call.hdim_q;
     const int halves = has_halves(hdim), lane = thread % 4, step = halves ? 4 : 8; // between groups of columns
@@ -119,6 +150,7 @@ INLINE void add_elements(const float x[DQ_SUMS], const launch *a, struct dq_tile
         add_f32(to + 8 * r * hdim + column, x[i]);
     }
 }
+#endif
 
 // Whether boxes are added, of a step from whose first query there are `rows` to the sequence's end.
 INLINE int is_by_box(const launch *a, int rows) {

@@ -39,6 +39,18 @@ INLINE void hide(float p[SCORES], const struct seen seen[2], int query) {
     }
 }
 
+// The same of packed numbers, whatever they were.
+INLINE void hide_packed(uint32_t words[P_WORDS], const struct seen seen[2], int query) {
+    const int first = query + 2 * (thread_id_again() % 4);
+    UNROLL
+    for (int i = 0; i < P_WORDS; i++) {
+        const struct seen *const row = &seen[i % 2];
+        const int column = first + COLUMN(i / 2, 0);
+        if (column < row->begin || column >= row->end) words[i] &= 0xffff0000;
+        if (column + 1 < row->begin || column + 1 >= row->end) words[i] &= 0x0000ffff;
+    }
+}
+
 INLINE void make_probabilities(float s[SCORES], uint32_t lse, float scale) {
     UNROLL
     for (int j = 0; j < BM / 8; j++) {
@@ -69,6 +81,19 @@ INLINE void pack(uint32_t words[P_WORDS], const float x[SCORES]) {
     for (int i = 0; i < P_WORDS; i++) words[i] = TWO(x[2 * i], x[2 * i + 1]);
 }
 
+#if DQ_TURNED
+// Stores the warpgroup's part of dS: rows are queries, and the warpgroup's keys are a slice. Of eight rows number n has
+// query n / 2 + 4 (n % 2), so that those that a lane has of dQ are four apart (put_boxes()). Products see it after
+// finish_stores().
+INLINE void put_ds(uint32_t at, const uint32_t words[P_WORDS], int thread) {
+    const int matrix = thread % 32 / 8, row = thread % 4 * 2 + thread % 8 / 4, warp = thread / 32 % 4;
+    const int piece = 2 * warp + matrix % 2;
+    const uint32_t to =
+        at + (thread / WARPGROUP - 1) * BM * SLICE + (matrix / 2 * 8 + row) * SLICE + (piece ^ row) * 16;
+    UNROLL
+    for (int j = 0; j < BM / 8; j += 2) store_transposed(to + 8 * j * SLICE, &words[2 * j]);
+}
+#else
 // Stores the warpgroup's part of dS^T: rows are keys, 64 queries a slice. Products see it after finish_stores().
 INLINE void put_ds(uint32_t at, const uint32_t words[P_WORDS], int thread) {
     const int matrix = thread % 32 / 8, row = thread / 32 * 16 - 64 + matrix % 2 * 8 + thread % 8; // warps from 4 on
@@ -78,5 +103,6 @@ INLINE void put_ds(uint32_t at, const uint32_t words[P_WORDS], int thread) {
         store_matrices(at + j / 8 * BN * SLICE + row * SLICE + (piece ^ thread % 8) * 16, &words[2 * j]);
     }
 }
+#endif
 
 #endif

@@ -74,16 +74,18 @@ INLINE void load_sums(struct place place, const launch *a, uint32_t task_at, int
     const int left = TASK_FIELD(task_at, seqlen_q) - query - lane_id();
     const int64_t first = TASK_FIELD(task_at, batch) * a->call.batch_stride_lsed + head * a->call.nhead_stride_lsed +
                           TASK_FIELD(task_at, token_q) + query + lane_id();
-    float lse[BM / 32], d[BM / 32];
+    enum { ROUNDS_OF_LANES = (BM + 31) / 32 };
+    float lse[ROUNDS_OF_LANES], d[ROUNDS_OF_LANES];
     UNROLL
-    for (int r = 0; r < BM / 32; r++) {
+    for (int r = 0; r < ROUNDS_OF_LANES; r++) {
         lse[r] = AS_F32(load_4(a->call.lse + first + 32 * r, 32 * r < left));
         d[r] = AS_F32(load_4(a->call.d + first + 32 * r, 32 * r < left));
         if (32 * r >= left || lse[r] == -INFINITY_F32) lse[r] = INFINITY_F32;
     }
     wait_until_empty(place);
     UNROLL
-    for (int r = 0; r < BM / 32; r++) {
+    for (int r = 0; r < ROUNDS_OF_LANES; r++) {
+        if (32 * r + 31 >= BM && 32 * r + lane_id() >= BM) break;
         shared_store_f32(place.at + 4 * (lane_id() + 32 * r), lse[r] * -LOG2E);
         shared_store_f32(place.at + 4 * (BM + lane_id() + 32 * r), d[r]);
     }

@@ -3,9 +3,9 @@
 //
 // BN, BM: keys of a task and queries of a step. DQ, DV: head dims, of which a call may use a part. WARPGROUPS: those
 // that compute, each with 64 of the keys. Q_STAGES, DO_STAGES, DS_STAGES: tiles of q, of do and of gradients of scores
-// that there is room for. DQ_COLUMNS: columns of dq that a warpgroup computes of 64 queries; DQ_ROOM: those of them
-// that there is room for on their way to memory, which is that of gradients of scores, too, if DQ_OVER_DS. GENERAL:
-// without it each warpgroup goes by its own time.
+// that there is room for. DQ_COLUMNS: columns of dq that a warpgroup computes; DQ_ROOM: those of them that there is
+// room for on their way to memory, which is that of gradients of scores, too, if DQ_OVER_DS. GENERAL: without it each
+// warpgroup goes by its own time.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_BWD_SIZES_H
 
@@ -17,28 +17,30 @@ enum { THREADS = WARPGROUP * (WARPGROUPS + 1), CONSUMER_WARPS = 4 * WARPGROUPS }
 enum { DQ_SLICES = (DQ + COLUMNS - 1) / COLUMNS, DV_SLICES = (DV + COLUMNS - 1) / COLUMNS };
 enum { K_BYTES = DQ_SLICES * BN * SLICE, V_BYTES = DV_SLICES * BN * SLICE };
 enum { Q_BYTES = DQ_SLICES * BM * SLICE, DO_BYTES = DV_SLICES * BM * SLICE };
-enum { DS_SLICES = BM / COLUMNS, DS_BYTES = DS_SLICES * BN * SLICE };
+enum { DS_BYTES = 2 * BN * BM };
 enum { SUMS_BYTES = 2 * 4 * BM, SUMS_STAGES = Q_STAGES }; // lse and d of a step's queries
 enum { WARPGROUP_ROWS = 64 * SLICE };                     // from a warpgroup's keys to those of the next one
 
 // A thread's share of products, see fragments.h.
-enum { SCORES = BM / 2, P_WORDS = BM / 4, DQ_SUMS = DQ_COLUMNS / 2 };
+enum { SCORES = BM / 2, P_WORDS = BM / 4, DQ_SUMS = DQ_TURNED ? BM / 2 : DQ_COLUMNS / 2 };
 
-// dQ of a step: a warpgroup has 64 queries of it and DQ_COLUMNS columns. Where BM is 64 warpgroups share out columns,
-// else queries.
-#define DS_OF_WARPGROUP(warpgroup) (BM == 64 ? 0 : (warpgroup)*BN * SLICE)
+// dQ of a step: a warpgroup has DQ_ROWS queries of it and DQ_COLUMNS columns. They share out columns, or queries where
+// these are 64 of each. DQ_TURNED: rows of the product are columns of dq, which are 64 of each warpgroup, since queries
+// are no multiple of 64.
+enum { DQ_BY_COLUMNS = BM < 64 * WARPGROUPS, DQ_ROWS = DQ_TURNED ? BM : 64 };
+#define DS_OF_WARPGROUP(warpgroup) (DQ_BY_COLUMNS ? 0 : (warpgroup)*BN * SLICE)
 #define KEYS_AT(column) ((column) / COLUMNS * BN * SLICE + (column) % COLUMNS * 2)
 
 // The first of a warpgroup's 32 columns number `slice`. Products read columns of one slice of 64, or of whole ones: of
 // 192 columns each warpgroup has a slice of its own, and a half of the one between them.
 INLINE int dq_column(int warpgroup, int slice) {
-    if (BM != 64) return 32 * slice;
+    if (!DQ_BY_COLUMNS) return 32 * slice;
     if (DQ_COLUMNS == 96) return slice < 2 ? 2 * COLUMNS * warpgroup + 32 * slice : COLUMNS + 32 * warpgroup;
     return DQ_COLUMNS * warpgroup + 32 * slice;
 }
 
 // The first of its queries.
-INLINE int dq_query(int warpgroup) { return BM == 64 ? 0 : 64 * warpgroup; }
+INLINE int dq_query(int warpgroup) { return DQ_BY_COLUMNS ? 0 : 64 * warpgroup; }
 
 // Where things lie, beside shared_base().
 enum {
@@ -48,7 +50,7 @@ enum {
     AT_DO = AT_Q + Q_STAGES * Q_BYTES,
     AT_DS = AT_DO + DO_STAGES * DO_BYTES,
     AT_DQ = AT_DS + (DQ_OVER_DS ? 0 : DS_STAGES * DS_BYTES),
-    DQ_ROOM_BYTES = 64 * 4 * DQ_ROOM, // of a warpgroup
+    DQ_ROOM_BYTES = DQ_ROWS * 4 * DQ_ROOM, // of a warpgroup
     AT_SUMS = AT_DQ + WARPGROUPS * DQ_ROOM_BYTES,
     AT_TASKS = AT_SUMS + SUMS_STAGES * SUMS_BYTES,
     TASK_BYTES = 64,
