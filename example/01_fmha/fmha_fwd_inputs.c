@@ -80,7 +80,8 @@ typedef struct token_rows {
 } token_rows;
 
 // Fills rows begin to end - 1.
-static void fill_rows(void *context, int64_t begin, int64_t end) {
+static void fill_rows(void *context, int part, int64_t begin, int64_t end) {
+    (void)part;
     const token_rows *rows = context;
     const fmha_fwd_problem *p = rows->problem;
     const tessera_type element = fmha_fwd_input_element(p->dtype, p->fp8);
@@ -110,7 +111,7 @@ static void fill_tokens(fmha_fwd_problem *p, fmha_fwd_buffer_id id, strides at, 
     token_rows rows = {p, id, at, heads, columns, lengths, rooms};
     int64_t count = 0;
     for (int32_t b = 0; b < p->options.b; b++) count += (int64_t)heads * lengths[b];
-    example_in_parts(count, count * columns < FEW ? 1 : example_threads(&p->base), fill_rows, &rows);
+    do_in_parts(count, count * columns < FEW ? 1 : example_threads(&p->base), fill_rows, &rows);
 }
 
 // Does the same for v in column-major order, whose rows are columns of the head and hold tokens side by side.

@@ -3,12 +3,12 @@
 #include "fmha_bwd_reference.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "fmha_fwd_reference.h"
+#include "parts.h"
 #include "wide.h"
 
 // ---- places
@@ -310,13 +310,13 @@ static bench *bench_new(const job *job) {
     return NULL;
 }
 
-static void *work(void *context) {
+static void work(void *context, int part, int64_t begin, int64_t end) {
+    (void)part, (void)begin, (void)end; // whoever is done takes the next unit
     job *job = context;
     bench *x = bench_new(job);
     if (!x) atomic_store(&job->failed, 1);
     for (int64_t n; x && (n = atomic_fetch_add(&job->next, 1)) < job->count;) run_unit(job, x, job->units[n]);
     if (x) bench_free(x);
-    return NULL;
 }
 
 static void begin_job(job *job, const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a, double fp16_least) {
@@ -346,17 +346,11 @@ static void begin_job(job *job, const tessera_fmha_bwd_traits *t, const tessera_
 
 int fmha_bwd_reference(const tessera_fmha_bwd_traits *t, const tessera_fmha_bwd_args *a, double fp16_least,
                        const int32_t *units, int64_t count, int threads, fmha_bwd_visit visit, void *user) {
-    enum { MOST = 64 };
-    pthread_t others[MOST];
-    int started = 0;
+    const int parts = (int)(threads < count ? threads : count);
     job job;
     begin_job(&job, t, a, fp16_least);
     job.units = units, job.count = count, job.visit = visit, job.user = user;
-    while (started + 1 < threads && started + 1 < count && started < MOST &&
-           pthread_create(&others[started], NULL, work, &job) == 0)
-        started++;
-    work(&job);
-    for (int n = 0; n < started; n++) pthread_join(others[n], NULL);
+    do_in_parts(parts, parts, work, &job);
     return atomic_load(&job.failed) && atomic_load(&job.next) < count ? -1 : 0;
 }
 

@@ -4,11 +4,11 @@
 #include "fmha_fwd_reference.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "parts.h"
 #include "tensor_cores.h"
 #include "wide.h"
 
@@ -213,6 +213,7 @@ typedef struct job {
     fmha_fwd_visit visit;
     void *user;
     atomic_llong next;
+    atomic_int failed;
 } job;
 
 // The memory of one thread: scores, visible keys and sums of a chunk, and one block of decoded keys or values.
@@ -528,21 +529,14 @@ static bench *bench_new(const job *job) {
     return NULL;
 }
 
-typedef struct worker {
-    job *job;
-    pthread_t thread;
-    int started, failed;
-} worker;
-
-static void *work(void *context) {
-    worker *self = context;
-    job *job = self->job;
+static void work(void *context, int part, int64_t begin, int64_t end) {
+    (void)part, (void)begin, (void)end; // whoever is done takes the next chunk
+    job *job = context;
     bench *bench = bench_new(job);
-    self->failed = !bench;
+    if (!bench) atomic_store(&job->failed, 1);
     for (int64_t n; bench && (n = atomic_fetch_add(&job->next, 1)) < job->chunks;)
         run_chunk(job, bench, job->chunk_begin[n], job->chunk_begin[n + 1]);
     if (bench) bench_free(bench);
-    return NULL;
 }
 
 // Cuts the rows where the sequence or the key head changes. Returns the number of chunks.
@@ -574,23 +568,10 @@ int fmha_fwd_reference(const tessera_fmha_fwd_traits *traits, const tessera_fmha
     if (!begins) return -1;
     job.chunk_begin = begins;
     job.chunks = cut(args, rows, count, rows_of_chunk(job.longest_k), begins);
-    if (threads > job.chunks) threads = (int)job.chunks;
-    if (threads < 1) threads = 1;
-
-    worker *workers = calloc((size_t)threads, sizeof *workers);
-    int failed = !workers;
-    for (int n = 0; !failed && n < threads; n++) {
-        workers[n].job = &job;
-        // The caller is worker 0; if a thread cannot be started, the others do its work.
-        workers[n].started = n > 0 && pthread_create(&workers[n].thread, NULL, work, &workers[n]) == 0;
-    }
-    if (!failed) work(&workers[0]);
-    for (int n = 0; !failed && n < threads; n++)
-        if (workers[n].started) pthread_join(workers[n].thread, NULL);
-    failed = failed || workers[0].failed;
-    free(workers);
+    const int parts = (int)(threads < job.chunks ? threads : job.chunks);
+    do_in_parts(parts, parts, work, &job);
     free(begins);
-    return failed ? -1 : 0;
+    return atomic_load(&job.failed) && atomic_load(&job.next) < job.chunks ? -1 : 0;
 }
 
 typedef struct arrays {

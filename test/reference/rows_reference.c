@@ -3,10 +3,11 @@
 
 #include <float.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "parts.h"
 
 static const double unit = 0x1p-24, least_step = 0x1p-150; // half of a step: at 1, and of the denormal numbers
 
@@ -320,55 +321,47 @@ static void compare_row(const rows_call *c, int64_t row, const rows_answer *a, r
     if (c->quantized) compare(v, "y_scale", row, 0, TESSERA_TYPE_FP32, c->y_scale, row, a->y_scale);
 }
 
-typedef struct worker {
+typedef struct check {
     const rows_call *call;
-    int64_t begin, end;
-    rows_verdict verdict;
-    int started, failed;
-    pthread_t thread;
-} worker;
+    int64_t begin; // of the rows that are checked
+    struct {
+        rows_verdict verdict;
+        int failed;
+    } parts[MOST_PARTS];
+} check;
 
-static void *check_rows(void *context) {
-    worker *self = context;
-    const size_t n = (size_t)self->call->n;
+static void check_part(void *context, int part, int64_t begin, int64_t end) {
+    check *const self = context;
+    const rows_call *const call = self->call;
+    const size_t n = (size_t)call->n;
     rows_range *arrays = malloc(4 * n * sizeof *arrays);
-    self->failed = !arrays;
+    self->parts[part].failed = !arrays;
     rows_answer answer = {.s = arrays, .z = arrays + n, .y = arrays + 2 * n, .work = arrays + 3 * n};
-    for (int64_t row = self->begin; arrays && row < self->end; row++) {
-        if (rows_source(self->call, row) < 0) continue;
-        rows_answer_of(self->call, row, &answer);
-        compare_row(self->call, row, &answer, &self->verdict);
+    for (int64_t row = self->begin + begin; arrays && row < self->begin + end; row++) {
+        if (rows_source(call, row) < 0) continue;
+        rows_answer_of(call, row, &answer);
+        compare_row(call, row, &answer, &self->parts[part].verdict);
     }
     free(arrays);
-    return NULL;
 }
 
 int rows_check(const rows_call *call, int64_t begin, int64_t end, int threads, rows_verdict *verdict) {
-    const int64_t rows = end - begin;
     memset(verdict, 0, sizeof *verdict);
-    if (threads > rows) threads = (int)rows;
-    if (rows <= 0) return 0;
-    if (threads < 1) threads = 1;
-    worker *workers = calloc((size_t)threads, sizeof *workers);
-    if (!workers) return -1;
+    if (end <= begin) return 0;
+    check *const self = calloc(1, sizeof *self);
+    if (!self) return -1;
+    self->call = call;
+    self->begin = begin;
+    do_in_parts(end - begin, threads, check_part, self);
     int failed = 0;
-    for (int n = threads; n-- > 0;) { // the caller is worker 0, and does what a thread that does not start would
-        worker *one = &workers[n];
-        one->call = call;
-        one->begin = begin + rows * n / threads;
-        one->end = begin + rows * (n + 1) / threads;
-        one->started = n > 0 && pthread_create(&one->thread, NULL, check_rows, one) == 0;
-        if (!one->started) check_rows(one);
+    for (int n = 0; n < MOST_PARTS; n++) {
+        const rows_verdict *const one = &self->parts[n].verdict;
+        failed |= self->parts[n].failed;
+        verdict->checked += one->checked;
+        verdict->wrong += one->wrong;
+        verdict->unspecified += one->unspecified;
+        if (!verdict->first[0]) memcpy(verdict->first, one->first, sizeof verdict->first);
     }
-    for (int n = 0; n < threads; n++) {
-        worker *one = &workers[n];
-        if (one->started) pthread_join(one->thread, NULL);
-        failed |= one->failed;
-        verdict->checked += one->verdict.checked;
-        verdict->wrong += one->verdict.wrong;
-        verdict->unspecified += one->verdict.unspecified;
-        if (!verdict->first[0]) memcpy(verdict->first, one->verdict.first, sizeof verdict->first);
-    }
-    free(workers);
+    free(self);
     return failed ? -1 : 0;
 }

@@ -4,8 +4,9 @@
 #include <pthread.h>
 
 typedef struct worker {
-    example_part *part;
+    part_of_work *part;
     void *context;
+    int n;
     int64_t begin, end;
     pthread_t thread;
     int started;
@@ -13,19 +14,20 @@ typedef struct worker {
 
 static void *work(void *argument) {
     const worker *self = argument;
-    self->part(self->context, self->begin, self->end);
+    self->part(self->context, self->n, self->begin, self->end);
     return NULL;
 }
 
-void example_in_parts(int64_t count, int threads, example_part *part, void *context) {
-    enum { MOST = 64 };
-    worker workers[MOST];
-    if (threads > MOST) threads = MOST;
+void do_in_parts(int64_t count, int threads, part_of_work *part, void *context) {
+    worker workers[MOST_PARTS];
+    if (threads > MOST_PARTS) threads = MOST_PARTS;
     if (threads > count) threads = (int)count;
     if (threads < 1) threads = 1;
     for (int n = threads; n-- > 0;) {
         worker *one = &workers[n];
-        *one = (worker){part, context, count * n / threads, count * (n + 1) / threads, 0, 0};
+        *one = (worker){.part = part, .context = context, .n = n};
+        one->begin = count * n / threads;
+        one->end = count * (n + 1) / threads;
         one->started = n > 0 && pthread_create(&one->thread, NULL, work, one) == 0;
         if (!one->started) work(one);
     }
