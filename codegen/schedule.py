@@ -124,9 +124,8 @@ def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece], *, even: bo
     """Spreads pieces over the bundles of products, as evenly as their bounds allow.
 
     Each bundle brings so many cycles of the port, the fewest with which all pieces find room. What one leaves
-    the next has, too, up to the room beside a product. With these a bundle has as few instructions at most as
-    can be. Pieces that must come first are placed first. `even`: the room beside a product is as little as can
-    be, too.
+    the next has, too, up to the room beside a product; if `even`, that is as little as can be. With these a
+    bundle has as few instructions at most as can be. Pieces that must come first are placed first.
     """
     share = -(-sum(piece.port for piece in pieces) // (VALU * len(products))) * VALU
     least = min(share, law.room) if even else law.room

@@ -32,6 +32,11 @@ def test_pieces_are_spread_evenly() -> None:
     assert schedule.law.room == 28 and schedule.law.bundle == 64
 
 
+def test_bundles_share_large_pieces_evenly_if_asked() -> None:
+    pieces = [Piece(f"a({n})", 0, 7, 12) for n in range(8)] + [Piece(f"b({n})", 0, 7, 4) for n in range(8)]
+    assert [bundle.port for bundle in plan(LAW, PRODUCTS, pieces, even=True).bundles] == [16] * 8
+
+
 def test_bounds_and_orders_hold() -> None:
     pieces = [
         Piece("late", 6, 7, 4),
