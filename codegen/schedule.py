@@ -120,20 +120,23 @@ class Schedule:
         return count
 
 
-def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece]) -> Schedule:
+def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece], *, even: bool = False) -> Schedule:
     """Spreads pieces over the bundles of products, as evenly as their bounds allow.
 
     Each bundle brings so many cycles of the port, the fewest with which all pieces find room. What one leaves
-    the next has, too, up to the room beside a product. With these a bundle has as few instructions at most as
-    can be. Pieces that must come first are placed first.
+    the next has, too, up to the room beside a product; if `even`, that is as little as can be. With these a
+    bundle has as few instructions at most as can be. Pieces that must come first are placed first.
     """
+    share = -(-sum(piece.port for piece in pieces) // (VALU * len(products))) * VALU
+    least = min(share, law.room) if even else law.room
     fewest = -(-sum(piece.issues for piece in pieces) // len(products))
     slowest = -(-QUARTERS * sum(piece.port for piece in pieces) // len(products))
-    for quarters in range(max(slowest, 1), QUARTERS * law.room + 1):
-        for issues in range(fewest, law.issues + 1):
-            bundles = _placed(law, quarters / QUARTERS, issues, products, pieces)
-            if bundles:
-                return Schedule(law, bundles, quarters / QUARTERS)
+    for room in range(least, law.room + 1, VALU):
+        for quarters in range(max(slowest, 1), QUARTERS * room + 1):
+            for issues in range(fewest, law.issues + 1):
+                bundles = _placed(room, quarters / QUARTERS, issues, products, pieces)
+                if bundles:
+                    return Schedule(law, bundles, quarters / QUARTERS)
     raise Refused(
         f"{sum(piece.port for piece in pieces)} cycles of the VALU port find no room beside "
         f"{len(products)} products with {law.room} cycles each"
@@ -141,7 +144,7 @@ def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece]) -> Schedule
 
 
 def _placed(
-    law: Law, rate: float, issues: int, products: Sequence[str], pieces: Sequence[Piece]
+    room: int, rate: float, issues: int, products: Sequence[str], pieces: Sequence[Piece]
 ) -> tuple[Bundle, ...] | None:
     """The bundles, if pieces find room with `rate` cycles of the port and so many instructions for each."""
     waiting = sorted(pieces, key=lambda piece: (piece.last, piece.first))
@@ -151,7 +154,7 @@ def _placed(
     for n, product in enumerate(products):
         bundle = Bundle(product)
         kinds: set[str] = set()
-        cycles = min(cycles + rate, law.room)
+        cycles = min(cycles + rate, room)
         for piece in list(waiting):
             fits = piece.port <= cycles and bundle.issues + piece.issues <= issues
             ready = piece.first <= n and done.issuperset(piece.after)

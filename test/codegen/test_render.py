@@ -182,7 +182,7 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
     before = ""
     if header.name.startswith("staged_") or (takes and "k_operand" in takes[1]):
         before = '#include "tessera/device/attention/cdna/staged.h"\n'
-    if header.name == "bundles.h":
+    if header.name in ("bundles.h", "raising.h", "standing.h"):
         before = '#include "tessera/device/attention/cdna/direct_v.h"\n'
     if header.name == "bwd_bundles.h":
         before = '#include "tessera/device/attention/cdna/bwd_direct.h"\n'

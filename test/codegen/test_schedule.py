@@ -32,6 +32,11 @@ def test_pieces_are_spread_evenly() -> None:
     assert schedule.law.room == 28 and schedule.law.bundle == 64
 
 
+def test_bundles_share_large_pieces_evenly_if_asked() -> None:
+    pieces = [Piece(f"a({n})", 0, 7, 12) for n in range(8)] + [Piece(f"b({n})", 0, 7, 4) for n in range(8)]
+    assert [bundle.port for bundle in plan(LAW, PRODUCTS, pieces, even=True).bundles] == [16] * 8
+
+
 def test_bounds_and_orders_hold() -> None:
     pieces = [
         Piece("late", 6, 7, 4),
@@ -99,7 +104,7 @@ def test_each_piece_of_a_step_is_there_once(step: Step) -> None:
     assert {call for call in calls if call.startswith("exponential")} == made
     for e in range(tile.score_registers):
         assert f"add(x, s, {e})" in calls
-        assert e % 2 or f"maximum(x, s_next, {e})" in calls
+        assert (f"maximum(x, s_next, {e})" in calls) == (e % 2 == 0 and not tile.stays)
         assert e % (32 // tile.bits) or f"pack_word(x, s, {e})" in calls
 
 
@@ -175,11 +180,20 @@ def test_probabilities_are_packed_before_their_products(step: Step) -> None:
 def test_the_reference_moves_between_sums_and_early_exponentials(step: Step) -> None:
     """Sums are of this tile, and what is early of the next has the reference that its scores moved."""
     at = places(step.schedule)
-    if not step.early:
+    assert all(at[call] > step.check for call in early(step))
+    if not step.early or step.tile.stays:
         return
     assert all(n < step.half for call, n in at.items() if call.startswith(("add(", "pack_word(")))
     assert all(step.half <= n <= step.check for call, n in at.items() if call.startswith("maximum("))
-    assert all(at[call] > step.check for call in early(step))
+
+
+def test_where_the_reference_stays_bundles_have_an_even_share(step: Step) -> None:
+    """Of exponentials, too: some of the next tile stand beside the last values of this one."""
+    if not step.tile.stays:
+        return
+    counts = [sum(piece.call.startswith("exponential(") for piece in b.pieces) for b in step.schedule.bundles]
+    share = -(-step.tile.score_registers // step.size)
+    assert max(counts) <= share + 1 and step.early > 0
 
 
 def test_loads_stand_where_nothing_is_read(step: Step) -> None:

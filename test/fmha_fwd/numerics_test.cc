@@ -459,6 +459,22 @@ TEST(Numerics, ManySmallProbabilitiesAreSummed) {
             }
 }
 
+// Scores that rise so far above those of the first keys that no type has room for their probabilities beside them: of
+// all rows, and of one.
+TEST(Numerics, FirstKeysMayHaveTheLeastScores) {
+    for (const std::string &kind : kinds_of_each_pipeline({"fp32", "fp16", "bf16"}, hdims))
+        for (const char *mask : {"-mask=0", "-mask=b:900,30"})
+            for (int rising : some_of<int>(kind, {-1, 40})) {
+                const std::string arguments = "-d=40 " + kind + " -b=1 -h=2 -lse=1 -init=nf -s=150 -s_k=1100 " + mask;
+                SCOPED_TRACE(command(arguments) + ", row " + std::to_string(rising));
+                Problem p(arguments);
+                climb(p, 150.f);
+                p.each('q', [=](int, int, int i, int) { return rising < 0 || i == rising ? 1.f + i % 3 : 0.f; });
+                p.launch();
+                p.expect_rows_match();
+            }
+}
+
 constexpr int lanes[] = {0, 1}; // the first of a vector, and another
 
 TEST(Numerics, NanStaysInItsRow) {

@@ -73,6 +73,7 @@ COMPUTES = {
     ),
 }
 LAZY = 8.0  # log2 of what p may grow to in pipelines that seldom rescale,
+STAYING = -32  # log2 of p where a score equals a reference that stays: p has room above and below
 LAZY_OF_FP8 = 0.75  # and of fp8, whose range goes so far beyond what p is stored times: 2^8.8, FNUZ 2^7.9
 SCALE_BLOCK = 32  # elements of an mx type that share a scale
 
@@ -172,12 +173,19 @@ class CdnaTile(GpuTile):
         """The power of 2 that p in [0, 1] is stored times, for the type's range; 0 where that is fp32's."""
         if self.bits < 16:
             return {"ocp": 8, "fnuz": 7}[target.fp8]
+        if self.stays:
+            return STAYING
         return 14 - int(self.raise_by) if self.compute == "fp16" else 0
 
     @property
     def planned(self) -> bool:
         """Whether the order of the main loop is planned, for sequences that are long."""
         return self.pipeline in ("qr_bundled", "hk_prefill")
+
+    @property
+    def stays(self) -> bool:
+        """Whether the reference of p is that of a row's first tile: p has the range of fp32."""
+        return self.pipeline == "qr_bundled" and self.compute == "bf16"
 
     @property
     def raise_by(self) -> float:

@@ -44,9 +44,24 @@ class Step:
 
     @property
     def early(self) -> int:
-        """Exponentials of the next tile that stand beside the values of this one: where one product takes
-        all of P, what is left of the softmax would stand beside half of the products."""
-        return self.tile.score_registers // 2 if self.tile.operand_chunks > 1 else 0
+        """Exponentials of the next tile that stand beside the values of this one.
+
+        Where one product takes all of P, half of them: what is left of the softmax would stand beside half of
+        the products. Where the reference stays, those of an even share of the bundles behind the others.
+        """
+        numbers = self.tile.score_registers
+        if self.tile.operand_chunks > 1:
+            return numbers // 2
+        return numbers * (self.size - 1 - self._made_by(numbers - 1)) // self.size if self.tile.stays else 0
+
+    def _taken_by(self, e: int) -> int:
+        """The last bundle before the products that take number e of P."""
+        per_step = self.tile.score_registers // (self.tile.bn0 // self.tile.mma_k)  # numbers of an operand
+        return self.half + e // per_step * (self.tile.dv // 32) * self.parts - 1
+
+    def _made_by(self, e: int) -> int:
+        """The last bundle for its exponential."""
+        return self._taken_by(e) - (1 if self.tile.operand_chunks > 1 else 2)
 
     @property
     def check(self) -> int:
@@ -114,12 +129,11 @@ class Step:
     @cached_property
     def schedule(self) -> Schedule:
         """The bundles."""
-        return plan(self.law, self.products, [*self._softmax(), *self._reads(), *self._loads()])
+        pieces = [*self._softmax(), *self._reads(), *self._loads()]
+        return plan(self.law, self.products, pieces, even=self.tile.stays)
 
     def _softmax(self) -> Iterator[Piece]:
         blocks = self.tile.bn0 // 32
-        per_step = blocks * ELEMENTS // (self.tile.bn0 // self.tile.mma_k)  # numbers of P of an operand
-        columns = self.tile.dv // 32
         numbers = 32 // self.tile.bits  # of P in a word
         packing, packs = VALU, 1
         if self.tile.compute == "fp8":
@@ -129,22 +143,21 @@ class Step:
         elif self.tile.compute == "fp16":
             packing = 2 * VALU  # conversions to fp16 take twice the time
         exponential = VALU + self.target.transcendental
-        added = self.half - 1 if self.early else self.size - 1  # before the reference moves
+        moves = self.early and not self.tile.stays
+        added = self.half - 1 if moves else self.size - 1  # before the reference moves
         for e in range(0, blocks * ELEMENTS):
-            # The products that take the number.
-            last = self.half + e // per_step * columns * self.parts - 1
             made: tuple[str, ...] = ()
             if e < self.early:
                 yield Piece(f"exponential(x, s_next, {e})", self.check + 1, self.size - 1, exponential, 2)
             else:
                 made = (f"exponential(x, s, {e})",)
-                yield Piece(*made, 0, last - (1 if self.early else 2), exponential, 2)
+                yield Piece(*made, 0, self._made_by(e), exponential, 2)
             yield Piece(f"add(x, s, {e})", 0, added, VALU, after=made)
             if e % numbers == numbers - 1:
                 first = e - numbers + 1
                 of_word = tuple(f"exponential(x, s, {i})" for i in range(max(first, self.early), e + 1))
-                yield Piece(f"pack_word(x, s, {first})", 0, last, packing, packs, after=of_word)
-        for e in range(0, blocks * ELEMENTS, 2):
+                yield Piece(f"pack_word(x, s, {first})", 0, self._taken_by(e), packing, packs, after=of_word)
+        for e in range(0, 0 if self.tile.stays else blocks * ELEMENTS, 2):
             settled = self.half + (2 if e // ELEMENTS == blocks - 1 else 0)
             if self.early:
                 settled = self.half + (1 if e // ELEMENTS == blocks - 1 else 0)

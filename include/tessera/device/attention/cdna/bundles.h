@@ -2,10 +2,9 @@
 // The pieces of a main loop whose order the generator has made: a product of 32 x 32, or what stands beside one. Where
 // reads do not transpose, direct_v.h comes before this.
 //
-// PARTS: MFMA of a product of two operands. RING: operands that are read ahead. RAISE_BY: log2 of how far probabilities
-// may exceed 2^P_SHIFT before O and the sums are rescaled.
+// PARTS: MFMA of a product of two operands. RING: operands that are read ahead.
 //
-// Takes MMA_PART, PARTS, P_SHIFT, RING, RAISE_BY.
+// Takes MMA_PART, PARTS, RING.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BUNDLES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BUNDLES_H
 
@@ -53,7 +52,7 @@ struct loop {
     f32x16 o[D_BLOCKS];
     struct row row;
     float scale, shift; // a probability is 2^(scale * score - shift)
-    float limit;        // a score above it has O and the sums rescaled
+    float limit;        // a score above it has O and the sums rescaled, where the reference moves (raising.h)
     float most[SUMS];   // the greatest scores of a tile: of one in so many pairs
     float sum[SUMS];    // the probabilities' sums: of one in so many
 };
@@ -138,33 +137,6 @@ INLINE void maximum(struct loop *x, const f32x16 s[KEY_BLOCKS], int e) {
 
 INLINE float greatest_score(const struct loop *x) { return max_f32(max_f32(x->most[0], x->most[1]), x->most[2]); }
 
-// The reference of the probabilities, which are 2^P_SHIFT where a score equals it, becomes the greatest score. Returns
-// the factor that O is to be rescaled by; the sums are. Where the reference is so great that its rounding would spoil
-// P, it is subtracted from the scores here, exactly, and so it is of all tiles from then on.
-INLINE float move_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
-    float max = greatest_score(x);
-    max = max_f32(max, other_half(max));
-    const float alpha = x->row.max == -INFINITY_F32 ? 0.0f : exp2_fast((x->row.max - max) * x->scale);
-    UNROLL
-    for (int i = 0; i < SUMS; i++) x->sum[i] *= alpha;
-    x->row.max = max;
-    const float least = max == -INFINITY_F32 ? 0.0f : max;
-    x->shift = least * x->scale - P_SHIFT;
-    x->limit = max + min_f32(RAISE_BY / x->scale, GREATEST_F32);
-    if (!any_lane(abs_f32(x->shift) >= 0x1p20f)) return alpha;
-    UNROLL
-    for (int b = 0; b < KEY_BLOCKS; b++) {
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e++) {
-            next[b][e] -= least;
-            one_after_the_other();
-        }
-    }
-    x->shift = -P_SHIFT;
-    x->limit = -INFINITY_F32;
-    return alpha;
-}
-
 // Here, and not where the compiler would: waves wait for their first loads.
 INLINE void clear_o(struct loop *x) {
     UNROLL
@@ -173,15 +145,6 @@ INLINE void clear_o(struct loop *x) {
         for (int e = 0; e < ELEMENTS; e++) x->o[b][e] = here_f32(0.0f);
     }
 }
-
-INLINE void rescale_o(struct loop *x, float alpha) {
-    UNROLL
-    for (int b = 0; b < D_BLOCKS; b++) x->o[b] *= alpha;
-}
-
-INLINE void raise_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) { rescale_o(x, move_reference(x, next)); }
-
-INLINE int exceeds_limit(const struct loop *x) { return any_lane(greatest_score(x) > x->limit); }
 
 // Finds the tiles that all of the wave's queries see whole.
 INLINE void find_clear_tiles(struct loop *x) {

@@ -7,7 +7,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_CLUSTERS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_CLUSTERS_H
 
-#include "tessera/device/attention/cdna/bundles.h"
+#include "tessera/device/attention/cdna/raising.h"
 #include "tessera/device/common/cdna/cluster_end.h"
 
 // The ring is the register tile: K of a tile from before its scores until these are made, then V.
