@@ -281,6 +281,20 @@ TARGETS: dict[str, Target] = {
             "takes three of them",
         ),
         CpuTarget(
+            name="x86-64-v4-fp16",
+            families=("x86-64",),
+            vocabulary="cpu_avx512fp16.h",
+            lanes=16,
+            registers=32,
+            cflags=("-march=x86-64-v4", "-mavx512bf16", "-mavx512vbmi", "-mavx512fp16"),
+            zig_cflags=("-mcpu=x86_64_v4+avx512bf16+avx512vbmi+avx512fp16",),
+            macs={"f32": 32.0, "bf16": 16.0, "f32f16": 32.0},
+            l1_bytes=48 * KIB,
+            l2_bytes=2048 * KIB,
+            source="Sapphire Rapids, with or without AMX: two 512-bit FMA a cycle, of fp16, too; "
+            "vdpbf16ps takes 2 cycles; 2 MiB of L2. f32f16 is counted in fp32",
+        ),
+        CpuTarget(
             name="armv8-a",
             families=("aarch64",),
             vocabulary="cpu_neon.h",

@@ -20,6 +20,9 @@
 #ifdef TESSERA_ISA_CPU_AMX_H
 #include <sys/syscall.h>
 #endif
+#ifdef TESSERA_ISA_CPU_AVX512FP16_H
+#include <cpuid.h>
+#endif
 
 #define COUNT(array) ((int)(sizeof(array) / sizeof *(array)))
 
@@ -1155,6 +1158,122 @@ static void test_dot2(void) {
 
 // ---- upper halves, and tiles ---------------------------------------------------------------------------------------
 
+#ifdef TESSERA_ISA_CPU_AVX512FP16_H
+
+// ---- halves --------------------------------------------------------------------------------------------------------
+
+typedef union {
+    uint16_t u[2 * LANES];
+    lanes words;
+} halves;
+
+static double half_value(uint16_t half) {
+    const int exponent = half >> 10 & 31, mantissa = half & 1023;
+    const double magnitude = exponent == 31  ? (mantissa ? (double)NAN : (double)INFINITY)
+                             : exponent == 0 ? ldexp(mantissa, -24)
+                                             : ldexp(1024 + mantissa, exponent - 25);
+    return half & 0x8000 ? -magnitude : magnitude;
+}
+
+static vh load_h(const halves *x) { return v_as_h(v_load_i(x->words.i)); }
+
+static halves of_h(vh x) {
+    halves list;
+    v_store_i(list.words.i, (vi)x);
+    return list;
+}
+
+static void check_half(const char *word, int lane, uint16_t got, double want) {
+    const double value = half_value(got);
+    if (value == want || (isnan(value) && isnan(want)) || !complain()) return;
+    printf("%s: %s, half %d: %04x (%g), not %g\n", test, word, lane, got, value, want);
+}
+
+// Every code of 8 bits in either byte of a word, beside random ones; of each number of 4 bits in each place.
+static void test_half_codes(void) {
+    halves in, table;
+    for (int code = 0; code < 256; code++)
+        for (int which = 0; which < 2; which++) {
+            for (int n = 0; n < 2 * LANES; n++)
+                in.u[n] = (uint16_t)((code + 7 * n) % 256 << 8 * which | random_bits() % 256 << 8 * (1 - which));
+            const vi codes = v_load_i(in.words.i);
+            const halves e4m3 = of_h(v_halves_of_e4m3(codes, which)), s8 = of_h(v_halves_of_s8(codes, which));
+            for (int n = 0; n < 2 * LANES; n++) {
+                const int at = (code + 7 * n) % 256, exponent = at >> 3 & 15;
+                const double magnitude = ldexp(at % 8 + (exponent ? 8 : 0), (exponent ? exponent : 1) - 10 - 8);
+                check_half("v_halves_of_e4m3", n, e4m3.u[n], at & 128 ? -magnitude : magnitude);
+                check_half("v_halves_of_s8", n, s8.u[n], at < 128 ? at : at - 256);
+            }
+        }
+    for (int n = 0; n < 2 * LANES; n++) table.u[n] = (uint16_t)(0x3c00 + n % 16);
+    for (int which = 0; which < 4; which++) {
+        for (int n = 0; n < 2 * LANES; n++) in.u[n] = (uint16_t)random_bits();
+        const halves got = of_h(v_halves_of_u4(v_load_i(table.words.i), v_load_i(in.words.i), which));
+        for (int n = 0; n < 2 * LANES; n++)
+            check_half("v_halves_of_u4", n, got.u[n], half_value((uint16_t)(0x3c00 + (in.u[n] >> 4 * which & 15))));
+    }
+}
+
+static void test_half_loads(void) {
+    const uint8_t *const p = place(0, 256);
+    fill_page();
+    const lanes quarters = of_i(v_load_quarters(p + 3, p + 100, p + 50, p + 201));
+    const int first[] = {3, 100, 50, 201};
+    lanes want;
+    for (int q = 0; q < 4; q++) memcpy(want.u + 4 * q, p + first[q], 16);
+    check("v_load_quarters", same_bits, &quarters, &want, 0, NULL);
+    const lanes repeated = of_i(v_repeat_quarter(p + 17)), twice = of_i(v_repeat_half(p + 31));
+    for (int q = 0; q < 4; q++) memcpy(want.u + 4 * q, p + 17, 16);
+    check("v_repeat_quarter", same_bits, &repeated, &want, 0, NULL);
+    for (int half = 0; half < 2; half++) memcpy(want.u + 8 * half, p + 31, 32);
+    check("v_repeat_half", same_bits, &twice, &want, 0, NULL);
+    for (int which = 0; which < 2; which++) {
+        const lanes numbers = of_f(v_floats_of_bf16(v_load_i(quarters.i), which));
+        for (int l = 0; l < LANES; l++) want.u[l] = quarters.u[l] >> 16 * which << 16;
+        check("v_floats_of_bf16", same_bits, &numbers, &want, 1, &quarters);
+    }
+}
+
+// All halves as floats; products and sums that are halves are exact, denormals too.
+static void test_half_arithmetic(void) {
+    for (uint32_t first = 0; first < 0x10000; first += 2 * LANES) {
+        halves in;
+        lanes want[2];
+        for (uint32_t n = 0; n < 2 * LANES; n++) {
+            in.u[n] = (uint16_t)(first + n);
+            want[n / LANES].f[n % LANES] = (float)half_value(in.u[n]);
+        }
+        const vh x = load_h(&in);
+        const lanes got = of_f(v_first_floats(x)), other = of_f(v_other_floats(x));
+        check("v_first_floats", same_float, &got, &want[0], 0, NULL);
+        check("v_other_floats", same_float, &other, &want[1], 0, NULL);
+        const uint16_t two = 0x4000, three = 0x4200;
+        const halves five = of_h(v_mac_half(v_mac_half(v_zero_h(), &two, x), &three, x));
+        for (uint32_t n = 0; n < 2 * LANES; n++) // the last sum is exact where 5 x has 11 bits
+            if ((in.u[n] >> 10 & 31) < 28 && in.u[n] % 8 == 0)
+                check_half("v_mac_half", (int)n, five.u[n], 5 * half_value(in.u[n]));
+    }
+}
+
+// Whole numbers, whose sums are exact.
+static void test_quarter_sums(void) {
+    lanes in[8], quarters, of_halves;
+    vf x[8];
+    for (int r = 0; r < 8; r++) {
+        for (int l = 0; l < LANES; l++) in[r].f[l] = (float)(random_bits() % 1000);
+        x[r] = v_load(in[r].f);
+    }
+    for (int l = 0; l < LANES; l++) {
+        quarters.f[l] = of_halves.f[l] = 0;
+        for (int n = 0; n < 4; n++) quarters.f[l] += in[l % 4].f[l / 4 * 4 + n];
+        for (int n = 0; n < 8; n++) of_halves.f[l] += in[l % 4 * 2 + l / 8].f[l / 4 % 2 * 8 + n];
+    }
+    const lanes got = of_f(v_sums_of_quarters(x)), got_halves = of_f(v_sums_of_halves(x));
+    check("v_sums_of_quarters", same_float, &got, &quarters, 0, NULL);
+    check("v_sums_of_halves", same_float, &got_halves, &of_halves, 0, NULL);
+}
+#endif
+
 #ifdef TESSERA_ISA_CPU_AMX_H
 static void check_upper(const lanes in[2]) {
     const vf low = v_load(in[0].f), high = v_load(in[1].f);
@@ -1403,6 +1522,10 @@ static const char *tiles_missing(void) { // NULL: they may be used from here on
 static const char *missing(void) { // instructions that this CPU lacks, or NULL
 #if defined(__x86_64__)
     __builtin_cpu_init();
+#if defined(__AVX512FP16__)
+    unsigned a, b, c, d; // clang 14 has no name for it
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & 1u << 23)) return "AVX512_FP16";
+#endif
 #if defined(__AVX512BF16__)
     if (!__builtin_cpu_supports("avx512bf16")) return "AVX512_BF16";
 #endif
@@ -1466,6 +1589,12 @@ static const struct {
     {"codes of pairs", test_pair_codes},
     {"v_scale_pairs", test_scale_pairs},
     {"v_dot2", test_dot2},
+#endif
+#ifdef TESSERA_ISA_CPU_AVX512FP16_H
+    {"codes as halves", test_half_codes},
+    {"loads of quarters", test_half_loads},
+    {"arithmetic of halves", test_half_arithmetic},
+    {"sums of quarters", test_quarter_sums},
 #endif
 #ifdef TESSERA_ISA_CPU_AMX_H
     {"upper halves", test_upper},

@@ -46,6 +46,13 @@ COMPUTES = {
         numerics="bf16 products (p rounded to nearest) and fp32 sums, exp2 within 7.5e-5, "
         "soft cap by tanh within 3.9e-7",
     ),
+    "f32f16": Compute(
+        ("bf16",),
+        bk0=16,
+        wk=1,
+        numerics="fp32 products and sums, for o of quantised rows fp16 products, p, and sums of at most 32; "
+        "exp2 within 7.5e-5, soft cap by tanh within 3.9e-7",
+    ),
     "bf16x2": Compute(
         ("fp16",),
         bk0=32,

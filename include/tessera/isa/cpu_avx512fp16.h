@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// The CPU vocabulary on AVX-512 with FP16: the words of cpu_avx512bf16.h, those of vectors of 2 * LANES IEEE halves,
+// whose denormals cost no time, and those of quarters of vectors. A word of 16 bits holds two codes of 8 bits or four
+// of 4, and the numbers of a vector are those of one of them, `which`, in each word: so no code has to move to another
+// word.
+#ifndef TESSERA_ISA_CPU_AVX512FP16_H
+#define TESSERA_ISA_CPU_AVX512FP16_H
+
+#include "tessera/isa/cpu_avx512bf16.h"
+
+typedef __m512h vh; // 2 * LANES halves
+
+INLINE vh v_as_h(vi a) { return _mm512_castsi512_ph(a); }
+INLINE vh v_zero_h(void) { return _mm512_setzero_ph(); }
+INLINE vh v_mac_half(vh acc, const uint16_t *p, vh b) { // with intrinsics the half would be loaded by an instruction
+    __asm__("vfmadd231ph %2%{1to32%}, %1, %0" : "+v"(acc) : "v"(b), "m"(*p));
+    return acc;
+}
+
+// The first LANES halves, and the others.
+INLINE vf v_first_floats(vh x) { return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_castph_si512(x))); }
+INLINE vf v_other_floats(vh x) { return _mm512_cvtph_ps(_mm512_extracti64x4_epi64(_mm512_castph_si512(x), 1)); }
+
+// memory: 16 bytes of each of four rows, 16 bytes four times, 32 bytes twice
+INLINE vi v_load_quarters(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
+    const __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)a));
+    const __m512i y = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)b), 1);
+    const __m512i z = _mm512_inserti32x4(y, _mm_loadu_si128((const __m128i *)c), 2);
+    return _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)d), 3);
+}
+INLINE vi v_repeat_quarter(const void *p) { return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)); }
+INLINE vi v_repeat_half(const void *p) { return _mm512_broadcast_i32x8(_mm256_loadu_si256((const __m256i *)p)); }
+
+// One of the two bf16 of each word.
+INLINE vf v_floats_of_bf16(vi words, int which) {
+    const __m512i upper = which ? _mm512_and_si512(words, _mm512_set1_epi32((int32_t)0xffff0000)) : v_shl_i(words, 16);
+    return _mm512_castsi512_ps(upper);
+}
+
+// The numbers of codes: of E4M3, whose NaN becomes 480, times 2^-8; of int8; and of the 16 halves of which `table` has
+// two copies.
+INLINE vh v_halves_of_e4m3(vi codes, int which) {
+    const __m512i upper = which ? codes : _mm512_slli_epi16(codes, 8);
+    return _mm512_castsi512_ph(_mm512_and_si512(_mm512_srai_epi16(upper, 1), _mm512_set1_epi16(-0x4080)));
+}
+INLINE vh v_halves_of_s8(vi codes, int which) { // 1024 + the code with its sign turned over, 1152 less
+    const __m512i low = which ? _mm512_srli_epi16(codes, 8) : codes;
+    const __m512i half = _mm512_ternarylogic_epi32(low, _mm512_set1_epi16(0xff), _mm512_set1_epi16(0x6480), 0x6a);
+    return _mm512_sub_ph(_mm512_castsi512_ph(half), _mm512_castsi512_ph(_mm512_set1_epi16(0x6480)));
+}
+INLINE vh v_halves_of_u4(vi table, vi codes, int which) {
+    return _mm512_castsi512_ph(v_lookup_pairs(table, v_shr_i(codes, 4 * which)));
+}
+
+// Lane 4 * q + r gets the sum of quarter q of x[r].
+INLINE vf v_sums_of_quarters(const vf x[4]) {
+    __m512d t[2];
+    UNROLL
+    for (int i = 0; i < 4; i += 2)
+        t[i / 2] =
+            _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(x[i], x[i + 1]), _mm512_unpackhi_ps(x[i], x[i + 1])));
+    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(t[0], t[1])),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(t[0], t[1])));
+}
+
+// Lane 4 * q + r gets the sum of one half of a vector: for q of 0 and 1 of the halves of x[2 * r], for 2 and 3 of those
+// of x[2 * r + 1].
+INLINE vf v_sums_of_halves(const vf x[8]) {
+    vf t[4];
+    UNROLL
+    for (int r = 0; r < 4; r++)
+        t[r] = _mm512_add_ps(_mm512_shuffle_f32x4(x[2 * r], x[2 * r + 1], 0x88),
+                             _mm512_shuffle_f32x4(x[2 * r], x[2 * r + 1], 0xdd));
+    return v_sums_of_quarters(t);
+}
+
+#endif
