@@ -6,6 +6,7 @@
 # sets variables that the others read, tessera_NAME_try(TARGET FLAG...) refuses a compiler that does not know the target,
 # tessera_NAME_add(MADE SOURCE TARGET FLAG...) adds the command that makes MADE.co, and
 # tessera_NAME_check(COMMAND TARGET OBJECT...) sets COMMAND to the command that checks code objects before they are packed.
+# It may define tessera_NAME_leaves_out(LEAVES_OUT INSTANCE): whether packs are made without an instance.
 
 # tessera_find_compilers(LINE...): finds the compilers that lines of lists of sources name, and tries them for each target.
 macro(tessera_find_compilers)
@@ -39,11 +40,17 @@ function(tessera_add_packs packs_variable op)
         list(GET columns 2 target)
         list(GET columns 3 flags)
         separate_arguments(flags)
+        get_filename_component(name "${file}" NAME_WE)
+        if(COMMAND tessera_${compiler}_leaves_out)
+            cmake_language(CALL tessera_${compiler}_leaves_out is_left_out "${name}")
+            if(is_left_out)
+                continue()
+            endif()
+        endif()
         if(NOT target IN_LIST targets)
             list(APPEND targets "${target}")
             file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/packs" "${PROJECT_BINARY_DIR}/device/${target}")
         endif()
-        get_filename_component(name "${file}" NAME_WE)
         set(object "${PROJECT_BINARY_DIR}/device/${target}/${name}")
         cmake_language(CALL tessera_${compiler}_add "${object}" "${tessera_generated_dir}/${file}" "${target}" ${flags})
         list(APPEND objects_${target} "${object}.co")

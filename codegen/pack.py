@@ -47,7 +47,7 @@ def pack(op: str, target: str, objects: dict[str, bytes]) -> bytes:
     entries, data = b"", b""
     begin = HEAD.size + len(objects) * ENTRY.size
     for symbol, plain in sorted((_name(symbol, 120), plain) for symbol, plain in objects.items()):
-        packed = zlib.compress(plain, 9)
+        packed = zlib.compress(plain)  # level 9 takes PTX four times as long, and makes 3 % less of it
         method, stored = (ZLIB, packed) if len(packed) < len(plain) else (STORED, plain)
         data += bytes(-(begin + len(data)) % ALIGNMENT)
         entries += ENTRY.pack(symbol, begin + len(data), len(stored), len(plain), method, zlib.crc32(plain))

@@ -64,7 +64,7 @@ else
     case $(uname -m) in x86_64) targets=x86-64-v3 ;; aarch64) targets=armv8-a ;; *) targets=portable ;; esac
     case $device in hip:*) targets+=,cdna ;; *) targets+=,sm_90a ;; esac
     step "configure" "$build_remedy" configure "$build" -DTESSERA_TARGETS=$targets -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=OFF \
-        -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON "-DTESSERA_GOOGLETEST_DIR=$build/tools/googletest/usr/src/googletest"
+        -DTESSERA_NVPTX_PART= -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON "-DTESSERA_GOOGLETEST_DIR=$build/tools/googletest/usr/src/googletest"
     if grep -q "No GoogleTest" "$build/log/configure.log"; then
         echo "no GoogleTest or no C++ compiler; Debian: apt-get install libgtest-dev g++" >&2
         exit 1

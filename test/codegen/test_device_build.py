@@ -252,6 +252,28 @@ def test_images_are_ptx_where_there_is_no_ptxas(checkout: Path, tmp_path: Path) 
         assert b".maxntid" in ptx, "the workgroup's threads, which the registers of a thread depend on"
 
 
+def test_parts_have_each_image_once(tmp_path: Path) -> None:
+    ziglang()
+
+    def configure_part(part: str) -> subprocess.CompletedProcess[str]:
+        return configure(
+            ROOT, tmp_path / part, *NVIDIA, "-DTESSERA_PTXAS=OFF", f"-DTESSERA_NVPTX_PART={part}"
+        )
+
+    found: list[str] = []
+    for part in ("0/3", "1/3", "2/3"):
+        configured = configure_part(part)
+        assert configured.returncode == 0, configured.stderr
+        assert make(tmp_path / part).returncode == 0
+        pack = tmp_path / part / "packs" / "smoothquant_sm_90a.pack"  # not made without any image
+        found += images_of(tmp_path / part) if pack.exists() else []
+    sources = list((tmp_path / "0/3" / "generated").glob("smoothquant_*__sm_90a_*.c"))
+    assert len(found) == len(set(found)) == len(sources)
+    failed = configure_part("3/3")
+    assert failed.returncode != 0
+    assert "TESSERA_NVPTX_PART=3/3: must be N/M, such as 0/7 to 6/7" in one_line(failed.stderr)
+
+
 def test_images_have_what_ptxas_makes_unless_it_spills(tmp_path: Path) -> None:
     ziglang()
     build = tmp_path / "build"

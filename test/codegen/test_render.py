@@ -188,6 +188,7 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         before = '#include "tessera/device/attention/cdna/bwd_direct.h"\n'
     if takes and "store_four" in takes[1]:
         before = '#include "tessera/device/common/cdna/store.h"\n'
+        before += "enum { STORES = 1 };\n" if "STORES" in takes[1].split(", ") else ""
     of_rows = header.parts[-3] == "rows" or header.name.startswith("row_")
     said = f'#include "tessera/isa/cdna.h"\n{ROWS_SAID}' if of_rows else SAID
     if header.name.startswith("bwd_"):

@@ -10,6 +10,8 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_BUNDLES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_BUNDLES_H
 
+enum { STORES = 2 }; // turns would take a call of 512 keys 1 % longer
+
 #include "tessera/device/attention/cdna/bwd_results.h"
 #include "tessera/device/attention/cdna/bwd_scores.h"
 #include "tessera/isa/cdna_exchange.h"

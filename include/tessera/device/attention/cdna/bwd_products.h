@@ -5,6 +5,8 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_PRODUCTS_H
 
+enum { STORES = DQ + DV > 320 ? 2 : 1 }; // where sums have most registers, turns would bring moves into the main loop
+
 #include "tessera/device/attention/cdna/bwd_operands.h"
 #include "tessera/device/attention/cdna/bwd_results.h"
 #include "tessera/device/attention/cdna/bwd_scores.h"

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Backward: the sums of dK and dV of a wave's keys, and how they are stored.
 //
-// Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX, O_BITS, P_SHIFT, store_four.
+// STORES: 2 where dK and dV have code of their own; with 1 they take turns with the same, which is a sixth less to
+// compile, and takes moves of registers.
+//
+// Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX, O_BITS, P_SHIFT, STORES, store_four.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_RESULTS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_RESULTS_H
 
@@ -25,19 +28,26 @@ INLINE void store_keys(const f32x16 *sums, int blocks, buffer to, int stride, in
     }
 }
 
+// Of dV's turn blocks past its last are still dK's; they are past the head dim, and not stored.
 INLINE void store_results(const struct sums *sums, struct place at, int pass) {
+    enum { BLOCKS = DQ_BLOCKS > D_BLOCKS ? DQ_BLOCKS : D_BLOCKS };
     const args *a = (const args *)kernel_argument();
     const struct task task = find_task(a, at);
     const int left = task.of.seqlen_k - task.first;
-    if (pass & FOR_DK) {
-        const int64_t dk = key_element(&task, task.head_dk, a->batch_stride_dk, a->nhead_stride_dk, a->stride_dk);
-        store_keys(sums->dk, DQ_BLOCKS, rows_of(a->dk, dk, left, BN, a->stride_dk, a->hdim_q, O_BITS),
-                   (int)a->stride_dk, a->hdim_q, a->scale);
-    }
-    if (pass & FOR_DV) {
-        const int64_t dv = key_element(&task, task.head_dk, a->batch_stride_dv, a->nhead_stride_dv, a->stride_dv);
-        store_keys(sums->dv, D_BLOCKS, rows_of(a->dv, dv, left, BN, a->stride_dv, a->hdim_v, O_BITS), (int)a->stride_dv,
-                   a->hdim_v, a->keep_scale / (float)(1 << P_SHIFT));
+    f32x16 x[BLOCKS];
+    UNROLL
+    for (int b = 0; b < BLOCKS; b++) x[b] = pass & FOR_DK && b < DQ_BLOCKS ? sums->dk[b] : sums->dv[b % D_BLOCKS];
+#pragma unroll STORES
+    for (int of_v = !(pass & FOR_DK); of_v <= !!(pass & FOR_DV); of_v++) {
+        const int64_t stride = of_v ? a->stride_dv : a->stride_dk;
+        const int64_t first = key_element(&task, task.head_dk, of_v ? a->batch_stride_dv : a->batch_stride_dk,
+                                          of_v ? a->nhead_stride_dv : a->nhead_stride_dk, stride);
+        const int hdim = of_v ? a->hdim_v : a->hdim_q;
+        const float scale = of_v ? a->keep_scale / (float)(1 << P_SHIFT) : a->scale;
+        store_keys(x, BLOCKS, rows_of(of_v ? a->dv : a->dk, first, left, BN, stride, hdim, O_BITS), (int)stride, hdim,
+                   scale);
+        UNROLL
+        for (int b = 0; b < D_BLOCKS; b++) x[b] = sums->dv[b];
     }
 }
 
