@@ -28,6 +28,9 @@ std::vector<Suite> suites(const Place &on) {
          {floats, {"-bias=a:0", "-bias=a:1"}, {"-b=1 -h=3 -s=124 -s_k=180", "-b=2 -h=5 -s=128 -s_k=46"},
           {"-mask=0", "-mask=t", "-mask=b", "-mask=t:50,64", "-mask=b:32,40", "-mask=g:30,50"}},
          {modes, {"-d=32"}, inits}},
+        {"AlibiFar", // distances of more than 16 bits
+         {floats, {"-s=16 -s_k=65537", "-s=16 -s_k=70000", "-s=16 -s_k=70000 -mask=b"}},
+         {{"-bias=a -b=1 -h=1 -d=32"}, {"-dkv_heads=q"}}},
         {"Dropout",
          {floats, {"-p_drop=0.123", "-p_drop=0.5"}, {"-drop_seed=10 -drop_offset=123", "-drop_seed=34534564645 -drop_offset=7876878876864 -drop_prefs=1"},
           {"-b=2 -h=4 -h_k=2 -s=80 -s_k=131", "-b=3 -h=2 -s=156 -s_k=68 -mask=1", "-b=2 -h=3 -h_k=1 -s=100 -s_k=168 -mask=2"}},
