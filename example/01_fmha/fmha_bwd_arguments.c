@@ -60,7 +60,7 @@ static const example_argument table[] = {
     {"dkv_heads", EXAMPLE_TEXT, OWN(dkv_heads), "q",
      "heads of dk and dv: q: those of q, as in CK; k: those of k, sums"},
     {"sink_grad", EXAMPLE_INTEGER, FORWARD(init_sink), "0",
-     "not 0: a learned sink per head (30 to 60), and its gradient"},
+     "not 0: a learned sink per head (30 to 60; 2: -1 to 1, so that keys weigh as much), and its gradient"},
     EXAMPLE_TIMING_AND_JSON("fmha_bwd.json"),
     {"q_eff_lens", EXAMPLE_LIST, LIST(q_eff_lens), "",
      "batch mode: b lengths of q to use of the s that there is room for"},

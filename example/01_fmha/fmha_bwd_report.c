@@ -30,7 +30,7 @@ void fmha_bwd_print(const example_problem *base, FILE *file) {
             p->traits.is_store_randval, p->traits.is_deterministic);
     fmha_fwd_print_mask(&f->mask, file);
     if (p->traits.is_dkv_reduced) fputs(", dkv_heads:k", file);
-    if (f->options.init_sink) fputs(", sink:(rand[30,60], grad)", file);
+    if (f->options.init_sink) fprintf(file, ", sink:(rand[%s], grad)", f->options.init_sink == 2 ? "-1,1" : "30,60");
     if (p->traits.is_deterministic && find_workspace(p, &bytes, &splits) == 0)
         fprintf(file, ", workspace:%zuMiB|%lldsplits", (bytes + (1 << 20) - 1) >> 20, (long long)splits);
     if (f->options.mode) {

@@ -82,7 +82,7 @@ static const example_argument table[] = {
     {"q_eff_lens", EXAMPLE_LIST, LIST(q_eff_lens), "",
      "batch mode: b lengths of q to use of the s that there is room for"},
     {"kv_eff_lens", EXAMPLE_LIST, LIST(kv_eff_lens), "", "the same for k and v"},
-    {"init_sink", EXAMPLE_INTEGER, OPTION(init_sink), "0", "not 0: a learned sink per head (30 to 60)"},
+    {"init_sink", EXAMPLE_INTEGER, OPTION(init_sink), "0", "not 0: a learned sink per head (30 to 60; 2: -1 to 1)"},
     EXAMPLE_DEVICE_AND_KERNEL,
 };
 

@@ -183,7 +183,8 @@ static void fill_descales(fmha_fwd_problem *p, fmha_fwd_buffer_id id) {
 static void fill_sinks(fmha_fwd_problem *p) {
     stream s = stream_of(p, BUFFER_SINK, INIT_UNIFORM, TESSERA_TYPE_FP32);
     float *sinks = example_pointer(&p->base, BUFFER_SINK);
-    for (int32_t h = 0; h < p->args.nhead_q; h++) sinks[h] = (float)nearbyint(uniform(&s, 30, 60));
+    for (int32_t h = 0; h < p->args.nhead_q; h++)
+        sinks[h] = (float)(p->options.init_sink == 2 ? uniform(&s, -1, 1) : nearbyint(uniform(&s, 30, 60)));
 }
 
 void fmha_fwd_fill_inputs(example_problem *base) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Tensors of more than 2^31 elements, in mappings of which few pages exist: gradients are those of the same problem in
-// little memory.
+// Where tensors lie that the program places in one way. Those of more than 2^31 elements, in mappings of which few
+// pages exist: gradients are those of the same problem in little memory. And a sink for each sequence and head.
+#include <cmath>
 #include <cstring>
 #include <memory>
 #include <new>
@@ -108,6 +109,21 @@ TEST(Buffers, MoreThan2To31Elements) {
             for (const std::unique_ptr<Far> &one : all) one->come_back();
             EXPECT_EQ(p.outputs(), want);
         }
+}
+
+// The gradient takes lse as it is, whatever sink that had.
+TEST(Buffers, SinksOfEachSequence) {
+    for (const std::string &kind : kinds(cpus, {"fp32", "bf16"})) {
+        const std::string arguments = kind + " -init=nf -b=3 -h=2 -s=40 -s_k=50 -d=32 -sink_grad=2";
+        SCOPED_TRACE(command(fmha_bwd, arguments));
+        const std::vector<float> sinks{-1, 0.5F, NAN, 1, 2, NAN, -2, 0.25F, NAN}; // two, and room behind them
+        Problem p(arguments);
+        p.launch(true);
+        const std::vector<uint8_t> shared = p.outputs();
+        p.args->sink_ptr = sinks.data(), p.args->batch_stride_sink = 3;
+        p.launch(true);
+        EXPECT_NE(p.outputs(), shared);
+    }
 }
 
 } // namespace

@@ -28,6 +28,9 @@ std::vector<Suite> suites(const Place &on) {
          {floats, {"-bias=a:0", "-bias=a:1"}, {"-b=1 -h=3 -s=124 -s_k=180", "-b=2 -h=5 -s=128 -s_k=46"},
           {"-mask=0", "-mask=t", "-mask=b", "-mask=t:50,64", "-mask=b:32,40", "-mask=g:30,50"}},
          {modes, {"-d=32"}, inits}},
+        {"AlibiFar", // distances of more than 16 bits
+         {floats, {"-s=16 -s_k=65537", "-s=16 -s_k=70000", "-s=16 -s_k=70000 -mask=b"}},
+         {{"-bias=a -b=1 -h=1 -d=32"}, {"-dkv_heads=q"}}},
         {"Dropout",
          {floats, {"-p_drop=0.123", "-p_drop=0.5"}, {"-drop_seed=10 -drop_offset=123", "-drop_seed=34534564645 -drop_offset=7876878876864 -drop_prefs=1"},
           {"-b=2 -h=4 -h_k=2 -s=80 -s_k=131", "-b=3 -h=2 -s=156 -s_k=68 -mask=1", "-b=2 -h=3 -h_k=1 -s=100 -s_k=168 -mask=2"}},
@@ -36,7 +39,7 @@ std::vector<Suite> suites(const Place &on) {
          {few, {"-logits_soft_cap=2", "-logits_soft_cap=50"}, {"-b=1 -h=2 -s=100 -s_k=130 -mask=b", "-b=2 -h=1 -s=130 -s_k=60"}},
          {modes, {"-d=32"}, inits, {"-p_drop=0", "-p_drop=0.2"}}},
         {"Sink",
-         {floats, {"-sink_grad=0", "-sink_grad=1"}, {"-mask=0", "-mask=t:20,10,4", "-mask=b:2,0,2", "-mask=b:9,30,70", "-mask=t"},
+         {floats, {"-sink_grad=0", "-sink_grad=1", "-sink_grad=2"}, {"-mask=0", "-mask=t:20,10,4", "-mask=b:2,0,2", "-mask=b:9,30,70", "-mask=t"},
           {"-b=2 -h=2 -h_k=1 -s=100 -s_k=130", "-b=1 -h=3 -s=130 -s_k=90"}},
          {modes, {"-d=32"}, parts, inits}},
         {"Padding",
@@ -76,7 +79,7 @@ std::vector<Suite> suites(const Place &on) {
         {"Together",
          {},
          {few, modes, perms, heads, parts, {"-d=64", "-d=33 -d_v=65"}, inits, {"-mask=0", "-mask=t", "-mask=b:40,30", "-mask=g:70,20"},
-          {"-bias=n", "-bias=e:1 -dbias=1", "-bias=a", "-logits_soft_cap=5"}, {"-p_drop=0", "-p_drop=0.3"}, {"-sink_grad=0", "-sink_grad=1"},
+          {"-bias=n", "-bias=e:1 -dbias=1", "-bias=a", "-logits_soft_cap=5"}, {"-p_drop=0", "-p_drop=0.3"}, {"-sink_grad=0", "-sink_grad=2"},
           on.pick({"-misalign=0", "-misalign=1"}, {"-misalign=0"}), {"-scale=0", "-scale=0.5", "-scale=-0.1"}, {"-b=2 -h=4 -h_k=2 -s=77 -s_k=150", "-b=1 -h=3 -h_k=1 -s=200 -s_k=64"}}},
     };
 }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include "tessera/fmha_bwd.h"
 #include "tessera/fmha_fwd.h"
 
 namespace {
@@ -128,6 +129,95 @@ struct Attention {
     void *memory[4] = {};
 };
 
+// Two sequences of one head and the gradients of them, whose lengths only the device knows.
+struct Backward {
+    static constexpr int hdim = 64, queries = 64, keys = 300;
+    using Lengths = std::vector<int32_t>; // where sequences start: three of q, three of k
+
+    explicit Backward(const tessera_device *device) : device(device) {
+        traits.hdim_q = traits.hdim_v = args.hdim_q = args.hdim_v = hdim;
+        traits.data_type = TESSERA_FMHA_FP16;
+        traits.is_group_mode = traits.is_deterministic = 1;
+        traits.batch = args.batch = 2;
+        traits.nhead_q = traits.nhead_k = args.nhead_q = args.nhead_k = 1;
+        traits.seqlen_q = traits.max_seqlen_q = args.seqlen_q = args.max_seqlen_q = queries;
+        traits.seqlen_k = traits.max_seqlen_k = args.seqlen_k = args.max_seqlen_k = keys;
+        traits.mask_type = args.mask_type = TESSERA_MASK_TOP_LEFT;
+        args.window_size_left = 90, args.window_size_right = 70;
+        args.scale = 0.125F;
+        args.stride_q = args.stride_k = args.stride_v = args.stride_o = args.stride_do = hdim;
+        args.stride_dq = args.stride_dk = args.stride_dv = hdim;
+        args.q_ptr = filled(queries), args.k_ptr = filled(keys), args.v_ptr = filled(keys);
+        args.o_ptr = filled(queries), args.do_ptr = filled(queries);
+        args.lse_ptr = filled(queries), args.d_ptr = filled(queries);
+        args.dq_ptr = filled(queries), args.dk_ptr = filled(keys), args.dv_ptr = filled(keys);
+        starts = static_cast<int32_t *>(allocate(6 * sizeof(int32_t)));
+        args.seqstart_q_ptr = starts, args.seqstart_k_ptr = starts + 3;
+    }
+    ~Backward() {
+        for (void *m : memory) tessera_device_free(device, m);
+    }
+    Backward(const Backward &) = delete;
+    Backward &operator=(const Backward &) = delete;
+
+    tessera_status make_launcher() {
+        const tessera_status status = tessera_fmha_bwd_launcher_init(device, &traits, &launcher);
+        if (status != TESSERA_SUCCESS) return status;
+        args.workspace_size = launcher.workspace_size;
+        args.workspace_ptr = allocate(launcher.workspace_size);
+        return tessera_device_set(device, args.workspace_ptr, 0xff, launcher.workspace_size);
+    }
+    tessera_status set(const Lengths &to) { return tessera_device_copy_to(device, starts, to.data(), 6 * 4); }
+    tessera_status clear() {
+        for (void *m : {args.dq_ptr, args.dk_ptr, args.dv_ptr})
+            if (tessera_device_set(device, m, 0x77, (m == args.dq_ptr ? queries : keys) * hdim * 2) != TESSERA_SUCCESS)
+                return TESSERA_ERROR_DEVICE;
+        return TESSERA_SUCCESS;
+    }
+    // What a graph captures: the preparation, which reads the lengths, and the call.
+    tessera_status run(void *stream) {
+        const tessera_status status = tessera_fmha_bwd_prepare_workspace_async(
+            &launcher, args.workspace_ptr, args.seqstart_q_ptr, args.seqstart_k_ptr, stream);
+        return status == TESSERA_SUCCESS ? tessera_fmha_bwd_launcher_run(&launcher, &args, stream) : status;
+    }
+    // A call that prepares its workspace itself.
+    tessera_status run_at_once(void *stream) { return tessera_fmha_bwd(device, &traits, &args, stream); }
+    std::string gradients() {
+        std::string all((queries + 2 * keys) * hdim * 2, '\0');
+        char *at = all.data();
+        for (void *m : {args.dq_ptr, args.dk_ptr, args.dv_ptr}) {
+            const size_t bytes = (m == args.dq_ptr ? queries : keys) * hdim * 2;
+            EXPECT_EQ(tessera_device_copy_from(device, at, m, bytes), TESSERA_SUCCESS) << tessera_last_error();
+            at += bytes;
+        }
+        return all;
+    }
+
+    const tessera_device *device;
+    tessera_fmha_bwd_traits traits = tessera_fmha_bwd_traits_init();
+    tessera_fmha_bwd_args args = tessera_fmha_bwd_args_init();
+    tessera_fmha_bwd_launcher launcher = {};
+
+  private:
+    void *allocate(size_t bytes) {
+        memory.push_back(nullptr);
+        EXPECT_EQ(tessera_device_malloc(device, bytes, &memory.back()), TESSERA_SUCCESS) << tessera_last_error();
+        return memory.back();
+    }
+    // Rows of fp16 between 1/8 and 1/2, which as fp32 are between 0.0004 and 0.06: scores and their sums are small.
+    void *filled(size_t rows) {
+        std::vector<uint16_t> values(rows * hdim);
+        for (uint16_t &x : values) x = static_cast<uint16_t>(0x3000 + (random = random * 1103515245 + 12345) % 0x7ff);
+        void *const to = allocate(values.size() * 2);
+        EXPECT_EQ(tessera_device_copy_to(device, to, values.data(), values.size() * 2), TESSERA_SUCCESS);
+        return to;
+    }
+
+    std::vector<void *> memory;
+    int32_t *starts = nullptr;
+    uint32_t random = 1;
+};
+
 class Streams : public testing::Test {
   protected:
     Streams() {
@@ -204,6 +294,36 @@ TEST_F(Streams, Graph) {
         ASSERT_EQ(runtime.launch(executable, stream), 0);
         ASSERT_EQ(runtime.wait(stream), 0);
         EXPECT_TRUE(attention->output_is(static_cast<char>(byte)));
+    }
+    runtime.destroy_executable(executable);
+    runtime.destroy_graph(graph);
+}
+
+// A graph of the backward pass takes lengths from the device anew in each replay, its preparation too.
+TEST_F(Streams, BackwardGraphSeesNewLengths) {
+    void *graph = nullptr, *executable = nullptr;
+    Backward backward(device);
+    if (backward.make_launcher() == TESSERA_ERROR_NO_INSTANCE) GTEST_SKIP() << tessera_last_error();
+    const std::vector<Backward::Lengths> all{{0, 40, 64, 0, 30, 200}, {0, 5, 60, 0, 290, 300}, {0, 0, 64, 0, 150, 150}};
+    std::vector<std::string> want;
+    for (const Backward::Lengths &lengths : all) {
+        ASSERT_EQ(backward.set(lengths), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(backward.clear(), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(backward.run_at_once(stream), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(runtime.wait(stream), 0);
+        for (const std::string &other : want) EXPECT_NE(backward.gradients(), other);
+        want.push_back(backward.gradients());
+    }
+    ASSERT_EQ(runtime.begin_capture(stream), 0);
+    EXPECT_EQ(backward.run(stream), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(runtime.end_capture(stream, &graph), 0);
+    ASSERT_EQ(runtime.instantiate(&executable, graph), 0);
+    for (size_t n : {0, 1, 2, 1, 0}) {
+        ASSERT_EQ(backward.set(all[n]), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(backward.clear(), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(runtime.launch(executable, stream), 0);
+        ASSERT_EQ(runtime.wait(stream), 0);
+        EXPECT_EQ(backward.gradients(), want[n]) << "lengths " << n;
     }
     runtime.destroy_executable(executable);
     runtime.destroy_graph(graph);
