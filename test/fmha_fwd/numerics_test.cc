@@ -469,7 +469,10 @@ TEST(Numerics, FirstKeysMayHaveTheLeastScores) {
                 SCOPED_TRACE(command(arguments) + ", row " + std::to_string(rising));
                 Problem p(arguments);
                 climb(p, 150.f);
-                p.each('q', [=](int, int, int i, int) { return rising < 0 || i == rising ? 1.f + i % 3 : 0.f; });
+                const float hdim = static_cast<float>(p.args->hdim_q); // one product is the score, which has no sum
+                p.each('q', [=](int, int, int i, int d) {
+                    return d == 0 && (rising < 0 || i == rising) ? hdim * (1.f + i % 3) : 0.f;
+                });
                 p.launch();
                 p.expect_rows_match();
             }
