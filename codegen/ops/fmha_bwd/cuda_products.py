@@ -30,25 +30,40 @@ if TYPE_CHECKING:
 K = 16  # elements that an instruction sums over
 
 
-def _along(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
-    """A product of keys by queries: both factors are read along their rows."""
-    count = tile.bm0 // 2
+def _rows(step: int) -> int:
+    """Where a step begins in an operand that is read across its rows, in units of addresses."""
+    return step * K * SLICE // UNIT
+
+
+def _of_shared(
+    tile: CudaTile, name: str, about: str, columns: int, places: list[tuple[int, int]], *, across: str
+) -> Chain:
+    """A product of operands in shared memory: where each step begins in both, and which of them are read
+    across their rows. The first step starts the sums.
+    """
+    count = columns // 2
     steps = []
-    for step in range(hdim // K):
-        a, b = _slices(step, 2 * K, tile.bn0), _slices(step, 2 * K, tile.bm0)
+    for step, (a, b) in enumerate(places):
         addresses = f"add.s64 x, %{count}, {a};\\n\\tadd.s64 y, %{count + 1}, {b};\\n\\t"
-        steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, 0, 0"))
+        steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, {across}"))
     return Chain(
         name,
-        f"{about}: 64 keys, {tile.bm0} queries, {hdim} columns in steps of {K}.",
+        f"{about} in steps of {K}.",
         "uint64_t a",
         count,
-        tile.wgmma(tile.bm0),
+        tile.wgmma(columns),
         "x, y",
         tuple(steps),
         _operands("=f", "sums", count),
         '"l"(a), "l"(b)',
     )
+
+
+def _along(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
+    """A product of keys by queries: both factors are read along their rows."""
+    places = [(_slices(step, 2 * K, tile.bn0), _slices(step, 2 * K, tile.bm0)) for step in range(hdim // K)]
+    about = f"{about}: 64 keys, {tile.bm0} queries, {hdim} columns"
+    return _of_shared(tile, name, about, tile.bm0, places, across="0, 0")
 
 
 def _across(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
@@ -57,7 +72,7 @@ def _across(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
     steps = []
     for step in range(tile.bm0 // K):
         a = _registers(count + 4 * step, 4)
-        addresses = f"add.s64 y, %{count + words}, {step * K * SLICE // UNIT};\\n\\t"
+        addresses = f"add.s64 y, %{count + words}, {_rows(step)};\\n\\t"
         steps.append(Step(addresses, f"{a}, y, 1, 1, 1, 1"))
     return Chain(
         name,
@@ -73,45 +88,17 @@ def _across(tile: CudaTile, name: str, about: str, hdim: int) -> Chain:
 
 
 def _queries(tile: CudaTile, name: str, columns: int) -> Chain:
-    """dQ = dS K: both factors are read across their rows, which are keys. The first step starts the sums."""
-    count = columns // 2
-    steps = []
-    for step in range(tile.bn0 // K):
-        at = step * K * SLICE // UNIT
-        addresses = f"add.s64 x, %{count}, {at};\\n\\tadd.s64 y, %{count + 1}, {at};\\n\\t"
-        steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, 1, 1"))
-    return Chain(
-        name,
-        f"dQ = dS K: 64 queries, {columns} columns, {tile.bn0} keys in steps of {K}.",
-        "uint64_t a",
-        count,
-        tile.wgmma(columns),
-        "x, y",
-        tuple(steps),
-        _operands("=f", "sums", count),
-        '"l"(a), "l"(b)',
-    )
+    """dQ = dS K: both factors are read across their rows, which are keys."""
+    places = [(_rows(step), _rows(step)) for step in range(tile.bn0 // K)]
+    about = f"dQ = dS K: 64 queries, {columns} columns, {tile.bn0} keys"
+    return _of_shared(tile, name, about, columns, places, across="1, 1")
 
 
 def _queries_turned(tile: CudaTile) -> Chain:
     """dQ^T = K^T dS^T: keys are read across their rows, gradients of scores along theirs."""
-    count = tile.bm0 // 2
-    steps = []
-    for step in range(tile.bn0 // K):
-        a, b = step * K * SLICE // UNIT, _slices(step, 2 * K, tile.bm0)
-        addresses = f"add.s64 x, %{count}, {a};\\n\\tadd.s64 y, %{count + 1}, {b};\\n\\t"
-        steps.append(Step(addresses, f"x, y, {min(step, 1)}, 1, 1, 1, 0"))
-    return Chain(
-        "start_dq",
-        f"dQ^T = K^T dS^T: 64 columns, {tile.bm0} queries, {tile.bn0} keys in steps of {K}.",
-        "uint64_t a",
-        count,
-        tile.wgmma(tile.bm0),
-        "x, y",
-        tuple(steps),
-        _operands("=f", "sums", count),
-        '"l"(a), "l"(b)',
-    )
+    places = [(_rows(step), _slices(step, 2 * K, tile.bm0)) for step in range(tile.bn0 // K)]
+    about = f"dQ^T = K^T dS^T: 64 columns, {tile.bm0} queries, {tile.bn0} keys"
+    return _of_shared(tile, "start_dq", about, tile.bm0, places, across="1, 0")
 
 
 def _wait(name: str, about: str, sums: int, pending: int) -> Wait:
