@@ -108,10 +108,11 @@ def _wait(name: str, about: str, sums: int, pending: int) -> Wait:
 def _waits(tile: CudaTile, dq_chains: int) -> tuple[Wait, ...]:
     s, q, dk, dv = tile.bm0 // 2, tile.dq_sums, tile.dq // 2, tile.dv // 2
     tiles = _wait("await_tile", "Waits for scores or dP; the chain that was started last may go on.", s, 1)
+    all_chains = _wait("finish_tile", "Waits for scores or dP, and all other chains.", s, 0)
     if tile.general:
         return (
             tiles,
-            _wait("finish_tile", "Waits for scores or dP, and all other chains.", s, 0),
+            all_chains,
             _wait("finish_dv", "The same for dV.", dv, 0),
             _wait("await_dk", "Waits for dK; dQ, which was started last, may go on.", dk, dq_chains),
             _wait("finish_dq", "Waits for dQ, and all other chains.", q, 0),
@@ -124,7 +125,7 @@ def _waits(tile: CudaTile, dq_chains: int) -> tuple[Wait, ...]:
     if tile.dq_turned:
         return (
             tiles,
-            _wait("finish_tile", "Waits for scores or dP, and all other chains.", s, 0),
+            all_chains,
             _wait("await_dv", "Waits for dV; the chain that was started last may go on.", dv, 1),
             *of_dq,
         )
