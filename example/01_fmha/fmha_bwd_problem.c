@@ -130,7 +130,7 @@ static void use_gradients(fmha_bwd_problem *p) {
     tessera_fmha_bwd_args *a = &p->args;
     const int32_t bits = element_bits(fmha_bwd_element(p->traits.data_type)), iperm = f->options.iperm;
     const int64_t heads = p->traits.is_dkv_reduced ? a->nhead_k : a->nhead_q, rows = f->shape_seqlen_q;
-    const int64_t columns = f->options.mode ? f->max_seqlen_k : f->shape_seqlen_k;
+    const int64_t columns = f->columns;
     int64_t s[3];
 #define USE(id, x, heads, rows, columns, bits, permuted)                                                               \
     use_rows(p, id, permuted, heads, rows, columns, bits, s), a->batch_stride_##x = s[0], a->nhead_stride_##x = s[1],  \

@@ -40,7 +40,7 @@ static int queries_untouched(const fmha_bwd_problem *p, const fmha_bwd_sequence 
     const int past = row >= s->seqlen_q;
     const int64_t first_key = past ? 0 : s->seqlen_k;
     const fmha_fwd_problem *f = p->forward;
-    const int64_t columns = (f->options.mode ? f->max_seqlen_k : f->shape_seqlen_k) - first_key;
+    const int64_t columns = f->columns - first_key;
     if (past &&
         (!untouched(p, FMHA_BWD_D, b, h, row, 0, 1) || !untouched(p, FMHA_BWD_DQ, b, h, row, 0, p->args.hdim_q)))
         return 0;

@@ -54,7 +54,7 @@ static void use_bias(fmha_fwd_problem *p) {
         a->stride_bias = p->bias.rank ? o->h : 0;
     } else if (p->bias.type == TESSERA_BIAS_ELEMENTWISE) {
         int64_t heads = p->bias.rank ? o->h : 1;
-        use_tokens(p, BUFFER_BIAS, o->iperm, heads, p->shape_seqlen_q, p->max_seqlen_k,
+        use_tokens(p, BUFFER_BIAS, o->iperm, heads, p->shape_seqlen_q, p->columns,
                    element_bits(fmha_fwd_bias_element(p->dtype)), &a->batch_stride_bias, &a->nhead_stride_bias,
                    &a->stride_bias);
         if (p->bias.rank < 2) {
@@ -150,11 +150,9 @@ static void use_dropout(fmha_fwd_problem *p) {
         use(p, BUFFER_DROP_SEED, 1, 64);
         use(p, BUFFER_DROP_OFFSET, 1, 64);
     }
-    // Rows have the length of the room, since on GPUs the library does not read effective lengths.
-    int64_t columns = o->mode ? p->max_seqlen_k : p->shape_seqlen_k;
-    int64_t bytes = example_times(example_times(p->shape_batch, o->h), example_times(p->shape_seqlen_q, columns));
+    int64_t bytes = example_times(example_times(p->shape_batch, o->h), example_times(p->shape_seqlen_q, p->columns));
     if (o->p_drop == 0 || o->common.v == 0 || p->api != FMHA_FWD_PLAIN || bytes < 0 || bytes > RANDVAL_LIMIT) return;
-    use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, columns, 8, &a->batch_stride_randval,
+    use_tokens(p, BUFFER_RANDVAL, 1, o->h, p->shape_seqlen_q, p->columns, 8, &a->batch_stride_randval,
                &a->nhead_stride_randval, &a->stride_randval);
     a->s_randval = 1;
 }

@@ -74,6 +74,7 @@ static example_outcome settle_shape(fmha_fwd_problem *p, example_result *result)
     p->shape_batch = o->mode ? 1 : o->b;
     p->shape_seqlen_q = o->mode ? total_q : p->room_q[0];
     p->shape_seqlen_k = o->mode ? total_k : p->room_k[0];
+    p->columns = o->mode ? p->max_seqlen_k : p->shape_seqlen_k;
     return EXAMPLE_OK;
 }
 

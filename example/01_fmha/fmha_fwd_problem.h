@@ -108,8 +108,9 @@ typedef struct fmha_fwd_problem {
 
     // One for each sequence. Rooms are physical lengths; in batch mode lengths are effective ones where given.
     int32_t *seqlen_q, *seqlen_k, *room_q, *room_k;
-    int32_t max_seqlen_q, max_seqlen_k;
+    int32_t max_seqlen_q, max_seqlen_k;                  // logical lengths
     int64_t shape_batch, shape_seqlen_q, shape_seqlen_k; // of the tensors: group mode has one batch and all tokens
+    int64_t columns; // of a bias, its gradient and dropout's bytes: effective lengths do not make rows shorter
 
     tessera_fmha_fwd_traits traits;
     tessera_fmha_fwd_args args;

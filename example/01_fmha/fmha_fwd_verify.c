@@ -60,7 +60,7 @@ static const uint8_t *randval_row(const fmha_fwd_problem *p, const fmha_fwd_row 
 // length must be.
 static int32_t wrong_randval(const fmha_fwd_problem *p, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
     const uint8_t *got = randval_row(p, row);
-    for (int32_t j = 0; j < p->max_seqlen_k; j++) {
+    for (int32_t j = 0; j < p->columns; j++) {
         int same = j < want->seqlen_k && got[j] == want->randval[j];
         int alone = (j >= want->seqlen_k || !want->visible[j]) && got[j] == EXAMPLE_UNWRITTEN_BYTE;
         if (!same && !alone) return j;
@@ -114,7 +114,7 @@ static int untouched(const fmha_fwd_problem *p, int32_t b, int32_t i) {
         if (p->traits.has_lse &&
             !example_all_bytes(fmha_fwd_lse_of(&p->traits, a, row), sizeof(float), EXAMPLE_UNWRITTEN_BYTE))
             return 0;
-        if (a->s_randval && !example_all_bytes(randval_row(p, &row), p->max_seqlen_k, EXAMPLE_UNWRITTEN_BYTE)) return 0;
+        if (a->s_randval && !example_all_bytes(randval_row(p, &row), p->columns, EXAMPLE_UNWRITTEN_BYTE)) return 0;
     }
     return 1;
 }
