@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 PROGRAM = Path(os.environ.get("TESSERA_BIN_DIR") or BUILD / "bin") / "tile_example_fmha_fwd"
-EXAMPLES = 20000 if os.environ.get("TESSERA_TEST_ALL") == "1" else 1500
+EXAMPLES = 20000 if os.environ.get("TESSERA_TEST_ALL") == "1" else 600
 MEMORY = 8 << 30
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -97,7 +97,7 @@ def limit_memory() -> None:
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=EXAMPLES == 1500,
+    derandomize=EXAMPLES == 600,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
