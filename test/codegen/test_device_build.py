@@ -76,12 +76,12 @@ def one(tmp_path: Path) -> Few:
     return Few(tmp_path, pipeline="qr")
 
 
-def test_packs_are_the_same_in_every_directory(checkout: Path, few: Few, tmp_path: Path) -> None:
+def test_packs_are_the_same_in_every_directory(checkout: Path, one: Few, tmp_path: Path) -> None:
     ziglang()
     places = [(ROOT, tmp_path / "one"), (checkout, tmp_path / "another one" / "and deeper")]
     builds = []
     for (source, build), generator in zip(places, itertools.cycle(GENERATORS)):
-        configured = configure(source, build, few.option, "-G", generator)
+        configured = configure(source, build, one.option, "-G", generator)
         assert configured.returncode == 0, configured.stderr
         made = make(build)
         assert made.returncode == 0, made.stdout + made.stderr
@@ -91,7 +91,7 @@ def test_packs_are_the_same_in_every_directory(checkout: Path, few: Few, tmp_pat
     op, target, entries = read(pack_of(builds[0]))
     assert (op, target) == ("fmha_fwd", "gfx942")
     assert [symbol for symbol, _, _ in entries] == sorted(
-        f"tessera_k_{name.replace('__', '_')}" for name in few.names
+        f"tessera_k_{name.replace('__', '_')}" for name in one.names
     )
     assert all(content.startswith(b"\x7fELF") for _, _, content in entries)
 
