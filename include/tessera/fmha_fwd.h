@@ -85,7 +85,7 @@ static inline tessera_fmha_fwd_traits tessera_fmha_fwd_traits_init(void) {
 // dimension is contiguous. Memory must stay valid until the stream has finished the call. Pointers are aligned to the
 // element; GPU instances may need more of q, k, v, o, as tessera_fmha_fwd_explain() says. Strides from row to row
 // (stride_*) must be less than 8 MB for GPU instances, or less than 2 GiB / (rows of a block) where blocks have fewer
-// than 256 rows. Fields that the traits do not ask for are ignored.
+// than 256 rows; on AMD's GPUs batch * nhead_k is at most 2^31 - 1. Fields that the traits do not ask for are ignored.
 //
 //   tensor      indexed by                                        innermost
 //   q, o        batch_stride, nhead_stride (h), stride (i)        hdim_q, hdim_v
