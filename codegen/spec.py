@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Protocol
 from codegen import Refused
 from codegen.schema import Range, Size, Trait
 from codegen.space import Box, Region, Space, bits, held_values, region_meet, region_minus, region_size
-from codegen.targets import Target
+from codegen.targets import TARGETS, Target
 
 ROOT = Path(__file__).resolve().parent.parent
 NAME_LIMIT = 96
@@ -125,6 +125,12 @@ class Instance:
         The peak where rows say nothing: memory is the limit, and they are ranked by what else they take.
         """
         return self.target.macs[self.compute] * float(getattr(self.tile, "efficiency", 1))
+
+    @property
+    def macs_per_cycle_fp16(self) -> float:
+        """The same on CPUs that run the target x86-64-v4-fp16, too; 0: no other."""
+        efficiency = float(getattr(self.tile, "efficiency_fp16", 0))
+        return TARGETS["x86-64-v4-fp16"].macs[self.compute] * efficiency if efficiency else 0.0
 
     @property
     def modelled(self) -> tuple[str, ...]:

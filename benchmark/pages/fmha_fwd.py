@@ -281,11 +281,11 @@ class ShapeCase(Case):
                 "ratio": median_ratio(figures.milliseconds, ours.milliseconds),
             }
             records.append({**facts, **record})
-        records[0]["bars"] = [j.record() for j in self.judge(records)]
+        records[0]["bars"] = [j.record() for j in self.judge(records, probes)]
         return records
 
-    def judge(self, records: list[Record]) -> list[Judgement]:
-        """What is asked of them."""
+    def judge(self, records: list[Record], probes: list[Probe]) -> list[Judgement]:
+        """What is asked of them, on a processor with these limits."""
         return judge(self.shape, self.prec, records)
 
     def line(self, records: list[Record]) -> str:

@@ -41,6 +41,7 @@ class BlockTile(CpuTile):
     mr: int
     nv: int
     efficiency: float
+    efficiency_fp16: float
 
     @property
     def dtypes(self) -> tuple[str, ...]:
@@ -59,6 +60,8 @@ class BlockTile(CpuTile):
             return f"compute '{self.compute}' is none of {', '.join(target.macs)}, which {target.name} has"
         if min(self.bm0, self.bn0, self.mr, self.nv) < 1 or not 0 < self.efficiency <= 1:
             return "bm0, bn0, mr, nv must be positive and 0 < efficiency <= 1"
+        if not 0 <= self.efficiency_fp16 <= 1:
+            return "0 <= efficiency_fp16 <= 1"
         return ""
 
     def register_complaint(self, target: CpuTarget) -> str:

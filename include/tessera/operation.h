@@ -77,12 +77,13 @@ typedef struct tessera_instance {
     const tessera_served *served; // disjoint products whose union is what this instance serves
     uint32_t served_count;
     const char *pipeline, *epilogue; // "qr", "store"
-    const char *symbol;   // GPU instances: the kernel, by which its pack lists its code object; NULL for CPUs,
-                          // and where instances of another operation do the work
-    uint32_t threads;     // GPU instances: of a workgroup
-    uint32_t alignment;   // in bytes, of every row of a tensor, a power of two; 0: that of the element
-    float macs_per_cycle; // estimated rate of one compute unit in the main loop
-    float tile_cycles;    // estimated overhead of one tile
+    const char *symbol;        // GPU instances: the kernel, by which its pack lists its code object; NULL for CPUs,
+                               // and where instances of another operation do the work
+    uint32_t threads;          // GPU instances: of a workgroup
+    uint32_t alignment;        // in bytes, of every row of a tensor, a power of two; 0: that of the element
+    float macs_per_cycle;      // estimated rate of one compute unit in the main loop
+    float macs_per_cycle_fp16; // the same on a CPU that runs TESSERA_TARGET_X86_64_V4_FP16, too; 0: no other
+    float tile_cycles;         // estimated overhead of one tile
 } tessera_instance;
 
 // Rows that may serve a target, value of the first trait and bucket: their numbers are order[first .. first + count).

@@ -91,6 +91,12 @@ tessera_status tessera_choose(const struct tessera_request *r, struct tessera_ch
 // How an instance that was chosen otherwise cuts the call's work.
 struct tessera_cut tessera_cut_by(const tessera_instance *row, const struct tessera_request *r);
 
+// The instance's multiply-adds a cycle on a device.
+static inline double tessera_rate(const tessera_instance *row, uint32_t targets) {
+    const bool has_fp16 = targets >> TESSERA_TARGET_X86_64_V4_FP16 & 1 && row->macs_per_cycle_fp16 > 0;
+    return (double)(has_fp16 ? row->macs_per_cycle_fp16 : row->macs_per_cycle);
+}
+
 // Estimated cycles of the work, from the rates of the instance and its target (cost.c).
 double tessera_roofline(const tessera_instance *row, const struct tessera_request *r, struct tessera_work work);
 

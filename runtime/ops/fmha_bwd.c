@@ -63,7 +63,7 @@ static double cost(const tessera_instance *row, const struct tessera_request *r)
     const double area = (double)s->batch * s->nhead_q * s->queries * s->keys,
                  blocks = area / ((double)tile->bm0 * tile->bn0);
     const double macs = area * (3.0 * s->hdim_q + 2.0 * s->hdim_v);
-    return (macs / (double)row->macs_per_cycle + blocks * (double)row->tile_cycles) / r->units;
+    return (macs / tessera_rate(row, r->targets) + blocks * (double)row->tile_cycles) / r->units;
 }
 
 // runtime's half of ck_middle() in codegen/ops/fmha_bwd/__init__.py.

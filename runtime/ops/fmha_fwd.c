@@ -43,7 +43,7 @@ static bool is_cuda(const tessera_instance *row) { return row->target == TESSERA
 static double cost(const tessera_instance *row, const struct tessera_request *r) {
     const instance_t *const instance = (const instance_t *)row;
     const struct tessera_fmha_fwd_shape *const shape = (const void *)r->shape;
-    if (!row->symbol) return tessera_fmha_fwd_cpu_cost(instance, shape, r->units);
+    if (!row->symbol) return tessera_fmha_fwd_cpu_cost(instance, shape, tessera_rate(row, r->targets), r->units);
     return (is_cuda(row) ? tessera_fmha_fwd_cuda_cost : tessera_fmha_fwd_cdna_cost)(instance, shape, r->units);
 }
 

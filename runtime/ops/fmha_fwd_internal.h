@@ -55,7 +55,7 @@ tessera_status tessera_fmha_fwd_check_memory(const void *call, bool on_gpu, stru
 
 // Estimated cycles (fmha_fwd_cost_*.c).
 double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
-                                 int64_t units);
+                                 double rate, int64_t units);
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 

@@ -177,6 +177,16 @@ def test_sets_lie_apart_in_their_words() -> None:
     assert f"TESSERA_SET_WORDS = {SET_WORDS}, TESSERA_MAX_SIZES = {RANGES} " in header
 
 
+def test_rates_of_processors_with_fp16() -> None:
+    """Products of bf16 are slower there than those of floats, elsewhere faster; other rows have one rate."""
+    rows = [i for i in INSTANCES if i.macs_per_cycle_fp16]
+    assert rows and all(i.compute == "bf16" and i.target.name == "x86-64-v4-bf16" for i in rows)
+    pairs = [i for i in rows if i.tile.pipeline == "qr"]
+    floats = [i for i in INSTANCES if i.target.name == "x86-64-v4" and i.tile.pipeline == "qr"]
+    assert max(i.macs_per_cycle_fp16 for i in pairs) < min(i.macs_per_cycle for i in floats)
+    assert min(i.macs_per_cycle for i in pairs) > max(i.macs_per_cycle for i in floats)
+
+
 def test_the_golden_table_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:
     """A table to be read in review. After a change: python -m pytest test/codegen --update-golden"""
     assert run("--targets", "x86-64,gfx942", "-r", "ci", "-o", tmp_path).code == 0

@@ -126,4 +126,18 @@ TEST(Buffers, SinksOfEachSequence) {
     }
 }
 
+// A sink of -inf is none: nothing flows to it, whatever flows to those of other heads.
+TEST(Buffers, SinksOfNeutralHeads) {
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"})) {
+        const std::string arguments = kind + " -init=nf -b=2 -h=4 -h_k=2 -s=70 -s_k=50 -d=40 -d_v=88 -sink_grad=2";
+        SCOPED_TRACE(command(fmha_bwd, arguments));
+        const std::vector<float> sinks{-INFINITY, 0.5F, -INFINITY, -1};
+        Problem p(arguments);
+        p.args->sink_ptr = sinks.data();
+        p.launch(true);
+        for (size_t head = 0; head < sinks.size(); head++)
+            EXPECT_EQ(static_cast<const float *>(p.args->d_sink_ptr)[head] == 0, std::isinf(sinks[head])) << head;
+    }
+}
+
 } // namespace

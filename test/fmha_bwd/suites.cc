@@ -17,7 +17,7 @@ std::vector<Suite> suites(const Place &on) {
            "-b=2 -h=1 -s=187 -s_k=119 -mask=t:28,30", "-b=2 -h=3 -h_k=1 -s=144 -s_k=199 -mask=b:4,35", "-b=1 -h=1 -s=1 -s_k=300", "-b=1 -h=1 -s=300 -s_k=1"}},
          {perms, inits, heads, parts}},
         {"HDimPadding",
-         {floats, {"-d=24 -d_v=48", "-d=48", "-d=120 -d_v=160", "-d=72", "-d=8", "-d=256 -d_v=108", "-d=40 -d_v=64", "-d=192 -d_v=128", "-d=1", "-d=7 -d_v=33", "-d=512 -d_v=3"},
+         {floats, {"-d=24 -d_v=48", "-d=48", "-d=120 -d_v=160", "-d=72", "-d=8", "-d=256 -d_v=108", "-d=40 -d_v=64", "-d=40 -d_v=88", "-d=192 -d_v=128", "-d=1", "-d=7 -d_v=33", "-d=512 -d_v=3"},
           {"-b=1 -h=2 -h_k=1 -s=98", "-b=2 -h=1 -s=70 -s_k=135 -mask=t:15,11", "-b=1 -h=1 -s=90 -s_k=33 -mask=2"}},
          {perms, modes, heads, parts, {"-init=nf"}}},
         {"ElementwiseBias",

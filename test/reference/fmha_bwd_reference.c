@@ -372,6 +372,7 @@ void fmha_bwd_reference_d_sink(const tessera_fmha_bwd_traits *t, const tessera_f
                 d += x, size += fabs(x);
             }
             const double weight = exp(sink - lse);
+            if (weight == 0) continue; // nor is there an error, even of a sink of -inf
             *want -= weight * d;
             *bound += weight * ((0x1p-22 + 0x1p-22 * (fabs(sink) + fabs(lse))) * fabs(d) +
                                 0x1p-23 * sqrt((double)a->hdim_v) * size);

@@ -65,6 +65,16 @@ TEST_F(Select, FastestOfTheTargetsThatTheDeviceRuns) {
     EXPECT_EQ(chosen(table), "portable");
 }
 
+TEST_F(Select, RatesOfProcessorsWithFp16) {
+    auto pairs = make_instance("pairs", TESSERA_TARGET_X86_64_V4_BF16, &all, 64, 64, 50);
+    pairs.base.macs_per_cycle_fp16 = 14;
+    const Table table({make_instance("floats", TESSERA_TARGET_X86_64_V4, &all, 64, 64, 25), pairs});
+    facts.targets |= bit(TESSERA_TARGET_X86_64_V4) | bit(TESSERA_TARGET_X86_64_V4_BF16);
+    EXPECT_EQ(chosen(table), "pairs");
+    facts.targets |= bit(TESSERA_TARGET_X86_64_V4_FP16);
+    EXPECT_EQ(chosen(table), "floats");
+}
+
 TEST_F(Select, EachTraitIsHeld) {
     const std::pair<const char *, void (*)(Served &)> narrowed[] = {
         {"data_type fp32 (serves fp16)", [](auto &s) { s.hold("data_type", 1 << TESSERA_FMHA_FP16); }},

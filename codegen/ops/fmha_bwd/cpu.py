@@ -44,6 +44,7 @@ class CpuTile(cpu_tile.BlockTile):
     nv: int
     efficiency: float  # measured share of the target's peak in the main loop
     why: str
+    efficiency_fp16: float = 0  # the same where x86-64-v4-fp16 runs, too, of that page's peak; 0: no other
     serves: str = ""
 
     computes: ClassVar[Mapping[str, Compute]] = COMPUTES

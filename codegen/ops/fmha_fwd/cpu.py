@@ -85,6 +85,7 @@ class CpuTile(BlockTile):
     efficiency: float  # measured share of the target's peak in the main loop
     why: str  # the reason that the row is there
     ahead: int = 1  # decode: the cache that K and V of the next block are prefetched to
+    efficiency_fp16: float = 0  # the same where x86-64-v4-fp16 runs, too, of that page's peak; 0: no other
     heads: int = 1  # decode: so many times bm0 rows are a task, where they are those of several key heads
     serves: str = ""  # clauses, as for --where; "": all that the compute type can
 
