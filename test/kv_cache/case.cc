@@ -55,12 +55,21 @@ void *Copies::of(const void *host, size_t bytes) {
     return copy;
 }
 
+void *Copies::of_workspace(const Guarded &x) {
+    const char *const sanitized = std::getenv("TESSERA_SIM_SANITIZE");
+    const bool simulated = std::string(tessera_device_name(device)).compare(0, 4, "sim:") == 0;
+    return is_needed && simulated && sanitized && sanitized == std::string("1") ? place(x.size()) : of(x);
+}
+
 void *Copies::of_rest(const Guarded &x, size_t bytes) {
-    if (!is_needed) return x.as<void>();
+    if (!is_needed || bytes == 0) return of(x);
+    const auto copy = there.find(x.as<char>() + bytes);
+    if (copy != there.end()) return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(copy->second) - bytes);
     if (tessera_device_get_facts(device)->targets >> TESSERA_TARGET_SM_90A & 1) {
         char *const whole = static_cast<char *>(place(x.size()));
         if (tessera_device_copy_to(device, whole + bytes, x.as<char>() + bytes, x.size() - bytes) != TESSERA_SUCCESS)
             throw std::bad_alloc();
+        there[x.as<char>() + bytes] = whole + bytes;
         return whole;
     }
     char *const rest = static_cast<char *>(of(x.as<char>() + bytes, x.size() - bytes));
@@ -68,14 +77,14 @@ void *Copies::of_rest(const Guarded &x, size_t bytes) {
 }
 
 void Copies::in_order(size_t bytes) {
-    if (!is_needed) return;
+    if (!is_needed || next) return;
     next = static_cast<char *>(place(bytes));
     left = bytes;
 }
 
-void Copies::get(const Guarded &x) {
-    const auto copy = there.find(x.as<void>());
-    if (copy != there.end()) tessera_device_copy_from(device, x.as<void>(), copy->second, x.size());
+void Copies::get_rest(const Guarded &x, size_t bytes) {
+    const auto copy = there.find(x.as<char>() + bytes);
+    if (copy != there.end()) tessera_device_copy_from(device, x.as<char>() + bytes, copy->second, x.size() - bytes);
 }
 
 Copies::~Copies() {
@@ -153,7 +162,8 @@ std::string Case::words() const {
     static const char *const names[] = {"tokens", "sequences", "indexed", "pages", "gappy"};
     std::ostringstream out;
     out << tessera_fmha_dtype_string(dtype) << (group ? " group " : " batch ") << names[static_cast<int>(keys)]
-        << " page " << page << " heads " << heads << "/" << heads_k << " d " << hdim_q << "/" << hdim_v << " sq";
+        << " page " << page << " from " << first_block << " heads " << heads << "/" << heads_k << " d " << hdim_q << "/"
+        << hdim_v << " sq";
     for (const int n : seqlen_q) out << " " << n;
     out << " sk";
     for (const int n : seqlen_k) out << " " << n;
@@ -225,7 +235,7 @@ int columns_of(const Case &c) {
 }
 int blocks_of(const Case &c) {
     if (c.keys == Keys::kTokens) return 1;
-    return paged(c) ? c.batch * columns_of(c) + 2 : c.batch + (c.keys == Keys::kIndexed ? 2 : 0);
+    return c.first_block + (paged(c) ? c.batch * columns_of(c) + 2 : c.batch + (c.keys == Keys::kIndexed ? 2 : 0));
 }
 int rows_of(const Case &c) {
     return paged(c) ? c.page : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) : most_of(c.seqlen_k);
@@ -255,10 +265,16 @@ void fill(const Case &c, std::mt19937 &random, const Guarded &to, tessera_type t
 
 Tensors::Tensors(const Case &of, uint32_t seed)
     : c(of), max_q(most_of(of.seqlen_q)), max_k(most_of(of.seqlen_k)), total_q(sum_of(of.seqlen_q)),
-      blocks(blocks_of(of)), rows(rows_of(of)), columns(columns_of(of)),
+      blocks(blocks_of(of)), rows(rows_of(of)),
+      columns(columns_of(of)), k_stride{static_cast<int64_t>(of.heads_k) * rows * of.hdim_q,
+                                        of.rows_first ? of.hdim_q : static_cast<int64_t>(rows) * of.hdim_q,
+                                        of.rows_first ? static_cast<int64_t>(of.heads_k) * of.hdim_q : of.hdim_q},
+      v_stride{static_cast<int64_t>(of.heads_k) * rows * of.hdim_v,
+               of.rows_first ? of.hdim_v : static_cast<int64_t>(rows) * of.hdim_v,
+               of.rows_first ? static_cast<int64_t>(of.heads_k) * of.hdim_v : of.hdim_v},
       q(queries_of(of) * of.heads * of.hdim_q * bytes_of(in_of(of))),
-      k(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_q * bytes_of(in_of(of)), of.nan()),
-      v(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_v * bytes_of(in_of(of)), of.nan()),
+      k(static_cast<size_t>(blocks * k_stride[0]) * bytes_of(in_of(of)), of.nan(), nobodys(k_stride)),
+      v(static_cast<size_t>(blocks * v_stride[0]) * bytes_of(in_of(of)), of.nan(), nobodys(v_stride)),
       o(queries_of(of) * of.heads * of.hdim_v * bytes_of(of.output()), of.output() == of.input() ? of.nan() : 0xff),
       lse(queries_of(of) * of.heads * sizeof(float)),
       bias(of.bias == TESSERA_BIAS_ALIBI
@@ -268,16 +284,9 @@ Tensors::Tensors(const Case &of, uint32_t seed)
       descales(3 * sizeof(float)), q_scales(count_of_scales(of, 'q') * sizeof(float)),
       k_scales(count_of_scales(of, 'k') * sizeof(float)), v_scales(count_of_scales(of, 'v') * sizeof(float)) {
     std::mt19937 random(seed);
-    k_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
-    v_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
-    k_stride[1] = c.rows_first ? c.hdim_q : static_cast<int64_t>(rows) * c.hdim_q;
-    v_stride[1] = c.rows_first ? c.hdim_v : static_cast<int64_t>(rows) * c.hdim_v;
-    k_stride[2] = c.rows_first ? c.heads_k * c.hdim_q : c.hdim_q;
-    v_stride[2] = c.rows_first ? c.heads_k * c.hdim_v : c.hdim_v;
-
     start_q = start_k = {0};
-    std::vector<int32_t> pages(static_cast<size_t>(blocks));
-    std::iota(pages.begin(), pages.end(), 0);
+    std::vector<int32_t> pages(static_cast<size_t>(blocks - c.first_block));
+    std::iota(pages.begin(), pages.end(), c.first_block);
     std::shuffle(pages.begin(), pages.end(), random);
     for (int b = 0; b < c.batch; b++) {
         start_q.push_back(start_q.back() + c.seqlen_q[b]);
@@ -287,7 +296,7 @@ Tensors::Tensors(const Case &of, uint32_t seed)
         index.push_back(c.keys == Keys::kIndexed ? pages[b] : b);
         for (int i = 0; i < columns; i++)
             table.as<int32_t>()[b * columns + i] =
-                i * c.page < offset[b] + c.seqlen_k[b] && c.seqlen_k[b] ? pages[(b * columns + i) % blocks] : -7;
+                i * c.page < offset[b] + c.seqlen_k[b] && c.seqlen_k[b] ? pages[b * columns + i] : -7;
     }
     fill(c, random, q, in_of(c), 0, static_cast<int>(q.size() / bytes_of(in_of(c))));
     for (int b = 0; b < c.batch; b++)
@@ -341,6 +350,10 @@ std::vector<float> Tensors::scales_of_v() const {
                     v_scales.as<float>()[block * c.heads_k + g];
             }
     return all;
+}
+
+size_t Tensors::nobodys(const int64_t *stride) const {
+    return static_cast<size_t>(c.first_block * stride[0]) * bytes_of(in_of(c));
 }
 
 int32_t Tensors::block_of(int b, int j) const {
