@@ -78,7 +78,7 @@ struct Angles {
 // A random case in batch mode whose sequences have at least the new keys.
 Case draw_growing(std::mt19937 &random, int added) {
     Case c = draw_case(random);
-    c.group = false;
+    c.group = false, c.lengths = true;
     if (c.keys == Keys::kTokens || c.keys == Keys::kGappy) c.keys = Keys::kPages;
     c.seqlen_q.assign(c.batch, *std::max_element(c.seqlen_q.begin(), c.seqlen_q.end()));
     for (int &keys : c.seqlen_k) keys = std::max(keys, added);

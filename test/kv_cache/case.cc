@@ -167,9 +167,10 @@ std::string Case::words() const {
     for (const int n : seqlen_q) out << " " << n;
     out << " sk";
     for (const int n : seqlen_k) out << " " << n;
-    out << " mask " << tessera_mask_string(mask) << " " << left << "," << right << "," << sink_size << " bias "
-        << tessera_bias_string(bias) << " cap " << cap << " sink " << sink << " lse " << lse << " rows_first "
-        << rows_first << " splits " << splits << " drop " << drop << " scales " << tessera_qscale_string(scales);
+    out << " lengths " << lengths << " mask " << tessera_mask_string(mask) << " " << left << "," << right << ","
+        << sink_size << " bias " << tessera_bias_string(bias) << " cap " << cap << " sink " << sink << " lse " << lse
+        << " rows_first " << rows_first << " splits " << splits << " drop " << drop << " scales "
+        << tessera_qscale_string(scales);
     return out.str();
 }
 
@@ -197,6 +198,7 @@ Case draw_case(std::mt19937 &random) {
         c.seqlen_q.push_back(c.group && random() % 2 ? static_cast<int>(random() % (queries + 1)) : queries);
         c.seqlen_k.push_back(pick(random, {0, 1, 15, 16, 31, 33, 127, 129, 200, 333, 700}));
     }
+    c.lengths = random() % 2;
     c.mask = static_cast<tessera_mask>(random() % 4);
     c.left = c.mask == TESSERA_MASK_NONE ? -1 : pick(random, {-1, 0, 7, 40, 150});
     c.right = c.mask == TESSERA_MASK_NONE ? -1 : pick(random, {-1, 0, 0, 5});
@@ -228,6 +230,8 @@ int sum_of(const std::vector<int> &list) { return std::accumulate(list.begin(), 
 int most_of(const std::vector<int> &list) { return *std::max_element(list.begin(), list.end()); }
 bool paged(const Case &c) { return c.keys == Keys::kPages || c.keys == Keys::kGappy; }
 
+// Rows behind a sequence's keys that are nobody's.
+int rest_of(const Case &c) { return c.keys == Keys::kTokens && c.lengths ? 5 : 0; }
 // Entries of the table for a sequence, and blocks of the cache, some of which no sequence has.
 int columns_of(const Case &c) {
     const int keys = most_of(c.seqlen_k) + (c.keys == Keys::kGappy ? c.page - 1 : 0);
@@ -238,7 +242,9 @@ int blocks_of(const Case &c) {
     return c.first_block + (paged(c) ? c.batch * columns_of(c) + 2 : c.batch + (c.keys == Keys::kIndexed ? 2 : 0));
 }
 int rows_of(const Case &c) {
-    return paged(c) ? c.page : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) : most_of(c.seqlen_k);
+    return paged(c)                  ? c.page
+           : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) + c.batch * rest_of(c)
+                                     : most_of(c.seqlen_k);
 }
 size_t queries_of(const Case &c) {
     return c.group ? static_cast<size_t>(sum_of(c.seqlen_q)) : static_cast<size_t>(c.batch * most_of(c.seqlen_q));
@@ -290,7 +296,7 @@ Tensors::Tensors(const Case &of, uint32_t seed)
     std::shuffle(pages.begin(), pages.end(), random);
     for (int b = 0; b < c.batch; b++) {
         start_q.push_back(start_q.back() + c.seqlen_q[b]);
-        start_k.push_back(start_k.back() + c.seqlen_k[b]);
+        start_k.push_back(start_k.back() + c.seqlen_k[b] + rest_of(c));
         length_k.push_back(c.seqlen_k[b]);
         offset.push_back(c.keys == Keys::kGappy ? static_cast<int>(random() % c.page) : 0);
         index.push_back(c.keys == Keys::kIndexed ? pages[b] : b);
@@ -350,6 +356,10 @@ std::vector<float> Tensors::scales_of_v() const {
                     v_scales.as<float>()[block * c.heads_k + g];
             }
     return all;
+}
+
+bool Tensors::are_equally_long() const {
+    return std::all_of(c.seqlen_k.begin(), c.seqlen_k.end(), [&](int keys) { return keys == max_k; });
 }
 
 size_t Tensors::nobodys(const int64_t *stride) const {
@@ -435,6 +445,7 @@ std::string Tensors::wrong(const char *device) const {
     args.k_ptr = keys.data(), args.v_ptr = values.data();
     args.seqlen_k = max_k;
     args.seqstart_k_ptr = start_k.data();
+    if (c.group) args.seqlen_k_ptr = length_k.data();
     if (!c.group) args.cu_seqlen_k_ptr = start_k.data();
     args.stride_k = c.hdim_q, args.nhead_stride_k = static_cast<int64_t>(tokens) * c.hdim_q;
     args.batch_stride_k = c.heads_k * args.nhead_stride_k;

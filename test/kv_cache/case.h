@@ -30,6 +30,9 @@ struct Case {
     int first_block = 0; // pages, or sequences, of the cache below are nobody's, and there is no memory for them
     int batch = 2, heads = 4, heads_k = 2, hdim_q = 32, hdim_v = 32;
     std::vector<int> seqlen_q, seqlen_k; // of each sequence; batch mode: as many queries in all
+    // Whether seqlen_k_ptr is given where it need not be: in group mode beside seqstart_k, which has room for more, or
+    // with pages in its place; in batch mode where all have as many keys.
+    bool lengths = false;
     tessera_mask mask = TESSERA_MASK_NONE;
     int left = -1, right = -1, sink_size = 0;
     bool sink = false, lse = true, cap = false, rows_first = false; // rows_first: [row, head, element], not [head, row]
@@ -112,6 +115,7 @@ struct Tensors {
     template <typename Traits, typename Args> void put(Copies &to, Traits &t, Args &a) const;
     // Empty where o and lse are as right as a device must have them, else what is wrong.
     std::string wrong(const char *device = "cpu") const;
+    bool are_equally_long() const;
     // Bytes of k or v that are nobody's.
     size_t nobodys(const int64_t *stride) const;
     // Where key j of sequence b lies.
@@ -171,8 +175,9 @@ template <typename Traits, typename Args> void put_cache(const Tensors &x, Copie
     a.page_block_size = c.page;
     if (c.keys == Keys::kIndexed) a.cache_batch_idx = to.of(x.index);
     a.is_gappy = c.keys == Keys::kGappy;
-    a.seqstart_k_ptr = to.of(a.is_gappy ? x.offset : x.start_k);
-    if (!c.group || a.is_gappy) a.seqlen_k_ptr = to.of(x.length_k);
+    if (!c.group || a.is_gappy || c.lengths) a.seqlen_k_ptr = to.of(x.length_k);
+    if (!c.group && !c.lengths && x.are_equally_long()) a.seqlen_k_ptr = nullptr;
+    if (c.keys != Keys::kPages || !c.lengths) a.seqstart_k_ptr = to.of(a.is_gappy ? x.offset : x.start_k);
 }
 
 // How many of `some` or all random cases tests try: a third of some under the address sanitizer.
