@@ -5,11 +5,10 @@
 //
 // Where key j of sequence b lies: in row j % P of page j / P of its pages, P = page_block_size.
 //
-//   kv_lookup_table   pages of the sequence                                        its keys
-//   SGLANG_1D         kv_page_indices[kv_indptr[b]] .. [kv_indptr[b + 1] - 1]      P (pages - 1) +
-//   kv_last_page_lens[b],
-//                                                                                  or with NULL, for P = 1, pages
-//   VLLM_2D           kv_page_indices[b * batch_stride_block_table] and so on      seqlen_k_ptr[b]
+//   kv_lookup_table   pages of the sequence                                      its keys
+//   SGLANG_1D         kv_page_indices[kv_indptr[b]] .. [kv_indptr[b + 1] - 1]    P (pages - 1) + kv_last_page_lens[b];
+//                                                                                where that is NULL, for P = 1, pages
+//   VLLM_2D           kv_page_indices[b * batch_stride_block_table] and so on    seqlen_k_ptr[b]
 //
 // Entries after the page of the last key are not read.
 //

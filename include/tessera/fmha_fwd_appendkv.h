@@ -10,8 +10,10 @@
 //   q_rotated[b, i, h, :] = rotate(q[b, i, h, :], has_mask ? n + i : n)        for every query head h, query i
 //
 // rotate(x, t) with c = cos[t, i] and s = sin[t, i] replaces, for i < rotary_dim / 2, the elements
-//   HALF          x[i], x[i + rotary_dim / 2]     by  c x[i] - s x[i + rotary_dim / 2],  c x[i + rotary_dim / 2] + s
-//   x[i] INTERLEAVED   x[2 i], x[2 i + 1]              by  c x[2 i] - s x[2 i + 1],           c x[2 i + 1] + s x[2 i]
+//
+//   HALF         y, z = x[i], x[i + rotary_dim / 2]     by  c y - s z,  c z + s y
+//   INTERLEAVED  y, z = x[2 i], x[2 i + 1]              likewise
+//
 // computed in fp32 and rounded to nearest even; others stay. Without rope keys are copied bit by bit, and there is no
 // q.
 //

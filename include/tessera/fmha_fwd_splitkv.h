@@ -63,9 +63,8 @@ typedef struct tessera_fmha_fwd_splitkv_traits {
 //   seqstart_q_ptr   [batch + 1] int32, group mode
 //   seqstart_k_ptr   [batch + 1] int32, group mode without pages, or with pages where seqlen_k_ptr is NULL; with
 //                    is_gappy [batch]: where in its first page a sequence begins
-//   block_table_ptr  [batch, pages of a sequence] int32, stride batch_stride_block_table; it holds the pages of
-//   seqlen_k
-//                    keys, with is_gappy those of page_block_size - 1 more
+//   block_table_ptr  [batch, pages of a sequence] int32, stride batch_stride_block_table: the pages of seqlen_k keys,
+//                    with is_gappy those of page_block_size - 1 more
 //   cache_batch_idx  [batch] int32
 //
 // On the CPU a call refuses lengths that are not within 0 .. seqlen_k and ids that are not below cache_blocks.

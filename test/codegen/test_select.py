@@ -127,6 +127,24 @@ def test_filters_are_positional() -> None:
     assert run_all("--count", "-f", "").out == everything == run_all("--count", "-f", "*").out
 
 
+def test_filters_of_splitkv_are_those_of_combine_and_main() -> None:
+    """As CK's: what is missing is *, and combine is one of fwd's, so that its part chooses nothing."""
+
+    def asked(filter_: str) -> int:
+        arguments = ("-d", "fwd_splitkv", "--targets", "portable", "--count", "--format", "json")
+        (api,) = json.loads(run(*arguments, "-f", filter_).out)
+        return int(api["ck_names_asked_for"]) if api["instances"] else 0
+
+    everything, main = asked("*"), asked("*_fp16*_lse*@*_fp16*_batch*_pagedkv*")
+    assert 0 < main == asked("*@*_fp16*_batch*_pagedkv*") == asked("@*_fp16*_batch*_pagedkv*") < everything
+    assert asked("*@*") == asked("*_fp16*_lse*") == everything
+    assert asked("* @ ") == asked(" @ ") == 0
+    assert "'_nbisa' matches nothing" in refused(
+        "-d", "fwd_splitkv", "--targets", "cpu", "-f", "*@*_nbisa*", "--count"
+    )
+    assert "combine@fwd_splitkv" in refused("-d", "fwd_splitkv", "--targets", "cpu", "-f", "*@*@*", "--count")
+
+
 # --- clauses
 
 

@@ -69,9 +69,10 @@ def test_operations_by_themselves(api: str) -> None:
 
 
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
-def test_simulated_gpus(arch: str) -> None:
+@pytest.mark.parametrize("kv", ["auto", "fp8_e4m3", "int8", "turbo4"])
+def test_simulated_gpus(kv: str, arch: str) -> None:
     small = ["-sequences=6", "-gap=1", "-prompt=20", "-tokens=9", "-pages=4", f"-seed={SEED}"]
-    done = run(*small, f"-device=sim:{arch}", TESSERA_SIM_SANITIZE="1")
+    done = run(*small, f"-kv_cache_dtype={kv}", f"-device=sim:{arch}", TESSERA_SIM_SANITIZE="1")
     if done.returncode in (1, 2) and ("libtessera_sim" in done.stderr or "no instance" in done.stderr):
         pytest.skip("this build has no simulator, or no instance")
     assert done.returncode == 0 and ", valid:y" in done.stdout, done.stderr

@@ -17,7 +17,7 @@ int bytes_of(const Case &c) { return element_bits(c.input()) / 8; }
 template <typename Place>
 void pieces(const Tensors &x, const Guarded &from, const int64_t stride[3], int hdim, const Guarded &to, Place place) {
     const auto bytes = static_cast<size_t>(bytes_of(x.c));
-    for (int page = 0; page < x.blocks; page++)
+    for (int page = x.c.first_block; page < x.blocks; page++)
         for (int g = 0; g < x.c.heads_k; g++)
             for (int r = 0; r < x.rows; r++)
                 for (int i = 0; i < hdim; i++) {
@@ -50,6 +50,17 @@ class BatchPrefill : public OnDevice {
         tessera_fmha_batch_prefill_traits t = tessera_fmha_batch_prefill_traits_init();
         tessera_fmha_batch_prefill_args a = tessera_fmha_batch_prefill_args_init();
         Copies to(device, is_gpu());
+        const int p = 16 / bytes_of(c), rows = x.rows;
+        const size_t before_k = x.nobodys(x.k_stride), before_v = x.nobodys(x.v_stride);
+        const Guarded k(x.k.size(), c.nan(), before_k), v(x.v.size(), c.nan(), before_v);
+        if (layout != TESSERA_KV_LINEAR) {
+            const int p_v = layout == TESSERA_KV_VLLM ? rows : p;
+            pieces(x, x.k, x.k_stride, c.hdim_q, k, [=](int r, int i) { return i / p * rows * p + r * p + i % p; });
+            pieces(x, x.v, x.v_stride, c.hdim_v, v,
+                   [=, d = c.hdim_v](int r, int i) { return r / p_v * d * p_v + i * p_v + r % p_v; });
+            if (c.first_block) to.in_order(1 << 24);
+            to.of_rest(k, before_k), to.of_rest(v, before_v);
+        }
         x.put(to, t, a);
         if (c.scales != TESSERA_QSCALE_NONE) {
             t.qscale_type = c.scales;
@@ -77,14 +88,8 @@ class BatchPrefill : public OnDevice {
             a.kv_page_indices = to.of(x.table), a.batch_stride_block_table = x.columns;
             a.seqlen_k_ptr = to.of(x.length_k);
         }
-        const int p = 16 / bytes_of(c), rows = x.rows;
-        const Guarded k(x.k.size(), c.nan()), v(x.v.size(), c.nan());
         if (layout != TESSERA_KV_LINEAR) {
-            const int p_v = layout == TESSERA_KV_VLLM ? rows : p;
-            pieces(x, x.k, x.k_stride, c.hdim_q, k, [=](int r, int i) { return i / p * rows * p + r * p + i % p; });
-            pieces(x, x.v, x.v_stride, c.hdim_v, v,
-                   [=, d = c.hdim_v](int r, int i) { return r / p_v * d * p_v + i * p_v + r % p_v; });
-            a.k_ptr = to.of(k), a.v_ptr = to.of(v);
+            a.k_ptr = to.of_rest(k, before_k), a.v_ptr = to.of_rest(v, before_v);
             a.batch_stride_k = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
             a.batch_stride_v = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
             a.nhead_stride_k = static_cast<int64_t>(rows) * c.hdim_q;
@@ -189,6 +194,26 @@ TEST_P(BatchPrefill, InfiniteValuesOfTheLastKey) {
                             EXPECT_EQ(wrong(tensors), "") << c.words() << ", layout " << layout;
                         }
                     }
+}
+
+// Numbers of elements, and of bytes, that 32 bits do not hold, and of pages that 16 bits do not.
+TEST_P(BatchPrefill, LargeCaches) {
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP8BF16})
+        for (int layout = 0; layout < TESSERA_KV_LAYOUT_COUNT; layout++)
+            for (const int queries : {1, 40}) {
+                Case c;
+                c.dtype = dtype, c.group = true, c.page = 16;
+                c.batch = 3, c.heads = 4, c.heads_k = 1, c.hdim_q = c.hdim_v = 128; // 2048 elements in a page
+                c.seqlen_q = {queries, 1, queries}, c.seqlen_k = {100, 0, 17};
+                c.first_block = (1 << 21) + 1;
+                c = fit(c);
+                const Tensors tensors(c, 13);
+                run(tensors, static_cast<tessera_kv_layout>(layout),
+                    layout % 2 ? TESSERA_KV_SGLANG_1D : TESSERA_KV_VLLM_2D);
+                if (is_served) {
+                    EXPECT_EQ(wrong(tensors), "") << c.words() << ", layout " << layout;
+                }
+            }
 }
 
 ON_DEVICES(BatchPrefill);

@@ -55,12 +55,21 @@ void *Copies::of(const void *host, size_t bytes) {
     return copy;
 }
 
+void *Copies::of_workspace(const Guarded &x) {
+    const char *const sanitized = std::getenv("TESSERA_SIM_SANITIZE");
+    const bool simulated = std::string(tessera_device_name(device)).compare(0, 4, "sim:") == 0;
+    return is_needed && simulated && sanitized && sanitized == std::string("1") ? place(x.size()) : of(x);
+}
+
 void *Copies::of_rest(const Guarded &x, size_t bytes) {
-    if (!is_needed) return x.as<void>();
+    if (!is_needed || bytes == 0) return of(x);
+    const auto copy = there.find(x.as<char>() + bytes);
+    if (copy != there.end()) return reinterpret_cast<void *>(reinterpret_cast<uintptr_t>(copy->second) - bytes);
     if (tessera_device_get_facts(device)->targets >> TESSERA_TARGET_SM_90A & 1) {
         char *const whole = static_cast<char *>(place(x.size()));
         if (tessera_device_copy_to(device, whole + bytes, x.as<char>() + bytes, x.size() - bytes) != TESSERA_SUCCESS)
             throw std::bad_alloc();
+        there[x.as<char>() + bytes] = whole + bytes;
         return whole;
     }
     char *const rest = static_cast<char *>(of(x.as<char>() + bytes, x.size() - bytes));
@@ -68,14 +77,14 @@ void *Copies::of_rest(const Guarded &x, size_t bytes) {
 }
 
 void Copies::in_order(size_t bytes) {
-    if (!is_needed) return;
+    if (!is_needed || next) return;
     next = static_cast<char *>(place(bytes));
     left = bytes;
 }
 
-void Copies::get(const Guarded &x) {
-    const auto copy = there.find(x.as<void>());
-    if (copy != there.end()) tessera_device_copy_from(device, x.as<void>(), copy->second, x.size());
+void Copies::get_rest(const Guarded &x, size_t bytes) {
+    const auto copy = there.find(x.as<char>() + bytes);
+    if (copy != there.end()) tessera_device_copy_from(device, x.as<char>() + bytes, copy->second, x.size() - bytes);
 }
 
 Copies::~Copies() {
@@ -153,13 +162,15 @@ std::string Case::words() const {
     static const char *const names[] = {"tokens", "sequences", "indexed", "pages", "gappy"};
     std::ostringstream out;
     out << tessera_fmha_dtype_string(dtype) << (group ? " group " : " batch ") << names[static_cast<int>(keys)]
-        << " page " << page << " heads " << heads << "/" << heads_k << " d " << hdim_q << "/" << hdim_v << " sq";
+        << " page " << page << " from " << first_block << " heads " << heads << "/" << heads_k << " d " << hdim_q << "/"
+        << hdim_v << " sq";
     for (const int n : seqlen_q) out << " " << n;
     out << " sk";
     for (const int n : seqlen_k) out << " " << n;
-    out << " mask " << tessera_mask_string(mask) << " " << left << "," << right << "," << sink_size << " bias "
-        << tessera_bias_string(bias) << " cap " << cap << " sink " << sink << " lse " << lse << " rows_first "
-        << rows_first << " splits " << splits << " drop " << drop << " scales " << tessera_qscale_string(scales);
+    out << " lengths " << lengths << " mask " << tessera_mask_string(mask) << " " << left << "," << right << ","
+        << sink_size << " bias " << tessera_bias_string(bias) << " cap " << cap << " sink " << sink << " lse " << lse
+        << " rows_first " << rows_first << " splits " << splits << " drop " << drop << " scales "
+        << tessera_qscale_string(scales);
     return out.str();
 }
 
@@ -187,6 +198,7 @@ Case draw_case(std::mt19937 &random) {
         c.seqlen_q.push_back(c.group && random() % 2 ? static_cast<int>(random() % (queries + 1)) : queries);
         c.seqlen_k.push_back(pick(random, {0, 1, 15, 16, 31, 33, 127, 129, 200, 333, 700}));
     }
+    c.lengths = random() % 2;
     c.mask = static_cast<tessera_mask>(random() % 4);
     c.left = c.mask == TESSERA_MASK_NONE ? -1 : pick(random, {-1, 0, 7, 40, 150});
     c.right = c.mask == TESSERA_MASK_NONE ? -1 : pick(random, {-1, 0, 0, 5});
@@ -218,6 +230,8 @@ int sum_of(const std::vector<int> &list) { return std::accumulate(list.begin(), 
 int most_of(const std::vector<int> &list) { return *std::max_element(list.begin(), list.end()); }
 bool paged(const Case &c) { return c.keys == Keys::kPages || c.keys == Keys::kGappy; }
 
+// Rows behind a sequence's keys that are nobody's.
+int rest_of(const Case &c) { return c.keys == Keys::kTokens && c.lengths ? 5 : 0; }
 // Entries of the table for a sequence, and blocks of the cache, some of which no sequence has.
 int columns_of(const Case &c) {
     const int keys = most_of(c.seqlen_k) + (c.keys == Keys::kGappy ? c.page - 1 : 0);
@@ -225,10 +239,12 @@ int columns_of(const Case &c) {
 }
 int blocks_of(const Case &c) {
     if (c.keys == Keys::kTokens) return 1;
-    return paged(c) ? c.batch * columns_of(c) + 2 : c.batch + (c.keys == Keys::kIndexed ? 2 : 0);
+    return c.first_block + (paged(c) ? c.batch * columns_of(c) + 2 : c.batch + (c.keys == Keys::kIndexed ? 2 : 0));
 }
 int rows_of(const Case &c) {
-    return paged(c) ? c.page : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) : most_of(c.seqlen_k);
+    return paged(c)                  ? c.page
+           : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) + c.batch * rest_of(c)
+                                     : most_of(c.seqlen_k);
 }
 size_t queries_of(const Case &c) {
     return c.group ? static_cast<size_t>(sum_of(c.seqlen_q)) : static_cast<size_t>(c.batch * most_of(c.seqlen_q));
@@ -255,10 +271,16 @@ void fill(const Case &c, std::mt19937 &random, const Guarded &to, tessera_type t
 
 Tensors::Tensors(const Case &of, uint32_t seed)
     : c(of), max_q(most_of(of.seqlen_q)), max_k(most_of(of.seqlen_k)), total_q(sum_of(of.seqlen_q)),
-      blocks(blocks_of(of)), rows(rows_of(of)), columns(columns_of(of)),
+      blocks(blocks_of(of)), rows(rows_of(of)),
+      columns(columns_of(of)), k_stride{static_cast<int64_t>(of.heads_k) * rows * of.hdim_q,
+                                        of.rows_first ? of.hdim_q : static_cast<int64_t>(rows) * of.hdim_q,
+                                        of.rows_first ? static_cast<int64_t>(of.heads_k) * of.hdim_q : of.hdim_q},
+      v_stride{static_cast<int64_t>(of.heads_k) * rows * of.hdim_v,
+               of.rows_first ? of.hdim_v : static_cast<int64_t>(rows) * of.hdim_v,
+               of.rows_first ? static_cast<int64_t>(of.heads_k) * of.hdim_v : of.hdim_v},
       q(queries_of(of) * of.heads * of.hdim_q * bytes_of(in_of(of))),
-      k(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_q * bytes_of(in_of(of)), of.nan()),
-      v(static_cast<size_t>(blocks) * of.heads_k * rows * of.hdim_v * bytes_of(in_of(of)), of.nan()),
+      k(static_cast<size_t>(blocks * k_stride[0]) * bytes_of(in_of(of)), of.nan(), nobodys(k_stride)),
+      v(static_cast<size_t>(blocks * v_stride[0]) * bytes_of(in_of(of)), of.nan(), nobodys(v_stride)),
       o(queries_of(of) * of.heads * of.hdim_v * bytes_of(of.output()), of.output() == of.input() ? of.nan() : 0xff),
       lse(queries_of(of) * of.heads * sizeof(float)),
       bias(of.bias == TESSERA_BIAS_ALIBI
@@ -268,26 +290,19 @@ Tensors::Tensors(const Case &of, uint32_t seed)
       descales(3 * sizeof(float)), q_scales(count_of_scales(of, 'q') * sizeof(float)),
       k_scales(count_of_scales(of, 'k') * sizeof(float)), v_scales(count_of_scales(of, 'v') * sizeof(float)) {
     std::mt19937 random(seed);
-    k_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_q;
-    v_stride[0] = static_cast<int64_t>(c.heads_k) * rows * c.hdim_v;
-    k_stride[1] = c.rows_first ? c.hdim_q : static_cast<int64_t>(rows) * c.hdim_q;
-    v_stride[1] = c.rows_first ? c.hdim_v : static_cast<int64_t>(rows) * c.hdim_v;
-    k_stride[2] = c.rows_first ? c.heads_k * c.hdim_q : c.hdim_q;
-    v_stride[2] = c.rows_first ? c.heads_k * c.hdim_v : c.hdim_v;
-
     start_q = start_k = {0};
-    std::vector<int32_t> pages(static_cast<size_t>(blocks));
-    std::iota(pages.begin(), pages.end(), 0);
+    std::vector<int32_t> pages(static_cast<size_t>(blocks - c.first_block));
+    std::iota(pages.begin(), pages.end(), c.first_block);
     std::shuffle(pages.begin(), pages.end(), random);
     for (int b = 0; b < c.batch; b++) {
         start_q.push_back(start_q.back() + c.seqlen_q[b]);
-        start_k.push_back(start_k.back() + c.seqlen_k[b]);
+        start_k.push_back(start_k.back() + c.seqlen_k[b] + rest_of(c));
         length_k.push_back(c.seqlen_k[b]);
         offset.push_back(c.keys == Keys::kGappy ? static_cast<int>(random() % c.page) : 0);
         index.push_back(c.keys == Keys::kIndexed ? pages[b] : b);
         for (int i = 0; i < columns; i++)
             table.as<int32_t>()[b * columns + i] =
-                i * c.page < offset[b] + c.seqlen_k[b] && c.seqlen_k[b] ? pages[(b * columns + i) % blocks] : -7;
+                i * c.page < offset[b] + c.seqlen_k[b] && c.seqlen_k[b] ? pages[b * columns + i] : -7;
     }
     fill(c, random, q, in_of(c), 0, static_cast<int>(q.size() / bytes_of(in_of(c))));
     for (int b = 0; b < c.batch; b++)
@@ -341,6 +356,14 @@ std::vector<float> Tensors::scales_of_v() const {
                     v_scales.as<float>()[block * c.heads_k + g];
             }
     return all;
+}
+
+bool Tensors::are_equally_long() const {
+    return std::all_of(c.seqlen_k.begin(), c.seqlen_k.end(), [&](int keys) { return keys == max_k; });
+}
+
+size_t Tensors::nobodys(const int64_t *stride) const {
+    return static_cast<size_t>(c.first_block * stride[0]) * bytes_of(in_of(c));
 }
 
 int32_t Tensors::block_of(int b, int j) const {
@@ -422,6 +445,7 @@ std::string Tensors::wrong(const char *device) const {
     args.k_ptr = keys.data(), args.v_ptr = values.data();
     args.seqlen_k = max_k;
     args.seqstart_k_ptr = start_k.data();
+    if (c.group) args.seqlen_k_ptr = length_k.data();
     if (!c.group) args.cu_seqlen_k_ptr = start_k.data();
     args.stride_k = c.hdim_q, args.nhead_stride_k = static_cast<int64_t>(tokens) * c.hdim_q;
     args.batch_stride_k = c.heads_k * args.nhead_stride_k;

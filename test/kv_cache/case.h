@@ -27,8 +27,12 @@ struct Case {
     bool group = false;
     Keys keys = Keys::kPages;
     int page = 16;
+    int first_block = 0; // pages, or sequences, of the cache below are nobody's, and there is no memory for them
     int batch = 2, heads = 4, heads_k = 2, hdim_q = 32, hdim_v = 32;
     std::vector<int> seqlen_q, seqlen_k; // of each sequence; batch mode: as many queries in all
+    // Whether seqlen_k_ptr is given where it need not be: in group mode beside seqstart_k, which has room for more, or
+    // with pages in its place; in batch mode where all have as many keys.
+    bool lengths = false;
     tessera_mask mask = TESSERA_MASK_NONE;
     int left = -1, right = -1, sink_size = 0;
     bool sink = false, lse = true, cap = false, rows_first = false; // rows_first: [row, head, element], not [head, row]
@@ -76,13 +80,16 @@ class Copies {
     // Of what lies behind the first `bytes`: an address so far before its copy. NVIDIA's tensor maps are of memory that
     // is there from its first byte on (CUDA's driver API, cuTensorMapEncodeTiled): there is room for all.
     void *of_rest(const Guarded &x, size_t bytes);
-    // From now on copies lie one behind the other in so many bytes: outputs, which overlap nothing, not even what lies
-    // before the rest of a tensor, come last.
+    // From the first call on copies lie one behind the other in so many bytes: outputs, which overlap nothing, not even
+    // what lies before the rest of a tensor, come last.
     void in_order(size_t bytes);
     const int32_t *of(const std::vector<int32_t> &x) {
         return static_cast<const int32_t *>(of(x.data(), x.size() * sizeof(int32_t)));
     }
-    void get(const Guarded &x); // what a call has left
+    void get(const Guarded &x) { get_rest(x, 0); } // what a call has left
+    void get_rest(const Guarded &x, size_t bytes);
+    // Of a workspace, which under the simulator's sanitizer stays undefined: a call may use only what it wrote itself.
+    void *of_workspace(const Guarded &x);
     const tessera_device *const device;
 
   private:
@@ -108,6 +115,9 @@ struct Tensors {
     template <typename Traits, typename Args> void put(Copies &to, Traits &t, Args &a) const;
     // Empty where o and lse are as right as a device must have them, else what is wrong.
     std::string wrong(const char *device = "cpu") const;
+    bool are_equally_long() const;
+    // Bytes of k or v that are nobody's.
+    size_t nobodys(const int64_t *stride) const;
     // Where key j of sequence b lies.
     int32_t block_of(int b, int j) const;
     int row_of(int b, int j) const;
@@ -131,7 +141,9 @@ template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &
     t.qscale_type = c.dtype >= TESSERA_FMHA_FP8 ? TESSERA_QSCALE_PER_TENSOR : TESSERA_QSCALE_NONE;
     t.has_sink = c.sink || c.sink_size;
     const float *const scales = static_cast<float *>(to.of(descales));
-    a.q_ptr = to.of(q), a.k_ptr = to.of(k), a.v_ptr = to.of(v), a.o_ptr = to.of(o);
+    if (c.first_block) to.in_order(1 << 24);
+    a.q_ptr = to.of(q), a.k_ptr = to.of_rest(k, nobodys(k_stride)), a.v_ptr = to.of_rest(v, nobodys(v_stride));
+    a.o_ptr = to.of(o);
     a.lse_ptr = static_cast<decltype(a.lse_ptr)>(to.of(lse)), a.bias_ptr = to.of(bias);
     a.q_descale_ptr = scales, a.k_descale_ptr = scales + 1, a.v_descale_ptr = scales + 2;
     a.sink_ptr = static_cast<decltype(a.sink_ptr)>(c.sink ? to.of(sinks) : nullptr);
@@ -163,8 +175,9 @@ template <typename Traits, typename Args> void put_cache(const Tensors &x, Copie
     a.page_block_size = c.page;
     if (c.keys == Keys::kIndexed) a.cache_batch_idx = to.of(x.index);
     a.is_gappy = c.keys == Keys::kGappy;
-    a.seqstart_k_ptr = to.of(a.is_gappy ? x.offset : x.start_k);
-    if (!c.group || a.is_gappy) a.seqlen_k_ptr = to.of(x.length_k);
+    if (!c.group || a.is_gappy || c.lengths) a.seqlen_k_ptr = to.of(x.length_k);
+    if (!c.group && !c.lengths && x.are_equally_long()) a.seqlen_k_ptr = nullptr;
+    if (c.keys != Keys::kPages || !c.lengths) a.seqstart_k_ptr = to.of(a.is_gappy ? x.offset : x.start_k);
 }
 
 // How many of `some` or all random cases tests try: a third of some under the address sanitizer.
@@ -179,7 +192,7 @@ std::string run_with_workspace(Copies &to, const Traits &t, Args &a, Size size, 
     const tessera_status status = size(to.device, &t, &a, &bytes);
     if (status != TESSERA_SUCCESS) return status == TESSERA_ERROR_NO_INSTANCE ? kNone : tessera_last_error();
     const Guarded workspace((bytes + 63) / 64 * 64);
-    a.workspace_ptr = to.of(workspace), a.workspace_size = bytes;
+    a.workspace_ptr = to.of_workspace(workspace), a.workspace_size = bytes;
     if (run(to.device, &t, &a, nullptr) != TESSERA_SUCCESS) return tessera_last_error();
     return tessera_device_synchronize(to.device) == TESSERA_SUCCESS ? "" : tessera_last_error();
 }

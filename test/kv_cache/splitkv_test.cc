@@ -98,6 +98,25 @@ TEST_P(Splitkv, InfiniteValuesOfTheLastKey) {
             }
 }
 
+// Numbers of elements, and of bytes, that 32 bits do not hold, and of pages that 16 bits do not: in pages that are
+// smaller and larger than a tile, and in sequences.
+TEST_P(Splitkv, LargeCaches) {
+    for (const Keys keys : {Keys::kPages, Keys::kGappy, Keys::kIndexed})
+        for (const int page : {16, 128})
+            for (const int queries : {1, 40})
+                for (const int splits : {1, 3}) {
+                    if (!is_due(4)) continue;
+                    Case c;
+                    c.group = keys == Keys::kGappy;
+                    c.keys = keys, c.page = page, c.splits = splits, c.rows_first = splits == 1;
+                    c.heads = 4, c.heads_k = 1, c.hdim_q = c.hdim_v = 128;
+                    c.seqlen_q = {queries, queries}, c.seqlen_k = {300, 17};
+                    const int elements = (keys == Keys::kIndexed ? 300 : page) * 128;
+                    c.first_block = static_cast<int>((INT64_C(1) << 32) / elements) + 1;
+                    check(c, 14);
+                }
+}
+
 TEST_P(Splitkv, BitsDoNotDependOnThreads) {
     std::mt19937 random(5);
     for (int n = 0; n < (is_gpu() ? 4 : 20); n++) {
