@@ -30,6 +30,7 @@ struct loop {
     int now, next, after; // tiles
     int clear;            // tiles from here on, less than so many keys behind it, are seen by all of the wave's queries
     uint32_t clear_keys;
+    int end;   // the wave sees no tile from here on
     int plain; // so many tiles follow `after`, each behind the one before and whole
     struct keys keys;
     struct places places;
@@ -153,6 +154,7 @@ INLINE void find_clear_tiles(struct loop *x) {
     const int end = min_i32(task->seqlen_k, x->tiles.wave_first + task->mask_x) - BN + 1; // of tiles' first keys
     x->clear = first;
     x->clear_keys = end > first ? (uint32_t)end - (uint32_t)first : 0;
+    x->end = uniform(min_i32(x->tiles.end, x->tiles.wave_last + task->mask_x));
 }
 INLINE int is_clear(const struct loop *x, int tile) { return (uint32_t)tile - (uint32_t)x->clear < x->clear_keys; }
 

@@ -7,31 +7,19 @@
 #define TESSERA_DEVICE_ATTENTION_CDNA_RAISING_H
 
 #include "tessera/device/attention/cdna/bundles.h"
+#include "tessera/device/attention/cdna/reference.h"
 
-// The reference of the probabilities, which are 2^P_SHIFT where a score equals it, becomes the greatest score. Returns
-// the factor that O is to be rescaled by; the sums are. Where the reference is so great that its rounding would spoil
-// P, it is subtracted from the scores here, exactly, and so it is of all tiles from then on.
+// The reference becomes the greatest score. Returns the factor that O is to be rescaled by; the sums are. Where it has to
+// be subtracted from scores, so it is of all tiles from then on.
 INLINE float move_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
     float max = greatest_score(x);
     max = max_f32(max, other_half(max));
-    const float alpha = x->row.max == -INFINITY_F32 ? 0.0f : exp2_fast((x->row.max - max) * x->scale);
+    const float alpha = rescaling(x->row.max, max, x->scale);
     UNROLL
     for (int i = 0; i < SUMS; i++) x->sum[i] *= alpha;
     x->row.max = max;
-    const float least = max == -INFINITY_F32 ? 0.0f : max;
-    x->shift = least * x->scale - P_SHIFT;
     x->limit = max + min_f32(RAISE_BY / x->scale, GREATEST_F32);
-    if (!any_lane(abs_f32(x->shift) >= 0x1p20f)) return alpha;
-    UNROLL
-    for (int b = 0; b < KEY_BLOCKS; b++) {
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e++) {
-            next[b][e] -= least;
-            one_after_the_other();
-        }
-    }
-    x->shift = -P_SHIFT;
-    x->limit = -INFINITY_F32;
+    if (shift_to(max, x->scale, next, &x->shift)) x->limit = -INFINITY_F32;
     return alpha;
 }
 

@@ -5,11 +5,10 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_SOFTMAX_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_SOFTMAX_H
 
-#include "tessera/device/attention/cdna/scores.h"
+#include "tessera/device/attention/cdna/reference.h"
 
 // Raises the maximum to that of the tile, and rescales O and the sum to it. Scores are scale * s. Returns the shift
-// that exponentials() is to subtract: the scaled maximum less P_SHIFT. Where that is so great that its rounding would
-// spoil P, the maximum is subtracted from s here, exactly, and only P_SHIFT is left.
+// that exponentials() is to subtract, for the maximum as reference.
 INLINE float raise_max(struct row *r, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], float scale) {
     float max = r->max;
     UNROLL
@@ -19,24 +18,15 @@ INLINE float raise_max(struct row *r, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], 
     }
     max = max_f32(max, other_half(max));
     if (any_lane(max > r->max)) {
-        const float alpha = r->max == -INFINITY_F32 ? 0.0f : exp2_fast((r->max - max) * scale);
+        const float alpha = rescaling(r->max, max, scale);
         UNROLL
         for (int b = 0; b < D_BLOCKS; b++) o[b] *= alpha;
         r->sum *= alpha;
         r->max = max;
     }
-    max = max == -INFINITY_F32 ? 0.0f : max;
-    const float shift = max * scale - P_SHIFT;
-    if (!any_lane(abs_f32(shift) >= 0x1p20f)) return shift;
-    UNROLL
-    for (int b = 0; b < KEY_BLOCKS; b++) {
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e++) {
-            s[b][e] -= max;
-            one_after_the_other();
-        }
-    }
-    return -P_SHIFT;
+    float shift;
+    shift_to(max, scale, s, &shift);
+    return shift;
 }
 
 // s becomes exp2(scale * s - shift), and its sum is added to r->sum.
