@@ -173,7 +173,7 @@ prepare_tools() {
 
 compiles() {
     local directory flags=()
-    case $(uname -m) in x86_64 | amd64) flags=(-march=x86-64-v4 -mavx512bf16 -mavx512fp16) ;; esac
+    case $(uname -m) in x86_64 | amd64) flags=(-march=x86-64-v4 -mavx512bf16 -mavx512vnni -mavx512fp16) ;; esac
     directory=$(mktemp -d "$build/tools/compiler.XXXXXX")
     printf '#include <pthread.h>\n#include <stdatomic.h>\n#include <stdio.h>\nint main(void) { return puts("") < 0; }\n' >"$directory/a.c"
     local status=0

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: MIT
-"""The page of paged_attention: decoding over pages, beside reading memory and torch, which gathers them.
+"""The page of paged_attention: decoding over pages, beside reading memory and other libraries.
 
 Types are those of the cache; queries are bf16. int8 has a scale for each token and head, fp8 one of the
 tensor, turbo4 a norm for each token and head. Quantised caches are timed beside the same problem in bf16.
+
+torch gathers pages; vLLM (bf16, fp8) and OpenVINO have pages of rows of a head, OpenVINO of 32 rows; SGLang
+finds rows of all heads one by one; ggml has no pages: its caches are whole, and of fp16. The 8 and 4 bits of
+OpenVINO and ggml are of formats of their own of about that size, and stand beside int8 and turbo4.
 """
 
 from __future__ import annotations
@@ -58,7 +62,7 @@ class PagedAttention(Page):
     usual = ("table",)
     precs = tuple(SCALES)
     programs = ("tile_example_paged_attention",)
-    rivals = {"torch": "torch"}
+    rivals = {"torch": "torch", "vllm": "vllm", "sglang": "vllm", "openvino": "openvino", "ggml": "ggml"}
     rival_module = "paged_attention"
     pictured = ("table",)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""How torch decodes over caches: it attends to whole ones in place.
+"""How others decode over caches. torch attends to whole ones in place.
 
 Pages, for which it has no operator on CPUs, it gathers.
 """
@@ -10,6 +10,9 @@ import importlib
 from typing import Any
 
 from rivals.attention import Call
+from rivals.decode_ggml import prepare_ggml
+from rivals.decode_openvino import prepare_openvino
+from rivals.decode_vllm import prepare_sglang, prepare_vllm
 
 
 def prepare_torch(p: dict[str, Any]) -> tuple[str, Call]:
@@ -51,4 +54,10 @@ def prepare_torch(p: dict[str, Any]) -> tuple[str, Call]:
     return torch.__version__, call
 
 
-PREPARE = {"torch": prepare_torch}
+PREPARE = {
+    "torch": prepare_torch,
+    "vllm": prepare_vllm,
+    "sglang": prepare_sglang,
+    "openvino": prepare_openvino,
+    "ggml": prepare_ggml,
+}

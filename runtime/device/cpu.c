@@ -83,8 +83,8 @@ uint32_t tessera_cpu_targets(void) {
     if (seven.a < 1 || !all(cpuid(7, 1).a, BIT(5)) || !all(seven.c, BIT(1))) return targets;
     targets |= BIT(TESSERA_TARGET_X86_64_V4_BF16);
 
-    // AVX-512 FP16
-    if (all(seven.d, BIT(23))) targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
+    // AVX-512 VNNI, FP16
+    if (all(seven.c, BIT(11)) && all(seven.d, BIT(23))) targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
 
     // AMX-BF16, AMX-TILE
     if (!TILES_ARE_EMULATED && (!all(seven.d, BIT(22) | BIT(24)) || !all(state, BIT(17) | BIT(18)) || !may_use_tiles()))

@@ -1222,11 +1222,9 @@ static void test_half_loads(void) {
     lanes want;
     for (int q = 0; q < 4; q++) memcpy(want.u + 4 * q, p + first[q], 16);
     check("v_load_quarters", same_bits, &quarters, &want, 0, NULL);
-    const lanes repeated = of_i(v_repeat_quarter(p + 17)), twice = of_i(v_repeat_half(p + 31));
+    const lanes repeated = of_i(v_repeat_quarter(p + 17));
     for (int q = 0; q < 4; q++) memcpy(want.u + 4 * q, p + 17, 16);
     check("v_repeat_quarter", same_bits, &repeated, &want, 0, NULL);
-    for (int half = 0; half < 2; half++) memcpy(want.u + 8 * half, p + 31, 32);
-    check("v_repeat_half", same_bits, &twice, &want, 0, NULL);
     for (int which = 0; which < 2; which++) {
         const lanes numbers = of_f(v_floats_of_bf16(v_load_i(quarters.i), which));
         for (int l = 0; l < LANES; l++) want.u[l] = quarters.u[l] >> 16 * which << 16;
@@ -1255,22 +1253,93 @@ static void test_half_arithmetic(void) {
     }
 }
 
+static void check_word(const char *word, int lane, uint16_t got, int want) {
+    if ((int16_t)got == want || !complain()) return;
+    printf("%s: %s, word %d: %d, not %d\n", test, word, lane, (int16_t)got, want);
+}
+
+// Every code in either byte of a word, beside random ones, times a power of 2 that leaves whole numbers or not; of each
+// number of 4 bits in each place; products of any words, without overflow.
+static void test_words(void) {
+    halves in, other, table;
+    for (int code = 0; code < 256; code++)
+        for (int which = 0; which < 2; which++)
+            for (int exponent = 12; exponent <= 17; exponent++) {
+                for (int n = 0; n < 2 * LANES; n++)
+                    in.u[n] = (uint16_t)((code + 7 * n) % 256 << 8 * which | random_bits() % 256 << 8 * (1 - which));
+                const vi codes = v_load_i(in.words.i);
+                const halves numbers = of_h(v_halves_of_e4m3(codes, which));
+                const halves e4m3 = of_h(v_as_h(v_words_of_e4m3(codes, which, v_set1_h((float)exponent))));
+                const halves s8 = of_h(v_as_h(v_words_of_s8(codes, which)));
+                for (int n = 0; n < 2 * LANES; n++) {
+                    const int at = (code + 7 * n) % 256;
+                    const double number = ldexp(half_value(numbers.u[n]), exponent);
+                    if (fabs(number) < 32768) check_word("v_words_of_e4m3", n, e4m3.u[n], (int)nearbyint(number));
+                    check_word("v_words_of_s8", n, s8.u[n], at < 128 ? at : at - 256);
+                }
+            }
+    for (int n = 0; n < 2 * LANES; n++) table.u[n] = (uint16_t)(1000 * (n % 16) - 8000);
+    for (int which = 0; which < 4; which++) {
+        for (int n = 0; n < 2 * LANES; n++) in.u[n] = (uint16_t)random_bits(), other.u[n] = (uint16_t)random_bits();
+        const halves got = of_h(v_as_h(v_words_of_u4(v_load_i(table.words.i), v_load_i(in.words.i), which)));
+        for (int n = 0; n < 2 * LANES; n++)
+            check_word("v_words_of_u4", n, got.u[n], 1000 * (in.u[n] >> 4 * which & 15) - 8000);
+        const lanes dot = of_i(v_dot_words(v_set1_i(which), v_load_i(in.words.i), v_load_i(other.words.i)));
+        lanes want;
+        for (int l = 0; l < LANES; l++) {
+            int64_t sum = which;
+            for (int n = 2 * l; n < 2 * l + 2; n++) sum += (int64_t)(int16_t)in.u[n] * (int16_t)other.u[n];
+            want.i[l] = (int32_t)sum;
+        }
+        check("v_dot_words", same_bits, &dot, &want, 1, &in.words);
+    }
+}
+
+// Numbers that lie between words, and beyond them.
+static void test_stored_words(void) {
+    const float numbers[LANES] = {0,     0.5f, 1.5f,   -0.5f, -1.5f, 2.25f, -2.75f,  32767,
+                                  32768, 1e6f, -32768, -1e6f, 100,   -7,    8191.5f, 3};
+    const int want[LANES] = {0, 0, 2, 0, -2, 2, -3, 32767, 32767, 32767, -32768, -32768, 100, -7, 8192, 3};
+    int16_t got[LANES];
+    v_store_words(got, v_load(numbers));
+    for (int l = 0; l < LANES; l++) check_word("v_store_words", l, (uint16_t)got[l], want[l]);
+}
+
+static void test_greatest_byte(void) {
+    for (int round = 0; round < 500; round++) {
+        union {
+            uint8_t u[4 * LANES];
+            lanes words;
+        } a, b, twice;
+        int greatest = 0;
+        const uint32_t limit = 1 + random_bits() % 256;
+        for (int n = 0; n < 4 * LANES; n++) {
+            a.u[n] = (uint8_t)(random_bits() % limit), b.u[n] = (uint8_t)random_bits();
+            const uint8_t shifted = (uint8_t)(b.u[n] << 1);
+            twice.u[n] = a.u[n] > shifted ? a.u[n] : shifted;
+            if (a.u[n] > greatest) greatest = a.u[n];
+        }
+        const lanes most = of_i(v_most_twice(v_load_i(a.words.i), v_load_i(b.words.i)));
+        check("v_most_twice", same_bits, &most, &twice.words, 1, &b.words);
+        const int found = v_greatest_byte(v_load_i(a.words.i));
+        if (found != greatest && complain()) printf("%s: v_greatest_byte %d, not %d\n", test, found, greatest);
+    }
+}
+
 // Whole numbers, whose sums are exact.
 static void test_quarter_sums(void) {
-    lanes in[8], quarters, of_halves;
-    vf x[8];
-    for (int r = 0; r < 8; r++) {
+    lanes in[4], want;
+    vf x[4];
+    for (int r = 0; r < 4; r++) {
         for (int l = 0; l < LANES; l++) in[r].f[l] = (float)(random_bits() % 1000);
         x[r] = v_load(in[r].f);
     }
     for (int l = 0; l < LANES; l++) {
-        quarters.f[l] = of_halves.f[l] = 0;
-        for (int n = 0; n < 4; n++) quarters.f[l] += in[l % 4].f[l / 4 * 4 + n];
-        for (int n = 0; n < 8; n++) of_halves.f[l] += in[l % 4 * 2 + l / 8].f[l / 4 % 2 * 8 + n];
+        want.f[l] = 0;
+        for (int n = 0; n < 4; n++) want.f[l] += in[l % 4].f[l / 4 * 4 + n];
     }
-    const lanes got = of_f(v_sums_of_quarters(x)), got_halves = of_f(v_sums_of_halves(x));
-    check("v_sums_of_quarters", same_float, &got, &quarters, 0, NULL);
-    check("v_sums_of_halves", same_float, &got_halves, &of_halves, 0, NULL);
+    const lanes got = of_f(v_sums_of_quarters(x));
+    check("v_sums_of_quarters", same_float, &got, &want, 0, NULL);
 }
 #endif
 
@@ -1524,7 +1593,8 @@ static const char *missing(void) { // instructions that this CPU lacks, or NULL
     __builtin_cpu_init();
 #if defined(__AVX512FP16__)
     unsigned a, b, c, d; // clang 14 has no name for it
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & 1u << 23)) return "AVX512_FP16";
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & 1u << 11)) return "AVX512_VNNI";
+    if (!(d & 1u << 23)) return "AVX512_FP16";
 #endif
 #if defined(__AVX512BF16__)
     if (!__builtin_cpu_supports("avx512bf16")) return "AVX512_BF16";
@@ -1594,6 +1664,9 @@ static const struct {
     {"codes as halves", test_half_codes},
     {"loads of quarters", test_half_loads},
     {"arithmetic of halves", test_half_arithmetic},
+    {"words of 16 bits", test_words},
+    {"stores of words", test_stored_words},
+    {"greatest bytes", test_greatest_byte},
     {"sums of quarters", test_quarter_sums},
 #endif
 #ifdef TESSERA_ISA_CPU_AMX_H

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // The CPU vocabulary on AVX-512 with FP16: the words of cpu_avx512bf16.h, those of vectors of 2 * LANES IEEE halves,
-// whose denormals cost no time, and those of quarters of vectors. A word of 16 bits holds two codes of 8 bits or four
-// of 4, and the numbers of a vector are those of one of them, `which`, in each word: so no code has to move to another
-// word.
+// whose denormals cost no time, those of 2 * LANES integers of 16 bits, and those of quarters of vectors. A word of 16
+// bits holds two codes of 8 bits or four of 4, and the numbers of a vector are those of one of them, `which`, in each
+// word: so no code has to move to another word.
 #ifndef TESSERA_ISA_CPU_AVX512FP16_H
 #define TESSERA_ISA_CPU_AVX512FP16_H
 
@@ -12,6 +12,7 @@ typedef __m512h vh; // 2 * LANES halves
 
 INLINE vh v_as_h(vi a) { return _mm512_castsi512_ph(a); }
 INLINE vh v_zero_h(void) { return _mm512_setzero_ph(); }
+INLINE vh v_set1_h(float a) { return _mm512_set1_ph((_Float16)a); }
 INLINE vh v_mac_half(vh acc, const uint16_t *p, vh b) { // with intrinsics the half would be loaded by an instruction
     __asm__("vfmadd231ph %2%{1to32%}, %1, %0" : "+v"(acc) : "v"(b), "m"(*p));
     return acc;
@@ -21,7 +22,7 @@ INLINE vh v_mac_half(vh acc, const uint16_t *p, vh b) { // with intrinsics the h
 INLINE vf v_first_floats(vh x) { return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_castph_si512(x))); }
 INLINE vf v_other_floats(vh x) { return _mm512_cvtph_ps(_mm512_extracti64x4_epi64(_mm512_castph_si512(x), 1)); }
 
-// memory: 16 bytes of each of four rows, 16 bytes four times, 32 bytes twice
+// memory: 16 bytes of each of four rows, 16 bytes four times, LANES integers of 16 bits, to nearest even
 INLINE vi v_load_quarters(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
     const __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)a));
     const __m512i y = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)b), 1);
@@ -29,7 +30,9 @@ INLINE vi v_load_quarters(const uint8_t *a, const uint8_t *b, const uint8_t *c, 
     return _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)d), 3);
 }
 INLINE vi v_repeat_quarter(const void *p) { return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)); }
-INLINE vi v_repeat_half(const void *p) { return _mm512_broadcast_i32x8(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE void v_store_words(int16_t *p, vf a) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(a)));
+}
 
 // One of the two bf16 of each word.
 INLINE vf v_floats_of_bf16(vi words, int which) {
@@ -49,7 +52,28 @@ INLINE vh v_halves_of_s8(vi codes, int which) { // 1024 + the code with its sign
     return _mm512_sub_ph(_mm512_castsi512_ph(half), _mm512_castsi512_ph(_mm512_set1_epi16(0x6480)));
 }
 INLINE vh v_halves_of_u4(vi table, vi codes, int which) {
-    return _mm512_castsi512_ph(v_lookup_pairs(table, v_shr_i(codes, 4 * which)));
+    return v_as_h(v_lookup_pairs(table, v_shr_i(codes, 4 * which)));
+}
+
+// The numbers of codes as integers of 16 bits: of E4M3 times powers of 2, `exponents`, as halves; of int8; and of the
+// 16 words of which `table` has two copies.
+INLINE vi v_words_of_e4m3(vi codes, int which, vh exponents) {
+    return _mm512_cvtph_epi16(_mm512_scalef_ph(v_halves_of_e4m3(codes, which), exponents));
+}
+INLINE vi v_words_of_s8(vi codes, int which) {
+    return _mm512_srai_epi16(which ? codes : _mm512_slli_epi16(codes, 8), 8);
+}
+INLINE vi v_words_of_u4(vi table, vi codes, int which) { return v_lookup_pairs(table, v_shr_i(codes, 4 * which)); }
+
+// acc + the products of both words of each lane.
+INLINE vi v_dot_words(vi acc, vi a, vi b) { return _mm512_dpwssd_epi32(acc, a, b); }
+
+// The greater of `most` and twice the code, byte by byte, without the code's sign; and the greatest byte.
+INLINE vi v_most_twice(vi most, vi codes) { return _mm512_max_epu8(most, _mm512_add_epi8(codes, codes)); }
+INLINE int v_greatest_byte(vi a) {
+    const __m512i of_pairs = _mm512_max_epu8(a, v_shr_i(a, 8)),
+                  of_all = _mm512_max_epu8(of_pairs, v_shr_i(of_pairs, 16));
+    return _mm512_reduce_max_epi32(_mm512_and_si512(of_all, v_set1_i(0xff)));
 }
 
 // Lane 4 * q + r gets the sum of quarter q of x[r].
@@ -61,17 +85,6 @@ INLINE vf v_sums_of_quarters(const vf x[4]) {
             _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(x[i], x[i + 1]), _mm512_unpackhi_ps(x[i], x[i + 1])));
     return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(t[0], t[1])),
                          _mm512_castpd_ps(_mm512_unpackhi_pd(t[0], t[1])));
-}
-
-// Lane 4 * q + r gets the sum of one half of a vector: for q of 0 and 1 of the halves of x[2 * r], for 2 and 3 of those
-// of x[2 * r + 1].
-INLINE vf v_sums_of_halves(const vf x[8]) {
-    vf t[4];
-    UNROLL
-    for (int r = 0; r < 4; r++)
-        t[r] = _mm512_add_ps(_mm512_shuffle_f32x4(x[2 * r], x[2 * r + 1], 0x88),
-                             _mm512_shuffle_f32x4(x[2 * r], x[2 * r + 1], 0xdd));
-    return v_sums_of_quarters(t);
 }
 
 #endif
