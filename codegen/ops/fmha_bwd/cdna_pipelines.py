@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 SIDE = 32  # of a matrix product: queries, keys, columns of a head dim
 SCORES = 48  # registers of a lane for a block's scores, their gradients and a product
 DROPPED = 1024  # bytes of LDS of a wave for bytes of dropout
+TASK = 80  # and for its task
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ def streamed(tile: CdnaTile, _target: CdnaTarget) -> Needs:
     rows, scores = _row_chunks(tile, tile.dq) + _row_chunks(tile, tile.dv), _row_chunks(tile, tile.bn0)
     columns = (tile.dq + tile.dv if tile.passes == 1 else max(tile.dq, tile.dv)) // tile.chunk
     of_passes = columns + scores if tile.passes < 3 else max(columns, scores)
-    lds = tile.bm0 * (rows + of_passes) * tile.alignment + 8 * tile.bm0 + DROPPED * tile.waves
+    lds = tile.bm0 * (rows + of_passes) * tile.alignment + 8 * tile.bm0 + (DROPPED + TASK) * tile.waves
     sums = (tile.dq + tile.dv if tile.passes == 1 else max(tile.dq, tile.dv)) // 2
     own = max(1, -(-(tile.dq // SIDE) // tile.waves))  # blocks of columns of dq
     operands = (tile.dq + tile.dv + own * tile.bn0) * tile.bits // 64
@@ -73,7 +74,7 @@ def streamed(tile: CdnaTile, _target: CdnaTarget) -> Needs:
 def resident(tile: CdnaTile, _target: CdnaTarget) -> Needs:
     """Pipeline qr_qtr_dor: in LDS two tiles of k and v, gradients of scores; q and do are operands, twice."""
     tiles, scores = 2 * (tile.dq + tile.dv), SIDE
-    lds = (tiles + scores) * tile.bn0 * tile.bits // 8 + 8 * tile.bm0 + DROPPED * tile.waves
+    lds = (tiles + scores) * tile.bn0 * tile.bits // 8 + 8 * tile.bm0 + (DROPPED + TASK) * tile.waves
     operands = 2 * (tile.dq + tile.dv) * tile.bits // 64
     return Needs(lds, tile.dq // 2 + operands + SCORES, "dq, operands and scores", is_resident=True)
 
@@ -82,7 +83,7 @@ def bundled(tile: CdnaTile, target: CdnaTarget) -> Needs:
     """Pipeline kr_ktr_vr_bundled: in LDS two tiles of q and do, or one by rows and by columns."""
     scores = 2 if target.transposing_reads else 1  # tiles of their gradients
     columns = 2 * (tile.dq + tile.dv) + scores * tile.bn0
-    lds = tile.bm0 * columns * tile.bits // 8 + 2 * 2 * 4 * tile.threads
+    lds = tile.bm0 * columns * tile.bits // 8 + 2 * 2 * 4 * tile.threads + TASK * tile.waves
     sums = (tile.dq + tile.dv) // 2
     operands = (tile.dq + tile.dv + tile.bn0) * tile.bits // 64
     return Needs(lds, sums + operands + SCORES + 4 * RING, "sums, operands and scores", is_planned=True)

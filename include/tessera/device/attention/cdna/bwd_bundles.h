@@ -34,7 +34,6 @@ enum { DQ_PLACES = 8 }; // elements of dq that have a place each; those of the o
 
 struct loop {
     struct call call;
-    struct place at;
     int begin, tile; // first queries: of the first tile, of this one
     int is_scaled;   // scores are, before they are hidden, since the scale is not positive
     int clear;       // queries from here on, less than so many further on, begin tiles whose scores stay as they are
@@ -195,14 +194,14 @@ INLINE void aim_at_numbers(struct loop *x, const struct task *task, int first, i
 }
 INLINE void aim_at_dq(struct loop *x) {
     const args *a = (const args *)kernel_argument();
-    const struct task task = find_task(a, x->at);
+    const struct task task = kept_task();
     const struct dq_parts parts = find_dq_parts(a, &task.of, task.head);
     const int64_t row = (int64_t)x->begin - 2 * BM;
     x->rows_dq = pointer_here((const char *)(parts.first + task.part * parts.stride + row * a->hdim_q));
     x->bytes_dq[0] = x->bytes_dq[1] = 0;
 }
 INLINE void aim(struct loop *x) {
-    const struct task task = find_task((const args *)kernel_argument(), x->at);
+    const struct task task = kept_task();
     const int first = x->tile + (TILES_AHEAD - 1) * BM, left = x->call.sight.seqlen_q - first;
     aim_way(&x->way, &task, first, left);
     aim_at_numbers(x, &task, first, left);

@@ -29,10 +29,10 @@ INLINE void store_keys(const f32x16 *sums, int blocks, buffer to, int stride, in
 }
 
 // Of dV's turn blocks past its last are still dK's; they are past the head dim, and not stored.
-INLINE void store_results(const struct sums *sums, struct place at, int pass) {
+INLINE void store_results(const struct sums *sums, int pass) {
     enum { BLOCKS = DQ_BLOCKS > D_BLOCKS ? DQ_BLOCKS : D_BLOCKS };
     const args *a = (const args *)kernel_argument();
-    const struct task task = find_task(a, at);
+    const struct task task = kept_task();
     const int left = task.of.seqlen_k - task.first;
     f32x16 x[BLOCKS];
     UNROLL

@@ -70,14 +70,14 @@ INLINE void add_alibi(f32x16 *s, const args *a, const struct task *task, const s
 }
 
 // Turns products Q K^T into scores.
-INLINE void adjust(f32x16 *s, struct place at, const struct block *b) {
+INLINE void adjust(f32x16 *s, const struct block *b) {
     const args *a = (const args *)kernel_argument();
     if (a->features & TESSERA_GPU_SOFT_CAP) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e++) (*s)[e] = a->cap_log2 * tanh_of((*s)[e], a);
         return;
     }
-    const struct task task = find_task(a, at);
+    const struct task task = kept_task();
     *s *= a->scale_log2;
     if (a->features & TESSERA_GPU_BIAS) add_bias(s, a, &task, b);
     if (a->features & TESSERA_GPU_ALIBI) add_alibi(s, a, &task, b);
@@ -116,11 +116,10 @@ INLINE void hide(f32x16 *x, const struct sight *s, const struct block *b, float 
 // ---- probabilities
 
 // Turns products Q K^T into probabilities; lse is in units of log2.
-INLINE void find_p(f32x16 *p, const f32x16 *lse, const struct call *call, int features, struct place at,
-                   const struct block *b) {
+INLINE void find_p(f32x16 *p, const f32x16 *lse, const struct call *call, int features, const struct block *b) {
     float scale = call->scale_log2;
     if (features & (TESSERA_GPU_SOFT_CAP | TESSERA_GPU_BIAS | TESSERA_GPU_ALIBI)) {
-        adjust(p, at, b);
+        adjust(p, b);
         scale = 1.0f;
     }
     UNROLL
@@ -147,9 +146,9 @@ INLINE void store_bytes(u32x4 bits, const args *a, const struct task *task, cons
 
 // Bit e: element e is kept. Forward's lane has a query and 16 of 32 keys, so that each lane here draws for one query
 // and half of the keys, and lanes exchange bytes through LDS.
-INLINE uint32_t draw(struct place at, const struct block *b) {
+INLINE uint32_t draw(const struct block *b) {
     const args *a = (const args *)kernel_argument();
-    const struct task task = find_task(a, at);
+    const struct task task = kept_task();
     const uint64_t seed = a->drop_seed_ptr ? read_u64(a->drop_seed_ptr) : a->drop_seed;
     const uint64_t offset = a->drop_offset_ptr ? read_u64(a->drop_offset_ptr) : a->drop_offset;
     const uint32_t head = (uint32_t)(task.of.batch * a->nhead_q + task.head);
@@ -182,9 +181,9 @@ INLINE f32x16 left_of(const f32x16 *x, uint32_t kept, float scale) {
 
 // ---- dbias
 
-INLINE void store_dbias(const f32x16 *ds, struct place at, const struct block *b) {
+INLINE void store_dbias(const f32x16 *ds, const struct block *b) {
     const args *a = (const args *)kernel_argument();
-    const struct task task = find_task(a, at);
+    const struct task task = kept_task();
     const buffer to =
         pair_rows(a->dbias, &task, b, a->batch_stride_dbias, a->nhead_stride_dbias, a->stride_dbias, BITS);
     UNROLL

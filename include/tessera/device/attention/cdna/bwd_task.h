@@ -4,7 +4,7 @@
 // HEADS_FIRST: of workgroups that follow on one another each has another head, so that heads share what an XCD's L2
 // holds, and under a mask those with the most queries, which have the first keys, begin first.
 //
-// Takes BM, BN, HEADS_FIRST.
+// Takes BM, BN, WAVES, HEADS_FIRST.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 
@@ -28,23 +28,18 @@ struct task {
     int part;    // of dq
 };
 
-// A task's number in its workgroup, and that of a query head among those of head_dk. Code that seldom runs finds the
-// task by them anew, so that it takes no registers from the rest.
-struct place {
-    int number, head;
-};
-
 INLINE int count_tasks(const args *a) {
     if (!a->share) return 1;
     const int heads = a->nhead_q / a->dkv_group, all = a->batch * heads * a->blocks_k;
     return min_i32((int)a->share, all - workgroup_x() * (int)a->share);
 }
 
-INLINE struct task find_task(const args *a, struct place at) {
+// Task `number` of the workgroup, with the first query head.
+INLINE struct task find_task(const args *a, int number) {
     const uint32_t heads = (uint32_t)(a->nhead_q / a->dkv_group);
     int block = workgroup_x(), head = workgroup_y(), batch = workgroup_z(), part = 0;
     if (a->share) {
-        const uint32_t job = (uint32_t)(workgroup_x() * (int)a->share + at.number), blocks = (uint32_t)a->blocks_k;
+        const uint32_t job = (uint32_t)(workgroup_x() * (int)a->share + number), blocks = (uint32_t)a->blocks_k;
         const uint32_t heads_before = job / blocks;
         part = uniform(workgroup_x() - (int)(heads_before * blocks / (uint32_t)a->share));
         block = uniform((int)(job - heads_before * blocks));
@@ -60,8 +55,29 @@ INLINE struct task find_task(const args *a, struct place at) {
     const int shift = of.seqlen_q - of.seqlen_k, mask_y = a->mask_y + a->shift_y * shift;
     const struct sight sight = {of.seqlen_q, of.seqlen_k, mask_y, a->mask_x - a->shift_x * shift,
                                 mask_y < of.seqlen_q ? a->sink_size : 0};
-    const struct task task = {of, sight, head, head * a->dkv_group + at.head, block * BN, part};
+    const struct task task = {of, sight, head, head * a->dkv_group, block * BN, part};
     return task;
+}
+
+// ---- the task of the wave
+//
+// Each wave keeps its own in LDS, so that none waits for another: there code that seldom runs, or once for each head,
+// reads what it needs. Kept in registers it would take scalars from the loop, and found anew each time as long again to
+// compile.
+
+union kept_task {
+    struct task task;
+    int words[sizeof(struct task) / 4];
+};
+LDS union kept_task tasks_of_waves[WAVES];
+
+INLINE void keep_task(const struct task *task) { tasks_of_waves[wave_id()].task = *task; }
+INLINE void keep_head(int head) { tasks_of_waves[wave_id()].task.head = head; }
+INLINE struct task kept_task(void) {
+    union kept_task kept;
+    UNROLL
+    for (unsigned n = 0; n < sizeof(kept) / 4; n++) kept.words[n] = uniform(tasks_of_waves[wave_id()].words[n]);
+    return kept.task;
 }
 
 // Whether it has keys, or a part of dq that it must write.
