@@ -109,6 +109,12 @@ class Instance:
         return f"{self.name}{self.op.suffix}"
 
     @property
+    def cflags(self) -> tuple[str, ...]:
+        """What the compiler is told beside the target's flags."""
+        flags: tuple[str, ...] = getattr(self.tile, "cflags", ())
+        return flags
+
+    @property
     def template(self) -> str:
         """The template, relative to templates/."""
         return f"{self.op.family}/{self.tile.pipeline}.{self.target.kind}.c.j2"

@@ -19,9 +19,9 @@ INLINE void store_keys(const f32x16 *sums, int blocks, buffer to, int stride, in
     const int offset = (32 * wave_id() + lane_id() % 32) * stride + 4 * (lane_id() / 32);
     UNROLL
     for (int b = 0; b < blocks; b++) {
+        const f32x16 x = sums[b] * scale;
         UNROLL
         for (int e = 0; e < ELEMENTS; e += 4) {
-            const f32x16 x = sums[b] * scale;
             const f32x4 four = {x[e], x[e + 1], x[e + 2], x[e + 3]};
             if (32 * b + 2 * e < hdim) store_four(to, offset + 32 * b + 2 * e, four);
         }

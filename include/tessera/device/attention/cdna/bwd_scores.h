@@ -30,13 +30,24 @@ struct block {
 
 // ---- scores in units of log2
 
-INLINE float tanh_of(float s, const args *a) {
-    return 1.0f - 2.0f * reciprocal(1.0f + exp2_fast(s * a->cap_scale * a->scale_log2));
+INLINE void exp2_each(f32x16 *x) {
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++) (*x)[e] = exp2_fast((*x)[e]);
 }
 
-// Bytes from the beginning of the tile's rows to the lane's element e, or outside; rows past the last are outside too.
-INLINE int pair_place(const struct block *b, const struct task *task, int e, int stride, int bytes) {
-    return b->key < task->sight.seqlen_k ? ((b->query - b->tile + QUERY(e)) * stride + b->key) * bytes : OUTSIDE;
+INLINE f32x16 tanh_of(const f32x16 *s, const args *a) {
+    f32x16 x = *s * a->cap_scale * a->scale_log2;
+    exp2_each(&x);
+    x += 1.0f;
+    UNROLL
+    for (int e = 0; e < ELEMENTS; e++) x[e] = reciprocal(x[e]);
+    return 1.0f - 2.0f * x;
+}
+
+// Bytes from the beginning of the tile's rows to the lane's first element, or outside; rows past the last are outside
+// too.
+INLINE int pair_place(const struct block *b, const struct task *task, int row_bytes, int bytes) {
+    return b->key < task->sight.seqlen_k ? (b->query - b->tile) * row_bytes + b->key * bytes : OUTSIDE;
 }
 
 INLINE buffer pair_rows(const void *base, const struct task *task, const struct block *b, int64_t batch_stride,
@@ -46,35 +57,39 @@ INLINE buffer pair_rows(const void *base, const struct task *task, const struct 
 }
 
 INLINE void add_bias(f32x16 *s, const args *a, const struct task *task, const struct block *b) {
-    const buffer bias = pair_rows(a->bias, task, b, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias, BITS);
+    const buffer from = pair_rows(a->bias, task, b, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias, BITS);
+    const int row = (int)a->stride_bias * (BITS / 8), place = pair_place(b, task, row, BITS / 8);
+    f32x16 bias;
     UNROLL
     for (int e = 0; e < ELEMENTS; e++) {
-        const int place = pair_place(b, task, e, (int)a->stride_bias, BITS / 8);
+        const int at = place + QUERY(e) * row;
 #if BITS == 32
-        (*s)[e] += LOG2E * AS_F32(buffer_load_4(bias, place));
+        bias[e] = AS_F32(buffer_load_4(from, at));
 #else
-        (*s)[e] += LOG2E * UNPACK(buffer_load_2(bias, place));
+        bias[e] = UNPACK(buffer_load_2(from, at));
 #endif
     }
+    *s += LOG2E * bias;
 }
 
 INLINE void add_alibi(f32x16 *s, const args *a, const struct task *task, const struct block *b) {
     const float slope = LOG2E * read_float(a->bias, task->of.batch * a->batch_stride_bias + task->head);
     const int shift = a->features & TESSERA_GPU_ALIBI_SHIFT ? task->of.seqlen_k - task->of.seqlen_q : 0;
     const int vertical = a->features & TESSERA_GPU_ALIBI_VERTICAL;
+    f32x16 distance;
     UNROLL
     for (int e = 0; e < ELEMENTS; e++) {
         const int zero = vertical ? 0 : b->query + QUERY(e) + shift;
-        (*s)[e] += (vertical ? slope : -slope) * abs_f32((float)(zero - b->key));
+        distance[e] = abs_f32((float)(zero - b->key));
     }
+    *s += (vertical ? slope : -slope) * distance;
 }
 
 // Turns products Q K^T into scores.
 INLINE void adjust(f32x16 *s, const struct block *b) {
     const args *a = (const args *)kernel_argument();
     if (a->features & TESSERA_GPU_SOFT_CAP) {
-        UNROLL
-        for (int e = 0; e < ELEMENTS; e++) (*s)[e] = a->cap_log2 * tanh_of((*s)[e], a);
+        *s = a->cap_log2 * tanh_of(s, a);
         return;
     }
     const struct task task = kept_task();
@@ -86,11 +101,8 @@ INLINE void adjust(f32x16 *s, const struct block *b) {
 // Gradients of scores to those of the numbers before the soft cap, by products Q K^T.
 INLINE void differentiate_cap(f32x16 *ds, const f32x16 *s) {
     const args *a = (const args *)kernel_argument();
-    UNROLL
-    for (int e = 0; e < ELEMENTS; e++) {
-        const float tanh = tanh_of((*s)[e], a);
-        (*ds)[e] *= 1.0f - tanh * tanh;
-    }
+    const f32x16 tanh = tanh_of(s, a);
+    *ds *= 1.0f - tanh * tanh;
 }
 
 // ---- masks
@@ -122,8 +134,8 @@ INLINE void find_p(f32x16 *p, const f32x16 *lse, const struct call *call, int fe
         adjust(p, b);
         scale = 1.0f;
     }
-    UNROLL
-    for (int e = 0; e < ELEMENTS; e++) (*p)[e] = exp2_fast((*p)[e] * scale - (*lse)[e]);
+    *p = *p * scale - *lse;
+    exp2_each(p);
     if (is_cut(&call->sight, call->first, b->first)) hide(p, &call->sight, b, 0.0f);
 }
 
@@ -173,9 +185,9 @@ INLINE uint32_t draw(const struct block *b) {
 
 // What dropout leaves of numbers, times `scale`.
 INLINE f32x16 left_of(const f32x16 *x, uint32_t kept, float scale) {
-    f32x16 left;
+    f32x16 left = *x * scale;
     UNROLL
-    for (int e = 0; e < ELEMENTS; e++) left[e] = kept >> e & 1 ? (*x)[e] * scale : 0.0f;
+    for (int e = 0; e < ELEMENTS; e++) left[e] = kept >> e & 1 ? left[e] : 0.0f;
     return left;
 }
 
@@ -186,13 +198,14 @@ INLINE void store_dbias(const f32x16 *ds, const struct block *b) {
     const struct task task = kept_task();
     const buffer to =
         pair_rows(a->dbias, &task, b, a->batch_stride_dbias, a->nhead_stride_dbias, a->stride_dbias, BITS);
+    const int row = (int)a->stride_dbias * (BITS / 8), place = pair_place(b, &task, row, BITS / 8);
     UNROLL
     for (int e = 0; e < ELEMENTS; e++) {
-        const int place = pair_place(b, &task, e, (int)a->stride_dbias, BITS / 8);
+        const int at = place + QUERY(e) * row;
 #if BITS == 32
-        buffer_store_4(to, place, AS_U32((*ds)[e]));
+        buffer_store_4(to, at, AS_U32((*ds)[e]));
 #else
-        buffer_store_2(to, place, TWO_OF_O((*ds)[e], 0.0f));
+        buffer_store_2(to, at, TWO_OF_O((*ds)[e], 0.0f));
 #endif
         one_after_the_other();
     }

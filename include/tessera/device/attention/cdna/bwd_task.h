@@ -72,12 +72,18 @@ union kept_task {
 LDS union kept_task tasks_of_waves[WAVES];
 
 INLINE void keep_task(const struct task *task) { tasks_of_waves[wave_id()].task = *task; }
-INLINE void keep_head(int head) { tasks_of_waves[wave_id()].task.head = head; }
 INLINE struct task kept_task(void) {
     union kept_task kept;
     UNROLL
     for (unsigned n = 0; n < sizeof(kept) / 4; n++) kept.words[n] = uniform(tasks_of_waves[wave_id()].words[n]);
     return kept.task;
+}
+// On to the next query head of those that the task sums over, if there is one.
+INLINE int next_head(void) {
+    const struct task task = kept_task();
+    const int next = task.head + 1;
+    tasks_of_waves[wave_id()].task.head = next;
+    return next < (task.head_dk + 1) * ((const args *)kernel_argument())->dkv_group;
 }
 
 // Whether it has keys, or a part of dq that it must write.
@@ -105,15 +111,22 @@ INLINE struct span find_tiles(const args *a, const struct task *task) {
     return s;
 }
 
+// Numbers that are not negative, times strides, which may be: as unsigned ones they are multiplied by half as many
+// instructions.
+INLINE int64_t element_at(int batch, int64_t batch_stride, int head, int64_t nhead_stride, int64_t token,
+                          int64_t stride) {
+    return (int64_t)((uint32_t)batch * (uint64_t)batch_stride + (uint32_t)head * (uint64_t)nhead_stride +
+                     (uint32_t)token * (uint64_t)stride);
+}
 // Element (query, 0) of the task's head in a tensor of queries.
 INLINE int64_t query_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride,
                              int query) {
-    return element_of(task->of.batch, batch_stride, task->head, nhead_stride, task->of.token_q + query, stride);
+    return element_at(task->of.batch, batch_stride, task->head, nhead_stride, task->of.token_q + query, stride);
 }
 // Element (first key, 0) of a head in a tensor of keys.
 INLINE int64_t key_element(const struct task *task, int head, int64_t batch_stride, int64_t nhead_stride,
                            int64_t stride) {
-    return element_of(task->of.batch, batch_stride, head, nhead_stride, task->of.token_k + task->first, stride);
+    return element_at(task->of.batch, batch_stride, head, nhead_stride, task->of.token_k + task->first, stride);
 }
 
 #endif
