@@ -50,7 +50,7 @@ case $part in '' | *[!0-9]* | 0) echo "--part $part: a number from 1 on" >&2 && 
 
 began=$(date +%s)
 longest=450 # seconds of all stages, so that the whole takes less than 8 minutes
-programs=(benchmark_launch gpu_device gpu_streams_test gpu_cuda_test {fmha_fwd,rows}_{gpu,numerics}_test fmha_bwd_gpu_test kv_cache_{paged_attention,splitkv,pagedkv,batch_prefill,turbo4}_test tile_example_{fmha_fwd,kv_cache,layernorm2d_fwd}_smoke
+programs=(benchmark_launch gpu_device gpu_streams_test gpu_cuda_test {fmha_fwd,rows}_{gpu,numerics}_test fmha_bwd_gpu_test kv_cache_{paged_attention,splitkv,pagedkv,append_first,batch_prefill,turbo4}_test tile_example_{fmha_fwd,kv_cache,layernorm2d_fwd}_smoke
     tile_{rmsnorm2d_fwd,add_rmsnorm2d_rdquant_fwd,smoothquant,example_moe_smoothquant}_smoke)
 
 # ---- the build
@@ -219,7 +219,7 @@ stage "fmha_fwd, large problems" 150 large "$bin/fmha_fwd_gpu_test"
 stage "fmha_bwd, matrix" 60 suites "$bin/fmha_bwd_gpu_test"
 stage "rows, matrix" 90 suites "$bin/rows_gpu_test"
 stage "caches, decoding" 60 cached "$bin"/kv_cache_{paged_attention,turbo4}_test
-stage "caches, prefill and splits" 60 cached "$bin"/kv_cache_{splitkv,pagedkv,batch_prefill}_test
+stage "caches, prefill and splits" 60 cached "$bin"/kv_cache_{splitkv,pagedkv,append_first,batch_prefill}_test
 stage "numerics of fmha_fwd" 60 suites "$bin/fmha_fwd_numerics_test"
 stage "numerics of rows" 60 suites "$bin/rows_numerics_test"
 stage "streams, graphs, threads" 60 whole "$bin/gpu_streams_test"

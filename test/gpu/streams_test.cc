@@ -11,6 +11,8 @@
 
 #include "tessera/fmha_bwd.h"
 #include "tessera/fmha_fwd.h"
+#include "tessera/fmha_fwd_splitkv.h"
+#include "tessera/paged_attention.h"
 
 namespace {
 
@@ -182,7 +184,7 @@ struct Backward {
     }
     // A call that prepares its workspace itself.
     tessera_status run_at_once(void *stream) { return tessera_fmha_bwd(device, &traits, &args, stream); }
-    std::string gradients() {
+    std::string results() {
         std::string all((queries + 2 * keys) * hdim * 2, '\0');
         char *at = all.data();
         for (void *m : {args.dq_ptr, args.dk_ptr, args.dv_ptr}) {
@@ -218,6 +220,119 @@ struct Backward {
     uint32_t random = 1;
 };
 
+// A step of two sequences that decode over one cache in pages: a key is appended and attended to in one call, and then
+// paged_attention attends to what the cache holds. Lengths and pages only the device knows.
+struct Decoding {
+    static constexpr int hdim = 128, heads = 8, heads_k = 2, batch = 2, page = 16, keys = 1024;
+    static constexpr int columns = keys / page, pages = batch * columns, row = heads_k * hdim;
+    static constexpr size_t bytes_o = batch * heads * hdim * 2, bytes_kv = size_t{pages} * page * row * 2;
+    using Lengths = std::vector<int32_t>; // before the step
+
+    explicit Decoding(const tessera_device *device) : device(device) {
+        splits.hdim_q = splits.hdim_v = append.hdim_q = append.hdim_v = hdim;
+        pieces.hdim_q = pieces.hdim_v = attend.hdim_q = attend.hdim_v = hdim;
+        splits.data_type = pieces.data_type = TESSERA_FMHA_FP16;
+        pieces.kv_memory_layout = TESSERA_KV_LINEAR;
+        append.batch = attend.batch = batch, append.seqlen_q = attend.max_seqlen_q = 1;
+        append.seqlen_k = attend.max_seqlen_k = keys, append.seqlen_knew = 1;
+        append.nhead_q = attend.nhead_q = heads, append.nhead_k = attend.nhead_k = heads_k;
+        append.cache_blocks = attend.num_total_pages = pages, append.page_block_size = attend.page_block_size = page;
+        append.batch_stride_block_table = attend.batch_stride_block_table = columns;
+        append.scale_s = attend.scale_s = 0.1F;
+        append.stride_q = append.stride_o = attend.stride_q = attend.stride_o = heads * hdim;
+        append.batch_stride_q = append.batch_stride_o = attend.batch_stride_q = attend.batch_stride_o = heads * hdim;
+        append.nhead_stride_q = append.nhead_stride_o = attend.nhead_stride_q = attend.nhead_stride_o = hdim;
+        append.stride_k = append.stride_v = attend.stride_k = attend.stride_v = row;
+        append.nhead_stride_k = append.nhead_stride_v = attend.nhead_stride_k = attend.nhead_stride_v = hdim;
+        append.batch_stride_k = append.batch_stride_v = attend.batch_stride_k = attend.batch_stride_v = page * row;
+        append.stride_knew = append.stride_vnew = append.batch_stride_knew = append.batch_stride_vnew = row;
+        append.nhead_stride_knew = append.nhead_stride_vnew = hdim;
+        uint32_t random = 1; // fp16 between 1/8 and 1/2
+        for (uint16_t &x : numbers) x = static_cast<uint16_t>(0x3000 + (random = random * 1103515245 + 12345) % 0x7ff);
+        append.q_ptr = attend.q_ptr = filled(bytes_o, 0);
+        append.knew_ptr = filled(batch * row * 2, 100), append.vnew_ptr = filled(batch * row * 2, 200);
+        append.k_ptr = attend.k_ptr = k = filled(bytes_kv, 0);
+        append.v_ptr = attend.v_ptr = v = filled(bytes_kv, 300);
+        append.o_ptr = allocate(bytes_o), attend.o_ptr = allocate(bytes_o);
+        append.seqlen_k_ptr = before = static_cast<int32_t *>(allocate(batch * sizeof(int32_t)));
+        attend.seqlen_k_ptr = after = static_cast<int32_t *>(allocate(batch * sizeof(int32_t)));
+        append.block_table_ptr = attend.block_table_ptr = table =
+            static_cast<int32_t *>(allocate(pages * sizeof(int32_t)));
+    }
+    ~Decoding() {
+        for (void *m : memory) tessera_device_free(device, m);
+    }
+    Decoding(const Decoding &) = delete;
+    Decoding &operator=(const Decoding &) = delete;
+
+    tessera_status prepare() {
+        size_t first = 0, second = 0;
+        tessera_status status = tessera_fmha_fwd_splitkv_workspace_size(device, &splits, &append, &first);
+        if (status == TESSERA_SUCCESS)
+            status = tessera_paged_attention_workspace_size(device, &pieces, &attend, &second);
+        if (status != TESSERA_SUCCESS) return status;
+        append.workspace_size = first, append.workspace_ptr = poisoned(first);
+        attend.workspace_size = second, attend.workspace_ptr = poisoned(second);
+        return status;
+    }
+    // Sequences with other lengths have other pages.
+    tessera_status set(const Lengths &to) {
+        const Lengths then{to[0] + 1, to[1] + 1};
+        std::vector<int32_t> ids;
+        for (int i = 0; i < pages; i++) ids.push_back((i * 37 + to[0]) % pages);
+        tessera_device_copy_to(device, before, to.data(), sizeof(int32_t) * batch);
+        tessera_device_copy_to(device, after, then.data(), sizeof(int32_t) * batch);
+        return tessera_device_copy_to(device, table, ids.data(), sizeof(int32_t) * pages);
+    }
+    tessera_status clear() {
+        tessera_device_copy_to(device, k, numbers.data(), bytes_kv);
+        tessera_device_copy_to(device, v, numbers.data() + 300, bytes_kv);
+        tessera_device_set(device, append.o_ptr, 0x77, bytes_o);
+        return tessera_device_set(device, attend.o_ptr, 0x77, bytes_o);
+    }
+    tessera_status run(void *stream) {
+        const tessera_status status = tessera_fmha_fwd_splitkv(device, &splits, &append, stream);
+        return status == TESSERA_SUCCESS ? tessera_paged_attention(device, &pieces, &attend, stream) : status;
+    }
+    tessera_status run_at_once(void *stream) { return run(stream); }
+    std::string results() {
+        std::string all(2 * bytes_o + 2 * bytes_kv, '\0');
+        tessera_device_copy_from(device, all.data(), append.o_ptr, bytes_o);
+        tessera_device_copy_from(device, all.data() + bytes_o, attend.o_ptr, bytes_o);
+        tessera_device_copy_from(device, all.data() + 2 * bytes_o, k, bytes_kv);
+        EXPECT_EQ(tessera_device_copy_from(device, all.data() + 2 * bytes_o + bytes_kv, v, bytes_kv), TESSERA_SUCCESS);
+        return all;
+    }
+
+    const tessera_device *device;
+    tessera_fmha_fwd_splitkv_traits splits = tessera_fmha_fwd_splitkv_traits_init();
+    tessera_fmha_fwd_splitkv_args append = tessera_fmha_fwd_splitkv_args_init();
+    tessera_paged_attention_traits pieces = tessera_paged_attention_traits_init();
+    tessera_paged_attention_args attend = tessera_paged_attention_args_init();
+
+  private:
+    void *allocate(size_t bytes) {
+        memory.push_back(nullptr);
+        EXPECT_EQ(tessera_device_malloc(device, bytes, &memory.back()), TESSERA_SUCCESS) << tessera_last_error();
+        return memory.back();
+    }
+    void *poisoned(size_t bytes) {
+        void *const to = allocate(bytes);
+        EXPECT_EQ(tessera_device_set(device, to, 0xff, bytes), TESSERA_SUCCESS) << tessera_last_error();
+        return to;
+    }
+    void *filled(size_t bytes, size_t first) {
+        void *const to = allocate(bytes);
+        EXPECT_EQ(tessera_device_copy_to(device, to, numbers.data() + first, bytes), TESSERA_SUCCESS);
+        return to;
+    }
+
+    std::vector<uint16_t> numbers = std::vector<uint16_t>(bytes_kv / 2 + 300);
+    std::vector<void *> memory;
+    void *k, *v;
+    int32_t *before, *after, *table;
+};
+
 class Streams : public testing::Test {
   protected:
     Streams() {
@@ -238,6 +353,33 @@ class Streams : public testing::Test {
         EXPECT_EQ(runtime.current(), current) << "calls leave alone what is current";
         runtime.destroy(stream);
         tessera_device_close(device);
+    }
+
+    // Replays of one graph give what calls with the same lengths do, whatever it was captured with.
+    template <typename Call> void expect_graph_to_see(Call &call, const std::vector<typename Call::Lengths> &all) {
+        void *graph = nullptr, *executable = nullptr;
+        std::vector<std::string> want;
+        for (const auto &lengths : all) {
+            ASSERT_EQ(call.set(lengths), TESSERA_SUCCESS) << tessera_last_error();
+            ASSERT_EQ(call.clear(), TESSERA_SUCCESS) << tessera_last_error();
+            ASSERT_EQ(call.run_at_once(stream), TESSERA_SUCCESS) << tessera_last_error();
+            ASSERT_EQ(runtime.wait(stream), 0);
+            for (const std::string &other : want) EXPECT_FALSE(call.results() == other);
+            want.push_back(call.results());
+        }
+        ASSERT_EQ(runtime.begin_capture(stream), 0);
+        EXPECT_EQ(call.run(stream), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(runtime.end_capture(stream, &graph), 0);
+        ASSERT_EQ(runtime.instantiate(&executable, graph), 0);
+        for (size_t n : {0, 1, 2, 1, 0}) {
+            ASSERT_EQ(call.set(all[n]), TESSERA_SUCCESS) << tessera_last_error();
+            ASSERT_EQ(call.clear(), TESSERA_SUCCESS) << tessera_last_error();
+            ASSERT_EQ(runtime.launch(executable, stream), 0);
+            ASSERT_EQ(runtime.wait(stream), 0);
+            EXPECT_TRUE(call.results() == want[n]) << "lengths " << n;
+        }
+        runtime.destroy_executable(executable);
+        runtime.destroy_graph(graph);
     }
 
     Runtime runtime;
@@ -301,32 +443,16 @@ TEST_F(Streams, Graph) {
 
 // A graph of the backward pass takes lengths from the device anew in each replay, its preparation too.
 TEST_F(Streams, BackwardGraphSeesNewLengths) {
-    void *graph = nullptr, *executable = nullptr;
     Backward backward(device);
     if (backward.make_launcher() == TESSERA_ERROR_NO_INSTANCE) GTEST_SKIP() << tessera_last_error();
-    const std::vector<Backward::Lengths> all{{0, 40, 64, 0, 30, 200}, {0, 5, 60, 0, 290, 300}, {0, 0, 64, 0, 150, 150}};
-    std::vector<std::string> want;
-    for (const Backward::Lengths &lengths : all) {
-        ASSERT_EQ(backward.set(lengths), TESSERA_SUCCESS) << tessera_last_error();
-        ASSERT_EQ(backward.clear(), TESSERA_SUCCESS) << tessera_last_error();
-        ASSERT_EQ(backward.run_at_once(stream), TESSERA_SUCCESS) << tessera_last_error();
-        ASSERT_EQ(runtime.wait(stream), 0);
-        for (const std::string &other : want) EXPECT_NE(backward.gradients(), other);
-        want.push_back(backward.gradients());
-    }
-    ASSERT_EQ(runtime.begin_capture(stream), 0);
-    EXPECT_EQ(backward.run(stream), TESSERA_SUCCESS) << tessera_last_error();
-    ASSERT_EQ(runtime.end_capture(stream, &graph), 0);
-    ASSERT_EQ(runtime.instantiate(&executable, graph), 0);
-    for (size_t n : {0, 1, 2, 1, 0}) {
-        ASSERT_EQ(backward.set(all[n]), TESSERA_SUCCESS) << tessera_last_error();
-        ASSERT_EQ(backward.clear(), TESSERA_SUCCESS) << tessera_last_error();
-        ASSERT_EQ(runtime.launch(executable, stream), 0);
-        ASSERT_EQ(runtime.wait(stream), 0);
-        EXPECT_EQ(backward.gradients(), want[n]) << "lengths " << n;
-    }
-    runtime.destroy_executable(executable);
-    runtime.destroy_graph(graph);
+    expect_graph_to_see(backward, {{0, 40, 64, 0, 30, 200}, {0, 5, 60, 0, 290, 300}, {0, 0, 64, 0, 150, 150}});
+}
+
+// A graph of a decode step likewise, and pages.
+TEST_F(Streams, DecodingGraphSeesNewLengths) {
+    Decoding decoding(device);
+    if (decoding.prepare() == TESSERA_ERROR_NO_INSTANCE) GTEST_SKIP() << tessera_last_error();
+    expect_graph_to_see(decoding, {{0, 700}, {1023, 5}, {300, 301}});
 }
 
 TEST_F(Streams, PreloadedDevicesLoadNothing) {

@@ -129,6 +129,7 @@ TEST_P(BatchPrefill, RandomCases) {
         c.group = true, c.keys = Keys::kPages;
         const auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
         c.page = 1 << random() % 11;
+        c.apart = !is_gpu() && layout == TESSERA_KV_LINEAR;
         c.drop = random() % 4 ? 0.0F : 0.3F;
         if (element_bits(c.input()) == 8)
             c.scales =

@@ -29,6 +29,10 @@ Guarded::Guarded(size_t wanted, unsigned char fill, size_t untouched) : bytes(wa
     std::memset(first, fill, static_cast<size_t>(all + mapped - unit - first));
 }
 
+void Guarded::forbid(size_t first, size_t count) const {
+    if (mprotect(data + first, count, PROT_NONE) != 0) throw std::bad_alloc();
+}
+
 Guarded::~Guarded() { munmap(all, mapped); }
 
 // ---- devices
@@ -145,6 +149,7 @@ static void shrink(Case *c) {
 // head dims that are multiples of 8, and rows that begin at multiples of 16 bytes.
 Case OnDevice::fit(Case c) const {
     if (!is_gpu()) return c;
+    c.apart = false;
     if (has_fp8()) c.fp8 = tessera_device_fp8_format(device);
     if (c.dtype == TESSERA_FMHA_FP32 && is_cuda()) c.dtype = TESSERA_FMHA_FP16;
     if (c.dtype >= TESSERA_FMHA_FP8 && !has_fp8()) c.dtype = TESSERA_FMHA_FP16;
@@ -162,8 +167,8 @@ std::string Case::words() const {
     static const char *const names[] = {"tokens", "sequences", "indexed", "pages", "gappy"};
     std::ostringstream out;
     out << tessera_fmha_dtype_string(dtype) << (group ? " group " : " batch ") << names[static_cast<int>(keys)]
-        << " page " << page << " from " << first_block << " heads " << heads << "/" << heads_k << " d " << hdim_q << "/"
-        << hdim_v << " sq";
+        << " page " << page << " from " << first_block << (apart ? " apart" : "") << " heads " << heads << "/"
+        << heads_k << " d " << hdim_q << "/" << hdim_v << " sq";
     for (const int n : seqlen_q) out << " " << n;
     out << " sk";
     for (const int n : seqlen_k) out << " " << n;
@@ -246,6 +251,16 @@ int rows_of(const Case &c) {
            : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) + c.batch * rest_of(c)
                                      : most_of(c.seqlen_k);
 }
+// Elements of a block of the cache, and from one to the next: where they stand apart each ends at the end of a page of
+// the machine, and one that nobody may touch follows.
+int64_t elements_of(const Case &c, int hdim) { return static_cast<int64_t>(c.heads_k) * rows_of(c) * hdim; }
+int64_t distance_of(const Case &c, int hdim) {
+    const int64_t unit = sysconf(_SC_PAGESIZE) / bytes_of(in_of(c)), elements = elements_of(c, hdim);
+    return c.apart ? (elements + unit - 1) / unit * unit + unit : elements;
+}
+size_t size_of(const Case &c, int hdim) {
+    return static_cast<size_t>((blocks_of(c) - 1) * distance_of(c, hdim) + elements_of(c, hdim)) * bytes_of(in_of(c));
+}
 size_t queries_of(const Case &c) {
     return c.group ? static_cast<size_t>(sum_of(c.seqlen_q)) : static_cast<size_t>(c.batch * most_of(c.seqlen_q));
 }
@@ -272,15 +287,13 @@ void fill(const Case &c, std::mt19937 &random, const Guarded &to, tessera_type t
 Tensors::Tensors(const Case &of, uint32_t seed)
     : c(of), max_q(most_of(of.seqlen_q)), max_k(most_of(of.seqlen_k)), total_q(sum_of(of.seqlen_q)),
       blocks(blocks_of(of)), rows(rows_of(of)),
-      columns(columns_of(of)), k_stride{static_cast<int64_t>(of.heads_k) * rows * of.hdim_q,
+      columns(columns_of(of)), k_stride{distance_of(of, of.hdim_q),
                                         of.rows_first ? of.hdim_q : static_cast<int64_t>(rows) * of.hdim_q,
                                         of.rows_first ? static_cast<int64_t>(of.heads_k) * of.hdim_q : of.hdim_q},
-      v_stride{static_cast<int64_t>(of.heads_k) * rows * of.hdim_v,
-               of.rows_first ? of.hdim_v : static_cast<int64_t>(rows) * of.hdim_v,
+      v_stride{distance_of(of, of.hdim_v), of.rows_first ? of.hdim_v : static_cast<int64_t>(rows) * of.hdim_v,
                of.rows_first ? static_cast<int64_t>(of.heads_k) * of.hdim_v : of.hdim_v},
       q(queries_of(of) * of.heads * of.hdim_q * bytes_of(in_of(of))),
-      k(static_cast<size_t>(blocks * k_stride[0]) * bytes_of(in_of(of)), of.nan(), nobodys(k_stride)),
-      v(static_cast<size_t>(blocks * v_stride[0]) * bytes_of(in_of(of)), of.nan(), nobodys(v_stride)),
+      k(size_of(of, of.hdim_q), of.nan(), nobodys(k_stride)), v(size_of(of, of.hdim_v), of.nan(), nobodys(v_stride)),
       o(queries_of(of) * of.heads * of.hdim_v * bytes_of(of.output()), of.output() == of.input() ? of.nan() : 0xff),
       lse(queries_of(of) * of.heads * sizeof(float)),
       bias(of.bias == TESSERA_BIAS_ALIBI
@@ -314,6 +327,13 @@ Tensors::Tensors(const Case &of, uint32_t seed)
                 fill(c, random, k, in_of(c), at(k_stride), c.hdim_q);
                 fill(c, random, v, in_of(c), at(v_stride), c.hdim_v);
             }
+    for (int n = 0; c.apart && n < blocks - 1; n++) {
+        const auto behind = [&](const int64_t *s, int hdim) {
+            return static_cast<size_t>(n * s[0] + elements_of(c, hdim)) * bytes_of(in_of(c));
+        };
+        k.forbid(behind(k_stride, c.hdim_q), static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+        v.forbid(behind(v_stride, c.hdim_v), static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+    }
     const tessera_type bias_type = c.bias == TESSERA_BIAS_ALIBI ? TESSERA_TYPE_FP32 : fmha_fwd_bias_element(c.dtype);
     fill(c, random, bias, bias_type, 0, static_cast<int>(bias.size() / bytes_of(bias_type)));
     for (int h = 0; h < c.heads; h++) sinks.as<float>()[h] = static_cast<float>(h % 3) - 1;

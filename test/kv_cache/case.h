@@ -28,6 +28,7 @@ struct Case {
     Keys keys = Keys::kPages;
     int page = 16;
     int first_block = 0; // pages, or sequences, of the cache below are nobody's, and there is no memory for them
+    bool apart = false;  // on a CPU: behind each page, or sequence, of the cache is memory that nobody may touch
     int batch = 2, heads = 4, heads_k = 2, hdim_q = 32, hdim_v = 32;
     std::vector<int> seqlen_q, seqlen_k; // of each sequence; batch mode: as many queries in all
     // Whether seqlen_k_ptr is given where it need not be: in group mode beside seqstart_k, which has room for more, or
@@ -62,6 +63,7 @@ class Guarded {
     Guarded &operator=(const Guarded &) = delete;
     template <typename T> T *as() const { return reinterpret_cast<T *>(data); }
     size_t size() const { return bytes; }
+    void forbid(size_t first, size_t count) const; // whole pages of the machine
 
   private:
     unsigned char *all, *data;

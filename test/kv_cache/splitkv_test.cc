@@ -38,6 +38,18 @@ TEST_P(Splitkv, RandomCases) {
         check(draw_case(random), seed + static_cast<uint32_t>(n));
 }
 
+// Nothing behind any page, or sequence, of a cache is read.
+TEST_P(Splitkv, PagesApart) {
+    const uint32_t seed = test_seed() + 1;
+    std::mt19937 random(seed);
+    if (is_gpu()) GTEST_SKIP() << "memory that nobody may touch is the CPU's";
+    for (int n = 0; n < count(60, 1000) && !HasFailure(); n++) {
+        Case c = draw_case(random);
+        c.apart = c.keys != Keys::kTokens;
+        check(c, seed + static_cast<uint32_t>(n));
+    }
+}
+
 // Sinks count once, whatever the splits, of which some have no key; queries that see no key; no keys at all.
 TEST_P(Splitkv, SinksAndSplits) {
     for (const int splits : {0, 1, 2, 5, 128})

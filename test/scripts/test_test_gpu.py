@@ -31,7 +31,7 @@ def program(folder: Path, name: str, text: str) -> None:
 def build(tmp_path: Path) -> Path:
     absent = 'echo "$1: none" >&2; exit 4'
     program(tmp_path, "gpu_device", f"[ $1 = hip:0 ] && echo '{DEVICE}' || {{ {absent}; }}\n")
-    caches = ("paged_attention", "splitkv", "pagedkv", "batch_prefill", "turbo4")
+    caches = ("paged_attention", "splitkv", "pagedkv", "append_first", "batch_prefill", "turbo4")
     others = ("gpu_streams", "fmha_fwd_gpu", "fmha_bwd_gpu", "rows_gpu")
     for name in (*others, *(f"kv_cache_{cache}" for cache in caches)):
         program(tmp_path, f"{name}_test", SUITE)
