@@ -83,6 +83,7 @@ struct Call {
 
 Case draw(std::mt19937 &random) {
     Case c = draw_case(random);
+    c.lengths = false; // it has no seqlen_k_ptr beside seqstart_k
     c.dtype = random() % 2 ? TESSERA_FMHA_BF16 : TESSERA_FMHA_FP8BF16;
     c.keys = c.group ? Keys::kTokens : Keys::kSequences;
     c.hdim_q = TESSERA_MLA_QK, c.hdim_v = TESSERA_MLA_V;
