@@ -39,7 +39,7 @@ from benchmark.model import run_program  # noqa: E402
 from codegen.elf import CodeObject  # noqa: E402
 from codegen.model import parameter, version  # noqa: E402
 
-LENGTHS = (1024, 4096, 16384)
+LENGTHS = (1024, 2048, 4096, 16384)
 QUERIES = 256 * 1024
 CHECKED = (2, 1024)  # heads and length of what is compared, with workgroups that cut some blocks
 CUTTING = 3
