@@ -35,7 +35,7 @@ const tessera_size sizes[] = {{"n", offsetof(Traits, n), false}};
 const tessera_schema schema = {"made_up", traits, 1, sizes, 1, nullptr, 0, 0};
 const tessera_served all = {{3, 0}, {{1, 1024, 1}}};
 tessera_instance make_row(const char *name) {
-    return {name, TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 16, 1, 1};
+    return {name, TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 16, 1, 0, 1};
 }
 const tessera_instance rows[] = {make_row("even"), make_row("odd")};
 const uint32_t buckets[] = {UINT32_MAX}, order[] = {0, 1};
