@@ -50,9 +50,9 @@ COMPUTES = {
         ("bf16",),
         bk0=16,
         wk=1,
-        numerics="fp32 products and sums; of quantised rows scores of integers of 16 bits (q within 2^-15 of its "
-        "greatest, e4m3 within 2^-13, centroids within 2^-14), and o of fp16 products, p, and sums of at most 32; "
-        "exp2 within 7.5e-5, soft cap by tanh within 3.9e-7",
+        numerics="fp32 products and sums; of quantised rows scores of integers of 16 bits (q within 2^-15 of "
+        "its greatest, e4m3 within 2^-13, centroids within 2^-14), and o of fp16 products, p, and sums of at "
+        "most 32; exp2 within 7.5e-5, soft cap by tanh within 3.9e-7",
     ),
     "bf16x2": Compute(
         ("fp16",),

@@ -9,8 +9,8 @@
 #include "tessera/device/attention/cdna/bundles.h"
 #include "tessera/device/attention/cdna/reference.h"
 
-// The reference becomes the greatest score. Returns the factor that O is to be rescaled by; the sums are. Where it has to
-// be subtracted from scores, so it is of all tiles from then on.
+// The reference becomes the greatest score. Returns the factor that O is to be rescaled by; the sums are. Where it has
+// to be subtracted from scores, so it is of all tiles from then on.
 INLINE float move_reference(struct loop *x, f32x16 next[KEY_BLOCKS]) {
     float max = greatest_score(x);
     max = max_f32(max, other_half(max));
