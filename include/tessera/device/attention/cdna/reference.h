@@ -20,8 +20,8 @@ INLINE float shift_of(float reference, float scale) {
 // Whether it is so great that its rounding would spoil P.
 INLINE int spoils(float shift) { return abs_f32(shift) >= 0x1p20f; }
 
-// Sets the shift. Where it would spoil P of any lane, the reference is subtracted from s here, exactly, and only P_SHIFT
-// is left. Returns whether that is so.
+// Sets the shift. Where it would spoil P of any lane, the reference is subtracted from s here, exactly, and only
+// P_SHIFT is left. Returns whether that is so.
 INLINE int shift_to(float reference, float scale, f32x16 s[KEY_BLOCKS], float *shift) {
     *shift = shift_of(reference, scale);
     if (!any_lane(spoils(*shift))) return 0;

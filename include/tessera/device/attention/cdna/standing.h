@@ -12,8 +12,8 @@
 
 #define GREATEST_SUM 0x1p32f // of a lane's probabilities: O has room for such sums of values
 
-// A tile's scores are s. Rows without a reference get the greatest one, if they see something of the tile. One that is so
-// great that rounding the shift would spoil P leaves an infinite sum. Returns whether rows lack one yet.
+// A tile's scores are s. Rows without a reference get the greatest one, if they see something of the tile. One that is
+// so great that rounding the shift would spoil P leaves an infinite sum. Returns whether rows lack one yet.
 INLINE int keep_reference(struct loop *x, const f32x16 s[KEY_BLOCKS]) {
     if (!any_lane(x->row.max == -INFINITY_F32)) return 0;
     UNROLL
