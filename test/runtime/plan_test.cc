@@ -60,14 +60,14 @@ const tessera_served all = {{3, 0}, {{1, 1 << 20, 1}}}, short_ones = {{3, 0}, {{
 
 // The kernels of the CPU and of the GPU. The GPU's sum has one row for short x only, and another for all.
 const tessera_instance rows[] = {
-    {"scale", TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 0, 1, 0},
-    {"gpu_scale", TESSERA_TARGET_GFX942, &all, 1, "p", "e", "kernel_scale", 128, 0, 1, 0},
+    {"scale", TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 0, 1, 0, 0},
+    {"gpu_scale", TESSERA_TARGET_GFX942, &all, 1, "p", "e", "kernel_scale", 128, 0, 1, 0, 0},
 };
 const tessera_instance sum_rows[] = {
-    {"sum", TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 0, 1, 0},
-    {"gpu_sum", TESSERA_TARGET_GFX942, &short_ones, 1, "p", "e", "kernel_sum", 64, 0, 1, 0},
+    {"sum", TESSERA_TARGET_PORTABLE, &all, 1, "p", "e", nullptr, 0, 0, 1, 0, 0},
+    {"gpu_sum", TESSERA_TARGET_GFX942, &short_ones, 1, "p", "e", "kernel_sum", 64, 0, 1, 0, 0},
 };
-const tessera_instance lost_row = {"lost", TESSERA_TARGET_GFX942, &all, 1, "p", "e", "kernel_lost", 64, 0, 1, 0};
+const tessera_instance lost_row = {"lost", TESSERA_TARGET_GFX942, &all, 1, "p", "e", "kernel_lost", 64, 0, 1, 0, 0};
 const uint32_t buckets[] = {UINT32_MAX}, order[] = {0, 1};
 const tessera_slice slices[TESSERA_TARGET_COUNT * 2] = {{0, 1}, {0, 1}, {}, {}, {}, {}, {},     {},
                                                         {},     {},     {}, {}, {}, {}, {1, 1}, {1, 1}};
