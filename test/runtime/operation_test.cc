@@ -68,7 +68,8 @@ class Operation : public ::testing::Test {
 
     tessera_request ask() {
         rows = {
-            {{"short", TESSERA_TARGET_PORTABLE, &short_rows, 1, "one_pass", "store", nullptr, 0, alignment, 8, 100}, 1},
+            {{"short", TESSERA_TARGET_PORTABLE, &short_rows, 1, "one_pass", "store", nullptr, 0, alignment, 8, 0, 100},
+             1},
             {{"long", TESSERA_TARGET_PORTABLE, &long_rows, 1, "two_pass", "store", nullptr, 0, 0, 8, 0, 100}, 2}};
         table = {&schema, rows.data(), sizeof rows[0], 2, buckets, 2, slices, order, 0};
         tessera_request r = {};
