@@ -315,7 +315,7 @@ Tensors::Tensors(const Case &of, uint32_t seed)
         index.push_back(c.keys == Keys::kIndexed ? pages[b] : b);
         for (int i = 0; i < columns; i++)
             table.as<int32_t>()[b * columns + i] =
-                i * c.page < offset[b] + c.seqlen_k[b] && c.seqlen_k[b] ? pages[b * columns + i] : -7;
+                paged(c) && i * c.page < offset[b] + c.seqlen_k[b] && c.seqlen_k[b] ? pages[b * columns + i] : -7;
     }
     fill(c, random, q, in_of(c), 0, static_cast<int>(q.size() / bytes_of(in_of(c))));
     for (int b = 0; b < c.batch; b++)
