@@ -131,12 +131,39 @@ struct Attention {
     void *memory[4] = {};
 };
 
+// A device's memory, as long as this is there.
+struct Memory {
+    explicit Memory(const tessera_device *device) : device(device) {}
+    ~Memory() {
+        for (void *m : all) tessera_device_free(device, m);
+    }
+    Memory(const Memory &) = delete;
+    Memory &operator=(const Memory &) = delete;
+
+    const tessera_device *device;
+
+  protected:
+    void *allocate(size_t bytes) {
+        all.push_back(nullptr);
+        EXPECT_EQ(tessera_device_malloc(device, bytes, &all.back()), TESSERA_SUCCESS) << tessera_last_error();
+        return all.back();
+    }
+    void *poisoned(size_t bytes) {
+        void *const to = allocate(bytes);
+        EXPECT_EQ(tessera_device_set(device, to, 0xff, bytes), TESSERA_SUCCESS) << tessera_last_error();
+        return to;
+    }
+
+  private:
+    std::vector<void *> all;
+};
+
 // Two sequences of one head and the gradients of them, whose lengths only the device knows.
-struct Backward {
+struct Backward : Memory {
     static constexpr int hdim = 64, queries = 64, keys = 300;
     using Lengths = std::vector<int32_t>; // where sequences start: three of q, three of k
 
-    explicit Backward(const tessera_device *device) : device(device) {
+    explicit Backward(const tessera_device *device) : Memory(device) {
         traits.hdim_q = traits.hdim_v = args.hdim_q = args.hdim_v = hdim;
         traits.data_type = TESSERA_FMHA_FP16;
         traits.is_group_mode = traits.is_deterministic = 1;
@@ -156,18 +183,13 @@ struct Backward {
         starts = static_cast<int32_t *>(allocate(6 * sizeof(int32_t)));
         args.seqstart_q_ptr = starts, args.seqstart_k_ptr = starts + 3;
     }
-    ~Backward() {
-        for (void *m : memory) tessera_device_free(device, m);
-    }
-    Backward(const Backward &) = delete;
-    Backward &operator=(const Backward &) = delete;
 
     tessera_status make_launcher() {
         const tessera_status status = tessera_fmha_bwd_launcher_init(device, &traits, &launcher);
         if (status != TESSERA_SUCCESS) return status;
         args.workspace_size = launcher.workspace_size;
-        args.workspace_ptr = allocate(launcher.workspace_size);
-        return tessera_device_set(device, args.workspace_ptr, 0xff, launcher.workspace_size);
+        args.workspace_ptr = poisoned(launcher.workspace_size);
+        return status;
     }
     tessera_status set(const Lengths &to) { return tessera_device_copy_to(device, starts, to.data(), 6 * 4); }
     tessera_status clear() {
@@ -195,17 +217,11 @@ struct Backward {
         return all;
     }
 
-    const tessera_device *device;
     tessera_fmha_bwd_traits traits = tessera_fmha_bwd_traits_init();
     tessera_fmha_bwd_args args = tessera_fmha_bwd_args_init();
     tessera_fmha_bwd_launcher launcher = {};
 
   private:
-    void *allocate(size_t bytes) {
-        memory.push_back(nullptr);
-        EXPECT_EQ(tessera_device_malloc(device, bytes, &memory.back()), TESSERA_SUCCESS) << tessera_last_error();
-        return memory.back();
-    }
     // Rows of fp16 between 1/8 and 1/2, which as fp32 are between 0.0004 and 0.06: scores and their sums are small.
     void *filled(size_t rows) {
         std::vector<uint16_t> values(rows * hdim);
@@ -215,20 +231,19 @@ struct Backward {
         return to;
     }
 
-    std::vector<void *> memory;
     int32_t *starts = nullptr;
     uint32_t random = 1;
 };
 
 // A step of two sequences that decode over one cache in pages: a key is appended and attended to in one call, and then
 // paged_attention attends to what the cache holds. Lengths and pages only the device knows.
-struct Decoding {
+struct Decoding : Memory {
     static constexpr int hdim = 128, heads = 8, heads_k = 2, batch = 2, page = 16, keys = 1024;
     static constexpr int columns = keys / page, pages = batch * columns, row = heads_k * hdim;
     static constexpr size_t bytes_o = batch * heads * hdim * 2, bytes_kv = size_t{pages} * page * row * 2;
     using Lengths = std::vector<int32_t>; // before the step
 
-    explicit Decoding(const tessera_device *device) : device(device) {
+    explicit Decoding(const tessera_device *device) : Memory(device) {
         splits.hdim_q = splits.hdim_v = append.hdim_q = append.hdim_v = hdim;
         pieces.hdim_q = pieces.hdim_v = attend.hdim_q = attend.hdim_v = hdim;
         splits.data_type = pieces.data_type = TESSERA_FMHA_FP16;
@@ -259,11 +274,6 @@ struct Decoding {
         append.block_table_ptr = attend.block_table_ptr = table =
             static_cast<int32_t *>(allocate(pages * sizeof(int32_t)));
     }
-    ~Decoding() {
-        for (void *m : memory) tessera_device_free(device, m);
-    }
-    Decoding(const Decoding &) = delete;
-    Decoding &operator=(const Decoding &) = delete;
 
     tessera_status prepare() {
         size_t first = 0, second = 0;
@@ -304,23 +314,12 @@ struct Decoding {
         return all;
     }
 
-    const tessera_device *device;
     tessera_fmha_fwd_splitkv_traits splits = tessera_fmha_fwd_splitkv_traits_init();
     tessera_fmha_fwd_splitkv_args append = tessera_fmha_fwd_splitkv_args_init();
     tessera_paged_attention_traits pieces = tessera_paged_attention_traits_init();
     tessera_paged_attention_args attend = tessera_paged_attention_args_init();
 
   private:
-    void *allocate(size_t bytes) {
-        memory.push_back(nullptr);
-        EXPECT_EQ(tessera_device_malloc(device, bytes, &memory.back()), TESSERA_SUCCESS) << tessera_last_error();
-        return memory.back();
-    }
-    void *poisoned(size_t bytes) {
-        void *const to = allocate(bytes);
-        EXPECT_EQ(tessera_device_set(device, to, 0xff, bytes), TESSERA_SUCCESS) << tessera_last_error();
-        return to;
-    }
     void *filled(size_t bytes, size_t first) {
         void *const to = allocate(bytes);
         EXPECT_EQ(tessera_device_copy_to(device, to, numbers.data() + first, bytes), TESSERA_SUCCESS);
@@ -328,7 +327,6 @@ struct Decoding {
     }
 
     std::vector<uint16_t> numbers = std::vector<uint16_t>(bytes_kv / 2 + 300);
-    std::vector<void *> memory;
     void *k, *v;
     int32_t *before, *after, *table;
 };
@@ -364,8 +362,9 @@ class Streams : public testing::Test {
             ASSERT_EQ(call.clear(), TESSERA_SUCCESS) << tessera_last_error();
             ASSERT_EQ(call.run_at_once(stream), TESSERA_SUCCESS) << tessera_last_error();
             ASSERT_EQ(runtime.wait(stream), 0);
-            for (const std::string &other : want) EXPECT_FALSE(call.results() == other);
-            want.push_back(call.results());
+            const std::string got = call.results();
+            for (const std::string &other : want) EXPECT_FALSE(got == other);
+            want.push_back(got);
         }
         ASSERT_EQ(runtime.begin_capture(stream), 0);
         EXPECT_EQ(call.run(stream), TESSERA_SUCCESS) << tessera_last_error();
