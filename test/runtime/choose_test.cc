@@ -271,6 +271,53 @@ class Calls {
     tessera_attention_cache cache;
 };
 
+// One query with 4 heads to a key head, over a cache in pages or not.
+struct OneQuery {
+    OneQuery(tessera_fmha_dtype dtype, int hdim, int batch, int keys, bool in_pages, tessera_mask mask) {
+        tessera_fmha_fwd_traits &t = call.traits;
+        tessera_fmha_fwd_args &a = call.args;
+        t = tessera_fmha_fwd_traits_init(), a = tessera_fmha_fwd_args_init();
+        t.hdim_q = t.hdim_v = a.hdim_q = a.hdim_v = hdim;
+        t.data_type = dtype, t.mask_type = a.mask_type = mask;
+        a.window_size_right = mask == TESSERA_MASK_NONE ? -1 : 0;
+        a.batch = batch, a.nhead_k = 8, a.nhead_q = 32;
+        a.seqlen_q = a.max_seqlen_q = 1, a.seqlen_k = keys;
+        a.scale_s = 0.1f;
+        a.stride_q = a.stride_k = a.stride_v = a.stride_o = a.nhead_stride_q = a.nhead_stride_k = a.nhead_stride_v =
+            a.nhead_stride_o = a.batch_stride_q = a.batch_stride_k = a.batch_stride_v = a.batch_stride_o = 4096;
+        cache.pages.table = &page, cache.pages.page_size = 16, cache.pages.hdim_q = cache.pages.hdim_v = hdim;
+        if (in_pages) call.cache = &cache;
+    }
+    // The row that a device with this target chooses, and how it cuts keys.
+    tessera_choice choose(uint32_t target) {
+        const tessera_device_facts facts = {sizeof facts, 1u << target, 304, 1 << 15, 1 << 22, 1 << 28, 1 << 16};
+        tessera_request r = {};
+        tessera_choice choice = {};
+        EXPECT_EQ(tessera_fmha_fwd_check_call(&call), TESSERA_SUCCESS) << tessera_last_error();
+        r.kernels = &tessera_fmha_fwd_operation.kernels, r.table = tessera_fmha_fwd_get_table();
+        r.traits = &call.traits, r.call = &call;
+        tessera_ask(&r, &facts);
+        EXPECT_EQ(tessera_choose(&r, &choice), TESSERA_SUCCESS) << tessera_last_error();
+        return choice;
+    }
+    tessera_fmha_fwd_call call = {};
+    tessera_attention_cache cache = {};
+    int32_t page = 0;
+};
+
+// Targets of this build's table whose rows attend to keys of the type in pages.
+std::set<uint32_t> targets_of_pages(tessera_fmha_dtype dtype) {
+    std::set<uint32_t> found;
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        const tessera_instance *const row = tessera_row(table, i);
+        const bool serves = tessera_set_of(row->served, table->schema->traits) >> dtype & 1;
+        if (serves && tessera_fmha_fwd_looks_up(reinterpret_cast<const tessera_fmha_fwd_instance *>(row)))
+            found.insert(row->target);
+    }
+    return found;
+}
+
 // Whether this build has instances that cut keys.
 bool cuts_keys() {
     const tessera_table *const table = tessera_fmha_fwd_get_table();
@@ -310,6 +357,29 @@ void compare(unsigned seed) {
 
 TEST(ChooseFmhaFwd, IsAsChosenAnew) {
     for (unsigned seed = 0; seed < 20; seed++) compare(seed);
+}
+
+// A causal mask of one query hides nothing, and takes nothing away: GPUs merge the heads of a key head under it, too,
+// and keys are cut as without it. (CPUs fold those heads into rows in every call: fmha_fwd_launch_test.cc.)
+TEST(ChooseFmhaFwd, ACausalMaskOfOneQueryChangesNothing) {
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_FP16, TESSERA_FMHA_BF16})
+        for (const uint32_t target : targets_of_pages(dtype))
+            for (const int hdim : {64, 128, 256})
+                for (const int batch : {1, 64})
+                    for (const int keys : {100, 8192})
+                        for (const bool in_pages : {false, true}) {
+                            OneQuery none(dtype, hdim, batch, keys, in_pages, TESSERA_MASK_NONE);
+                            OneQuery causal(dtype, hdim, batch, keys, in_pages, TESSERA_MASK_BOTTOM_RIGHT);
+                            const tessera_choice a = none.choose(target), b = causal.choose(target);
+                            ASSERT_NE(b.row, nullptr);
+                            EXPECT_EQ(a.row, b.row) << a.row->name << " and " << b.row->name;
+                            EXPECT_EQ(a.cut.parts, b.cut.parts) << b.row->name << " of " << keys << " keys";
+                            EXPECT_EQ(a.cut.length, b.cut.length) << b.row->name << " of " << keys << " keys";
+                            if (b.row->symbol && keys > 100) { // of few keys others may be faster
+                                EXPECT_TRUE(reinterpret_cast<const tessera_fmha_fwd_instance *>(b.row)->merged)
+                                    << b.row->name;
+                            }
+                        }
 }
 
 TEST(ChooseFmhaFwd, IsAsChosenAnewOnThreads) {

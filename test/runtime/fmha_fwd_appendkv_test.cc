@@ -1,15 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What calls of fmha_fwd_appendkv refuse, in which words, and that they write nothing then; in place; its names; and
-// that a GPU, which nobody checks arrays for, leaves rows out that have no place.
+// What calls of fmha_fwd_appendkv refuse, in which words, and that they write nothing then; in place; that a key is
+// written once; its names; and that a GPU, which nobody checks arrays for, leaves rows out that have no place.
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
+#include <fstream>
 #include <functional>
 #include <string>
 #include <vector>
 
-#include "tessera/kernel/fmha_fwd_appendkv.h"
+extern "C" {
+#include "op/call.h"
+#include "ops/fmha_fwd_appendkv_internal.h"
+}
 
 namespace {
 
@@ -188,6 +194,86 @@ TEST_F(Appendkv, InPlaceGivesTheSameBits) {
                                apart.memory.begin() + kRotated * Call::kBytes + bytes, inside.memory.begin()));
         EXPECT_NE(apart.tensor(kQ), inside.tensor(kQ));
     }
+}
+
+// How often each element of a cache's tensor is written where the rows of a call are computed one by one.
+std::vector<int> count_writes(Call &call, tessera_fmha_fwd_appendkv_call &plan,
+                              const tessera_fmha_fwd_appendkv_instance *instance, size_t tensor) {
+    std::vector<int> count(Call::kBytes / 2);
+    for (int64_t n = 0; n < plan.rows * call.args.batch; n++) {
+        auto *const halves = static_cast<uint16_t *>(call.at(tensor));
+        std::fill_n(halves, Call::kBytes / 2, 0xffff); // NaN, which no row has
+        instance->run(&plan.problem, n, n + 1);
+        for (size_t i = 0; i < count.size(); i++) count[i] += halves[i] != 0xffff;
+    }
+    return count;
+}
+
+// A key row is written once, however many query heads share it, and nothing else of the cache at all.
+TEST_F(Appendkv, KeysAreWrittenOnce) {
+    for (const tessera_rope rope : {TESSERA_ROPE_NONE, TESSERA_ROPE_HALF, TESSERA_ROPE_INTERLEAVED})
+        for (const bool pages : {true, false}) {
+            Call call;
+            tessera_fmha_fwd_appendkv_call plan;
+            const tessera_fmha_fwd_appendkv_instance *instance = nullptr;
+            if (!pages) in_order(call, 1, 0);
+            call.traits.rope_type = rope;
+            call.args.nhead_q = 8;
+            call.args.batch_stride_q = call.args.batch_stride_q_rotated = 512;
+            ASSERT_EQ(
+                tessera_fmha_fwd_appendkv_select(tessera_device_get_facts(device), &call.traits, &call.args, &instance),
+                TESSERA_SUCCESS);
+            ASSERT_EQ(tessera_read_call(&tessera_fmha_fwd_appendkv_operation, &plan, &call.traits, &call.args),
+                      TESSERA_SUCCESS);
+            std::vector<int> want_k(Call::kBytes / 2), want_v(Call::kBytes / 2);
+            for (int b = 0; b < 2; b++)
+                for (int t = call.lengths[b]; t < call.lengths[b] + 3; t++)
+                    for (int g = 0; g < 2; g++) {
+                        const int64_t block = pages ? call.table[b * 3 + t / 4] : call.table[b], r = pages ? t % 4 : t;
+                        const auto &a = call.args;
+                        for (int d = 0; d < 32; d++)
+                            want_k[block * a.batch_stride_k + g * a.nhead_stride_k + r * a.stride_k + d] = 1;
+                        for (int d = 0; d < 16; d++)
+                            want_v[block * a.batch_stride_v + g * a.nhead_stride_v + r * a.stride_v + d] = 1;
+                    }
+            EXPECT_EQ(count_writes(call, plan, instance, kK), want_k);
+            EXPECT_EQ(count_writes(call, plan, instance, kV), want_v);
+        }
+}
+
+// On a GPU, too: without rope a call with eight times the query heads runs the same instructions.
+TEST_F(Appendkv, AGpuWritesKeysOnce) {
+    const std::string path = testing::TempDir() + "appendkv_" + std::to_string(getpid()) + ".jsonl";
+    tessera_device *gpu = nullptr;
+#ifdef TESSERA_SIM
+    setenv("TESSERA_SIM_LIBRARY", TESSERA_SIM, 1);
+#endif
+    setenv("TESSERA_SIM_STATS", path.c_str(), 1);
+    const tessera_status opened = tessera_device_open("sim:gfx942", &gpu);
+    unsetenv("TESSERA_SIM_STATS");
+    if (opened != TESSERA_SUCCESS) GTEST_SKIP() << tessera_last_error();
+    std::vector<std::string> launches;
+    for (const int heads : {2, 16}) {
+        Call call;
+        call.traits.rope_type = TESSERA_ROPE_NONE;
+        call.args.nhead_q = heads;
+        void *memory = nullptr;
+        ASSERT_EQ(tessera_device_malloc(gpu, call.memory.size(), &memory), TESSERA_SUCCESS);
+        ASSERT_EQ(tessera_device_copy_to(gpu, memory, call.memory.data(), call.memory.size()), TESSERA_SUCCESS);
+        call.point(static_cast<unsigned char *>(memory));
+        const tessera_status status = call.run(gpu);
+        EXPECT_EQ(tessera_device_free(gpu, memory), TESSERA_SUCCESS);
+        if (status == TESSERA_ERROR_NO_INSTANCE) break;
+        EXPECT_EQ(status, TESSERA_SUCCESS) << tessera_last_error();
+    }
+    tessera_device_close(gpu);
+    std::ifstream lines(path);
+    for (std::string line; std::getline(lines, line);) launches.push_back(line);
+    lines.close();
+    std::remove(path.c_str());
+    if (launches.empty()) GTEST_SKIP() << "this build has no instance for gfx942";
+    ASSERT_EQ(launches.size(), 2u);
+    EXPECT_EQ(launches[0], launches[1]);
 }
 
 TEST_F(Appendkv, NameOfCk) {

@@ -740,6 +740,22 @@ TEST_F(MergedOnCdna, PartsThatAreAskedFor) {
     EXPECT_EQ(combine.sink, call.args.sink_ptr);
 }
 
+// A causal mask of one query hides nothing: as many workgroups as without it, one for each key head and part.
+TEST_F(MergedOnCdna, OneQueryUnderACausalMask) {
+    call.args.num_splits = 7;
+    call.args.seqlen_q = call.args.max_seqlen_q = 1;
+    call.set_strides();
+    for (const tessera_mask mask : {TESSERA_MASK_NONE, TESSERA_MASK_BOTTOM_RIGHT}) {
+        call.traits.mask_type = call.args.mask_type = mask;
+        call.args.window_size_right = 0;
+        ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(hip.launches.size(), 2u);
+        const FakeLaunch &l = hip.launches[0];
+        EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{2, 7, 2}));
+        EXPECT_EQ(argument<tessera_fmha_fwd_cdna_args>(0).part_tiles, 15);
+    }
+}
+
 TEST_F(MergedOnCdna, OnePart) {
     call.args.num_splits = 1;
     ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();

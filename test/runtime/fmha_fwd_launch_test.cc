@@ -337,6 +337,27 @@ TEST_F(Launch, EveryMask) {
         }
 }
 
+// The heads of a key head are rows of one task, which reads its keys once; a causal mask of one query, which hides
+// nothing, changes no task.
+TEST_F(Launch, HeadsOfAKeyHeadAreRowsOfATaskUnderACausalMaskToo) {
+    for (const int keys : {300, 5000}) {
+        sizes(2, 8, 2, 1, keys);
+        mask(TESSERA_MASK_NONE, -1, -1);
+        run(2);
+        const auto none = cuts();
+        mask(TESSERA_MASK_BOTTOM_RIGHT, -1, 0);
+        run(2);
+        EXPECT_EQ(cuts(), none);
+        int64_t of_all = 0; // keys that any task reads
+        for (const Task &task : tasks) {
+            EXPECT_EQ(task.row_begin, 0);
+            EXPECT_EQ(task.row_end, 4);
+            of_all += task.kv_end - task.kv_begin;
+        }
+        EXPECT_EQ(of_all, int64_t(2) * 2 * keys);
+    }
+}
+
 TEST_F(Launch, CutsKeysThatNoRowSees) {
     sizes(1, 1, 1, 256, 256);
     mask(TESSERA_MASK_TOP_LEFT, -1, 0);
