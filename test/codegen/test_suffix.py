@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -85,24 +86,67 @@ def test_files_change_their_names_alone(tmp_path: Path) -> None:
     assert "unknown suffix 'cpp'; there is: .c, .cpp," in refused("--count", "--suffix", "cpp")
 
 
+# Commands of the documentation, by the blocks that they stand in.
+BLOCKS = re.findall(r"^```\n(.*?)^```$", DOCUMENTED, re.MULTILINE | re.DOTALL)
+RECIPES = [block.splitlines() for block in BLOCKS if block.startswith("generate.py ")]
+
+
+def generate(command: str, fewer: str, blob: Path) -> int:
+    """Runs a documented command for a folder and `fewer` instances, to be fast."""
+    command = command.replace("--targets cpu", fewer).format(blob)
+    return os.system(f"{sys.executable} {ROOT}/{command} 2>/dev/null")
+
+
+def compile_folder(blob: Path, library: Path) -> ctypes.CDLL:
+    """What aiter/jit/core.py does with a folder: it compiles the .cpp and .cu files in it."""
+    found = sorted(path for path in blob.rglob("*") if path.suffix in (".cpp", ".cu"))
+    flags = (*FLAGS, f"-I{blob}", "-O0", "-shared", "-fPIC", "-lm")
+    compile_all([["g++", *found, *flags, "-o", library]])
+    return ctypes.CDLL(str(library))
+
+
+class Table(ctypes.Structure):
+    """The first fields of a tessera_table."""
+
+    _fields_ = [
+        ("schema", ctypes.c_void_p),
+        ("rows", ctypes.c_void_p),
+        ("row_bytes", ctypes.c_uint32),
+        ("row_count", ctypes.c_uint32),
+    ]
+
+
+def count_rows(library: ctypes.CDLL, op: str) -> int:
+    get_table = library[f"tessera_{op}_get_table"]
+    get_table.restype = ctypes.POINTER(Table)
+    return int(get_table().contents.row_count)
+
+
 @pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
 def test_the_recipe_of_aiter(tmp_path: Path) -> None:
-    """What aiter/jit/core.py does with the commands of aiter/ops/mha.py: it runs them for one folder,
-    whatever they return, and compiles the .cpp and .cu files in it. Here one instance, to be fast."""
-    commands = [line for line in DOCUMENTED.splitlines() if line.startswith("generate.py ")]
-    assert len(commands) == 2
+    """The commands of aiter/ops/mha.py, which AITER runs for one folder, whatever they return."""
     blob = tmp_path / "blob"
     blob.mkdir()
-    codes = []
-    for command in commands:
-        fewer = command.replace("--targets cpu", "--targets portable --where pipeline=decode")
-        codes.append(os.system(f"{sys.executable} {ROOT}/{fewer.format(blob)} 2>/dev/null"))
+    codes = [generate(line, "--targets portable --where pipeline=decode", blob) for line in RECIPES[0]]
     assert codes == [0, 0]  # the second one's filter leaves a table without rows
     found = sorted(path for path in blob.rglob("*") if path.suffix in (".cpp", ".cu"))
     tables = [f"fmha_fwd_{name}table.cpp" for name in ("combine_", "splitkv_", "")]
     assert [path.name for path in found][1:] == tables
-    library = tmp_path / "fmha.so"
-    flags = (*FLAGS, f"-I{blob}", "-O0", "-shared", "-fPIC", "-lm")
-    compile_all([["g++", *found, *flags, "-o", library]])
-    loaded = ctypes.CDLL(str(library))
-    assert loaded.tessera_fmha_fwd_get_table and loaded[f"tessera_k_{found[0].stem.replace('__', '_')}"]
+    loaded = compile_folder(blob, tmp_path / "fmha.so")
+    assert loaded[f"tessera_k_{found[0].stem.replace('__', '_')}"]
+    assert (count_rows(loaded, "fmha_fwd"), count_rows(loaded, "fmha_fwd_splitkv")) == (1, 0)
+
+
+@pytest.mark.skipif(not shutil.which("g++"), reason="no g++")
+def test_the_recipe_of_aiter_for_pages(tmp_path: Path) -> None:
+    """Keys in pages: what AITER asks for, and with it the instances that attend."""
+    blob = tmp_path / "blob"
+    blob.mkdir()
+    aiters, ours = RECIPES[1:3]
+    ops = ("fmha_fwd", "fmha_fwd_splitkv", "fmha_batch_prefill")
+    assert [generate(line, "--targets portable", blob) for line in aiters] == [0, 0, 0]
+    loaded = compile_folder(blob, tmp_path / "aiters.so")
+    assert [count_rows(loaded, op) for op in ops] == [0, 1, 1]
+    assert [generate(line, "--targets portable --where pipeline=decode", blob) for line in ours] == [0]
+    loaded = compile_folder(blob, tmp_path / "ours.so")
+    assert [count_rows(loaded, op) for op in ops] == [1, 1, 1]
