@@ -24,7 +24,8 @@
 // Numbers of fp8 are elements times their descales, which are fp32. Those of keys are applied to scores before anything
 // else is, those of values to probabilities that have been summed; CPUs do not round these to fp8, and GPUs divide the
 // descales of values by one that is greater, so that their range is no concern (CK keeps them within 2^8, or 2^7 of
-// FNUZ, and its p_scale has no use here).
+// FNUZ, and its p_scale has no use here). Bytes that are NaN, 0x7f and 0xff of OCP's e4m3 and 0x80 of gfx942's, go
+// through the equations as NaN of other types does.
 //
 //   qscale_type   q_descale_ptr      k_descale_ptr                        v_descale_ptr
 //   PER_TENSOR    [1]                [1]                                  [1]

@@ -25,6 +25,9 @@
 //   INT8            8 bits, -128 to 127    the element times its scale
 //   TURBO4          a byte of 2 numbers    a centroid times the row's norm
 //
+// The bytes 0x7f and 0xff of FP8_E4M3 are NaN, which goes through the equations as NaN of other types does: a query
+// that sees such a key has NaN as lse and o, and one that sees such a value NaN in its column of o.
+//
 // The fp32 scale of row r of head g of page t is k_scale_ptr[t * batch_stride_k_scale + g * nhead_stride_k_scale + r *
 // stride_k_scale]; NULL: 1. With all strides 0 that is one scale of the tensor, with stride_k_scale 0 one of each page
 // and head, else one of each token and head. The same of v. Scales of keys are applied to scores before anything else

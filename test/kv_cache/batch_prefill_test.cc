@@ -176,6 +176,29 @@ TEST_P(BatchPrefill, EightBits) {
                     }
 }
 
+// NaN of 8 bits, OCP's or FNUZ's, is NaN: for a query that sees such a key o and lse are, and the columns of o of such
+// a value; others are numbers.
+TEST_P(BatchPrefill, NanOfEightBits) {
+    if (is_gpu() && !has_fp8()) GTEST_SKIP() << "it has no products of 8 bits";
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_FP8, TESSERA_FMHA_FP8BF16, TESSERA_FMHA_FP8FP32})
+        for (const int hdim : {64, 128, 256})
+            for (const int queries : {1, 70})
+                for (int layout = 0; layout < TESSERA_KV_LAYOUT_COUNT; layout++) {
+                    if (!is_due(4)) continue;
+                    Case c;
+                    c.dtype = dtype, c.group = true, c.page = 16;
+                    c.batch = 3, c.heads = 4, c.heads_k = 2, c.hdim_q = c.hdim_v = hdim;
+                    c.seqlen_q = {queries, 1, queries}, c.seqlen_k = {33, 150, 70};
+                    c = fit(c);
+                    const Tensors tensors(c, 16);
+                    tensors.make_numbers_nan();
+                    run(tensors, static_cast<tessera_kv_layout>(layout), TESSERA_KV_VLLM_2D);
+                    if (is_served) {
+                        EXPECT_EQ(wrong(tensors), "") << c.words() << ", layout " << layout;
+                    }
+                }
+}
+
 // Nothing past the last key makes NaN of its infinities: lengths are no multiples of a tile.
 TEST_P(BatchPrefill, InfiniteValuesOfTheLastKey) {
     for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16})

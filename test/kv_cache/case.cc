@@ -405,6 +405,15 @@ void Tensors::make_last_keys_infinite() const {
         }
 }
 
+void Tensors::make_numbers_nan() const {
+    const int of_k = c.seqlen_k[0] - 1, of_v = c.seqlen_k[1] / 2;
+    const int64_t key = block_of(0, of_k) * k_stride[0] + row_of(0, of_k) * k_stride[2];
+    const int64_t value =
+        block_of(1, of_v) * v_stride[0] + (c.heads_k - 1) * v_stride[1] + row_of(1, of_v) * v_stride[2];
+    k.as<unsigned char>()[key + c.hdim_q / 2 + 1] = c.nan();
+    for (int d = 0; d < c.hdim_v; d += 3) v.as<unsigned char>()[value + d] = c.nan();
+}
+
 // ---- what is right
 
 namespace {

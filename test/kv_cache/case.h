@@ -125,6 +125,9 @@ struct Tensors {
     int row_of(int b, int j) const;
     // Every third column of v of each sequence's last key becomes infinite.
     void make_last_keys_infinite() const;
+    // Of 8 bits: one number of the first head's last key of the first sequence, and every third column of a value of
+    // the last head of the second sequence become NaN.
+    void make_numbers_nan() const;
 
   private:
     // The scales of rows one after the other, as blocks of one row are given to fmha_fwd.

@@ -116,8 +116,11 @@ struct Memory {
     tessera_paged_attention_args args = tessera_paged_attention_args_init();
     std::string wrong() const; // empty, or what is wrong
     void make_last_scales_infinite();
+    void make_codes_nan();
 
   private:
+    int64_t k_at(int64_t page, int64_t head, int64_t row, int64_t d) const; // which element of the tensor that is
+    int64_t v_at(int64_t page, int64_t head, int64_t row, int64_t d) const;
     void set_args();
     void set_scales();
     bool lies(int64_t page, int64_t row) const; // whether a sequence's key does there
@@ -179,24 +182,42 @@ bool Memory::lies(int64_t page, int64_t row) const {
     return false;
 }
 
+int64_t Memory::k_at(int64_t page, int64_t head, int64_t row, int64_t d) const {
+    const auto x = 16 / static_cast<int64_t>(bytes_of(cached_type(c)));
+    const bool linear = c.layout == TESSERA_KV_LINEAR;
+    return page * args.batch_stride_k + head * args.nhead_stride_k +
+           (linear ? row * args.stride_k + d : (d / x * c.page + row) * x + d % x);
+}
+
+int64_t Memory::v_at(int64_t page, int64_t head, int64_t row, int64_t d) const {
+    const auto x = 16 / static_cast<int64_t>(bytes_of(cached_type(c)));
+    const int64_t piece = c.layout == TESSERA_KV_VLLM ? c.page : x;
+    const bool linear = c.layout == TESSERA_KV_LINEAR;
+    return page * args.batch_stride_v + head * args.nhead_stride_v +
+           (linear ? row * args.stride_v + d : (row / piece * c.hdim_v + d) * piece + row % piece);
+}
+
 // Numbers of rows that no key lies in are NaN where the cache's type has that.
 void Memory::spoil_rest() {
     const auto bytes = static_cast<int64_t>(bytes_of(cached_type(c)));
-    const auto spoil = [&](const Guarded &to, int64_t element) {
-        std::memset(to.as<char>() + element * bytes, 0xff, bytes);
-    };
-    const int64_t x = 16 / bytes, x_v = c.layout == TESSERA_KV_VLLM ? c.page : x;
-    const bool linear = c.layout == TESSERA_KV_LINEAR;
     for (int64_t page = c.first_page; page < pages_of(c); page++)
         for (int64_t r = 0; r < c.page; r++)
             for (int g = 0; g < c.heads_k && !lies(page, r); g++) {
-                const int64_t k_at = page * args.batch_stride_k + g * args.nhead_stride_k;
-                const int64_t v_at = page * args.batch_stride_v + g * args.nhead_stride_v;
                 for (int64_t d = 0; d < c.hdim_q; d++)
-                    spoil(k, k_at + (linear ? r * args.stride_k + d : (d / x * c.page + r) * x + d % x));
+                    std::memset(k.as<char>() + k_at(page, g, r, d) * bytes, 0xff, bytes);
                 for (int64_t d = 0; d < c.hdim_v; d++)
-                    spoil(v, v_at + (linear ? r * args.stride_v + d : (r / x_v * c.hdim_v + d) * x_v + r % x_v));
+                    std::memset(v.as<char>() + v_at(page, g, r, d) * bytes, 0xff, bytes);
             }
+}
+
+// Of FP8_E4M3: one number of a key of the first head of the first sequence, and every third column of a value of the
+// last head of the second one; the third sequence has none.
+void Memory::make_codes_nan() {
+    const auto page = [&](int b, int j) { return table.as<int32_t>()[b * columns_of(c) + j / c.page]; };
+    const int of_k = c.keys[0] - 1, of_v = c.keys[1] / 2, last = c.heads_k - 1;
+    k.as<uint8_t>()[k_at(page(0, of_k), 0, of_k % c.page, c.hdim_q / 2 + 1)] = 0x7f;
+    for (int d = 0; d < c.hdim_v; d += 3)
+        v.as<uint8_t>()[v_at(page(1, of_v), last, of_v % c.page, d)] = d % 2 ? 0xff : 0x7f;
 }
 
 // Bytes are any; norms are numbers, in each slot or apart, and in slots that no key lies in NaN.
@@ -405,6 +426,28 @@ TEST_P(PagedAttention, InfiniteScalesOfTheLastKey) {
                             EXPECT_EQ(memory.wrong(), "") << c.words();
                         }
                     }
+}
+
+// Codes of NaN are NaN: for a query that sees such a key o and lse are, and the columns of o of such a value; others
+// are numbers.
+TEST_P(PagedAttention, NanOfCodes) {
+    for (const tessera_fmha_dtype dtype : {TESSERA_FMHA_BF16, TESSERA_FMHA_FP16, TESSERA_FMHA_FP32})
+        for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM, TESSERA_KV_VECTORIZED})
+            for (const int hdim : {64, 80, 128, 256})
+                for (const int most : {1, 3}) {
+                    if (!is_due(4)) continue;
+                    Decode any;
+                    any.dtype = dtype, any.kv = TESSERA_KV_FP8_E4M3, any.layout = layout, any.most = most;
+                    any.hdim_q = any.hdim_v = hdim,
+                    any.keys = {hdim == 64 ? 1033 : 33, 150, 70}; // 1033: cut into parts
+                    const Decode c = fit_decode(any);
+                    Memory memory(c, 10);
+                    memory.make_codes_nan();
+                    run(memory);
+                    if (is_served) {
+                        EXPECT_EQ(memory.wrong(), "") << c.words();
+                    }
+                }
 }
 
 // Slots of turbo4 that all begin as far behind a multiple of 16 bytes as others of their head, for more heads and

@@ -190,16 +190,16 @@ static fmha_fwd_reference_row attend(const traits_t *t, const args_t *a, bench *
     for (int64_t j = 0; j < keys; j++) sum += x->p[j] = x->p[j] == -INFINITY ? 0 : exp(x->p[j] - greatest);
     if (sink > -INFINITY) sum += exp(sink - greatest);
     for (int32_t d = 0; d < a->hdim_v; d++) x->o[d] = x->o_size[d] = 0;
-    for (int64_t j = 0; j < keys && sum > 0; j++)
+    for (int64_t j = 0; j < keys && sum != 0; j++) // a sum of NaN is not 0
         if (sees(a, position, j)) add_value(x->p[j] / sum, x->v + j * a->hdim_v, a->hdim_v, x->o, x->o_size);
     return (fmha_fwd_reference_row){
         .o = x->o,
         .o_size = x->o_size,
-        .lse = sum > 0 ? greatest + log(sum) : -INFINITY,
+        .lse = sum != 0 ? greatest + log(sum) : -INFINITY,
         .seqlen_k = (int32_t)keys,
         .score_size = fabs((double)a->scale_s) * length_of(x->q, a->hdim_q) * longest +
                       (greatest > -INFINITY ? fabs(greatest) : 0),
-        .value_size = sum > 0 ? x->value_size : 0,
+        .value_size = sum != 0 ? x->value_size : 0,
         .score_gap = greatest - next,
     };
 }
