@@ -29,8 +29,15 @@ Guarded::Guarded(size_t wanted, unsigned char fill, size_t untouched) : bytes(wa
     std::memset(first, fill, static_cast<size_t>(all + mapped - unit - first));
 }
 
-void Guarded::forbid(size_t first, size_t count) const {
-    if (mprotect(data + first, count, PROT_NONE) != 0) throw std::bad_alloc();
+void Guarded::forbid_between(size_t stride, size_t used) const {
+    const auto unit = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    for (size_t block = 0; block + stride < bytes; block += stride)
+        if (mprotect(data + block + used, unit, PROT_NONE) != 0) throw std::bad_alloc();
+}
+
+size_t Guarded::apart(size_t used) {
+    const auto unit = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    return (used + unit - 1) / unit * unit + unit;
 }
 
 Guarded::~Guarded() { munmap(all, mapped); }
@@ -251,12 +258,12 @@ int rows_of(const Case &c) {
            : c.keys == Keys::kTokens ? sum_of(c.seqlen_k) + c.batch * rest_of(c)
                                      : most_of(c.seqlen_k);
 }
-// Elements of a block of the cache, and from one to the next: where they stand apart each ends at the end of a page of
-// the machine, and one that nobody may touch follows.
+// Elements of a block of the cache, and from one to the next.
 int64_t elements_of(const Case &c, int hdim) { return static_cast<int64_t>(c.heads_k) * rows_of(c) * hdim; }
 int64_t distance_of(const Case &c, int hdim) {
-    const int64_t unit = sysconf(_SC_PAGESIZE) / bytes_of(in_of(c)), elements = elements_of(c, hdim);
-    return c.apart ? (elements + unit - 1) / unit * unit + unit : elements;
+    const auto bytes = static_cast<size_t>(bytes_of(in_of(c)));
+    const int64_t elements = elements_of(c, hdim);
+    return c.apart ? static_cast<int64_t>(Guarded::apart(elements * bytes) / bytes) : elements;
 }
 size_t size_of(const Case &c, int hdim) {
     return static_cast<size_t>((blocks_of(c) - 1) * distance_of(c, hdim) + elements_of(c, hdim)) * bytes_of(in_of(c));
@@ -327,13 +334,7 @@ Tensors::Tensors(const Case &of, uint32_t seed)
                 fill(c, random, k, in_of(c), at(k_stride), c.hdim_q);
                 fill(c, random, v, in_of(c), at(v_stride), c.hdim_v);
             }
-    for (int n = 0; c.apart && n < blocks - 1; n++) {
-        const auto behind = [&](const int64_t *s, int hdim) {
-            return static_cast<size_t>(n * s[0] + elements_of(c, hdim)) * bytes_of(in_of(c));
-        };
-        k.forbid(behind(k_stride, c.hdim_q), static_cast<size_t>(sysconf(_SC_PAGESIZE)));
-        v.forbid(behind(v_stride, c.hdim_v), static_cast<size_t>(sysconf(_SC_PAGESIZE)));
-    }
+    forbid_between(k, v);
     const tessera_type bias_type = c.bias == TESSERA_BIAS_ALIBI ? TESSERA_TYPE_FP32 : fmha_fwd_bias_element(c.dtype);
     fill(c, random, bias, bias_type, 0, static_cast<int>(bias.size() / bytes_of(bias_type)));
     for (int h = 0; h < c.heads; h++) sinks.as<float>()[h] = static_cast<float>(h % 3) - 1;
@@ -342,6 +343,13 @@ Tensors::Tensors(const Case &of, uint32_t seed)
     for (const Guarded *const of_rows : {&q_scales, &k_scales, &v_scales})
         for (size_t i = 0; i < of_rows->size() / sizeof(float); i++)
             of_rows->as<float>()[i] = 0.01F + 0.01F * static_cast<float>(random() % 1000) / 1000;
+}
+
+void Tensors::forbid_between(const Guarded &of_k, const Guarded &of_v) const {
+    if (!c.apart) return;
+    const auto bytes = static_cast<size_t>(bytes_of(in_of(c)));
+    of_k.forbid_between(k_stride[0] * bytes, elements_of(c, c.hdim_q) * bytes);
+    of_v.forbid_between(v_stride[0] * bytes, elements_of(c, c.hdim_v) * bytes);
 }
 
 std::vector<float> Tensors::scales_of_q() const {

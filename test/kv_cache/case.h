@@ -63,7 +63,10 @@ class Guarded {
     Guarded &operator=(const Guarded &) = delete;
     template <typename T> T *as() const { return reinterpret_cast<T *>(data); }
     size_t size() const { return bytes; }
-    void forbid(size_t first, size_t count) const; // whole pages of the machine
+    // Of blocks of a cache that are so many bytes apart, which have so many: each ends at the end of a page of the
+    // machine, and one that nobody may touch follows. Blocks of whole pages have such a page on either side.
+    void forbid_between(size_t stride, size_t used) const;
+    static size_t apart(size_t used); // the distance
 
   private:
     unsigned char *all, *data;
@@ -120,6 +123,8 @@ struct Tensors {
     bool are_equally_long() const;
     // Bytes of k or v that are nobody's.
     size_t nobodys(const int64_t *stride) const;
+    // Forbids what lies between the blocks of tensors that are as long as k and v, where they are apart.
+    void forbid_between(const Guarded &of_k, const Guarded &of_v) const;
     // Where key j of sequence b lies.
     int32_t block_of(int b, int j) const;
     int row_of(int b, int j) const;

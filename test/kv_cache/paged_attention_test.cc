@@ -30,6 +30,7 @@ struct Decode {
     bool alibi = false, cap = false, lse = true, sink = false;
     int first_page = 0; // pages below are nobody's
     int slack = 0;      // bytes behind a slot of turbo4
+    bool apart = false; // on a CPU: behind each page is memory that nobody may touch
     std::string words() const {
         std::ostringstream out;
         out << tessera_fmha_dtype_string(dtype) << " kv " << tessera_kv_cache_dtype_string(kv) << " "
@@ -95,10 +96,15 @@ int tokens_of(const Decode &c) { return c.queries.empty() ? batch_of(c) * c.most
 int columns_of(const Decode &c) { return (*std::max_element(c.keys.begin(), c.keys.end()) + c.page - 1) / c.page; }
 int pages_of(const Decode &c) { return c.first_page + batch_of(c) * columns_of(c) + 2; }
 size_t rows_of(const Decode &c) { return static_cast<size_t>(pages_of(c)) * c.heads_k * c.page; }
-// Bytes of the pages that are nobody's.
-size_t nobodys(const Decode &c, int hdim) {
-    return static_cast<size_t>(c.first_page) * c.heads_k * c.page * row_of(c, hdim) * bytes_of(cached_type(c));
+// Bytes of a page, from one to the next, of all pages, and of those that are nobody's.
+size_t bytes_of_page(const Decode &c, int hdim) {
+    return static_cast<size_t>(c.heads_k) * c.page * row_of(c, hdim) * bytes_of(cached_type(c));
 }
+size_t distance_of(const Decode &c, int hdim) {
+    return c.apart ? Guarded::apart(bytes_of_page(c, hdim)) : bytes_of_page(c, hdim);
+}
+size_t size_of(const Decode &c, int hdim) { return (pages_of(c) - 1) * distance_of(c, hdim) + bytes_of_page(c, hdim); }
+size_t nobodys(const Decode &c, int hdim) { return c.first_page * distance_of(c, hdim); }
 size_t scales_of(const Decode &c) {
     return c.scales == Scales::kToken  ? rows_of(c)
            : c.scales == Scales::kPage ? static_cast<size_t>(pages_of(c)) * c.heads_k
@@ -130,8 +136,7 @@ struct Memory {
 
 Memory::Memory(const Decode &of, uint32_t seed)
     : c(of), q(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_q * bytes_of(type_of(of))),
-      k(rows_of(of) * row_of(of, of.hdim_q) * bytes_of(cached_type(of)), 0xff, nobodys(of, of.hdim_q)),
-      v(rows_of(of) * row_of(of, of.hdim_v) * bytes_of(cached_type(of)), 0xff, nobodys(of, of.hdim_v)),
+      k(size_of(of, of.hdim_q), 0xff, nobodys(of, of.hdim_q)), v(size_of(of, of.hdim_v), 0xff, nobodys(of, of.hdim_v)),
       o(static_cast<size_t>(tokens_of(of)) * of.heads * of.hdim_v * bytes_of(type_of(of))),
       lse(static_cast<size_t>(tokens_of(of)) * of.heads * sizeof(float)), k_scale(scales_of(of) * scale_bytes(of)),
       v_scale(scales_of(of) * scale_bytes(of)), slopes(of.heads * sizeof(float)), sinks(of.heads * sizeof(float)),
@@ -172,6 +177,10 @@ Memory::Memory(const Decode &of, uint32_t seed)
         set_norms(random);
     else
         spoil_rest();
+    if (c.apart) {
+        k.forbid_between(distance_of(c, c.hdim_q), bytes_of_page(c, c.hdim_q));
+        v.forbid_between(distance_of(c, c.hdim_v), bytes_of_page(c, c.hdim_v));
+    }
 }
 
 bool Memory::lies(int64_t page, int64_t row) const {
@@ -232,8 +241,9 @@ void Memory::set_norms(std::mt19937 &random) {
             const bool is_used = !in_slots || lies(n / of_page, n / beside % c.page);
             uint16_t half = 0;
             element_store(TESSERA_TYPE_FP16, &half, 0, is_used ? norm() : NAN);
-            std::memcpy(in_slots ? side->as<uint8_t>() + n * row_of(c, hdim) + hdim / 2 : apart->as<uint8_t>() + 2 * n,
-                        &half, sizeof half);
+            const size_t slot = n / of_page * distance_of(c, hdim) + n % of_page * row_of(c, hdim);
+            std::memcpy(in_slots ? side->as<uint8_t>() + slot + hdim / 2 : apart->as<uint8_t>() + 2 * n, &half,
+                        sizeof half);
         }
     }
 }
@@ -274,8 +284,8 @@ void Memory::set_args() {
     a.nhead_stride_v = static_cast<int64_t>(by_rows ? 1 : c.page) * row_v;
     a.stride_k = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * row_k : row_k;
     a.stride_v = c.layout != TESSERA_KV_LINEAR ? -1 : by_rows ? c.heads_k * row_v : row_v;
-    a.batch_stride_k = static_cast<int64_t>(c.heads_k) * c.page * row_k;
-    a.batch_stride_v = static_cast<int64_t>(c.heads_k) * c.page * row_v;
+    a.batch_stride_k = static_cast<int64_t>(distance_of(c, c.hdim_q) / bytes_of(cached_type(c)));
+    a.batch_stride_v = static_cast<int64_t>(distance_of(c, c.hdim_v) / bytes_of(cached_type(c)));
 }
 
 void Memory::set_scales() {
@@ -386,6 +396,18 @@ TEST_P(PagedAttention, RandomCases) {
     const uint32_t seed = test_seed();
     std::mt19937 random(seed);
     for (int n = 0; n < count(120, 4000) && !HasFailure(); n++) check(draw(random), seed + static_cast<uint32_t>(n));
+}
+
+// Nothing behind any page of a cache is read, of any layout and type.
+TEST_P(PagedAttention, PagesApart) {
+    const uint32_t seed = test_seed() + 2;
+    std::mt19937 random(seed);
+    if (is_gpu()) GTEST_SKIP() << "memory that nobody may touch is the CPU's";
+    for (int n = 0; n < count(120, 2000) && !HasFailure(); n++) {
+        Decode c = draw(random);
+        c.apart = true;
+        check(c, seed + static_cast<uint32_t>(n));
+    }
 }
 
 // Contexts that are cut into parts, whose scales are those of each part's rows.
