@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from device import compile_ptx
 
 from codegen.ops import operations
 from codegen.ops.fmha_fwd.cuda import COMPUTES, CudaTile
@@ -253,3 +255,13 @@ def test_registers_are_shared_out(instance: Instance) -> None:
     assert all(count % 8 == 0 and 24 <= count <= 256 for count in kept)
     assert kept[0] <= at_entry <= kept[1] or tile.rm0 == 1
     assert kept[0] + tile.rm0 * kept[1] <= (tile.rm0 + 1) * at_entry
+
+
+@pytest.mark.parametrize("pipeline", ["qr_pages", "qr_heads"])
+def test_nan_of_codes_is_kept(pipeline: str, tmp_path: Path) -> None:
+    """E4M3 is converted by the instruction for it, which keeps NaN, and nothing that follows saturates."""
+    instance = next(i for i in INSTANCES if i.tile.pipeline == pipeline and i.tile.kv == "fp8_e4m3")
+    ptx = compile_ptx(instance_source(instance), tmp_path / "kernel.ptx").read_text()
+    assert "cvt.rn.f16x2.e4m3x2" in ptx
+    assert set(re.findall(r"cvt\.\S+\.f(?:16|16x2|32)\.e4m3\S*", ptx)) <= {"cvt.rn.f16x2.e4m3x2"}
+    assert not re.search(r"cvt\.\S*(?:sat|relu)\S*\.(?:f16|bf16|f32)", ptx)
