@@ -15,7 +15,7 @@ import pytest
 from conftest import ALL_TARGETS, ROOT, run
 from test_names import FWD, INSTANCES
 
-from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS
+from codegen.ops.fmha_fwd.traits import CACHE_TYPES, DTYPES, HDIMS
 from codegen.receipts import read_receipts
 from codegen.schema import RANGES, SET_WORDS, WORD_BITS, Trait, flag, places
 from codegen.space import Region, bits
@@ -185,6 +185,15 @@ def test_rates_of_processors_with_fp16() -> None:
     floats = [i for i in INSTANCES if i.target.name == "x86-64-v4" and i.tile.pipeline == "qr"]
     assert max(i.macs_per_cycle_fp16 for i in pairs) < min(i.macs_per_cycle for i in floats)
     assert min(i.macs_per_cycle for i in pairs) > max(i.macs_per_cycle for i in floats)
+
+
+def test_rates_of_caches() -> None:
+    """They are in the order of tessera_kv_cache_dtype; rows that copy quantised rows have none."""
+    order = enumerators("attention.h", "TESSERA_KV_", {kv.upper() for kv in CACHE_TYPES})
+    assert [kv.upper() for kv in CACHE_TYPES] == order
+    for tile in (i.tile for i in INSTANCES if i.target.kind == "cpu"):
+        assert tile.cache_rates["auto"] == 1
+        assert all((tile.cache_rates[kv] > 0) == (tile.pipeline == "decode") for kv in CACHE_TYPES[1:])
 
 
 def test_the_golden_table_is_current(request: pytest.FixtureRequest, tmp_path: Path) -> None:

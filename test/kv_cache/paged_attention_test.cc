@@ -403,7 +403,7 @@ TEST_P(PagedAttention, PagesApart) {
     const uint32_t seed = test_seed() + 2;
     std::mt19937 random(seed);
     if (is_gpu()) GTEST_SKIP() << "memory that nobody may touch is the CPU's";
-    for (int n = 0; n < count(120, 2000) && !HasFailure(); n++) {
+    for (int n = 0; n < count(40, 1000) && !HasFailure(); n++) {
         Decode c = draw(random);
         c.apart = true;
         check(c, seed + static_cast<uint32_t>(n));

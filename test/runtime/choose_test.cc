@@ -289,8 +289,9 @@ struct OneQuery {
         if (in_pages) call.cache = &cache;
     }
     // The row that a device with this target chooses, and how it cuts keys.
-    tessera_choice choose(uint32_t target) {
-        const tessera_device_facts facts = {sizeof facts, 1u << target, 304, 1 << 15, 1 << 22, 1 << 28, 1 << 16};
+    tessera_choice choose(uint32_t target) { return choose_of(1u << target, 304); }
+    tessera_choice choose_of(uint32_t targets, int32_t units) {
+        const tessera_device_facts facts = {sizeof facts, targets, units, 1 << 15, 1 << 22, 1 << 28, 1 << 16};
         tessera_request r = {};
         tessera_choice choice = {};
         EXPECT_EQ(tessera_fmha_fwd_check_call(&call), TESSERA_SUCCESS) << tessera_last_error();
@@ -315,6 +316,14 @@ std::set<uint32_t> targets_of_pages(tessera_fmha_dtype dtype) {
         if (serves && tessera_fmha_fwd_looks_up(reinterpret_cast<const tessera_fmha_fwd_instance *>(row)))
             found.insert(row->target);
     }
+    return found;
+}
+
+// A bit for each target of this build's table.
+uint32_t targets_of_table() {
+    uint32_t found = 0;
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++) found |= 1u << tessera_row(table, i)->target;
     return found;
 }
 
@@ -380,6 +389,29 @@ TEST(ChooseFmhaFwd, ACausalMaskOfOneQueryChangesNothing) {
                                     << b.row->name;
                             }
                         }
+}
+
+// How many rows of a key head the rows for decoding are taken for, where integers are fast and bf16 is not.
+TEST(ChooseFmhaFwd, DecodingOfCachesByTheirTypes) {
+    const uint32_t cpus = 1u << TESSERA_TARGET_X86_64_V4 | 1u << TESSERA_TARGET_X86_64_V4_BF16;
+    const uint32_t targets = cpus | 1u << TESSERA_TARGET_X86_64_V4_FP16;
+    if ((targets_of_table() & targets) != targets) GTEST_SKIP() << "this build lacks some of their targets";
+    const struct {
+        tessera_kv_cache_dtype kv;
+        int most, not_for; // rows
+    } all[] = {{TESSERA_KV_AUTO, 24, 32},
+               {TESSERA_KV_FP8_E4M3, 40, 96},
+               {TESSERA_KV_INT8, 80, 144},
+               {TESSERA_KV_TURBO4, 40, 96}};
+    for (const auto &of : all)
+        for (const bool few : {true, false}) {
+            OneQuery rows(TESSERA_FMHA_BF16, 128, 1, 1024, true, TESSERA_MASK_BOTTOM_RIGHT);
+            rows.cache.pages.dtype = of.kv;
+            rows.call.args.nhead_k = 1, rows.call.args.nhead_q = 8;
+            rows.call.args.seqlen_q = rows.call.args.max_seqlen_q = (few ? of.most : of.not_for) / 8;
+            const std::string pipeline = rows.choose_of(targets, 2).row->pipeline;
+            EXPECT_EQ(pipeline == "decode", few) << tessera_kv_cache_dtype_string(of.kv) << " " << pipeline;
+        }
 }
 
 TEST(ChooseFmhaFwd, IsAsChosenAnewOnThreads) {

@@ -271,6 +271,28 @@ TEST_F(Select, CostByHand) {
     expect_cost(16 * 4096 / (64.0 * 32) * block / 8 * 3);
 }
 
+// Quantised rows, and pages in pieces: what takes codes as they are has a rate of its own, others copy each key for
+// each tile, a quarter of a cycle for a number.
+TEST_F(Select, CostOfCodesByHand) {
+    auto codes = make_instance("codes", TESSERA_TARGET_PORTABLE, &all, 16, 64, 10, 100);
+    const auto numbers = make_instance("numbers", TESSERA_TARGET_PORTABLE, &all, 64, 32, 10, 100);
+    codes.rates[TESSERA_KV_INT8] = 2;
+    tessera_fmha_fwd_shape shape = {};
+    shape.heads = 1, shape.rows = 40, shape.keys = 200, shape.hdims = 64;
+    const auto expect = [&](double of_codes, double of_numbers) {
+        EXPECT_DOUBLE_EQ(tessera_fmha_fwd_cpu_cost(&codes, &shape, 10, 1), of_codes);
+        EXPECT_DOUBLE_EQ(tessera_fmha_fwd_cpu_cost(&numbers, &shape, 10, 1), of_numbers);
+    };
+    const double scores = 48 * 200, copied = 200 * 64 / 4.0; // of whole register tiles; of a tile
+    expect(scores / 1024 * (1024 * 6.4 + 100), scores / 2048 * (2048 * 6.4 + 100));
+    shape.kv = TESSERA_KV_INT8;
+    expect(scores / 1024 * (1024 * 3.2 + 100), scores / 2048 * (2048 * 6.4 + 100) + copied);
+    shape.in_pieces = true;
+    expect(scores / 1024 * (1024 * 6.4 + 100) + 3 * copied, scores / 2048 * (2048 * 6.4 + 100) + copied);
+    shape.kv = TESSERA_KV_AUTO;
+    expect(scores / 1024 * (1024 * 6.4 + 100) + 3 * copied, scores / 2048 * (2048 * 6.4 + 100) + copied);
+}
+
 TEST_F(Select, TileOverheadCounts) {
     const Table table({make_instance("idle", TESSERA_TARGET_PORTABLE, &all, 64, 64, 20, 1e6f),
                        make_instance("quick", TESSERA_TARGET_PORTABLE, &all, 64, 64, 10, 10)});

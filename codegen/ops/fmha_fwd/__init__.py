@@ -14,7 +14,16 @@ from codegen.ops.fmha_fwd.cdna_cost import BlockCost, block_cost
 from codegen.ops.fmha_fwd.combine import Combine
 from codegen.ops.fmha_fwd.cpu import CpuTile
 from codegen.ops.fmha_fwd.cuda import CudaTile
-from codegen.ops.fmha_fwd.traits import DTYPES, HDIMS, PAD_SIDES, SIZES, TRAITS, make_rules, make_space
+from codegen.ops.fmha_fwd.traits import (
+    CACHE_TYPES,
+    DTYPES,
+    HDIMS,
+    PAD_SIDES,
+    SIZES,
+    TRAITS,
+    make_rules,
+    make_space,
+)
 from codegen.schema import Range
 from codegen.space import Box, Region, bits, held_values, region_meet
 from codegen.spec import Instance, Operation, Point
@@ -203,6 +212,8 @@ class FmhaFwd(Operation):
         is filled; the third differs by less than 2, or by as many of the other's tasks as go into one.
         """
         a, b = one.tile, other.tile
+        if any(rate < b.cache_rates[kv] for kv, rate in a.cache_rates.items()):
+            return False  # of such caches the other may be faster
         ours, theirs = a.register_tile(one.target), b.register_tile(other.target)
         worst = 1.0 if a.bm0 == b.bm0 else max(2, -(-a.bm0 // b.bm0))
         for side in "mn":
@@ -238,6 +249,9 @@ class FmhaFwd(Operation):
             fields["merged"] = f"{instance.tile.merge}"
             fields["keys_in"] = " | ".join(f"TESSERA_KEYS_IN_{place}" for place in instance.tile.keys_in)
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
+        else:
+            rates = (f"{instance.tile.cache_rates[kv]}f" for kv in CACHE_TYPES)
+            fields["rates"] = f"{{{', '.join(rates)}}}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         if instance.target.kind != "cdna":

@@ -88,6 +88,9 @@ class CpuTile(BlockTile):
     ahead: int = 1  # decode: the cache that K and V of the next block are prefetched to
     efficiency_fp16: float = 0  # the same where x86-64-v4-fp16 runs, too, of that page's peak; 0: no other
     heads: int = 1  # decode: so many times bm0 rows are a task, where they are those of several key heads
+    rate_fp8_e4m3: float = 1.0  # decode: how fast rows of such caches are multiplied, of those of q's type
+    rate_int8: float = 1.0
+    rate_turbo4: float = 1.0
     serves: str = ""  # clauses, as for --where; "": all that the compute type can
 
     hdim_multiple: ClassVar[int] = 1
@@ -133,6 +136,12 @@ class CpuTile(BlockTile):
             rows, keys = keys, rows
         return {"m": rows, "n": keys, "k": COMPUTES[self.compute].wk}
 
+    @property
+    def cache_rates(self) -> dict[str, float]:
+        """By the type of a cache: how fast its rows are multiplied; 0: they are copied as numbers first."""
+        codes = {"fp8_e4m3": self.rate_fp8_e4m3, "int8": self.rate_int8, "turbo4": self.rate_turbo4}
+        return {"auto": 1.0} | (codes if self.pipeline == "decode" else dict.fromkeys(codes, 0.0))
+
     def cycles(self, target: CpuTarget) -> float:
         """Cycles of a block of keys beside its multiply-adds: its softmax and its bookkeeping."""
         return SOFTMAX_CYCLES * self.bm0 * self.bn0 / target.lanes + BLOCK_CYCLES
@@ -143,6 +152,9 @@ class CpuTile(BlockTile):
             return found
         if self.ahead not in (1, 2) or (self.ahead == 2 and self.pipeline != "decode"):
             return f"ahead = {self.ahead} is none of 1 and, in pipeline 'decode', 2"
+        rates = (self.rate_fp8_e4m3, self.rate_int8, self.rate_turbo4)
+        if min(rates) <= 0 or (self.pipeline != "decode" and rates != (1.0, 1.0, 1.0)):
+            return f"rates of caches {rates} are above 0, and those of pipeline 'decode'"
         if self.heads < 1 or (self.heads > 1 and self.ahead != 2):
             return f"heads = {self.heads}: more than 1 go with ahead = 2, and there is 1 at least"
         rows = self.register_tile(target)["m"]

@@ -42,6 +42,8 @@ struct tessera_fmha_fwd_instance {
                                      // CPU instances: a task has rows of several, heads * bm0 together at most
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
     uint32_t turns;                  // AMD GPU instances: blocks of queries that a workgroup takes at most
+    // CPU instances: how fast rows of such caches are multiplied, of those of q's type; 0: they are copied as numbers.
+    float rates[TESSERA_KV_CACHE_DTYPE_COUNT];
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)

@@ -264,6 +264,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr_scratch,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
     },
     {
@@ -282,6 +283,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode_scratch,
+        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
         .heads = 1,
     },
     {
@@ -300,6 +302,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr_scratch,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
     },
     {
@@ -318,6 +321,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_scratch,
+        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
         .heads = 1,
     },
     {
@@ -336,6 +340,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr_scratch,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
     },
     {
@@ -354,6 +359,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_scratch,
+        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
         .heads = 1,
     },
     {
@@ -373,6 +379,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16,
         .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16_scratch,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
     },
     {
@@ -392,6 +399,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16,
         .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_scratch,
+        .rates = {1.0f, 0.7f, 0.7f, 0.7f},
         .heads = 4,
     },
     {
@@ -410,6 +418,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile,
         .combine = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile_scratch,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
     },
     {
@@ -428,6 +437,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2,
         .combine = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2_combine,
         .scratch_bytes = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2_scratch,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
     },
     {
@@ -446,6 +456,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode_scratch,
+        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
         .heads = 1,
     },
     {
@@ -464,6 +475,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b16x64x16_w1_decode_cf32f16,
         .combine = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b16x64x16_w1_decode_cf32f16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b16x64x16_w1_decode_cf32f16_scratch,
+        .rates = {1.0f, 1.1f, 1.35f, 1.25f},
         .heads = 4,
     },
     {
