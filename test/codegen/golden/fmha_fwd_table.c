@@ -321,7 +321,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_scratch,
-        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
+        .rates = {1.0f, 0.4f, 0.8f, 0.7f},
         .heads = 1,
     },
     {
@@ -359,7 +359,7 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_scratch,
-        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
+        .rates = {1.0f, 0.4f, 0.8f, 0.7f},
         .heads = 1,
     },
     {
