@@ -30,8 +30,8 @@ INLINE struct sequence find_sequence(const args *a, int b) {
     return s;
 }
 
-// Element (token, 0) of a head in a tensor. Numbers that are not negative, times strides, which may be: as unsigned ones
-// they are multiplied by half as many instructions.
+// Element (token, 0) of a head in a tensor. Numbers that are not negative, times strides, which may be: as unsigned
+// ones they are multiplied by half as many instructions.
 INLINE int64_t element_of(int batch, int64_t batch_stride, int head, int64_t nhead_stride, int64_t token,
                           int64_t stride) {
     return (int64_t)((uint32_t)batch * (uint64_t)batch_stride + (uint32_t)head * (uint64_t)nhead_stride +
