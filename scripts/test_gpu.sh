@@ -21,6 +21,7 @@ for ((n = 1; n < $#; n++)); do # before common.sh, which makes folders in the bu
     if [ "${!n}" = --build ]; then
         n=$((n + 1)) given=${!n}
         [ -x "$given/bin/gpu_device" ] || { echo "--build $given: it has no bin/gpu_device; build with -DTESSERA_BUILD_TESTS=ON" >&2; exit 1; }
+        ! grep -qs '^TESSERA_NVPTX_PART:STRING=.' "$given/CMakeCache.txt" || { echo "--build $given: it has a part of the images alone, as scripts/test.sh builds it; leave --build out" >&2; exit 1; }
         export TESSERA_BUILD_DIR=$given
     fi
 done

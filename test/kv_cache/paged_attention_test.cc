@@ -509,6 +509,29 @@ TEST_P(PagedAttention, HeadsBeside) {
     }
 }
 
+// So many sequences that AMD's GPUs are full, where a wave reads rows of a linear page by itself; some caches begin
+// with more than 4 GB of pages that are nobody's.
+TEST_P(PagedAttention, ManySequences) {
+    if (!is_gpu()) GTEST_SKIP() << "tasks of GPUs";
+    const uint32_t seed = test_seed();
+    std::mt19937 random(seed);
+    for (int n = 0; n < count(3, 300) && !HasFailure(); n++) {
+        Decode c = draw(random);
+        c.dtype = random() % 2 ? TESSERA_FMHA_BF16 : TESSERA_FMHA_FP16;
+        c.kv = static_cast<tessera_kv_cache_dtype>(TESSERA_KV_FP8_E4M3 + random() % 3);
+        c.layout = TESSERA_KV_LINEAR;
+        c.heads_k = 4, c.heads = 4 * pick(random, {1, 2, 4, 7});
+        c.hdim_q = c.hdim_v = pick(random, {64, 80, 128, 128, 256});
+        c.page = pick(random, {1, 2, 4, 16, 16, 64});
+        c.most = pick(random, {1, 1, 1, 2});
+        c.queries.clear(), c.keys.resize(320);
+        for (int &keys : c.keys) keys = pick(random, {0, 1, 7, 31, 32, 33, 57, 66});
+        if (random() % 3 == 0)
+            c.first_page = static_cast<int>((4500LL << 20) / (c.heads_k * c.page * row_of(c, c.hdim_q)));
+        check(c, seed + static_cast<uint32_t>(n));
+    }
+}
+
 // So many tasks that on a CPU each has rows of several key heads: of all types of caches, with lengths that end
 // anywhere in a block, and contexts that are cut into parts. Bits do not depend on threads.
 TEST_P(PagedAttention, HeadsShareTasks) {

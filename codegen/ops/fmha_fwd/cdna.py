@@ -197,16 +197,18 @@ class CdnaTile(GpuTile):
     @property
     def merge(self) -> int:
         """1: a tile has the queries of all heads of a key head, and perhaps a part of the keys."""
-        return int(self.pipeline in ("qr_split", "qr_pages"))
+        return int(self.pipeline in ("qr_split", "qr_pages", "qr_direct"))
 
     @property
     def paged(self) -> int:
         """1: keys may lie in a cache."""
-        return int(self.pipeline == "qr_pages")
+        return int(self.pipeline in ("qr_pages", "qr_direct"))
 
     @property
     def keys_in(self) -> tuple[str, ...]:
         """Where keys may lie: tessera_keys_in."""
+        if self.pipeline == "qr_direct":
+            return ("PAGES",)
         return ("ROWS", "PAGES", "PIECES") if self.paged else ("ROWS",)
 
     @property

@@ -68,6 +68,29 @@ def split(tile: CdnaTile) -> Needs:
     return replace(needs, complaint=complaint)
 
 
+def rows(tile: CdnaTile) -> Needs:
+    """Pipeline qr_direct: rows of a quantised cache in registers, and their scales in LDS."""
+    bits = 4 if tile.kv == "turbo4" else 8
+    registers = tile.operand_registers + tile.score_registers + tile.bn0 * (tile.dq + tile.dv) * bits // 2048
+    complaint = ""
+    if tile.compute not in ("fp16", "bf16") or tile.v_layout != "r" or tile.access != 16:
+        complaint = (
+            f"pipeline 'qr_direct' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
+            f"not {tile.compute}, {tile.v_layout}, {tile.access}"
+        )
+    elif tile.kv == "auto" or tile.kv not in CACHE_TYPES:
+        complaint = f"kv = '{tile.kv}': pipeline 'qr_direct' reads quantised caches alone"
+    elif (tile.rm0, tile.bn0) != (1, 32):
+        complaint = (
+            f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in pipeline 'qr_direct' one wave has tiles of 32 keys"
+        )
+    elif tile.hdim_q != tile.hdim_v or tile.hdim_q not in (64, 128, 256):
+        complaint = (
+            f"head dims {tile.hdim_q} and {tile.hdim_v}: lanes share out rows of 64, 128 or 256 evenly"
+        )
+    return Needs(4 * tile.scaled_rows, registers, "q, o, scores and a tile of k and v", complaint)
+
+
 def direct(tile: CdnaTile) -> Needs:
     """Pipeline qr_async: two tiles of k and of v; scores of two tiles, and a share of v on its way."""
     complaint = ""
@@ -129,5 +152,6 @@ PIPELINES = {
     "qr_bundled": bundled,
     "qr_split": split,
     "qr_pages": split,
+    "qr_direct": rows,
     "hk_prefill": prefill,
 }

@@ -14,6 +14,7 @@ typedef uint16_t u16_anywhere __attribute__((aligned(1)));
 INLINE u32x4 load_16(const void *from) { return *(GLOBAL const u32x4_anywhere *)(uint64_t)from; }
 INLINE u32x2 load_8(const void *from) { return *(GLOBAL const u32x2_anywhere *)(uint64_t)from; }
 INLINE uint32_t load_4(const void *from) { return *(GLOBAL const u32_anywhere *)(uint64_t)from; }
+INLINE uint32_t load_1(const void *from) { return *(GLOBAL const uint8_t *)(uint64_t)from; }
 INLINE uint32_t load_2(const void *from) { return *(GLOBAL const u16_anywhere *)(uint64_t)from; }
 
 // ---- the four numbers of a word as fp16
@@ -29,22 +30,40 @@ INLINE u32x2 fp16_of_int8(uint32_t x) {
     return (u32x2){__builtin_bit_cast(uint32_t, low), __builtin_bit_cast(uint32_t, high)};
 }
 
-// In each half the low byte has exponent and fraction, the high one the sign. They become those of fp16, whose
-// exponents are 8 less.
+// Two of fp16 as bf16, where that has the bits for them.
+INLINE uint32_t bf16_of_fp16(uint32_t x) { return high_halves(AS_U32(unpack_fp16(x)), AS_U32(unpack_fp16(x >> 16))); }
+
+INLINE u32x2 bf16_of_int8(uint32_t x) {
+    const u32x2 four = fp16_of_int8(x);
+    return (u32x2){bf16_of_fp16(four.x), bf16_of_fp16(four.y)};
+}
+
+// OCP's E4M3, exactly; NaN stays NaN.
+#ifdef __gfx950__
+#define OF_E4M3(type, x)                                                                                               \
+    (u32x2) {                                                                                                          \
+        __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_scalef32_pk_##type##_fp8(x, 1.0f, 0)),                       \
+            __builtin_bit_cast(uint32_t, __builtin_amdgcn_cvt_scalef32_pk_##type##_fp8(x, 1.0f, 1))                    \
+    }
+INLINE u32x2 fp16_of_e4m3(uint32_t x) { return OF_E4M3(f16, x); }
+INLINE u32x2 bf16_of_e4m3(uint32_t x) { return OF_E4M3(bf16, x); }
+#else
+// Conversions of gfx942 do not know it. In each half the low byte has exponent and fraction, the high one the sign.
+// They become those of fp16, whose exponents are 8 less.
 INLINE uint32_t fp16_of_two_e4m3(uint32_t x) {
     const uint32_t bits = (x & 0x00ff00ff) << 7 | (x & 0x80008000);
     const fp16x2 numbers = __builtin_bit_cast(fp16x2, bits) * (_Float16)256;
     return __builtin_bit_cast(uint32_t, numbers);
 }
-
-// OCP's E4M3, which conversions of gfx942 do not know; exact, and NaN stays NaN.
 INLINE u32x2 fp16_of_e4m3(uint32_t x) {
     const uint32_t sizes = x & 0x7f7f7f7f, numbers = sizes | ((sizes + 0x01010101) & 0x80808080); // 0xff: NaN
     return (u32x2){fp16_of_two_e4m3(low_bytes(numbers, x)), fp16_of_two_e4m3(high_bytes(numbers, x))};
 }
-
-// Two of fp16 as bf16, where that has the bits for them.
-INLINE uint32_t bf16_of_fp16(uint32_t x) { return high_halves(AS_U32(unpack_fp16(x)), AS_U32(unpack_fp16(x >> 16))); }
+INLINE u32x2 bf16_of_e4m3(uint32_t x) {
+    const u32x2 four = fp16_of_e4m3(x);
+    return (u32x2){bf16_of_fp16(four.x), bf16_of_fp16(four.y)};
+}
+#endif
 
 // ---- the eight numbers of 4 bits of a word, by 16 numbers of 16 bits
 

@@ -2,9 +2,10 @@
 // More words of sm_90a: rows of quantised caches, which begin anywhere, what their bytes stand for, and products that
 // take them from registers.
 //
-// Sources: PTX ISA 8.0, "Data Movement and Conversion Instructions: cp.async", "cvt", "prmt", "shf"; "Parallel
-// Synchronization and Communication Instructions: cp.async.mbarrier.arrive"; "Matrix Fragments for mma.m16n8k16 with
-// floating point type"; the CUDA math API, cuda_fp8.hpp, which converts by the same instructions.
+// Sources: PTX ISA 8.0, "Data Movement and Conversion Instructions: cp.async", "cvt", "prmt", "shf"; "Logic and Shift
+// Instructions: lop3"; "Parallel Synchronization and Communication Instructions: cp.async.mbarrier.arrive"; "Matrix
+// Fragments for mma.m16n8k16 with floating point type"; the CUDA math API, cuda_fp8.hpp, which converts by the same
+// instructions.
 #ifndef TESSERA_ISA_SM90_QUANTISED_H
 #define TESSERA_ISA_SM90_QUANTISED_H
 
@@ -71,6 +72,13 @@ INLINE uint32_t shared_read_4(uint32_t from) {
 INLINE uint32_t pick_bytes(uint32_t low, uint32_t high, uint32_t which) {
     uint32_t x;
     __asm__("prmt.b32 %0, %1, %2, %3;" : "=r"(x) : "r"(low), "r"(high), "r"(which));
+    return x;
+}
+// The bits of `one` that `which` has, and the others of `other`: one instruction, of which the compiler makes two where
+// `which` is a constant.
+INLINE uint32_t select_bits(uint32_t which, uint32_t one, uint32_t other) {
+    uint32_t x;
+    __asm__("lop3.b32 %0, %1, %2, %3, 0xca;" : "=r"(x) : "r"(which), "r"(one), "r"(other));
     return x;
 }
 // The four bytes from bit `shift` on of the eight of `low` and `high`, shift < 32.

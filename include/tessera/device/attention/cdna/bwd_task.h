@@ -111,22 +111,15 @@ INLINE struct span find_tiles(const args *a, const struct task *task) {
     return s;
 }
 
-// Numbers that are not negative, times strides, which may be: as unsigned ones they are multiplied by half as many
-// instructions.
-INLINE int64_t element_at(int batch, int64_t batch_stride, int head, int64_t nhead_stride, int64_t token,
-                          int64_t stride) {
-    return (int64_t)((uint32_t)batch * (uint64_t)batch_stride + (uint32_t)head * (uint64_t)nhead_stride +
-                     (uint32_t)token * (uint64_t)stride);
-}
 // Element (query, 0) of the task's head in a tensor of queries.
 INLINE int64_t query_element(const struct task *task, int64_t batch_stride, int64_t nhead_stride, int64_t stride,
                              int query) {
-    return element_at(task->of.batch, batch_stride, task->head, nhead_stride, task->of.token_q + query, stride);
+    return element_of(task->of.batch, batch_stride, task->head, nhead_stride, task->of.token_q + query, stride);
 }
 // Element (first key, 0) of a head in a tensor of keys.
 INLINE int64_t key_element(const struct task *task, int head, int64_t batch_stride, int64_t nhead_stride,
                            int64_t stride) {
-    return element_at(task->of.batch, batch_stride, head, nhead_stride, task->of.token_k + task->first, stride);
+    return element_of(task->of.batch, batch_stride, head, nhead_stride, task->of.token_k + task->first, stride);
 }
 
 #endif

@@ -3,7 +3,7 @@
 // sum, or those of a part of the keys. Rows past the last one are copies of it that are not stored. Elements of o have
 // O_BITS; TWO_OF_O packs two of 16.
 //
-// Takes args, P_SHIFT, MERGED, O_BITS.
+// Takes args, P_SHIFT, MERGED, DIRECT, O_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 
@@ -30,24 +30,41 @@ INLINE int64_t row_element(const struct task *task, const struct row *r, int64_t
     return task->batch * batch_stride + r->head * nhead_stride + (task->token_q + r->query) * stride;
 }
 
+// Which chunk of a row an operand's chunk is, and which columns of O lanes have. DIRECT: as direct_rows.h has them.
+#if DIRECT
+INLINE int chunk_of_operand(int c) { return c / 2 * 4 + 2 * (lane_id() / 32) + c % 2; }
+INLINE int first_column(int four) {
+    return D_BLOCKS * (four / D_BLOCKS * 8 + 4 * (lane_id() / 32)) + four % D_BLOCKS * 4;
+}
+INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) {
+    const int of_run = four % D_BLOCKS * 4 + n;
+    return o[of_run % D_BLOCKS][four / D_BLOCKS * 4 + of_run / D_BLOCKS];
+}
+#else
+INLINE int chunk_of_operand(int c) { return 2 * c + lane_id() / 32; }
+INLINE int first_column(int four) { return four / 4 * 32 + four % 4 * 8 + 4 * (lane_id() / 32); }
+INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) { return o[four / 4][four % 4 * 4 + n]; }
+#endif
+INLINE f32x4 four_columns(const f32x16 o[D_BLOCKS], int four) {
+    return (f32x4){element_of_column(o, four, 0), element_of_column(o, four, 1), element_of_column(o, four, 2),
+                   element_of_column(o, four, 3)};
+}
+
 INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, const struct row *r) {
     const int64_t first = row_element(task, r, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
     const char *const row = (const char *)a->q + BYTES(first);
     UNROLL
     for (int c = 0; c < Q_CHUNKS / 2; c++)
-        q[c / OPERAND_CHUNKS].chunk[c % OPERAND_CHUNKS] = chunk_of_row(row, 2 * c + lane_id() / 32, a->hdim_q);
+        q[c / OPERAND_CHUNKS].chunk[c % OPERAND_CHUNKS] = chunk_of_row(row, chunk_of_operand(c), a->hdim_q);
 }
 
-// The lane's columns of O: calls `store` with the first column, and with it and the next three.
+// Stores all of the lane's columns of O by `store`, of four elements `x` from `column` on.
 #define STORE_COLUMNS(o, over, hdim_v, store)                                                                          \
     UNROLL                                                                                                             \
-    for (int b = 0; b < D_BLOCKS; b++) {                                                                               \
-        UNROLL                                                                                                         \
-        for (int e = 0; e < ELEMENTS; e += 4) {                                                                        \
-            const int column = 32 * b + 2 * e + 4 * (lane_id() / 32);                                                  \
-            const f32x16 x = o[b] * (over);                                                                            \
-            if (column < (hdim_v)) store;                                                                              \
-        }                                                                                                              \
+    for (int four = 0; four < D_BLOCKS * ELEMENTS / 4; four++) {                                                       \
+        const int column = first_column(four);                                                                         \
+        const f32x4 x = four_columns(o, four) * (over);                                                                \
+        if (column < (hdim_v)) store;                                                                                  \
     }
 
 // Four elements of O.
@@ -73,16 +90,13 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
         const int64_t head = (int64_t)task.batch * a->nhead_q + r->head;
         const int64_t number = (head * p->queries + r->query) * p->parts + part_of_keys(a);
         float *const to = p->o_acc + number * a->hdim_v;
-        STORE_COLUMNS(o, total.over, a->hdim_v,
-                      *(GLOBAL f32x4 *)(uint64_t)(to + column) = ((f32x4){x[e], x[e + 1], x[e + 2], x[e + 3]}));
+        STORE_COLUMNS(o, total.over, a->hdim_v, *(GLOBAL f32x4 *)(uint64_t)(to + column) = x);
         if (lane_id() < 32) p->lse_acc[number] = log2_of(&total);
         return;
     }
     const int64_t first = row_element(&task, r, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
     char *const to = (char *)a->o + O_BITS / 8 * first;
-    STORE_COLUMNS(o, total.over, a->hdim_v,
-                  *(GLOBAL stored *)(uint64_t)(to + O_BITS / 8 * column) =
-                      as_stored((f32x4){x[e], x[e + 1], x[e + 2], x[e + 3]}));
+    STORE_COLUMNS(o, total.over, a->hdim_v, *(GLOBAL stored *)(uint64_t)(to + O_BITS / 8 * column) = as_stored(x));
     if (a->lse && lane_id() < 32)
         a->lse[row_element(&task, r, a->batch_stride_lse, a->nhead_stride_lse, 1)] = log2_of(&total) * LN2;
 }

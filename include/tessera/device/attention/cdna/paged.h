@@ -61,13 +61,17 @@ struct spot {
     int page, row;
 };
 
-INLINE struct spot look_up(const struct cache *x, int tile, int end) {
-    const uint32_t at = (uint32_t)(min_i32(tile + min_i32(lane_id(), BN - 1), end - 1) + x->offset);
+// Of the lane's key, or the last one where that is behind it.
+INLINE struct spot look_up_key(const struct cache *x, int key, int end) {
+    const uint32_t at = (uint32_t)(min_i32(key, end - 1) + x->offset);
     const uint32_t page = at / (uint32_t)x->page_size;
     const int listed = KV != TESSERA_KV_AUTO || x->table; // quantised caches are in pages
     const struct spot spot = {listed ? *(GLOBAL const int32_t *)(uint64_t)(x->table + page) : x->batch,
                               (int)(at - page * (uint32_t)x->page_size)};
     return spot;
+}
+INLINE struct spot look_up(const struct cache *x, int tile, int end) {
+    return look_up_key(x, tile + min_i32(lane_id(), BN - 1), end);
 }
 
 // The address of the row that lane number `key` has the address of.

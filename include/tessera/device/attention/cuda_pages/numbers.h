@@ -84,8 +84,7 @@ INLINE void widen(uint32_t y[WORD_PAIRS], uint32_t x, uint32_t base) {
 // Pairs of a number of one word and that of the other, in their order.
 INLINE void widen_both(uint32_t y[2 * WORD_PAIRS], uint32_t one, uint32_t other, uint32_t base) {
     if (KV == TESSERA_KV_TURBO4) {
-        const uint32_t even = (one & 0x0f0f0f0f) | (other << 4 & 0xf0f0f0f0),
-                       odd = (one >> 4 & 0x0f0f0f0f) | (other & 0xf0f0f0f0);
+        const uint32_t even = select_bits(0x0f0f0f0f, one, other << 4), odd = select_bits(0x0f0f0f0f, one >> 4, other);
         UNROLL
         for (int b = 0; b < WORD_PAIRS; b++) {
             y[2 * b] = pair_of_byte(base, even, b);

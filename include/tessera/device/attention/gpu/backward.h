@@ -30,10 +30,12 @@ INLINE struct sequence find_sequence(const args *a, int b) {
     return s;
 }
 
-// Element (token, 0) of a head in a tensor; `first` is the sequence's first token.
-INLINE int64_t element_of(int64_t batch, int64_t batch_stride, int64_t head, int64_t nhead_stride, int64_t token,
+// Element (token, 0) of a head in a tensor. Numbers that are not negative, times strides, which may be: as unsigned
+// ones they are multiplied by half as many instructions.
+INLINE int64_t element_of(int batch, int64_t batch_stride, int head, int64_t nhead_stride, int64_t token,
                           int64_t stride) {
-    return batch * batch_stride + head * nhead_stride + token * stride;
+    return (int64_t)((uint32_t)batch * (uint64_t)batch_stride + (uint32_t)head * (uint64_t)nhead_stride +
+                     (uint32_t)token * (uint64_t)stride);
 }
 
 // The parts of dq of a head, one after the other: [parts][queries with padding][hdim_q].

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Numbers of the rows of a quantised cache, and what operands take for them: 16 bits, exactly, but for the centroids of
+// turbo4, which are rounded.
+//
+// KV: the type of the cache. NUMBERS_OF_WORD makes the four numbers of a word those of an operand.
+//
+// Takes PAGED, KV, NUMBERS_OF_WORD.
+#ifndef TESSERA_DEVICE_ATTENTION_CDNA_NUMBERS_H
+#define TESSERA_DEVICE_ATTENTION_CDNA_NUMBERS_H
+
+#include "tessera/device/attention/cdna/scaled_rows.h"
+#include "tessera/turbo4.h"
+
+enum { CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4 };
+
+INLINE void load_words(uint32_t *to, int words, const char *from) {
+    if (words == 4) {
+        const u32x4 x = load_16(from);
+        to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+    } else if (words == 2) {
+        const u32x2 x = load_8(from);
+        to[0] = x.x, to[1] = x.y;
+    } else {
+        to[0] = load_4(from);
+    }
+}
+
+INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p) {
+    uint32_t pairs[TESSERA_TURBO4_CENTROIDS / 2] = {0};
+    UNROLL
+    for (int i = 0; KV == TESSERA_KV_TURBO4 && i < TESSERA_TURBO4_CENTROIDS; i += 2)
+        pairs[i / 2] = TWO_OF_O(read_float(p->pages.centroids, i), read_float(p->pages.centroids, i + 1));
+    return codebook_of(pairs);
+}
+
+// A chunk's numbers.
+INLINE u32x4 numbers_of(const struct codebook *book, const uint32_t words[CHUNK_WORDS]) {
+    if (KV == TESSERA_KV_TURBO4) return numbers_of_nibbles(book, words[0]);
+    u32x4 x;
+    UNROLL
+    for (int w = 0; w < CHUNK_WORDS; w++) {
+        const u32x2 four = NUMBERS_OF_WORD(words[w]);
+        x[2 * w] = four.x, x[2 * w + 1] = four.y;
+    }
+    return x;
+}
+
+#endif
