@@ -72,13 +72,13 @@ stage() {
     [ $at_once -gt 1 ] || report_stages 0
 }
 
-# run_stage COMMAND...: leaves its status and the seconds that it took.
+# run_stage COMMAND...: leaves its status and the time that it took.
 run_stage() {
-    local start
-    start=$(date +%s)
+    local status
     set +e
-    (set -e && "$@") >"$log" 2>&1
-    echo "$? $(seconds_since "$start")" >"$xml.ending"
+    { time { (set -e && "$@") >"$log" 2>&1; }; } 2>"$xml.time"
+    status=$?
+    echo "$status $(cat "$xml.time")" >"$xml.ending"
     mv "$xml.ending" "$xml.ended"
 }
 
