@@ -28,6 +28,26 @@ macro(tessera_find_compilers)
     endforeach()
 endmacro()
 
+# tessera_take_code(TAKEN MADE OBJECT FILE): adds the command that copies MADE.co from the build TESSERA_CODE_FROM, where that
+# has made it of the same source.
+function(tessera_take_code variable made object file)
+    set(${variable} OFF PARENT_SCOPE)
+    set(other "${TESSERA_CODE_FROM}/generated/${file}")
+    if(TESSERA_CODE_FROM AND EXISTS "${TESSERA_CODE_FROM}/${object}" AND EXISTS "${other}")
+        file(SHA256 "${other}" theirs)
+        file(SHA256 "${tessera_generated_dir}/${file}" ours)
+        if(theirs STREQUAL ours)
+            add_custom_command(
+                OUTPUT "${made}.co"
+                COMMAND "${CMAKE_COMMAND}" -E copy "${TESSERA_CODE_FROM}/${object}" "${made}.co"
+                DEPENDS "${TESSERA_CODE_FROM}/${object}"
+                COMMENT "Code object ${object}, taken"
+                VERBATIM)
+            set(${variable} ON PARENT_SCOPE)
+        endif()
+    endif()
+endfunction()
+
 # tessera_add_packs(PACKS OP LINE...): makes the packs of an operation from the lines of its list of sources that are for
 # GPUs. Appends "OP TARGET" to PACKS for each.
 function(tessera_add_packs packs_variable op)
@@ -52,7 +72,10 @@ function(tessera_add_packs packs_variable op)
             file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/packs" "${PROJECT_BINARY_DIR}/device/${target}")
         endif()
         set(object "${PROJECT_BINARY_DIR}/device/${target}/${name}")
-        cmake_language(CALL tessera_${compiler}_add "${object}" "${tessera_generated_dir}/${file}" "${target}" ${flags})
+        tessera_take_code(is_taken "${object}" "device/${target}/${name}.co" "${file}")
+        if(NOT is_taken)
+            cmake_language(CALL tessera_${compiler}_add "${object}" "${tessera_generated_dir}/${file}" "${target}" ${flags})
+        endif()
         list(APPEND objects_${target} "${object}.co")
         set(compiler_of_${target} "${compiler}")
     endforeach()

@@ -26,6 +26,12 @@ endif()
 
 if(TESSERA_SANITIZE)
     set(flags "-fsanitize=${TESSERA_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
+    # The same checks as calls, where gcc has them: compiled up to three times as fast, run ten times slower.
+    set(calls --param=asan-instrumentation-with-call-threshold=0)
+    check_c_compiler_flag(${calls} TESSERA_HAVE_ASAN_CALLS)
+    if(TESSERA_SANITIZE_CALLS AND TESSERA_SANITIZE MATCHES address AND TESSERA_HAVE_ASAN_CALLS)
+        list(APPEND flags ${calls})
+    endif()
     target_compile_options(tessera_options INTERFACE ${flags})
     target_link_options(tessera_options INTERFACE ${flags})
 endif()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 
 from codegen import Refused
 
@@ -127,14 +128,21 @@ def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece], *, even: bo
     the next has, too, up to the room beside a product; if `even`, that is as little as can be. With these a
     bundle has as few instructions at most as can be. Pieces that must come first are placed first.
     """
+    return _plan(law, tuple(products), tuple(pieces), even)
+
+
+@cache
+def _plan(law: Law, products: tuple[str, ...], pieces: tuple[Piece, ...], even: bool) -> Schedule:
+    """The same. Instances of different types have the same loops."""
     share = -(-sum(piece.port for piece in pieces) // (VALU * len(products))) * VALU
     least = min(share, law.room) if even else law.room
     fewest = -(-sum(piece.issues for piece in pieces) // len(products))
     slowest = -(-QUARTERS * sum(piece.port for piece in pieces) // len(products))
+    in_turn = sorted(pieces, key=lambda piece: (piece.last, piece.first))
     for room in range(least, law.room + 1, VALU):
         for quarters in range(max(slowest, 1), QUARTERS * room + 1):
             for issues in range(fewest, law.issues + 1):
-                bundles = _placed(room, quarters / QUARTERS, issues, products, pieces)
+                bundles = _placed(room, quarters / QUARTERS, issues, products, in_turn)
                 if bundles:
                     return Schedule(law, bundles, quarters / QUARTERS)
     raise Refused(
@@ -144,10 +152,12 @@ def plan(law: Law, products: Sequence[str], pieces: Sequence[Piece], *, even: bo
 
 
 def _placed(
-    room: int, rate: float, issues: int, products: Sequence[str], pieces: Sequence[Piece]
+    room: int, rate: float, issues: int, products: Sequence[str], waiting: list[Piece]
 ) -> tuple[Bundle, ...] | None:
-    """The bundles, if pieces find room with `rate` cycles of the port and so many instructions for each."""
-    waiting = sorted(pieces, key=lambda piece: (piece.last, piece.first))
+    """The bundles, if pieces find room with `rate` cycles of the port and so many instructions for each.
+
+    Those wait that must come first before others.
+    """
     done: set[str] = set()
     bundles = []
     cycles = 0.0
@@ -155,16 +165,20 @@ def _placed(
         bundle = Bundle(product)
         kinds: set[str] = set()
         cycles = min(cycles + rate, room)
-        for piece in list(waiting):
-            fits = piece.port <= cycles and bundle.issues + piece.issues <= issues
-            ready = piece.first <= n and done.issuperset(piece.after)
-            if fits and ready and (piece.kind == "vector" or piece.kind not in kinds):
+        left = issues
+        later = []
+        for piece in waiting:
+            fits = piece.first <= n and piece.port <= cycles and piece.issues <= left
+            if fits and (piece.kind == "vector" or piece.kind not in kinds) and done.issuperset(piece.after):
                 bundle.pieces.append(piece)
                 cycles -= piece.port
+                left -= piece.issues
                 kinds.add(piece.kind)
-                waiting.remove(piece)
+            else:
+                later.append(piece)
+        waiting = later
         done.update(piece.call for piece in bundle.pieces)
         bundles.append(bundle)
-        if any(piece.last <= n for piece in waiting):
+        if waiting and waiting[0].last <= n:
             return None
     return tuple(bundles)

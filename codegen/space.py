@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from operator import and_
 
 from codegen import Refused, unknown
 
@@ -143,7 +144,7 @@ class Space:
 
 def meet(a: Box, b: Box) -> Box | None:
     """What two boxes share."""
-    both = tuple(x & y for x, y in zip(a, b))
+    both = tuple(map(and_, a, b))
     return both if all(both) else None
 
 

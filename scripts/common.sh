@@ -39,20 +39,22 @@ common_option() {
 
 seconds_since() { echo "$(($(date +%s) - $1)) s"; }
 
+# What bash's `time` prints: seconds, and how long processors worked in that time for the command and for the system.
+TIMEFORMAT='%0R s (cores: %0U + %0S s)'
+
 # step NAME REMEDY COMMAND...: runs it with its output in a log; a failure shows the log's end and the remedy, and ends
 # the script.
 step() {
-    local name=$1 remedy=$2 log start status
+    local name=$1 remedy=$2 log status
     shift 2
     log=$build/log/${name//[^a-zA-Z0-9]/-}.log
-    start=$(date +%s)
     printf '%-34s' "$name"
     set +e # so that -e holds inside; it does not in the condition of an if
-    (set -e && "$@") >"$log" 2>&1
+    { time { (set -e && "$@") >"$log" 2>&1; }; } 2>"$log.time"
     status=$?
     set -e
     if [ $status -eq 0 ]; then
-        seconds_since "$start"
+        cat "$log.time"
         return
     fi
     printf 'FAILED\n'

@@ -16,7 +16,7 @@ from functools import cached_property
 from pathlib import Path
 
 import pytest
-from sampling import sample_each
+from sampling import sample, sample_each
 
 from codegen.spec import ROOT
 from codegen.targets import TARGETS
@@ -111,6 +111,9 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
     names = "x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4-bf16 x86-64-v4-amx x86-64-v4-fp16"
     assert {row["target"] for row in rows} >= set(names.split())
     output(*generate, "-o", folder)
+    # One of decoding: these take compilers as long as all others, and the first test passes them over.
+    decoding = sample([row for row in rows if row["pipeline"] == "decode"], 1)
+    rows = [row for row in rows if row["pipeline"] != "decode" or row in decoding]
     pairs = sample_each(itertools.product(rows, COMPILERS), lambda pair: pair[0]["name"])
     with ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda pair: compile_one(pair[1], pair[0], folder), pairs))

@@ -6,7 +6,7 @@ A guard is a condition in runtime/ that ends a call with tessera_fail(). Mutants
 operand of && in what GUARD() demands and of || in what an if refuses, and each side of within(). All are
 compiled into one library, where the environment variable TESSERA_MUTANT picks the one that is alive: a mutant
 costs a run of tests and no compilation. Tests that reach it are run first, and all others only where these
-notice nothing. Exits 1 when one survives.
+notice nothing. Each day a quarter of the mutants live (test/sampling.py). Exits 1 when one survives.
 """
 
 import argparse
@@ -20,6 +20,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "test"))
+
+import sampling  # noqa: E402
+
+DAYS = 1 if sampling.ALL else 4
 # No header is included, since sources say what they want of headers in their first lines.
 ALIVE = """char *getenv(const char *name);
 int atoi(const char *text);
@@ -128,11 +133,11 @@ class Mutator:
         return "".join(out) + source[at:]
 
 
-def ninja_commands(build: Path, target: str) -> list[str]:
+def ninja_commands(build: Path, *targets: str) -> list[str]:
     cache = (build / "CMakeCache.txt").read_text(encoding="utf-8")
     ninja = re.search(r"^CMAKE_MAKE_PROGRAM:\w+=(.*)$", cache, re.MULTILINE)
     assert ninja, "CMakeCache.txt names no CMAKE_MAKE_PROGRAM"
-    command = [ninja[1], "-C", str(build), "-t", "commands", target]
+    command = [ninja[1], "-C", str(build), "-t", "commands", *targets]
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.splitlines()
 
 
@@ -171,22 +176,26 @@ def compile_reach(build: Path, count: int, work: Path) -> str:
 
 def link_tests(build: Path, objects: list[str], work: Path) -> list[Path]:
     """Links each test program of test/runtime/ with the mutants in front of the library."""
-    programs = []
+    targets: dict[str, str] = {}
     for test in sorted((ROOT / "test/runtime").glob("*_test.cc")):
-        target = next(
-            (t for t in (f"runtime_{test.stem}", f"bin/runtime_{test.stem}") if (build / t).exists()), None
-        )
+        places = (f"runtime_{test.stem}", f"bin/runtime_{test.stem}")
+        target = next((place for place in places if (build / place).exists()), None)
         if not target:
             sys.exit(f"guards.py: {build} has no runtime_{test.stem}: build it with -DTESSERA_BUILD_TESTS=ON")
-        link = next(line for line in reversed(ninja_commands(build, target)) if " -o " in line)
-        arguments = shlex.split(re.sub(r"^: && | && :$", "", link))
-        program = work / test.stem
+        targets[target] = test.stem
+    programs = []
+    for line in ninja_commands(build, *targets):
+        output = re.search(r" -o (\S+)", line)
+        if not output or output[1] not in targets:
+            continue
+        arguments = shlex.split(re.sub(r"^: && | && :$", "", line))
+        program = work / targets[output[1]]
         arguments[arguments.index("-o") + 1] = str(program)
         library = next(i for i, argument in enumerate(arguments) if argument.endswith("libtessera.a"))
         arguments[library:library] = objects
         subprocess.run(arguments, check=True, cwd=build)
         programs.append(program)
-    return programs
+    return sorted(programs)
 
 
 def likely(programs: list[Path], mutant: Mutant) -> list[Path]:
@@ -268,17 +277,22 @@ def main() -> int:
     programs = link_tests(build, objects, work)
     with ThreadPoolExecutor(arguments.jobs) as pool:
         reach = dict(zip(programs, pool.map(lambda program: reach_of(program, work), programs)))
-        alone = {(program, tuple(tests)) for program in programs for tests in reach[program].values()}
+        alive = [one for one in mutator.mutants if (one.number + sampling.SEED) % DAYS == 0]
+        alone = {
+            (program, tuple(reach[program][one.number]))
+            for program in programs
+            for one in alive
+            if one.number in reach[program]
+        }
         for (program, tests), passes in zip(alone, pool.map(lambda one: passes_alone(one, work), alone)):
             if not passes:
                 sys.exit(f"guards.py: {program.name} fails with these tests alone: {':'.join(tests)}")
-        killers = list(
-            pool.map(lambda one: killer(likely(programs, one), reach, one.number, work), mutator.mutants)
-        )
-    survivors = [mutant for mutant, by in zip(mutator.mutants, killers) if by is None]
+        killers = list(pool.map(lambda one: killer(likely(programs, one), reach, one.number, work), alive))
+    survivors = [mutant for mutant, by in zip(alive, killers) if by is None]
     for mutant in survivors:
         print(f"survived: {mutant.file}:{mutant.line}: {mutant.text}")
-    print(f"{len(mutator.mutants)} guards and clauses weakened, {len(survivors)} survived")
+    print(f"{len(alive)} of {len(mutator.mutants)} guards and clauses weakened, {len(survivors)} survived")
+    print(sampling.about())
     return 1 if survivors else 0
 
 

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 import toolchain
 from generate_tables import ARCHS
+from sampling import sample
 from test_values_matrix import WIDTHS, Matrix, Shape, join, shapes
 from values import BF8, BF8_FNUZ, BF16, F16, F32, FP8, FP8_FNUZ, NAN32, Batch, Format, float_of, floor_log2
 
@@ -211,7 +212,7 @@ def add_sums(t: Batch, shape: Shape) -> None:
         ]
     places = [[shape.of_result(lane, r) for r in range(shape.bits[2] // 32)] for lane in range(64)]
     meets = [p // 2 * 4 + 2 * (p % 2) for p in range(kept)] if shape.sparse else list(range(depth))
-    some = rng.sample(sorted({place for lane in places for place in lane}), 256)
+    some = sample(rng.sample(sorted({place for lane in places for place in lane}), 256), 64)
     sums = {
         (n, i, j): entry(arch, shape, a[n][i], [b[n][j][k] for k in meets], c[n][i][j]) for n, i, j in some
     }

@@ -13,6 +13,7 @@ import pytest
 import toolchain
 from kernel_code import find_code
 from mla_kernel import MlaKernel
+from sampling import sample
 from sim import LANDINGS, ORDERS, Sim, SimError
 
 from codegen.machine_code import instructions
@@ -31,7 +32,7 @@ FORMS = [
     {"persistent": 1, "v_qktail": 1},
 ]
 ITEMS, WORKGROUPS = 6, 2
-# Orders of waves, and when their loads land. The usual forms are run in all of them.
+# Orders of waves, and when their loads land: two of them each day for the usual forms, one for others.
 HOW = [("forward", "late"), ("random", "random"), ("backward", "late"), ("alternate", "at-once")]
 
 
@@ -89,7 +90,7 @@ def test_orders(fields: dict[str, int], built: dict[str, Path], library: Path) -
     alone = run(library, built[form().name].read_bytes(), form().name, None)
     name = form(**fields).name
     image = built[name].read_bytes()
-    for how in HOW if fields in ({}, {"persistent": 1}) else HOW[:2]:
+    for how in sample(HOW, 2 if fields in ({}, {"persistent": 1}) else 1):
         assert run(library, image, name, how) == alone, how
 
 

@@ -114,7 +114,6 @@ class FmhaFwd(Operation):
             return False  # there are calls that only the other takes
         if not (a.efficiency and b.efficiency):
             return False  # nobody knows yet
-        first, second = self.block_cost(one), self.block_cost(other)
         if a.merge != b.merge:
             return False  # the best one depends on sizes
         if a.keys_in != b.keys_in:
@@ -127,6 +126,7 @@ class FmhaFwd(Operation):
             return False  # and of how many heads
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # and on masks
+        first, second = self.block_cost(one), self.block_cost(other)
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         if first.workgroups < tasks * second.workgroups:
             return False  # under a mask its last workgroups may begin later

@@ -11,6 +11,7 @@ need is loaded behind the branch too, so they take no registers from a call with
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cdna_clusters import Clusters
@@ -153,7 +154,7 @@ class CdnaTile(GpuTile):
         """Elements of an access."""
         return COMPUTES[self.compute].chunk
 
-    @property
+    @cached_property
     def mma_k(self) -> int:
         """Elements that one product sums over; with scales at least those of two scales."""
         return self.wk0 or max(2 * self.chunk, 2 * SCALE_BLOCK if self.mx else 0)
@@ -265,7 +266,7 @@ class CdnaTile(GpuTile):
         """Bytes that every row of q, k, v and o begins at a multiple of."""
         return self.access
 
-    @property
+    @cached_property
     def pipeline_needs(self) -> Needs:
         """LDS, registers and limits of the pipeline."""
         return PIPELINES[self.pipeline](self)
