@@ -41,7 +41,7 @@ AITER = {
 
 
 def instances(target: str) -> list[str]:
-    """Names of those that serve the problem with no column to spare; those for few queries are two launches."""
+    """Names of those that serve the problem with no column to spare, by one launch: none for few queries."""
     op = operation("simplified")
     return [
         instance.name
