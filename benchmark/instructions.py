@@ -41,13 +41,14 @@ AITER = {
 
 
 def instances(target: str) -> list[str]:
-    """Names of those that serve the problem with no column to spare."""
+    """Names of those that serve the problem with no column to spare, by one launch: none for few queries."""
     op = operation("simplified")
     return [
         instance.name
         for instance in read_instances(op, ROOT / "instances", (target,))
         if (instance.tile.compute, instance.tile.hdim_q, instance.tile.hdim_v) == ("bf16", 128, 128)
         and instance.tile.v_layout == "r"
+        and not instance.tile.merge
     ]
 
 

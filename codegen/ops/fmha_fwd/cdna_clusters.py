@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from codegen.targets import CdnaTarget
 
 ELEMENTS = 16  # of a lane, of a product's result
-EARLY = 20  # exponentials that the first part of softmax has, of 32: both parts hold the port about as long
+EARLY = 21  # exponentials that the first part of softmax has, of 32: both parts hold the port about as long
 
 
 @dataclass(frozen=True)
@@ -100,22 +100,28 @@ class Clusters:
 
     def _maxima(self, products: int) -> Iterator[Piece]:
         for e in self.numbers[::2]:
-            yield Piece(f"maximum(x, next, {e})", 0, products - 1, VALU)
+            yield Piece(f"maximum(x, next, {e})", 0, _last(products), VALU)
 
     def _first_part(self, products: int) -> Iterator[Piece]:
         for e in self.numbers[: self.early]:
-            yield Piece(f"exponential(x, next, {e})", 0, products - 1, self._exponential, 2)
+            yield Piece(f"exponential(x, next, {e})", 0, _last(products), self._exponential, 2)
 
     def _tail(self, products: int) -> Iterator[Piece]:
         """Exponentials come first where they can, then sums and packs in the order of scores."""
         made = {e: f"exponential(x, now, {e})" for e in self.numbers[self.early :]}
         for n, call in enumerate(made.values()):
             yield Piece(call, 0, (n + 1) * products // (len(made) + 2), self._exponential, 2)
+        last = _last(products)
         for e in self.numbers:
             before = (made[e],) if e in made else ()
-            yield Piece(f"add(x, now, {e})", 0, products - 1, VALU, after=before)
+            yield Piece(f"add(x, now, {e})", 0, last, VALU, after=before)
             if e % 2:
-                yield Piece(f"pack_word(x, now, {e - 1})", 0, products - 1, VALU, after=before)
+                yield Piece(f"pack_word(x, now, {e - 1})", 0, last, VALU, after=before)
+
+
+def _last(products: int) -> int:
+    """The bundle up to which softmax stands: behind the last product waves meet, or part for rescaling."""
+    return max(0, products - 2)
 
 
 def _lines(schedule: Schedule, begin: int = 0) -> list[list[str]]:

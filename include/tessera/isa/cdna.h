@@ -479,6 +479,10 @@ INLINE void load_to_lds_4(buffer from, int offset, SHARED void *to) { LLVM_LOAD_
 INLINE void load_to_lds_16(buffer from, int offset, SHARED void *to) {
     LLVM_LOAD_TO_LDS(from, to, 16, offset, 0, 0, 0);
 }
+// Further from the buffer's first byte by as much in all lanes, which takes no vector instruction.
+INLINE void load_further_to_lds_16(buffer from, int offset, int further, SHARED void *to) {
+    LLVM_LOAD_TO_LDS(from, to, 16, offset, further, 0, 0);
+}
 
 // The `from` of lane 16 i + 4 k + j points to elements 4 j to 4 j + 3 of row k, of 16 bits each. Lane 16 i + c gets
 // element c of rows 0 to 3.

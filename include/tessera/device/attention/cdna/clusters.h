@@ -15,33 +15,48 @@ enum { VALUE_OPERANDS = D_BLOCKS * KEY_STEPS };
 
 // A cluster of accesses has few vector instructions, for which it would wait long beside a wave that is in a cluster of
 // products. At its end what it has read is there, so that others may load over it behind the barrier, and of the loads
-// so many are under way at most.
+// so many are under way at most. Up to its first product the wave then goes before the other half, whose scalar
+// instructions would keep it from its own while the matrix cores rest.
 #define BEGIN_ACCESSES() (PRIORITY(1), one_after_the_other())
-#define END_ACCESSES(loads) (one_after_the_other(), PRIORITY(0), WAIT_FOR_LOADS(loads), WAIT_FOR_LDS(0), end_cluster())
+#define END_ACCESSES(loads) (one_after_the_other(), PRIORITY(2), WAIT_FOR_LOADS(loads), WAIT_FOR_LDS(0), end_cluster())
+#define BEGIN_PRODUCTS() (WAIT_FOR_LDS(0), PRIORITY(0), one_after_the_other())
 
 // ---- accesses; tiles count in keys
 
+// As load_rows(), of whole tiles: what rows of further passes lie behind the first is a scalar.
+INLINE void start_rows(buffer from, const int *places, int chunks, int stride, SHARED u32x4 *to) {
+    const int rows = PLACES(chunks) * PASS / chunks;
+    UNROLL
+    for (int pass = 0; PASS * pass < BN * chunks; pass++) {
+        const int further = BYTES(rows * stride) * (pass / PLACES(chunks));
+        load_further_to_lds_16(from, places[pass % PLACES(chunks)], further, to + PASS * pass);
+    }
+}
 INLINE void start_k(const struct loop *x, int tile, SHARED u32x4 *to) {
-    load_rows(k_rows(&x->keys, tile, x->tiles.end), x->places.k, Q_CHUNKS, x->keys.stride_k, to + x->wave_place / 16);
+    start_rows(k_rows(&x->keys, tile, x->tiles.end), x->places.k, Q_CHUNKS, x->keys.stride_k, to + x->wave_place / 16);
 }
 INLINE void start_v(const struct loop *x, int tile, SHARED u32x4 *to) {
-    load_rows(v_rows(&x->keys, tile, x->tiles.end), x->places.v, V_CHUNKS, x->keys.stride_v, to + x->wave_place / 16);
+    start_rows(v_rows(&x->keys, tile, x->tiles.end), x->places.v, V_CHUNKS, x->keys.stride_v, to + x->wave_place / 16);
 }
-// Offsets of reads are those of the first, with other bits of the slot: they are computed here, and take no registers
-// in between.
+// Offsets of reads of K are those of the first, with other bits of the slot: they are computed here, and take no
+// registers in between; each before the first reads that need it, since together they would keep products of the other
+// half from the port.
 INLINE void take_k(struct loop *x, SHARED const u32x4 *k) {
     x->reads.k[0] = here(x->reads.k[0]);
     UNROLL
-    for (int n = 1; n < K_CYCLE / 2; n++) x->reads.k[n] = x->reads.k[0] ^ 16 * 2 * n;
-    UNROLL
-    for (int n = 0; n < SCORE_OPERANDS; n++) read_k(x, k, n);
+    for (int step = 0; step < Q_STEPS; step++) {
+        if (step > 0 && step < K_CYCLE / 2) x->reads.k[step] = x->reads.k[0] ^ 16 * 2 * step;
+        UNROLL
+        for (int block = 0; block < KEY_BLOCKS; block++) read_k(x, k, Q_STEPS * block + step);
+        one_after_the_other();
+    }
 }
 INLINE void take_v(struct loop *x, SHARED const u32x4 *v) {
-    x->reads.v[0] = here(x->reads.v[0]);
     UNROLL
-    for (int n = 1; n < V_CYCLE / 4; n++) x->reads.v[n] = x->reads.v[0] ^ 16 * 4 * n;
-    UNROLL
-    for (int n = 0; n < VALUE_OPERANDS; n++) read_v(x, v, n);
+    for (int n = 0; n < VALUE_OPERANDS; n++) {
+        read_v(x, v, n);
+        one_after_the_other();
+    }
 }
 
 // ---- softmax

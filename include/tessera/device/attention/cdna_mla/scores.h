@@ -5,7 +5,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_MLA_SCORES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_MLA_SCORES_H
 
-#include "tessera/device/attention/cdna/scores.h"
+#include "tessera/device/attention/cdna/reference.h"
 
 enum { SCORES = KEY_BLOCKS * ELEMENTS, CHAINS = 3 }; // of a lane; of maxima, so that one need not wait for the last
 
@@ -45,22 +45,10 @@ INLINE void raise_max(struct softmax *x, const f32x16 s[KEY_BLOCKS]) {
 }
 
 // Scores become exponents of probabilities, two by one instruction: no product of this half of the waves is under way,
-// and seldom one of the other. Where the maximum is so great that its rounding would spoil P, it is subtracted first,
-// exactly.
+// and seldom one of the other.
 INLINE void find_exponents(const struct softmax *x, f32x16 s[KEY_BLOCKS]) {
-    const float max = x->max == -INFINITY_F32 ? 0.0f : x->max;
-    float shift = max * x->scale - P_SHIFT;
-    if (SELDOM(any_lane(abs_f32(shift) >= 0x1p20f))) {
-        UNROLL
-        for (int b = 0; b < KEY_BLOCKS; b++) {
-            UNROLL
-            for (int e = 0; e < ELEMENTS; e++) {
-                s[b][e] -= max;
-                one_after_the_other();
-            }
-        }
-        shift = -P_SHIFT;
-    }
+    float shift;
+    shift_to(x->max, x->scale, s, &shift);
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) s[b] = pinned(s[b] * x->scale - shift);
 }
@@ -68,8 +56,7 @@ INLINE void find_exponents(const struct softmax *x, f32x16 s[KEY_BLOCKS]) {
 // Exponents become probabilities, and are added to the sums; these and O are rescaled. Instructions for two numbers
 // would make products of the other half of the waves wait.
 INLINE void exponentials(struct softmax *x, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS]) {
-    const float before = here_f32(x->before);
-    const float alpha = before == -INFINITY_F32 ? 0.0f : exp2_fast((before - x->max) * x->scale);
+    const float alpha = rescaling(here_f32(x->before), x->max, x->scale);
     UNROLL
     for (int i = 0; i < CHAINS; i++) x->sum[i] *= alpha;
     UNROLL
