@@ -134,6 +134,11 @@ class CdnaTile(GpuTile):
         """Bits of an element of q, k and v."""
         return COMPUTES[self.compute].bits
 
+    def product(self, target: CdnaTarget) -> str:
+        """The type of products: in qr_direct that which numbers of 8 bits become in fewest instructions."""
+        by_fp16 = self.kv == "int8" or (self.kv == "fp8_e4m3" and target.fp8 != "ocp")
+        return "fp16" if self.pipeline == "qr_direct" and by_fp16 else self.compute
+
     @property
     def mx(self) -> bool:
         """Whether each 32 elements have a scale, of which a product takes one from each half of a wave."""
@@ -176,7 +181,7 @@ class CdnaTile(GpuTile):
             return {"ocp": 8, "fnuz": 7}[target.fp8]
         if self.stays:
             return STAYING
-        return 14 - int(self.raise_by) if self.compute == "fp16" else 0
+        return 14 - int(self.raise_by) if self.product(target) == "fp16" else 0
 
     @property
     def planned(self) -> bool:
@@ -314,7 +319,7 @@ class CdnaTile(GpuTile):
 
     def numerics(self, target: CdnaTarget) -> str:
         """How numbers are rounded and functions approximated."""
-        return COMPUTES[self.compute].numerics.format(rounding=ROUNDINGS[self.p_rounding(target)])
+        return COMPUTES[self.product(target)].numerics.format(rounding=ROUNDINGS[self.p_rounding(target)])
 
     def cycles(self, target: CdnaTarget) -> float:
         """Cycles of a tile of keys beside its multiply-adds: none, since efficiency counts all."""

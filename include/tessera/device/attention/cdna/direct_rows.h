@@ -4,7 +4,7 @@
 // (l % 32) on, of the keys that it has P of: operand b is every D_BLOCKS-th column. Queries and results follow
 // (merged_queries.h).
 //
-// Takes KV, BN.
+// Takes KV, BN, Q_BF16.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_ROWS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_ROWS_H
 
@@ -68,6 +68,28 @@ INLINE void load_v(struct rows *to, const struct cache *x, const struct spot *sp
 
 // Whether those of a tile that has `left` keys, or more, do.
 INLINE int lies_in_fours(const struct cache *x, int left) { return left >= BN && (x->page_size | x->offset) % 4 == 0; }
+
+// ---- numbers of bf16 as fp16, which has more bits for each: over a power of 2 that brings the greatest below 2^15.
+// What is lost then is less than 2^-39 of that.
+
+INLINE float unit_of(float greatest) { return AS_F32((max_u32(AS_U32(greatest) >> 23, 15) - 14) << 23); }
+
+// Q_BF16: of the lane's query. Products with it are to be multiplied by the unit that this returns.
+INLINE float make_fp16(operand q[Q_STEPS]) {
+    float greatest = 0.0f;
+    UNROLL
+    for (int i = 0; i < 4 * Q_STEPS; i++) {
+        const uint32_t x = q[i / 4].chunk[0][i % 4];
+        greatest = max_f32(greatest, max_f32(abs_f32(unpack_bf16(x)), abs_f32(unpack_bf16(x >> 16))));
+    }
+    const float unit = unit_of(max_f32(greatest, other_half(greatest))), over = over_unit(unit);
+    UNROLL
+    for (int i = 0; i < 4 * Q_STEPS; i++) {
+        const uint32_t x = q[i / 4].chunk[0][i % 4];
+        q[i / 4].chunk[0][i % 4] = pack_fp16(unpack_bf16(x) * over, unpack_bf16(x >> 16) * over);
+    }
+    return unit;
+}
 
 // ---- products
 

@@ -17,6 +17,11 @@ struct row_scales {
 
 // ---- memory
 
+// Where scales lie, found again: it takes no registers before.
+INLINE const struct tessera_fmha_fwd_cdna_args *found_again(void) {
+    return (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
+}
+
 INLINE float load_scale(const struct tessera_attention_page_scales *x, const struct task *task, const struct spot *s) {
     const char *const at =
         (const char *)x->base + task->head_k * x->of.head + s->page * x->of.page + s->row * x->of.row;
@@ -34,11 +39,6 @@ INLINE struct row_scales load_row_scales(const struct tessera_fmha_fwd_cdna_args
 #if BITS == 8
 // Whether rows of the call have scales at all: those of 8 bits may.
 INLINE int has_scaled_rows(const args *a) { return a->features & TESSERA_GPU_ROWS; }
-
-// Where scales lie, found again: it takes no registers before.
-INLINE const struct tessera_fmha_fwd_cdna_args *found_again(void) {
-    return (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
-}
 
 // That of the lane's query.
 INLINE float query_scale(const args *a, const struct task *task, const struct row *r) {
