@@ -235,7 +235,7 @@ def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
     planned = set() if target == "gfx90a" else {"qr_bundled"}
     if target == "gfx950":
         planned.add("hk_prefill")
-    assert {row["pipeline"] for row in rows} == {"qr", "qr_async", "qr_split", "qr_pages"} | planned
+    assert {row["pipeline"] for row in rows} == {"qr", "qr_async", "qr_split", "qr_pages", "qr_direct"} | planned
 
 
 # A selection, and what it leaves of (data types, head dims) on gfx942.
