@@ -1242,14 +1242,51 @@ static void test_half_arithmetic(void) {
             want[n / LANES].f[n % LANES] = (float)half_value(in.u[n]);
         }
         const vh x = load_h(&in);
-        const lanes got = of_f(v_first_floats(x)), other = of_f(v_other_floats(x));
+        const vf first_floats = v_first_floats(x);
+        const lanes got = of_f(first_floats), other = of_f(v_other_floats(x));
         check("v_first_floats", same_float, &got, &want[0], 0, NULL);
         check("v_other_floats", same_float, &other, &want[1], 0, NULL);
         const uint16_t two = 0x4000, three = 0x4200;
         const halves five = of_h(v_mac_half(v_mac_half(v_zero_h(), &two, x), &three, x));
         for (uint32_t n = 0; n < 2 * LANES; n++) // the last sum is exact where 5 x has 11 bits
-            if ((in.u[n] >> 10 & 31) < 28 && in.u[n] % 8 == 0)
+            if ((in.u[n] >> 10 & 31) < 28 && in.u[n] % 8 == 0) {
                 check_half("v_mac_half", (int)n, five.u[n], 5 * half_value(in.u[n]));
+                check_half("v_mac_h", (int)n, of_h(v_mac_h(x, v_set1_h(4), x)).u[n], 5 * half_value(in.u[n]));
+                check_half("v_add_h", (int)n, of_h(v_add_h(x, x)).u[n], 2 * half_value(in.u[n]));
+            }
+        for (uint32_t l = 0; l < LANES; l++) { // what a half holds comes back, twice
+            const halves twice = of_h(v_as_h(v_twice_h(first_floats)));
+            check_half("v_twice_h", (int)l, twice.u[2 * l], (double)want[0].f[l]);
+            check_half("v_twice_h", (int)l, twice.u[2 * l + 1], (double)want[0].f[l]);
+        }
+    }
+}
+
+// Numbers between halves, beyond the greatest and below the least, to nearest even.
+static void test_rounded_halves(void) {
+    const float in[LANES] = {2049,       2051,       -2049,      65519,       65520,         -1e9f,
+                             0x1p-25f,   0x1.8p-24f, 0x1.8p-25f, -0x1.1p-25f, 0x1.0008p-14f, 0x1.ffcp-15f,
+                             0x1.001p0f, 0x1.003p0f, 0,          -0.0f};
+    const double want[LANES] = {2048, 2052,      -2048,   65504,    (double)INFINITY, -(double)INFINITY,
+                                0,    0x1p-23,   0x1p-24, -0x1p-24, 0x1p-14,          0x1p-14,
+                                1,    0x1.004p0, 0,       0};
+    const halves twice = of_h(v_as_h(v_twice_h(v_load(in))));
+    for (int n = 0; n < 2 * LANES; n++) check_half("v_twice_h", n, twice.u[n], want[n / 2]);
+}
+
+static void test_greatests(void) {
+    for (int repeat = 0; repeat < 100; repeat++) {
+        vi x[LANES];
+        lanes want;
+        for (int r = 0; r < LANES; r++) {
+            lanes row;
+            for (int l = 0; l < LANES; l++) row.u[l] = (uint32_t)random_bits() >> repeat % 32;
+            x[r] = v_load_i(row.i);
+            want.i[r] = row.i[0];
+            for (int l = 1; l < LANES; l++) want.i[r] = row.i[l] > want.i[r] ? row.i[l] : want.i[r];
+        }
+        const lanes got = of_i(v_greatests_i(x));
+        check("v_greatests_i", same_bits, &got, &want, 0, NULL);
     }
 }
 
@@ -1664,6 +1701,8 @@ static const struct {
     {"codes as halves", test_half_codes},
     {"loads of quarters", test_half_loads},
     {"arithmetic of halves", test_half_arithmetic},
+    {"rounded halves", test_rounded_halves},
+    {"the greatest of rows", test_greatests},
     {"words of 16 bits", test_words},
     {"stores of words", test_stored_words},
     {"greatest bytes", test_greatest_byte},

@@ -23,6 +23,13 @@ class Compute:
 
 COMPUTES = {
     "f32": Compute(DTYPES, 1, "fp32 products and sums, exp2 within 1.7e-7"),
+    "f32f16": Compute(
+        ("bf16",),
+        1,
+        "scores and dp of fp32; of p, ds, k, q and do halves times powers of 2, within 2^-29 of a row's or a "
+        "block's greatest, and 2^-11 of p and ds; fp16 sums of 16 products, of two such, fp32 of these; "
+        "exp2 within 7.5e-5",
+    ),
     "bf16": Compute(
         ("bf16",), 2, "bf16 products (p and ds rounded to nearest) and fp32 sums, exp2 within 7.5e-5"
     ),

@@ -66,6 +66,13 @@ COMPUTES = {
     ),
 }
 
+# Of "f32f16" in the pipeline qr, where rows are not quantised.
+HALVES = (
+    "scores of fp32; of p and v halves times powers of 2, within 2^-29 of 1 and of a block's greatest, "
+    "and 2^-11 of p; fp16 sums of 16 products, of two such, fp32 of these; exp2 within 7.5e-5, soft cap by "
+    "tanh within 3.9e-7"
+)
+
 # Vector operations for one vector of scores: scale, maximum, the 8 steps of exp2, sum, pack.
 SOFTMAX_CYCLES = 8.0
 # Bookkeeping of one block: corrections of o and of the sums, the next block's addresses.
@@ -129,9 +136,18 @@ class CpuTile(BlockTile):
         shape = self.register_tile(target)
         return block | warps | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
 
+    @property
+    def halves(self) -> bool:
+        """Whether o is the sum of halves, of which a vector has twice as many."""
+        return self.pipeline == "qr" and self.compute == "f32f16"
+
+    def numerics(self, target: CpuTarget) -> str:
+        """How numbers are rounded and functions approximated."""
+        return HALVES if self.halves else super().numerics(target)
+
     def register_tile(self, target: CpuTarget) -> dict[str, int]:
         """Rows, keys and multiply-adds of a lane in a step of the main loop. In qr lanes are rows."""
-        rows, keys = self.nv * target.lanes, self.mr
+        rows, keys = self.nv * target.lanes * (2 if self.halves else 1), self.mr
         if self.pipeline == "decode":
             rows, keys = keys, rows
         return {"m": rows, "n": keys, "k": COMPUTES[self.compute].wk}

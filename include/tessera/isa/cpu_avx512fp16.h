@@ -17,6 +17,15 @@ INLINE vh v_mac_half(vh acc, const uint16_t *p, vh b) { // with intrinsics the h
     __asm__("vfmadd231ph %2%{1to32%}, %1, %0" : "+v"(acc) : "v"(b), "m"(*p));
     return acc;
 }
+INLINE vh v_add_h(vh a, vh b) { return _mm512_add_ph(a, b); }
+INLINE vh v_mac_h(vh acc, vh a, vh b) { return _mm512_fmadd_ph(a, b, acc); }
+
+// Both halves of word i are the half of x[i].
+INLINE vi v_twice_h(vf x) {
+    const __m512i lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
+    const __m512i order = _mm512_or_si512(lanes, _mm512_slli_epi32(lanes, 16));
+    return _mm512_permutexvar_epi16(order, _mm512_castsi256_si512(v_to_f16(x)));
+}
 
 // The first LANES halves, and the others.
 INLINE vf v_first_floats(vh x) { return _mm512_cvtph_ps(_mm512_castsi512_si256(_mm512_castph_si512(x))); }
@@ -74,6 +83,22 @@ INLINE int v_greatest_byte(vi a) {
     const __m512i of_pairs = _mm512_max_epu8(a, v_shr_i(a, 8)),
                   of_all = _mm512_max_epu8(of_pairs, v_shr_i(of_pairs, 16));
     return _mm512_reduce_max_epi32(_mm512_and_si512(of_all, v_set1_i(0xff)));
+}
+
+// Lane r gets the greatest lane of x[r].
+INLINE vi v_greatests_i(const vi x[LANES]) {
+    __m512i t[8];
+    UNROLL
+    for (int i = 0; i < 8; i++)
+        t[i] = v_max_i(_mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]), _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        t[i] = v_max_i(_mm512_unpacklo_epi64(t[2 * i], t[2 * i + 1]), _mm512_unpackhi_epi64(t[2 * i], t[2 * i + 1]));
+    for (int half = 2; half > 0; half /= 2) UNROLL
+    for (int i = 0; i < half; i++)
+        t[i] = v_max_i(_mm512_shuffle_i32x4(t[2 * i], t[2 * i + 1], 0x88),
+                       _mm512_shuffle_i32x4(t[2 * i], t[2 * i + 1], 0xdd));
+    return t[0];
 }
 
 // Lane 4 * q + r gets the sum of quarter q of x[r].
