@@ -68,7 +68,7 @@ def test_what_filters_leave() -> None:
     assert counts(selected("*_bf16_*@*@*_bf16_*mask*", where=CPUS)) == everything
     assert counts(selected("*v4_bf16*", where=CPUS))[0] < everything[0]
     assert counts(selected("*v4_bf16*", where=CPUS))[1:] == everything[1:]  # what is missing is *
-    assert counts(selected("*@*@*_d64_fp32_group_*", where=CPUS))[2] == everything[2] - 2  # all but those of bf16
+    assert counts(selected("*@*@*_d64_fp32_group_*", where=CPUS))[2] == everything[2] - 2  # not bf16's
     with pytest.raises(Refused, match="'nothing' matches nothing"):
         selected("*@*@*nothing*")
     with pytest.raises(Refused, match="dot_do_o@convert_dq@dq_dk_dv"):

@@ -232,10 +232,9 @@ def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
     smallest = selected(target, "-r", "ci")
     assert {hdim for hdim, _ in smallest} == set(HDIMS)
     assert {dtype for _, dtype in smallest} == set(DTYPES[target])
-    planned = set() if target == "gfx90a" else {"qr_bundled"}
-    if target == "gfx950":
-        planned.add("hk_prefill")
-    assert {row["pipeline"] for row in rows} == {"qr", "qr_async", "qr_split", "qr_pages", "qr_direct"} | planned
+    pipelines = {"qr", "qr_async", "qr_split", "qr_pages", "qr_direct"}
+    planned = {"gfx90a": set(), "gfx942": {"qr_bundled"}, "gfx950": {"qr_bundled", "hk_prefill"}}
+    assert {row["pipeline"] for row in rows} == pipelines | planned[target]
 
 
 # A selection, and what it leaves of (data types, head dims) on gfx942.
