@@ -58,7 +58,9 @@ enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, PASSES = 1, P_SHIFT = 0
 #define MERGED 0
 #define PAGED 0
 #define KV TESSERA_KV_AUTO
-#define NUMBERS_OF_FP16(x) (x)
+#define NUMBERS_OF_WORD fp16_of_int8
+#define DIRECT 0
+#define Q_BF16 1
 #define TRANSPOSES_HEADS 0
 #define V_COLUMNS 0
 #define WHOLE_CHUNKS 1
@@ -199,11 +201,12 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
         )
-    if header.name in ("merged_queries.h", "paged.h", "quantised.h", "scaled_rows.h"):
+    of_quantised_rows = ("numbers.h", "quantised.h", "direct_rows.h")
+    if header.name in ("merged_queries.h", "paged.h", "scaled_rows.h", *of_quantised_rows):
         said = said.replace("MERGED 0", "MERGED 1")
-    if header.name in ("paged.h", "quantised.h", "scaled_rows.h"):
+    if header.name in ("paged.h", "scaled_rows.h", *of_quantised_rows):
         said = said.replace("PAGED 0", "PAGED 1")
-    if header.name == "quantised.h":
+    if header.name in of_quantised_rows:
         said = said.replace("TESSERA_KV_AUTO", "TESSERA_KV_INT8")
     if header.name == "staged_columns.h":
         said = said.replace("V_COLUMNS 0", "V_COLUMNS 1")

@@ -57,7 +57,10 @@ def hipcc_pack(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str
     ]
     subprocess.run(generate, check=True, capture_output=True)
     objects = {}
-    sources = sample(sorted(folder.glob("fmha_fwd_d*.c")), 4)
+    every = sorted(folder.glob("fmha_fwd_d*.c"))
+    sources = sample(
+        [source for source in every if "qr_direct" not in source.stem], 4
+    )  # that is for caches alone
     for source in sources:
         out = source.with_suffix(".bundle")
         subprocess.run([HIPCC, *FLAGS, f"-I{ROOT / 'include'}", str(source), "-o", str(out)], check=True)

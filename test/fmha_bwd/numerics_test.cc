@@ -140,11 +140,12 @@ TEST(Numerics, Denormals) {
     expect_valid_after({"bf16"}, [](Edited &p) { p.edit('d', times(0x1p-126)); });
 }
 
-// Where an output is no number, or not finite, it is so on all devices.
+// Where an output is no number, or not finite, it is so on all devices. Under a mask it depends on blocks, of which
+// those that are hidden whole are not computed.
 TEST(Numerics, NoNumbers) {
     for (char tensor : {'q', 'k', 'v', 'd'})
         for (double value : {static_cast<double>(NAN), static_cast<double>(INFINITY)})
-            for (const char *shape : shapes) {
+            for (const char *shape : {"-s=100 -s_k=270", "-s=3 -s_k=40"}) {
                 std::vector<bool> want;
                 for (const std::string &kind : kinds(cpus, {"bf16"})) {
                     const std::string arguments = kind + " -init=nf -b=1 -h=2 -h_k=1 -d=40 -d_v=64 " + shape;

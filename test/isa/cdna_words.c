@@ -242,6 +242,12 @@ WORD(word_load_to_lds_16) { // as word_load_to_lds_4 with 16 bytes at 16 (63 - l
     barrier_after_loads();
     for (int i = 0; i < 4; i++) out[4 * THREAD + i] = area[(4 * THREAD + i) ^ 256];
 }
+WORD(word_load_further_to_lds_16) { // the same
+    const buffer b = make_buffer((const void *)(in + 4), in[0]);
+    load_further_to_lds_16(b, 16 * (63 - lane_id()), 512 * wave_id(), area + 256 * wave_id());
+    barrier_after_loads();
+    for (int i = 0; i < 4; i++) out[4 * THREAD + i] = area[(4 * THREAD + i) ^ 256];
+}
 
 WORD(word_read_transposed) { // of words 2 t and 2 t + 1 for thread t ^ 1
     area[THREAD] = in[THREAD];
@@ -351,6 +357,7 @@ WORD(word_load_8) {
 }
 WORD(word_load_4) { out[THREAD] = load_4(HERE); }
 WORD(word_load_2) { out[THREAD] = load_2(HERE); }
+WORD(word_load_1) { out[THREAD] = load_1(HERE); }
 
 WORD(word_fp16_of_int8) {
     const u32x2 x = fp16_of_int8(in[THREAD]);
@@ -358,6 +365,14 @@ WORD(word_fp16_of_int8) {
 }
 WORD(word_fp16_of_e4m3) {
     const u32x2 x = fp16_of_e4m3(in[THREAD]);
+    for (int i = 0; i < 2; i++) out[2 * THREAD + i] = x[i];
+}
+WORD(word_bf16_of_int8) {
+    const u32x2 x = bf16_of_int8(in[THREAD]);
+    for (int i = 0; i < 2; i++) out[2 * THREAD + i] = x[i];
+}
+WORD(word_bf16_of_e4m3) {
+    const u32x2 x = bf16_of_e4m3(in[THREAD]);
     for (int i = 0; i < 2; i++) out[2 * THREAD + i] = x[i];
 }
 WORD(word_bf16_of_fp16) { out[THREAD] = bf16_of_fp16(in[THREAD]); }

@@ -44,17 +44,27 @@ def test_bytes_and_nibbles(run: Run) -> None:
 def test_loads_from_any_address(run: Run) -> None:
     """Thread t loads bytes from t on."""
     given = IN.view(np.uint8)
-    for size in 16, 8, 4, 2:
+    for size in 16, 8, 4, 2, 1:
         got = run(f"load_{size}", IN, max(size // 4, 1) * T).view(np.uint8).reshape(T, -1)
         assert (got[:, :size] == given[THREADS[:, None] + np.arange(size)]).all() and not got[:, size:].any()
 
 
-def test_every_byte_as_fp16(run: Run) -> None:
+def as_fp32(words: Words, of: str) -> Words:
+    """Numbers of fp16 or bf16."""
+    return (
+        words.view(np.float16)
+        if of == "fp16"
+        else (words.view(np.uint16) * np.uint32(65536)).view(np.float32)
+    )
+
+
+@pytest.mark.parametrize("of", ["fp16", "bf16"])
+def test_every_byte_as_16_bits(run: Run, of: str) -> None:
     """Integers and numbers of OCP's E4M3, on every target: exactly, and NaN stays NaN."""
     every = np.tile(np.arange(256, dtype=np.uint8), 2)  # T words
-    got = run("fp16_of_int8", every.view(np.uint32), 2 * T).view(np.float16)
+    got = as_fp32(run(f"{of}_of_int8", every.view(np.uint32), 2 * T), of)
     assert (got == every.view(np.int8)).all()
-    got, want = run("fp16_of_e4m3", every.view(np.uint32), 2 * T).view(np.float16), e4m3("ocp")[every]
+    got, want = as_fp32(run(f"{of}_of_e4m3", every.view(np.uint32), 2 * T), of), e4m3("ocp")[every]
     assert ((got == want) | (np.isnan(got) & np.isnan(want))).all()
     assert (np.signbit(got) == (every >= 128))[~np.isnan(want)].all()
 

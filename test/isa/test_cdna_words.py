@@ -242,6 +242,8 @@ def test_loads_to_lds(run: Run, share: float) -> None:
         given = np.where(np.arange(96 * words) < bytes_ // 4, data[4:], 0).reshape(96, words)
         want = given[63 - THREADS % 64 + THREADS // 64 * 32][THREADS ^ 64]
         assert (run(f"load_to_lds_{size}", data, words * T).reshape(T, words) == want).all()
+        if size == 16 and share == 1:  # how much further is not compared with the buffer's end
+            assert (run("load_further_to_lds_16", data, words * T).reshape(T, words) == want).all()
     both = run("barrier_after_loads", IN, 2 * T)
     assert (both == np.concatenate([IN[THREADS ^ 64], IN[T + (THREADS ^ 64)]])).all()
 

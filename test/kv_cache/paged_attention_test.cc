@@ -515,7 +515,7 @@ TEST_P(PagedAttention, ManySequences) {
     if (!is_gpu()) GTEST_SKIP() << "tasks of GPUs";
     const uint32_t seed = test_seed();
     std::mt19937 random(seed);
-    for (int n = 0; n < count(3, 300) && !HasFailure(); n++) {
+    for (int n = 0; n < count(12, 300) && !HasFailure(); n++) {
         Decode c = draw(random);
         c.dtype = random() % 2 ? TESSERA_FMHA_BF16 : TESSERA_FMHA_FP16;
         c.kv = static_cast<tessera_kv_cache_dtype>(TESSERA_KV_FP8_E4M3 + random() % 3);

@@ -249,9 +249,6 @@ class FmhaFwd(Operation):
             fields["merged"] = f"{instance.tile.merge}"
             fields["keys_in"] = " | ".join(f"TESSERA_KEYS_IN_{place}" for place in instance.tile.keys_in)
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
-        else:
-            rates = (f"{instance.tile.cache_rates[kv]}f" for kv in CACHE_TYPES)
-            fields["rates"] = f"{{{', '.join(rates)}}}"
         if instance.target.kind == "cuda":
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         if instance.target.kind != "cdna":
@@ -259,6 +256,9 @@ class FmhaFwd(Operation):
         if instance.target.kind == "cdna":
             fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
             fields["turns"] = f"{instance.tile.turns}"
+        if instance.target.kind == "cpu":
+            rates = (f"{instance.tile.cache_rates[kv]}f" for kv in CACHE_TYPES)
+            fields["rates"] = f"{{{', '.join(rates)}}}"
         return fields
 
 

@@ -479,7 +479,8 @@ INLINE void load_to_lds_4(buffer from, int offset, SHARED void *to) { LLVM_LOAD_
 INLINE void load_to_lds_16(buffer from, int offset, SHARED void *to) {
     LLVM_LOAD_TO_LDS(from, to, 16, offset, 0, 0, 0);
 }
-// Further from the buffer's first byte by as much in all lanes, which takes no vector instruction.
+// Further from the buffer's first byte by as much in all lanes, which takes no vector instruction, and is not compared
+// with the buffer's end.
 INLINE void load_further_to_lds_16(buffer from, int offset, int further, SHARED void *to) {
     LLVM_LOAD_TO_LDS(from, to, 16, offset, further, 0, 0);
 }

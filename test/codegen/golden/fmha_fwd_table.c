@@ -271,8 +271,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b256x128x16_w1_qr_scratch,
-        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
     },
     {
         .base = {
@@ -290,8 +290,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v2_b16x32x16_w1_decode_scratch,
-        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
         .heads = 1,
+        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
     },
     {
         .base = {
@@ -309,8 +309,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b384x128x16_w1_qr_scratch,
-        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
     },
     {
         .base = {
@@ -328,8 +328,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v3_b16x32x16_w1_decode_scratch,
-        .rates = {1.0f, 0.4f, 0.8f, 0.7f},
         .heads = 1,
+        .rates = {1.0f, 0.4f, 0.8f, 0.7f},
     },
     {
         .base = {
@@ -347,8 +347,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr,
         .combine = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b528x128x16_w1_qr_scratch,
-        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
     },
     {
         .base = {
@@ -366,8 +366,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_b16x32x16_w1_decode_scratch,
-        .rates = {1.0f, 0.4f, 0.8f, 0.7f},
         .heads = 1,
+        .rates = {1.0f, 0.4f, 0.8f, 0.7f},
     },
     {
         .base = {
@@ -386,8 +386,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16,
         .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b512x128x32_w1_qr_cbf16_scratch,
-        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
     },
     {
         .base = {
@@ -406,8 +406,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16,
         .combine = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_bf16_b16x64x32_w1_decode_cbf16_scratch,
-        .rates = {1.0f, 0.7f, 0.7f, 0.7f},
         .heads = 4,
+        .rates = {1.0f, 0.7f, 0.7f, 0.7f},
     },
     {
         .base = {
@@ -425,8 +425,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile,
         .combine = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile_combine,
         .scratch_bytes = tessera_k_fmha_fwd_x86_64_v4_amx_b512x256x32_w1_qr_tile_scratch,
-        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
     },
     {
         .base = {
@@ -444,8 +444,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2,
         .combine = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2_combine,
         .scratch_bytes = tessera_k_fmha_fwd_fp16_x86_64_v4_amx_b512x128x32_w1_qr_tile_cbf16x2_scratch,
-        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
     },
     {
         .base = {
@@ -463,8 +463,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode,
         .combine = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode_combine,
         .scratch_bytes = tessera_k_fmha_fwd_bf16_x86_64_v4_amx_b16x32x16_w1_decode_scratch,
-        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
         .heads = 1,
+        .rates = {1.0f, 1.0f, 1.0f, 1.0f},
     },
     {
         .base = {
@@ -482,8 +482,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b512x128x16_w1_qr_cf32f16,
         .combine = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b512x128x16_w1_qr_cf32f16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b512x128x16_w1_qr_cf32f16_scratch,
-        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
         .heads = 1,
+        .rates = {1.0f, 0.0f, 0.0f, 0.0f},
     },
     {
         .base = {
@@ -501,8 +501,8 @@ static const tessera_fmha_fwd_instance rows[] = {
         .run = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b16x64x16_w1_decode_cf32f16,
         .combine = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b16x64x16_w1_decode_cf32f16_combine,
         .scratch_bytes = tessera_k_fmha_fwd_bf16_x86_64_v4_fp16_b16x64x16_w1_decode_cf32f16_scratch,
-        .rates = {1.0f, 1.1f, 1.35f, 1.25f},
         .heads = 4,
+        .rates = {1.0f, 1.1f, 1.35f, 1.25f},
     },
     {
         .base = {

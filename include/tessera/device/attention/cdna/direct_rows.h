@@ -13,13 +13,13 @@
 enum {
     K_RUNS = DQ / 32, // of 16 numbers of the lane's row
     V_ROWS = BN / 2,  // that a lane has columns of
-    V_BYTES = NUMBER_BYTES(D_BLOCKS),
-    V_WORDS = (V_BYTES + 3) / 4
+    COLUMN_BYTES = NUMBER_BYTES(D_BLOCKS),
+    COLUMN_WORDS = (COLUMN_BYTES + 3) / 4
 };
 
 // A tile's, on their way.
 struct rows {
-    uint32_t k[K_RUNS][2 * CHUNK_WORDS], v[V_ROWS][V_WORDS];
+    uint32_t k[K_RUNS][2 * CHUNK_WORDS], v[V_ROWS][COLUMN_WORDS];
     struct row_scales scales;
 };
 
@@ -39,11 +39,11 @@ INLINE void load_k(struct rows *to, const struct cache *x, const struct spot *sp
     }
 }
 
-INLINE void load_columns(uint32_t to[V_WORDS], const char *from) {
-    if (V_BYTES >= 4)
-        load_words(to, V_WORDS, from);
+INLINE void load_columns(uint32_t to[COLUMN_WORDS], const char *from) {
+    if (COLUMN_BYTES >= 4)
+        load_words(to, COLUMN_WORDS, from);
     else
-        to[0] = V_BYTES == 2 ? load_2(from) : load_1(from);
+        to[0] = COLUMN_BYTES == 2 ? load_2(from) : load_1(from);
 }
 
 // Row n of the lane is key 8 (n / 4) + 4 (lane / 32) + n % 4. Four of them lie one behind the other in a page, of which
@@ -103,8 +103,8 @@ INLINE void scores_of_rows(f32x16 *s, const operand q[Q_STEPS], const struct row
 }
 
 // Pairs of two keys' numbers of `count` <= 4 columns, from number `first` of those of two rows on.
-INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[V_WORDS], const uint32_t other[V_WORDS], int first,
-                             const struct codebook *book) {
+INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[COLUMN_WORDS], const uint32_t other[COLUMN_WORDS],
+                             int first, const struct codebook *book) {
     if (KV == TESSERA_KV_TURBO4) {
         const uint32_t a = one[0] >> 4 * first, b = other[0] >> 4 * first;
         const u32x4 x = numbers_of_nibbles(book, low_bytes(even_nibbles(a, b), odd_nibbles(a, b)));
