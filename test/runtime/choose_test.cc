@@ -312,9 +312,9 @@ std::set<uint32_t> targets_of_pages(tessera_fmha_dtype dtype) {
     const tessera_table *const table = tessera_fmha_fwd_get_table();
     for (uint32_t i = 0; i < table->row_count; i++) {
         const tessera_instance *const row = tessera_row(table, i);
+        const auto *const of_fwd = reinterpret_cast<const tessera_fmha_fwd_instance *>(row);
         const bool serves = tessera_set_of(row->served, table->schema->traits) >> dtype & 1;
-        if (serves && tessera_fmha_fwd_looks_up(reinterpret_cast<const tessera_fmha_fwd_instance *>(row)))
-            found.insert(row->target);
+        if (serves && of_fwd->kv == TESSERA_KV_AUTO && tessera_fmha_fwd_looks_up(of_fwd)) found.insert(row->target);
     }
     return found;
 }
