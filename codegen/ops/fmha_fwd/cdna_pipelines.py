@@ -75,7 +75,7 @@ def rows(tile: CdnaTile) -> Needs:
     complaint = ""
     if tile.compute not in ("fp16", "bf16") or tile.v_layout != "r" or tile.access != 16:
         complaint = (
-            f"pipeline 'qr_direct' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
+            "pipeline 'qr_direct' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
             f"not {tile.compute}, {tile.v_layout}, {tile.access}"
         )
     elif tile.kv == "auto" or tile.kv not in CACHE_TYPES:
