@@ -69,10 +69,7 @@ INLINE void load_v(struct rows *to, const struct cache *x, const struct spot *sp
 // Whether those of a tile that has `left` keys, or more, do.
 INLINE int lies_in_fours(const struct cache *x, int left) { return left >= BN && (x->page_size | x->offset) % 4 == 0; }
 
-// ---- numbers of bf16 as fp16, which has more bits for each: over a power of 2 that brings the greatest below 2^15.
-// What is lost then is less than 2^-39 of that.
-
-INLINE float unit_of(float greatest) { return AS_F32((max_u32(AS_U32(greatest) >> 23, 15) - 14) << 23); }
+// ---- queries of bf16 as fp16
 
 // Q_BF16: of the lane's query. Products with it are to be multiplied by the unit that this returns.
 INLINE float make_fp16(operand q[Q_STEPS]) {

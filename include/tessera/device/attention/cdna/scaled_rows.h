@@ -8,6 +8,7 @@
 
 #include "tessera/device/attention/cdna/paged.h"
 #include "tessera/device/attention/cdna/scores.h"
+#include "tessera/device/attention/gpu/powers.h"
 #include "tessera/isa/cdna_quantised.h"
 
 // What the lane's key is scaled by.
@@ -52,7 +53,6 @@ INLINE float query_scale(const args *a, const struct task *task, const struct ro
 // P, which is as much as 2^P_SHIFT, has no room for it times the scale of a value: scales are divided by a power of 2
 // that is greater than all so far, which o is multiplied by in the end.
 INLINE float first_unit(void) { return P_SHIFT > 0 ? 0x1p-100f : 1.0f; }
-INLINE float over_unit(float unit) { return AS_F32(0x7f000000 - AS_U32(unit)); }
 INLINE void raise_unit(float *unit, f32x16 o[D_BLOCKS], float scale) {
     if (P_SHIFT == 0 || !any_lane(abs_f32(scale) >= *unit)) return;
     const int greatest = (int)greatest_of_lanes(AS_U32(abs_f32(scale))); // bits are in the order of numbers

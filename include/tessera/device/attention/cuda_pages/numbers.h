@@ -10,6 +10,7 @@
 #define TESSERA_DEVICE_ATTENTION_CUDA_PAGES_NUMBERS_H
 
 #include "tessera/device/attention/cuda_pages/sizes.h"
+#include "tessera/device/attention/gpu/powers.h"
 #include "tessera/device/common/cuda/reads.h"
 #include "tessera/isa/sm90_quantised.h"
 #include "tessera/turbo4.h"
@@ -26,12 +27,6 @@ INLINE int key_byte(int lane, int i) { return i / K_RUN * 4 * K_RUN + lane % 4 *
 INLINE int key_feature(int i) { return key_byte(lane_id(), i * RAW_BITS / 8) * 8 / RAW_BITS; } // i: even
 // Of columns 8 j + part of O, the number that a lane with this `part` = lane / 4 reads as its j-th.
 INLINE int value_feature(int j, int part) { return j / V_RUN * 8 * V_RUN + part * V_RUN + j % V_RUN; }
-
-// ---- numbers of bf16 as fp16, which has more bits for each: over a power of 2 that brings the greatest below 2^15.
-// What is lost then is less than 2^-39 of that.
-
-INLINE float unit_of(float greatest) { return AS_F32((max_u32(AS_U32(greatest) >> 23, 15) - 14) << 23); }
-INLINE float over_unit(float unit) { return AS_F32(0x7f000000 - AS_U32(unit)); } // 1 / unit
 
 // ---- turbo4's table: for each byte the pair of its numbers, centroids rounded to the type of Q, once for each bank,
 // in the first half of 256 bytes, so that the byte is one of the address
