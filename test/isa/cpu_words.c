@@ -1329,6 +1329,11 @@ static void test_words(void) {
             want.i[l] = (int32_t)sum;
         }
         check("v_dot_words", same_bits, &dot, &want, 1, &in.words);
+        const halves greater = of_h(v_as_h(v_greater_pairs(v_load_i(in.words.i), v_load_i(other.words.i))));
+        for (int n = 0; n < 2 * LANES; n++) {
+            const int magnitude = other.u[n] & 0x7fff;
+            check_word("v_greater_pairs", n, greater.u[n], (int16_t)(in.u[n] > magnitude ? in.u[n] : magnitude));
+        }
     }
 }
 
@@ -1340,6 +1345,11 @@ static void test_stored_words(void) {
     int16_t got[LANES];
     v_store_words(got, v_load(numbers));
     for (int l = 0; l < LANES; l++) check_word("v_store_words", l, (uint16_t)got[l], want[l]);
+    const halves both = of_h(v_as_h(v_words_of_i(v_to_i(v_load(numbers)), v_set1_i(-40000))));
+    for (int l = 0; l < LANES; l++) {
+        check_word("v_words_of_i", l, both.u[l / 4 * 8 + l % 4], want[l]);
+        check_word("v_words_of_i", l, both.u[l / 4 * 8 + 4 + l % 4], -32768);
+    }
 }
 
 static void test_greatest_byte(void) {

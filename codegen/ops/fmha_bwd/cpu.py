@@ -26,9 +26,10 @@ COMPUTES = {
     "f32f16": Compute(
         ("bf16",),
         1,
-        "scores and dp of fp32; of p, ds, k, q and do halves times powers of 2, within 2^-29 of a row's or a "
-        "block's greatest, and 2^-11 of p and ds; fp16 sums of 16 products, of two such, fp32 of these; "
-        "exp2 within 7.5e-5",
+        "scores of integers of 16 bits, where these are within 2^-7, and dp, within 2^-11 of its rows' "
+        "lengths, where it is spread over many keys and queries, else of fp32; of p, ds, k, q and do halves "
+        "times powers of 2, within 2^-28 of a row's or a block's greatest, and 2^-11 of p and ds; fp16 sums "
+        "of 16 products, of four such, fp32 of these; exp2 within 7.5e-5",
     ),
     "bf16": Compute(
         ("bf16",), 2, "bf16 products (p and ds rounded to nearest) and fp32 sums, exp2 within 7.5e-5"

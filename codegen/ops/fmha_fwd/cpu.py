@@ -68,9 +68,9 @@ COMPUTES = {
 
 # Of "f32f16" in the pipeline qr, where rows are not quantised.
 HALVES = (
-    "scores of fp32; of p and v halves times powers of 2, within 2^-29 of 1 and of a block's greatest, "
-    "and 2^-11 of p; fp16 sums of 16 products, of two such, fp32 of these; exp2 within 7.5e-5, soft cap by "
-    "tanh within 3.9e-7"
+    "scores of fp32, without lse of integers of 16 bits where these are within 2^-7; of p and v halves times "
+    "powers of 2, within 2^-29 of 1 and of a block's greatest, and 2^-11 of p; fp16 sums of 16 products, of "
+    "four such, fp32 of these; exp2 within 7.5e-5, soft cap by tanh within 3.9e-7"
 )
 
 # Vector operations for one vector of scores: scale, maximum, the 8 steps of exp2, sum, pack.

@@ -49,6 +49,11 @@ INLINE vf v_floats_of_bf16(vi words, int which) {
     return _mm512_castsi512_ps(upper);
 }
 
+// Pair by pair the greater of `most` and the magnitude, both as integers; that of NaN is above all.
+INLINE vi v_greater_pairs(vi most, vi pairs) {
+    return _mm512_max_epu16(most, _mm512_and_si512(pairs, _mm512_set1_epi16(0x7fff)));
+}
+
 // The numbers of codes: of E4M3, whose NaN becomes 480, times 2^-8; of int8; and of the 16 halves of which `table` has
 // two copies.
 INLINE vh v_halves_of_e4m3(vi codes, int which) {
@@ -74,8 +79,14 @@ INLINE vi v_words_of_s8(vi codes, int which) {
 }
 INLINE vi v_words_of_u4(vi table, vi codes, int which) { return v_lookup_pairs(table, v_shr_i(codes, 4 * which)); }
 
+// Integers of 16 bits: four of a, four of b, the next four of a, and so on, saturated.
+INLINE vi v_words_of_i(vi a, vi b) { return _mm512_packs_epi32(a, b); }
+
 // acc + the products of both words of each lane.
-INLINE vi v_dot_words(vi acc, vi a, vi b) { return _mm512_dpwssd_epi32(acc, a, b); }
+INLINE vi v_dot_words(vi acc, vi a, vi b) { // with intrinsics gcc 12 copies and stores each sum of a register tile
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+    return acc;
+}
 
 // The greater of `most` and twice the code, byte by byte, without the code's sign; and the greatest byte.
 INLINE vi v_most_twice(vi most, vi codes) { return _mm512_max_epu8(most, _mm512_add_epi8(codes, codes)); }
