@@ -129,6 +129,19 @@ TEST(Numerics, Zeros) {
         }
 }
 
+// Whole numbers: some are 0, and of a key, of few queries, one may have nearly all of P. Of what it meets a 0 of,
+// gradients are as small as the others are.
+TEST(Numerics, WholeNumbers) {
+    for (const std::string &kind : kinds(cpus, {"bf16"}))
+        for (const char *shape : {"-s=2 -s_k=256", "-s=4 -s_k=256", "-s=98 -s_k=98 -mask=t:2,0"})
+            for (const char *seed : {"1", "2", "3", "5", "12"}) {
+                const std::string arguments = kind + " -init=ui -b=1 -h=2 -d=40 -seed=" + seed + " " + shape;
+                SCOPED_TRACE(command(fmha_bwd, arguments));
+                Edited p(arguments);
+                p.launch(true);
+            }
+}
+
 // One great number, beside which others are rounded or lost: by no more than what is allowed of that.
 TEST(Numerics, OneGreatNumber) {
     for (char tensor : {'v', 'd'})
