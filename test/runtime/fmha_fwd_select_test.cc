@@ -436,6 +436,8 @@ tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_serv
 
 class SelectOnGpu : public Select {
   protected:
+    void mask(tessera_mask type) { call.traits.mask_type = call.args.mask_type = type; }
+
     SelectOnGpu() {
         facts = {sizeof facts, bit(TESSERA_TARGET_GFX942), 304, 0, 4 << 20, 0, 64 << 10};
         call.args.batch = 1;
@@ -466,10 +468,37 @@ TEST_F(SelectOnGpu, SmallTilesWhereLargeOnesLeaveUnitsIdle) {
     EXPECT_EQ(chosen(table), "large");
 }
 
+// An instance of whole tiles takes self-attention over these alone; another one takes other calls.
+TEST_F(SelectOnGpu, WholeTilesAlone) {
+    auto whole = make_gpu_instance("whole", &all, 64, 100, 100);
+    whole.whole_tiles = 1;
+    const Table table({whole, make_gpu_instance("any", &all, 128)});
+    const auto expect_kept_out = [&](const std::string &why) {
+        EXPECT_EQ(chosen(table), "any") << why;
+        EXPECT_NE(explained(table).find("- whole  no: " + why + "\n"), std::string::npos) << explained(table);
+    };
+    sizes(128, 128); // four tiles of keys
+    EXPECT_EQ(chosen(table), "whole");
+    sizes(64, 64);
+    expect_kept_out("seqlen_k 64 (at least 128, four tiles)");
+    sizes(1000, 1000);
+    expect_kept_out("seqlen_q 1000 (multiples of 64)");
+    sizes(1024, 2048);
+    expect_kept_out("seqlen_q 1024 other than seqlen_k 2048");
+    sizes(1024, 1024);
+    call.args.scale_s = -1;
+    expect_kept_out("scale_s -1 (0 or more)");
+    call.args.scale_s = 0;
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    EXPECT_EQ(chosen(table), "whole");
+    call.args.window_size_left = 100;
+    expect_kept_out("a window (no mask or a causal one)");
+}
+
 class GpuCost : public SelectOnGpu {
   protected:
-    void mask(tessera_mask type) { call.traits.mask_type = call.args.mask_type = type; }
-
     const double two =
         std::pow(std::pow(1500, 4) + std::pow(2000, 4), 0.25); // workgroups where there is room for three
 
