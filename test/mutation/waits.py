@@ -155,9 +155,10 @@ class Problem:
 
 
 CAUSAL = {"mask_y": UNBOUNDED, "mask_x": 1, "shift_x": 1}
+ALL_KEYS = {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED}
 PROBLEMS = (
     Problem("", 0, CAUSAL),
-    Problem("physical", SOFT_CAP | BIAS, {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED}),
+    Problem("physical", SOFT_CAP | BIAS, ALL_KEYS),
     Problem("logical", ALIBI | ALIBI_SHIFT | DROPOUT | RANDVAL, CAUSAL),
     Problem("cumulative", ALIBI | ALIBI_VERTICAL | DROPOUT, {"mask_y": 40, "mask_x": 1}, 3, True),
 )
@@ -178,7 +179,7 @@ class Fmha:
         if "hk_prefill" in kernel:  # whole tiles alone, without features: a round of the main loop and two
             self.queries = self.keys = 2 * self.bm0
             self.heads = 1
-            self.problems = PROBLEMS[:1]
+            self.problems = (PROBLEMS[0], Problem("", 0, ALL_KEYS, scale=100))  # references move far
         header = ROOT / "include/tessera/kernel/fmha_fwd_gpu.h"
         self.args_of = struct_of(header, "tessera_fmha_fwd_gpu_args")
         if kind == "bf16" and "qr_bundled" in kernel:  # rows whose first tile is far below others
