@@ -10,9 +10,10 @@ An s_waitcnt or s_barrier becomes s_nop 0. An s_nop changes places with the inst
 comes earlier; where a branch leads to that, or another s_nop follows, it becomes s_nop 0. A mutant is
 noticed if some order and landing gives a report or another result, or if the build's checks of planned main
 loops refuse it: not each of the barriers that keep waves in step guards something. Reasons why one is not:
-the runs do not reach it; it is noticed together with another one, which does its work too; all that are
-left together are not noticed, so that in these runs nothing depends on them; for an s_nop, what padding.py
-says: hardware does not need it (simulator/check/hazards.md), or these runs do not take the path that does.
+the runs do not reach it; it is noticed together with others, the fewest that are, which do its work too; all
+that are left together are not noticed, so that in these runs nothing depends on them; for an s_nop, what
+padding.py says: hardware does not need it (simulator/check/hazards.md), or these runs do not take the path
+that does.
 Exits 1 if some mutant is neither noticed nor explained.
 """
 
