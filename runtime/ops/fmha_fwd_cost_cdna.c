@@ -45,8 +45,11 @@
 // is 0 after an even number of times, after an odd one half of the difference. Turns and `together` are what makes
 // the sum least.
 //
-// A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. What memory
-// adds to that, fmha_fwd_memory.c says.
+// A fifth figure, `half`, is what is left of all that where half of a workgroup's waves have no queries. What keys and
+// values take of memory's time, fmha_fwd_memory.c says. The order is that of the least sum of both, but some waves
+// compute while others wait, so that a call takes (time^4 + memory^4)^(1/4) cycles; where a unit has room for one
+// workgroup, of which half of the waves only load, both. So does all on a GPU of one die, gfx90a, where less is found
+// in caches than this says.
 //
 // What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
 //
@@ -67,11 +70,13 @@ struct load {
     double longest, shortest;
 };
 
+// A little more than the longer of two that go on beside one another.
+static double longer_of(double a, double b) { return sqrt(sqrt(a * a * a * a + b * b * b * b)); }
+
 // Cycles until each of n workgroups of a unit has done one block.
 static double round_of(const instance_t *row, int64_t n) {
     const double shared = (double)n * (double)row->busy_cycles, alone = (double)row->alone_cycles;
-    const double both = shared * shared * shared * shared + alone * alone * alone * alone;
-    if (1 < n && n < row->workgroups) return sqrt(sqrt(both));
+    if (1 < n && n < row->workgroups) return longer_of(alone, shared);
     return n == 0 ? 0 : shared > alone ? shared : alone;
 }
 
@@ -86,8 +91,8 @@ static double uneven_cost(const instance_t *row, const struct load *load) {
     const double full = round_of(row, row->workgroups);
     const double even = load->shortest / load->longest, average = (load->longest + load->shortest) / 2;
     const double work = even * rounds_of(row, load->most) + (1 - even) * load->tasks / places_of(row, load) * full;
-    const double beside = round_of(row, tessera_min(load->most, row->workgroups));
-    return fmax(average * work, load->longest * (round_of(row, 1) + 3 * beside) / 4);
+    const double most = round_of(row, tessera_min(load->most, row->workgroups));
+    return fmax(average * work, load->longest * (round_of(row, 1) + 3 * most) / 4);
 }
 
 // What heads that do not all take part at once add.
@@ -124,16 +129,24 @@ static bool fits(const struct tessera_fmha_fwd_shape *s, int64_t together) {
            together * group <= TESSERA_FMHA_FWD_GRID_MAX;
 }
 
-// What memory takes, and heads that do not all take part at once. Of workgroups of a die that are further apart than
-// FARTHEST the clock sees few that read the same keys (docs/simulator.md): no more than one of a unit counts.
+// What memory takes. Of workgroups of a die that are further apart than FARTHEST the clock sees few that read the same
+// keys (docs/simulator.md): no more than one of a unit counts.
 enum { FARTHEST = 16 };
-static double order_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct load *load,
-                         int64_t turns, int64_t together) {
+static double memory_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, const struct load *load,
+                          int64_t turns, int64_t together) {
     const double blocks = load->tasks * ((load->longest + load->shortest) / 2 - (double)turns * row->start);
     const bool is_seen = together <= (int64_t)FARTHEST * tessera_target_rates[row->base.target].dies;
     const double at_once = (is_seen ? places_of(row, load) : load->units) / (double)together;
-    const double memory = tessera_fmha_fwd_cdna_memory(row, s, blocks, at_once);
-    return memory + tail_cost(row, load, (int64_t)s->batch * s->nhead_k / together);
+    return tessera_fmha_fwd_cdna_memory(row, s, blocks, at_once);
+}
+
+// An order where all blocks take so much time if all heads take part at once.
+static struct tessera_fmha_fwd_order find_cycles(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                                 const struct load *load, int64_t turns, int64_t together,
+                                                 double time) {
+    const double memory = memory_cost(row, s, load, turns, together);
+    const double tail = tail_cost(row, load, (int64_t)s->batch * s->nhead_k / together);
+    return (struct tessera_fmha_fwd_order){turns, together, time + memory + tail, memory};
 }
 
 // The best of the orders where a workgroup takes so many blocks.
@@ -144,16 +157,15 @@ static struct tessera_fmha_fwd_order find_together(const instance_t *row, const 
     const bool even = load.longest == load.shortest;
     const double whole = even ? load.longest * rounds_of(row, load.most) : uneven_cost(row, &load);
     const double time = 2 * s->queries <= row->tile.bm0 ? whole * (double)row->half : whole;
-    struct tessera_fmha_fwd_order best = {turns, s->nhead_k, INFINITY}; // which fits, if no other does
+    struct tessera_fmha_fwd_order best = {turns, s->nhead_k, INFINITY, 0}; // which fits, if no other does
     // Multiples of the dies, so that workgroups of a key head come to one of them.
     for (int64_t together = tessera_target_rates[row->base.target].dies;; together *= 2) {
         if (together > heads) together = heads;
-        const double cycles = time + order_cost(row, s, &load, turns, together);
-        if (fits(s, together) && cycles < best.cycles) best = (struct tessera_fmha_fwd_order){turns, together, cycles};
+        const struct tessera_fmha_fwd_order order = find_cycles(row, s, &load, turns, together, time);
+        if (fits(s, together) && order.cycles < best.cycles) best = order;
         if (together == heads) break;
     }
-    if (best.cycles == INFINITY) best.cycles = time + order_cost(row, s, &load, turns, best.together);
-    return best;
+    return best.cycles == INFINITY ? find_cycles(row, s, &load, turns, best.together, time) : best;
 }
 
 struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
@@ -165,9 +177,15 @@ struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row,
     return all.cycles <= (at_once ? 0.94 : 1.0) * one.cycles ? all : one;
 }
 
+double tessera_fmha_fwd_cdna_beside(const instance_t *row, double time, double memory) {
+    return tessera_target_rates[row->base.target].dies > 1 ? longer_of(time, memory) : time + memory;
+}
+
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
     if (s->in_pages != tessera_fmha_fwd_looks_up(row)) return INFINITY; // taken where there is no other
     if (row->merged) return tessera_fmha_fwd_find_parts(row, s, units).cycles;
     if (s->num_splits > 1) return INFINITY; // it does not cut keys: taken where there is no other
-    return tessera_fmha_fwd_find_order(row, s, units).cycles;
+    const struct tessera_fmha_fwd_order order = tessera_fmha_fwd_find_order(row, s, units);
+    const bool computes = row->workgroups > 1 || 2 * s->queries > row->tile.bm0;
+    return computes ? tessera_fmha_fwd_cdna_beside(row, order.cycles - order.memory, order.memory) : order.cycles;
 }

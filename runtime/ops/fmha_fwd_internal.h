@@ -59,11 +59,15 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
+// Of a time and that of memory for keys and values, which goes on beside it.
+double tessera_fmha_fwd_cdna_beside(const tessera_fmha_fwd_instance *row, double time, double memory);
+
 // How an instance for AMD GPUs that takes keys whole goes through key heads of all sequences, and blocks of queries.
 struct tessera_fmha_fwd_order {
     int64_t turns;    // blocks of a workgroup
     int64_t together; // key heads whose workgroups take turns: a divisor of all
-    double cycles;    // estimated, of the call
+    double cycles;    // estimated, of the call, with those of memory
+    double memory;    // what keys and values take of memory's time
 };
 struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const tessera_fmha_fwd_instance *row,
                                                           const struct tessera_fmha_fwd_shape *s, int64_t units);

@@ -2,11 +2,11 @@
 // Parts of keys on a GPU: into how many an instance that merges heads cuts those of a task, and what that costs. Equal
 // calls on equal devices are cut alike.
 //
-// A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer, and on AMD's GPUs, where
-// little hides the one behind the other, that of both; what of it keys and values take there, fmha_fwd_memory.c
-// says. More parts give work to more compute units, and cost the way of their results to memory and back, and the
-// launch that combines them. Where sequences have lengths that only the device knows, some workgroup begins the last
-// part when the others are done.
+// A call takes the time of a workgroup's tiles or that of reading memory, whichever is longer; what of it keys and
+// values take on AMD's GPUs, fmha_fwd_memory.c says, and how the two add up there fmha_fwd_cost_cdna.c. More parts give
+// work to more compute units, and cost the way of their results to memory and back, and the launch that combines them.
+// Where sequences have lengths that only the device knows, some workgroup begins the last part when the others are
+// done.
 #include "library.h"
 #include "ops/fmha_fwd_internal.h"
 
@@ -88,7 +88,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_sha
     double time = (double)tessera_ceil_div(tasks, places) * part;
     if (time < last) time = last;
     if (!is_cuda(row))
-        time += memory; // a wave waits for its keys, and hardly any others are beside it
+        time = tessera_fmha_fwd_cdna_beside(row, time, keys) + results / rates->device_bytes;
     else if (time < memory + time / 16)
         time = memory + time / 16; // what begins and ends sooner leaves memory idle less
     if (s->is_ragged) {

@@ -299,3 +299,5 @@ def test_explain_says_what_a_block_takes() -> None:
     ).out
     assert "of the peak of 1024" in text and "32768 bytes of LDS, 4 waves" in text
     assert "- fmha_fwd__x86_64_v4_b528x128x16_w1_qr: kept out by clause 'target=gfx942'" in text
+    # Beside what is modelled stands what was planned: 64 MFMA of 32 cycles of each of two waves of a SIMD.
+    assert re.search(r"a block takes \d+ cycles alone and 4\d\d\d \(4096 as planned\) of a unit", text)

@@ -85,7 +85,8 @@ typedef struct tessera_fmha_fwd_gpu_args args;
 # Of headers of the backward pass.
 BWD_SAID = SAID.replace('"tessera/kernel/fmha_fwd_gpu.h"', '"tessera/kernel/fmha_bwd_gpu.h"').replace(
     "typedef struct tessera_fmha_fwd_gpu_args args;",
-    "#define TWO_OF_S pack_bf16\n#define HEADS_FIRST 1\nenum { TILES_AHEAD = 2, STORES_DQ = 1 };\n"
+    "#define TWO_OF_S pack_bf16\n#define HEADS_FIRST 1\n"
+    "enum { TILES_AHEAD = 2, STORES_DQ = 1, TASK_BYTES = 80 };\n"
     '#include "tessera/device/common/cdna/store.h"',
 )
 

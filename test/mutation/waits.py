@@ -10,9 +10,10 @@ An s_waitcnt or s_barrier becomes s_nop 0. An s_nop changes places with the inst
 comes earlier; where a branch leads to that, or another s_nop follows, it becomes s_nop 0. A mutant is
 noticed if some order and landing gives a report or another result, or if the build's checks of planned main
 loops refuse it: not each of the barriers that keep waves in step guards something. Reasons why one is not:
-the runs do not reach it; it is noticed together with another one, which does its work too; all that are
-left together are not noticed, so that in these runs nothing depends on them; for an s_nop, what padding.py
-says: hardware does not need it (simulator/check/hazards.md), or these runs do not take the path that does.
+the runs do not reach it; it is noticed together with others, the fewest that are, which do its work too; all
+that are left together are not noticed, so that in these runs nothing depends on them; for an s_nop, what
+padding.py says: hardware does not need it (simulator/check/hazards.md), or these runs do not take the path
+that does.
 Exits 1 if some mutant is neither noticed nor explained.
 """
 
@@ -101,15 +102,28 @@ class Subject:
             return next(iter(read_resources(file, self.arch).complaints()), None)
 
 
-def outcome(subject: Subject, library: Path, image: bytes, how: tuple[str, str] | None) -> bytes | str:
+def place_in_time(how: tuple[str, str], most: int) -> dict[str, int]:
+    """Of a launch: an order and a landing; a wave that executes more instructions is a runaway."""
+    order, landing = how
+    return {"order": ORDERS[order], "landing": LANDINGS[landing], "seed": 1, "max_instructions": most}
+
+
+def outcome(
+    subject: Subject, library: Path, image: bytes, how: tuple[str, str] | None, most: int
+) -> bytes | str:
     """The image's output or the fault's report. `how` is an order and a landing; None: not sanitized."""
-    order, landing = how or TRIES[0]
-    where = {"order": ORDERS[order], "landing": LANDINGS[landing], "seed": 1, "max_instructions": 20_000_000}
     with Sim(library, subject.arch, sanitize=how is not None) as sim:
         try:
-            return subject.run(sim, image, where)
+            return subject.run(sim, image, place_in_time(how or TRIES[0], most))
         except SimError as error:
             return str(error)
+
+
+def instructions_of(subject: Subject, library: Path) -> int:
+    """How many all waves execute."""
+    with Sim(library, subject.arch, sanitize=False) as sim:
+        subject.run(sim, subject.image, place_in_time(TRIES[0], 20_000_000))
+        return sim.instructions
 
 
 @functools.cache
@@ -142,9 +156,10 @@ class Problem:
 
 
 CAUSAL = {"mask_y": UNBOUNDED, "mask_x": 1, "shift_x": 1}
+ALL_KEYS = {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED}
 PROBLEMS = (
     Problem("", 0, CAUSAL),
-    Problem("physical", SOFT_CAP | BIAS, {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED}),
+    Problem("physical", SOFT_CAP | BIAS, ALL_KEYS),
     Problem("logical", ALIBI | ALIBI_SHIFT | DROPOUT | RANDVAL, CAUSAL),
     Problem("cumulative", ALIBI | ALIBI_VERTICAL | DROPOUT, {"mask_y": 40, "mask_x": 1}, 3, True),
 )
@@ -164,7 +179,8 @@ class Fmha:
         self.problems = PROBLEMS
         if "hk_prefill" in kernel:  # whole tiles alone, without features: a round of the main loop and two
             self.queries = self.keys = 2 * self.bm0
-            self.problems = PROBLEMS[:1]
+            self.heads = 1
+            self.problems = (PROBLEMS[0], Problem("", 0, ALL_KEYS, scale=100))  # references move far
         header = ROOT / "include/tessera/kernel/fmha_fwd_gpu.h"
         self.args_of = struct_of(header, "tessera_fmha_fwd_gpu_args")
         if kind == "bf16" and "qr_bundled" in kernel:  # rows whose first tile is far below others
@@ -394,11 +410,15 @@ class Mutants:
                 i for i in self.removable if self.instructions[i].is_nop and self.rule_of(i)[0] != "spare"
             ]
             self.removable = sampling.sample_each(needed, self.rule_of, nops)
-        self.expected = outcome(subject, self.library, subject.image, None)
+        self.most = instructions_of(subject, library)  # of one wave, which is far more than it needs
+        self.expected = self.outcome(subject.image, None)
         for how in TRIES:
-            if (got := outcome(subject, self.library, subject.image, how)) != self.expected:
+            if (got := self.outcome(subject.image, how)) != self.expected:
                 text = got if isinstance(got, str) else "another result"
                 raise SystemExit(f"waits.py: {subject.name} as it is ({', '.join(how)}): {text}")
+
+    def outcome(self, image: bytes, how: tuple[str, str] | None) -> bytes | str:
+        return outcome(self.subject, self.library, image, how, self.most)
 
     def rule_of(self, index: int) -> tuple[str, str]:
         return self.padding.reason(self.instructions[index])
@@ -410,7 +430,7 @@ class Mutants:
     def is_reached(self, index: int) -> bool:
         at = self.instructions[index].at
         trap = self.code[:at] + struct.pack("<I", TRAP) + self.code[at + 4 :]
-        return isinstance(outcome(self.subject, self.library, self.image(trap), None), str)
+        return isinstance(self.outcome(self.image(trap), None), str)
 
     def notice(self, *indices: int) -> str | None:
         """How a run shows that these instructions are missing; None: it does not."""
@@ -418,29 +438,47 @@ class Mutants:
         for index in indices:
             code = without(code, self.instructions, index, self.led_to)
         for how in TRIES:
-            got = outcome(self.subject, self.library, self.image(code), how)
+            got = self.outcome(self.image(code), how)
             if isinstance(got, str):
                 return got.split(" (kernel", 1)[0]
             if got != self.expected:
                 return f"another result ({', '.join(how)})"
         return self.subject.refused(self.image(code))
 
+    def least(self, waits: list[int]) -> list[int]:
+        """Of some that are noticed together, those that all are needed for that; none, if it is not so."""
+        needed: list[int] = []
+        while waits and not (needed and self.notice(*needed)):
+            first, end = 1, len(waits)  # the shortest beginning that is noticed with these
+            while first < end:
+                middle = (first + end) // 2
+                first, end = (first, middle) if self.notice(*needed, *waits[:middle]) else (middle + 1, end)
+            needed.append(waits[end - 1])
+            waits = waits[: end - 1]
+        return needed if self.notice(*needed) else []
+
     def reasons(self, unnoticed: list[int]) -> dict[int, str]:
         """Why removing instructions is not noticed, where the reason is known."""
         found = {}
-        waits = [i for i in unnoticed if not self.instructions[i].is_nop]
+        left = [i for i in unnoticed if not self.instructions[i].is_nop]
         for index in unnoticed:
-            if index not in waits and (why := self.padding.why_unnoticed(self.instructions[index])):
+            if index not in left and (why := self.padding.why_unnoticed(self.instructions[index])):
                 found[index] = why
-        if waits and self.notice(*waits):
-            for pair in itertools.combinations(waits, 2):
-                if self.notice(*pair):
-                    for index, other in (pair, pair[::-1]):
-                        found[index] = f"so does +0x{self.instructions[other].at:x}"
-        left = [index for index in waits if index not in found]
-        if left and self.notice(*left) is None:
-            found |= dict.fromkeys(left, "nothing of another wave and no later use depends on it")
-        return found
+        while left and self.notice(*left):
+            together = self.least(left)
+            if not together:
+                return found
+            for index in together:
+                others = (f"+0x{self.instructions[one].at:x}" for one in together if one != index)
+                found[index] = f"so does {' with '.join(others)}"
+            left = [index for index in left if index not in together]
+        others = [index for index in found if not self.instructions[index].is_nop]
+        for index in left:
+            with_it = (one for one in others if self.notice(index, one))
+            if (other := next(with_it, None)) is not None:
+                found[index] = f"so does +0x{self.instructions[other].at:x}"
+        left = [index for index in left if index not in found]
+        return found | dict.fromkeys(left, "nothing of another wave and no later use depends on it")
 
 
 def examine(subject: Subject, library: Path, tools: Path, nops: int | None) -> dict[str, int]:

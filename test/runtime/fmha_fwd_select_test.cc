@@ -436,6 +436,8 @@ tessera_fmha_fwd_instance make_gpu_instance(const char *name, const tessera_serv
 
 class SelectOnGpu : public Select {
   protected:
+    void mask(tessera_mask type) { call.traits.mask_type = call.args.mask_type = type; }
+
     SelectOnGpu() {
         facts = {sizeof facts, bit(TESSERA_TARGET_GFX942), 304, 0, 4 << 20, 0, 64 << 10};
         call.args.batch = 1;
@@ -466,15 +468,45 @@ TEST_F(SelectOnGpu, SmallTilesWhereLargeOnesLeaveUnitsIdle) {
     EXPECT_EQ(chosen(table), "large");
 }
 
+// An instance of whole tiles takes self-attention over these alone; another one takes other calls.
+TEST_F(SelectOnGpu, WholeTilesAlone) {
+    auto whole = make_gpu_instance("whole", &all, 64, 100, 100);
+    whole.whole_tiles = 1;
+    const Table table({whole, make_gpu_instance("any", &all, 128)});
+    const auto expect_kept_out = [&](const std::string &why) {
+        EXPECT_EQ(chosen(table), "any") << why;
+        EXPECT_NE(explained(table).find("- whole  no: " + why + "\n"), std::string::npos) << explained(table);
+    };
+    sizes(128, 128); // four tiles of keys
+    EXPECT_EQ(chosen(table), "whole");
+    sizes(64, 64);
+    expect_kept_out("seqlen_k 64 (at least 128, four tiles)");
+    sizes(1000, 1000);
+    expect_kept_out("seqlen_q 1000 (multiples of 64)");
+    sizes(1024, 2048);
+    expect_kept_out("seqlen_q 1024 other than seqlen_k 2048");
+    sizes(1024, 1024);
+    call.args.scale_s = -1;
+    expect_kept_out("scale_s -1 (0 or more)");
+    call.args.scale_s = 0;
+    mask(TESSERA_MASK_BOTTOM_RIGHT);
+    call.args.window_size_left = -1;
+    call.args.window_size_right = 0;
+    EXPECT_EQ(chosen(table), "whole");
+    call.args.window_size_left = 100;
+    expect_kept_out("a window (no mask or a causal one)");
+}
+
 class GpuCost : public SelectOnGpu {
   protected:
-    void mask(tessera_mask type) { call.traits.mask_type = call.args.mask_type = type; }
-
     const double two =
         std::pow(std::pow(1500, 4) + std::pow(2000, 4), 0.25); // workgroups where there is room for three
 
-    void expect_cost(double cost, float half = 1, int merged = 0, int turns = 1) {
-        auto instance = make_gpu_instance("gpu", &all, 128, 1000, 1500, 3);
+    // A time, and that of memory beside it.
+    static double both(double time, double memory) { return std::pow(std::pow(time, 4) + std::pow(memory, 4), 0.25); }
+
+    void expect_cost(double cost, float half = 1, int merged = 0, int turns = 1, uint32_t workgroups = 3) {
+        auto instance = make_gpu_instance("gpu", &all, 128, 1000, 1500, workgroups);
         instance.half = half;
         instance.merged = merged;
         instance.turns = turns;
@@ -513,13 +545,17 @@ TEST_F(GpuCost, OfMemoryWhereNoCacheHoldsTheKeys) {
     call.args.nhead_q = call.args.nhead_k = 304; // as many as units
     call.set_strides();
     sizes(128, 4096);
-    expect_cost(time + read);
+    expect_cost(both(time, read));
+    expect_cost(both(time, read), 1, 0, 1, 1);
+    sizes(64, 4096); // where there is room for one workgroup, half of its waves only load
+    expect_cost(both(time / 2, read), 0.5f);
+    expect_cost(time / 2 + read, 0.5f, 0, 1, 1);
     sizes(128, 1024);
     expect_cost((1 + 1024 / 32) * 1500);
     call.args.nhead_q = call.args.nhead_k = 152; // two tiles of a head run at once, and read keys together
     call.set_strides();
     sizes(256, 8192);
-    expect_cost((1 + 8192 / 32) * 1500 + read);
+    expect_cost(both((1 + 8192 / 32) * 1500, read));
 }
 
 TEST_F(GpuCost, OfMemoryWhereHeadsAreMerged) {
@@ -528,13 +564,13 @@ TEST_F(GpuCost, OfMemoryWhereHeadsAreMerged) {
     call.args.nhead_k = 304, call.args.nhead_q = 608, call.args.num_splits = 1;
     call.set_strides();
     sizes(64, 4096); // the queries of two heads are a tile
-    expect_cost((1 + 4096 / 32) * 1500 + read, 1, 1);
+    expect_cost(both((1 + 4096 / 32) * 1500, read), 1, 1);
     sizes(64, 1024); // the last cache has room for these
     expect_cost((1 + 1024 / 32) * 1500, 1, 1);
     call.args.nhead_k = 152, call.args.nhead_q = 304;
     call.set_strides();
     sizes(128, 8192); // two tiles of a key head read keys together
-    expect_cost((1 + 8192 / 32) * 1500 + read, 1, 1);
+    expect_cost(both((1 + 8192 / 32) * 1500, read), 1, 1);
 }
 
 TEST_F(GpuCost, OfAWindowWithTwoEdges) {
@@ -560,7 +596,7 @@ TEST_F(GpuCost, OfACausalMaskIsThatOfTheLongestOrOfAll) {
     // and 57 at once read keys of one of the 16 heads.
     const double read =
         3040 * 382.0 * 32 * (2 * (128 + 128)) / tessera_target_rates[TESSERA_TARGET_GFX942].device_bytes;
-    const double ten = 383 * (5 / 761.0 * 10500 + 756 / 761.0 * 10 / 3 * 3000) + read / 57;
+    const double ten = both(383 * (5 / 761.0 * 10500 + 756 / 761.0 * 10 / 3 * 3000), read / 57);
     sizes(190 * 128, 190 * 128);
     expect_cost(ten);
     sizes(38 * 128, 38 * 128); // two for each, one of which has the unit for itself at last
@@ -593,8 +629,9 @@ TEST_F(GpuCost, OfHeadsThatTakeTurns) {
     sizes(4 * 128, 4 * 128); // 5 to 17 blocks, 12 workgroups for a unit
     const double bytes = 912 * 4 * 10 * 32 * (2 * (128 + 128)), quarter = bytes / rates.device_bytes / 4;
     const double time = 11 * (5 / 17.0 * 12000 + 12 / 17.0 * 12000);
-    expect_cost(time + quarter + 12 * 3000 * (0.85 - 0.7 * 16 * 4 / 912)); // 16 together; 912 is no multiple of 32
-    expect_cost(22 * 6000 + quarter, 1, 0, 2);                             // pairs of blocks are as long
+    const double tail = 12 * 3000 * (0.85 - 0.7 * 16 * 4 / 912); // 16 together; 912 is no multiple of 32
+    expect_cost(both(time + tail, quarter));
+    expect_cost(both(22 * 6000, quarter), 1, 0, 2); // pairs of blocks are as long
 }
 
 TEST_F(GpuCost, OfHeadsThatFillAllPlacesOnce) {
@@ -607,10 +644,10 @@ TEST_F(GpuCost, OfHeadsThatFillAllPlacesOnce) {
     const double bytes = 16 * 57 * 116 * 32 * (2 * (128 + 128)), sequence = bytes / rates.device_bytes; // read alone
     call.args.batch = 4; // 16 heads fill 912 places
     call.set_strides();
-    expect_cost(117 * 12000 + 4 * sequence / 57);
+    expect_cost(both(117 * 12000, 4 * sequence / 57));
     call.args.batch = 5; // all together, for each of which there are 11.4 places: else half of the units would wait
     call.set_strides();
-    expect_cost(117 * 15000 + 5 * sequence / 11.4);
+    expect_cost(both(117 * 15000, 5 * sequence / 11.4));
 }
 
 TEST_F(SelectOnGpu, AlignmentIsOfTheRow) {

@@ -9,14 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import toolchain
 from arguments import struct_of
+from emitted import build
 from sampling import sample
 from sim import ORDERS, Sim
 from waits import UNBOUNDED, fill
 
 from codegen.ops.fmha_fwd import operation
-from codegen.render import instance_source
 from codegen.rows import read_instances
 from codegen.spec import ROOT, Instance
 
@@ -43,14 +42,8 @@ def instance_of(pipeline: str, hdim: int) -> Instance:
 @pytest.fixture(scope="module", params=sample(SUBJECTS, 2), ids=lambda subject: f"{subject[0]}_{subject[1]}")
 def built(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Instance, bytes]:
     """An instance and its code object."""
-    if toolchain.ZIGLANG is None:
-        pytest.skip("needs PyPI's ziglang")
-    instance, folder = instance_of(*request.param), tmp_path_factory.mktemp("order")
-    source, made = folder / instance.file, folder / "kernel.co"
-    source.write_text(instance_source(instance), encoding="utf-8")
-    flags = ["-std=c11", "-O3", "-I", str(ROOT / "include"), "-mcode-object-version=5"]
-    toolchain.build_device(toolchain.compilers()[0], source, "gfx950", flags, made)
-    return instance, made.read_bytes()
+    instance = instance_of(*request.param)
+    return instance, build(instance, tmp_path_factory.mktemp("order")).read_bytes()
 
 
 def divisor(number: int) -> tuple[int, int]:

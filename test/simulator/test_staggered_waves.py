@@ -6,11 +6,10 @@ from __future__ import annotations
 import dataclasses
 import functools
 import struct
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import toolchain
+from emitted import build
 from kernel_code import find_code
 from mla_kernel import MlaKernel
 from sampling import sample
@@ -19,7 +18,6 @@ from sim import LANDINGS, ORDERS, Sim, SimError
 from codegen.machine_code import instructions
 from codegen.ops import operations
 from codegen.ops.mla_prefill_cdna import CdnaTile
-from codegen.render import instance_source
 from codegen.resources import read_resources
 from codegen.rows import read_instances
 from codegen.spec import ROOT, Instance
@@ -45,19 +43,10 @@ def form(**fields: int) -> Instance:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Path]]:
+def built(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Code objects of all forms, by their names."""
-    if toolchain.ZIGLANG is None:
-        pytest.skip("needs PyPI's ziglang")
-    folder, found = tmp_path_factory.mktemp("staggered"), {}
-    for fields in FORMS:
-        instance = form(**fields)
-        source, made = folder / instance.file, folder / f"{instance.name}.co"
-        source.write_text(instance_source(instance), encoding="utf-8")
-        flags = ["-std=c11", "-O3", "-I", str(ROOT / "include"), "-mcode-object-version=5"]
-        toolchain.build_device(toolchain.compilers()[0], source, "gfx950", flags, made)
-        found[instance.name] = made
-    yield found
+    folder = tmp_path_factory.mktemp("staggered")
+    return {instance.name: build(instance, folder) for instance in (form(**fields) for fields in FORMS)}
 
 
 def run(library: Path, image: bytes, name: str, how: tuple[str, str] | None) -> bytes:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from codegen.ops.fmha_bwd.cdna_pipelines import PIPELINES, SIDE, Needs
+from codegen.ops.fmha_bwd.cdna_pipelines import PIPELINES, SIDE, TASK, Needs
 from codegen.ops.fmha_bwd.cdna_schedule import Step
 from codegen.ops.fmha_bwd.traits import BYTES, HDIM_PADS
 from codegen.targets import CdnaTarget
@@ -106,6 +106,11 @@ class CdnaTile:
     def waves(self) -> int:
         """Of a workgroup."""
         return self.bn0 // SIDE
+
+    @property
+    def task_bytes(self) -> int:
+        """LDS of a wave's task, which the header holds against what it keeps there."""
+        return TASK
 
     @property
     def threads(self) -> int:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SIDE = 32  # of a matrix product: queries, keys, columns of a head dim
 SCORES = 48  # registers of a lane for a block's scores, their gradients and a product
 DROPPED = 1024  # bytes of LDS of a wave for bytes of dropout
-TASK = 80  # and for its task
+TASK = 80  # and for its task, which the compiler holds against bwd_task.h
 
 
 @dataclass(frozen=True)

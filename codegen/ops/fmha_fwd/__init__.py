@@ -132,6 +132,8 @@ class FmhaFwd(Operation):
             return False  # under a mask its last workgroups may begin later
         if a.bm0 < b.bm0:
             return False  # it reads keys more often, where memory is the limit
+        if a.bm0 > b.bm0 and first.workgroups == 1:
+            return False  # where half of its waves have no queries memory adds to its time
         counts = range(1, first.workgroups * second.workgroups + 1)
         half = min(1.0, second.half / (first.half if a.bm0 == b.bm0 else 1.0))
         rounds = [(first.rounds(tasks * count), half * second.rounds(count)) for count in counts]

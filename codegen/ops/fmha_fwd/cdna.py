@@ -106,7 +106,6 @@ class CdnaTile(GpuTile):
     kv: str = "auto"  # the type of a cache in pages, as tessera_kv_cache_dtype has it; "auto": that of q
     turns: int = 1  # blocks of queries that a workgroup may take, one from each end of a sequence
     serves: str = ""  # clauses, as for --where; "": all that the data type and the head dim can
-    clock: float = 1.0  # the share of other rows' clock that power leaves it: costs count cycles
     # Modelled, as instances/fmha_fwd_modelled.toml has it; 0: not yet.
     efficiency: float = 0.0  # the share of the target's peak that the main loop reaches on a full unit,
     alone: float = 0.0  # and where a workgroup has a unit for itself

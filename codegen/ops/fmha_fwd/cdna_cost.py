@@ -59,5 +59,5 @@ def block_cost(tile: CdnaTile, target: CdnaTarget) -> BlockCost:
     room = workgroups(tile, target)
     efficiency = tile.efficiency or EFFICIENCY
     alone = tile.alone or efficiency * min(1, ALONE / room)
-    cycles = peak_cycles(tile, target) / tile.clock
+    cycles = peak_cycles(tile, target)
     return BlockCost(room, cycles / alone, cycles / efficiency, tile.start or START, tile.half or 1.0)

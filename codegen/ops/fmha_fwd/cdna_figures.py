@@ -10,8 +10,10 @@ from codegen.targets import CdnaTarget
 
 # Two lengths, whose difference in time is that of their blocks; and those of planned main loops, which are
 # for long sequences: at first a unit that begins two workgroups waits for memory, and these are not yet
-# apart.
+# apart. So on full units of these each place has two, one after the other, of which the second begins and
+# ends beside others that compute.
 KEYS, LONG_KEYS = (128, 512), (512, 2048)
+ROUNDS = 2
 TILES = 8  # of queries of a head, whose workgroups share k and v
 FEW = 4  # units that show what a workgroup alone takes
 # A workgroup on each of few units; as many as units hold; so many, half of whose waves have no queries.
@@ -26,6 +28,11 @@ def problems(instance: Instance) -> dict[Point, tuple[str, ...]]:
 def keys_of(instance: Instance) -> tuple[int, int]:
     """The lengths that an instance is timed with."""
     return LONG_KEYS if instance.tile.planned else KEYS
+
+
+def rounds_of(instance: Instance, load: str) -> int:
+    """How many workgroups follow one another at a place."""
+    return ROUNDS if instance.tile.planned and load == FULL else 1
 
 
 def points_of(instance: Instance) -> tuple[Point, ...]:
@@ -44,15 +51,15 @@ def points_of(instance: Instance) -> tuple[Point, ...]:
 
 def _problem(instance: Instance, point: Point) -> tuple[str, ...]:
     load, keys = point
-    bm0 = instance.tile.bm0
+    bm0, rounds = instance.tile.bm0, rounds_of(instance, load)
     places = parameter("units", instance.target.name) * _room(instance)
     if instance.tile.whole_tiles:  # as many queries as keys
-        heads = (FEW if load == ALONE else places) * bm0 // keys
+        heads = (FEW if load == ALONE else rounds * places) * bm0 // keys
         return ("-b=1", f"-h={max(1, heads)}", f"-s={keys}", f"-s_k={keys}")
     shared = -(-places // TILES)  # k and v on full units
     sizes = {
         ALONE: ("-h=1", f"-s={FEW * bm0}"),
-        FULL: (f"-h={shared}", f"-s={TILES * bm0}"),
+        FULL: (f"-h={shared}", f"-s={rounds * TILES * bm0}"),
         HALF: (f"-h={TILES * shared}", f"-h_k={shared}", f"-s={bm0 // 2}"),
     }
     return ("-b=1", *sizes[load], f"-s_k={keys}")
@@ -63,12 +70,14 @@ def _room(instance: Instance) -> int:
     return workgroups(instance.tile, instance.target)
 
 
-def block_and_start(instance: Instance, load: str, cycles: dict[Point, float]) -> tuple[float, float]:
+def block_and_start(
+    instance: Instance, load: str, cycles: dict[Point, float], rounds: int = 1
+) -> tuple[float, float]:
     """The cycles of a block, and the time that a workgroup takes beside its blocks, in blocks."""
     launch = parameter("launch_cycles", instance.target.name)
     lengths = sorted({keys for _, keys in cycles})
     blocks = [-(-keys // instance.tile.bn0) for keys in lengths]
-    few, many = (cycles[load, keys] - launch for keys in lengths)
+    few, many = ((cycles[load, keys] - launch) / rounds for keys in lengths)
     block = (many - few) / (blocks[1] - blocks[0])
     return block, few / block - blocks[0]
 
@@ -81,8 +90,9 @@ def of_cycles(instance: Instance, cycles: dict[Point, float]) -> dict[str, float
     assert isinstance(instance.target, CdnaTarget)
     block, starts = {}, {}
     for load in {load for load, _ in cycles}:
-        block[load], starts[load] = block_and_start(instance, load, cycles)
-    beginnings = [starts[load] for load in (ALONE, FULL) if load in starts]
+        block[load], starts[load] = block_and_start(instance, load, cycles, rounds_of(instance, load))
+    loads = (FULL,) if instance.tile.planned else (ALONE, FULL)
+    beginnings = [starts[load] for load in loads if load in starts]
     peak = peak_cycles(instance.tile, instance.target)
     figures = {
         "efficiency": round(_room(instance) * peak / block[FULL], 3),

@@ -4,7 +4,7 @@
 // HEADS_FIRST: of workgroups that follow on one another each has another head, so that heads share what an XCD's L2
 // holds, and under a mask those with the most queries, which have the first keys, begin first.
 //
-// Takes BM, BN, WAVES, HEADS_FIRST.
+// Takes BM, BN, WAVES, TASK_BYTES, HEADS_FIRST.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_BWD_TASK_H
 
@@ -69,6 +69,7 @@ union kept_task {
     struct task task;
     int words[sizeof(struct task) / 4];
 };
+_Static_assert(sizeof(union kept_task) == TASK_BYTES, "LDS of a tile is counted with so many for a wave");
 LDS union kept_task tasks_of_waves[WAVES];
 
 INLINE void keep_task(const struct task *task) { tasks_of_waves[wave_id()].task = *task; }

@@ -19,36 +19,41 @@ enum { TOGETHER = 1 };
 typedef float sums;
 #endif
 
-#define UNROLL_FOUR _Pragma("unroll 4") // more takes registers that there are not
-INLINE sums sum_parts(const args *a, const struct dq_parts *parts, int64_t at) {
-    sums sum = *(GLOBAL const sums *)(uint64_t)(parts->first + at);
-    UNROLL_FOUR
-    for (int part = 1; part < parts->count; part++)
-        sum += *(GLOBAL const sums *)(uint64_t)(parts->first + part * parts->stride + at);
-    return SCALED ? sum : sum * a->scale;
+#define UNROLL_TWO _Pragma("unroll 2") // more takes registers that there are not
+
+// So many sums, of elements `at`. Both of a unit are read part by part, since they lie in one line.
+INLINE void sum_parts(const args *a, const struct dq_parts *parts, const int64_t *at, sums *sum, int count) {
+    UNROLL
+    for (int i = 0; i < count; i++) sum[i] = *(GLOBAL const sums *)(uint64_t)(parts->first + at[i]);
+    UNROLL_TWO
+    for (int part = 1; part < parts->count; part++) {
+        UNROLL
+        for (int i = 0; i < count; i++)
+            sum[i] += *(GLOBAL const sums *)(uint64_t)(parts->first + part * parts->stride + at[i]);
+    }
+    UNROLL
+    for (int i = 0; i < count; i++) sum[i] = SCALED ? sum[i] : sum[i] * a->scale;
 }
 
 INLINE int position(const args *a, int column) { return IN_ORDER ? column : dq_position(column, a->hdim_q); }
 
 // The unit of a row whose first column is `column`. Element `at` of the row's parts is that of column 0.
 INLINE unit convert_unit(const args *a, const struct dq_parts *parts, int64_t at, int column) {
+    const int64_t places[] = {at + position(a, column), at + position(a, column + TOGETHER)};
     const sums none = {0};
-    const sums low = parts->count > 0 ? sum_parts(a, parts, at + position(a, column)) : none;
+    sums sum[2] = {none, none};
     unit x;
 #if VECTORS
-    if (a->type == TESSERA_TYPE_FP32) {
-        UNROLL
-        for (int i = 0; i < 4; i++) x.word[i] = AS_U32(low[i]);
-        return x;
-    }
-    const sums high = parts->count > 0 ? sum_parts(a, parts, at + position(a, column + TOGETHER)) : none;
+    const int is_fp32 = a->type == TESSERA_TYPE_FP32;
+    if (parts->count > 0 && is_fp32) sum_parts(a, parts, places, sum, 1);
+    if (parts->count > 0 && !is_fp32) sum_parts(a, parts, places, sum, 2);
     UNROLL
-    for (int i = 0; i < 2; i++) {
-        x.word[i] = bits_of_two(a->type, low[2 * i], low[2 * i + 1]);
-        x.word[2 + i] = bits_of_two(a->type, high[2 * i], high[2 * i + 1]);
-    }
+    for (int i = 0; i < 4; i++)
+        x.word[i] =
+            is_fp32 ? AS_U32(sum[0][i]) : bits_of_two(a->type, sum[i / 2][2 * i % 4], sum[i / 2][2 * i % 4 + 1]);
 #else
-    x.word[0] = a->type == TESSERA_TYPE_FP32 ? AS_U32(low) : bits_of_two(a->type, low, 0.0f);
+    if (parts->count > 0) sum_parts(a, parts, places, sum, 1);
+    x.word[0] = a->type == TESSERA_TYPE_FP32 ? AS_U32(sum[0]) : bits_of_two(a->type, sum[0], 0.0f);
 #endif
     return x;
 }
