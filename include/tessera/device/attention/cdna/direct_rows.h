@@ -75,16 +75,10 @@ INLINE int lies_in_fours(const struct cache *x, int left) { return left >= BN &&
 INLINE float make_fp16(operand q[Q_STEPS]) {
     float greatest = 0.0f;
     UNROLL
-    for (int i = 0; i < 4 * Q_STEPS; i++) {
-        const uint32_t x = q[i / 4].chunk[0][i % 4];
-        greatest = max_f32(greatest, max_f32(abs_f32(unpack_bf16(x)), abs_f32(unpack_bf16(x >> 16))));
-    }
+    for (int i = 0; i < 4 * Q_STEPS; i++) greatest = greatest_bf16(greatest, q[i / 4].chunk[0][i % 4]);
     const float unit = unit_of(max_f32(greatest, other_half(greatest))), over = over_unit(unit);
     UNROLL
-    for (int i = 0; i < 4 * Q_STEPS; i++) {
-        const uint32_t x = q[i / 4].chunk[0][i % 4];
-        q[i / 4].chunk[0][i % 4] = pack_fp16(unpack_bf16(x) * over, unpack_bf16(x >> 16) * over);
-    }
+    for (int i = 0; i < 4 * Q_STEPS; i++) q[i / 4].chunk[0][i % 4] = fp16_of_bf16(q[i / 4].chunk[0][i % 4], over);
     return unit;
 }
 
