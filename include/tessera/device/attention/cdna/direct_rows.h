@@ -82,24 +82,49 @@ INLINE float make_fp16(operand q[Q_STEPS]) {
     return unit;
 }
 
+// ---- numbers of 4 bits
+
+// The two numbers of each byte of codes: LDS has them in fewer instructions than selections of bytes take.
+LDS uint32_t pairs_of_codes[256];
+
+INLINE void store_pairs(const struct tessera_fmha_fwd_cdna_args *p) {
+    const struct codebook book = find_codebook(p);
+    const u32x4 pairs = numbers_of_nibbles(&book, 0x01010101 * (uint32_t)lane_id() + 0xc0804000);
+    UNROLL
+    for (int i = 0; i < 4; i++) ((SHARED uint32_t *)pairs_of_codes)[64 * i + lane_id()] = pairs[i];
+}
+
+// Those of byte n.
+INLINE uint32_t pair_of_codes(uint32_t codes, int n) {
+    return ((SHARED const uint32_t *)pairs_of_codes)[codes >> 8 * n & 0xff];
+}
+
 // ---- products
 
-INLINE void scores_of_rows(f32x16 *s, const operand q[Q_STEPS], const struct rows *x, const struct codebook *book) {
+INLINE u32x4 numbers_of_chunk(const uint32_t words[CHUNK_WORDS]) {
+    if (KV == TESSERA_KV_TURBO4)
+        return (u32x4){pair_of_codes(words[0], 0), pair_of_codes(words[0], 1), pair_of_codes(words[0], 2),
+                       pair_of_codes(words[0], 3)};
+    return numbers_of_words(words);
+}
+
+INLINE void scores_of_rows(f32x16 *s, const operand q[Q_STEPS], const struct rows *x) {
     *s = (f32x16)0.0f;
     UNROLL
     for (int n = 0; n < Q_STEPS; n++) {
-        const operand k = {{numbers_of(book, x->k[n / 2] + n % 2 * CHUNK_WORDS)}};
+        const operand k = {{numbers_of_chunk(x->k[n / 2] + n % 2 * CHUNK_WORDS)}};
         *s = MMA(k, q[n], *s);
     }
 }
 
 // Pairs of two keys' numbers of `count` <= 4 columns, from number `first` of those of two rows on.
 INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[COLUMN_WORDS], const uint32_t other[COLUMN_WORDS],
-                             int first, const struct codebook *book) {
+                             int first) {
     if (KV == TESSERA_KV_TURBO4) {
         const uint32_t a = one[0] >> 4 * first, b = other[0] >> 4 * first;
-        const u32x4 x = numbers_of_nibbles(book, low_bytes(even_nibbles(a, b), odd_nibbles(a, b)));
-        to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
+        const uint32_t even = even_nibbles(a, b), odd = odd_nibbles(a, b);
+        to[0] = pair_of_codes(even, 0), to[1] = pair_of_codes(odd, 0);
+        to[2] = pair_of_codes(even, 1), to[3] = pair_of_codes(odd, 1);
     } else {
         const uint32_t a = one[first / 4], b = other[first / 4];
         const u32x2 low = NUMBERS_OF_WORD(low_bytes(a, b)), high = NUMBERS_OF_WORD(high_bytes(a, b));
@@ -107,8 +132,7 @@ INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[COLUMN_WORDS], c
     }
 }
 
-INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows *x, const p_operand p[KEY_STEPS],
-                               const struct codebook *book) {
+INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows *x, const p_operand p[KEY_STEPS]) {
     UNROLL
     for (int n = 0; n < KEY_STEPS; n++) {
         UNROLL
@@ -117,7 +141,7 @@ INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows *x, const p
             UNROLL
             for (int w = 0; w < 4; w++) {
                 uint32_t pairs[4];
-                pairs_of_columns(pairs, x->v[8 * n + 2 * w], x->v[8 * n + 2 * w + 1], b, book);
+                pairs_of_columns(pairs, x->v[8 * n + 2 * w], x->v[8 * n + 2 * w + 1], b);
                 UNROLL
                 for (int i = 0; i < 4; i++) v[i].chunk[0][w] = pairs[i];
             }

@@ -33,9 +33,8 @@ INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p)
     return codebook_of(pairs);
 }
 
-// A chunk's numbers.
-INLINE u32x4 numbers_of(const struct codebook *book, const uint32_t words[CHUNK_WORDS]) {
-    if (KV == TESSERA_KV_TURBO4) return numbers_of_nibbles(book, words[0]);
+// A chunk's numbers of 8 bits.
+INLINE u32x4 numbers_of_words(const uint32_t words[CHUNK_WORDS]) {
     u32x4 x;
     UNROLL
     for (int w = 0; w < CHUNK_WORDS; w++) {

@@ -6,7 +6,7 @@
 //
 // Pages in pieces have 16 bytes of each row of K beside one another, and keys of a column of V.
 //
-// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, KV.
+// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, DIRECT, KV.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 
@@ -64,7 +64,8 @@ struct spot {
 // Of the lane's key, or the last one where that is behind it.
 INLINE struct spot look_up_key(const struct cache *x, int key, int end) {
     const uint32_t at = (uint32_t)(min_i32(key, end - 1) + x->offset);
-    const uint32_t page = at / (uint32_t)x->page_size;
+    const int shift = trailing_zeros((uint32_t)x->page_size); // of pages, which are a power of 2; of rows there is one
+    const uint32_t page = DIRECT ? at >> shift : at / (uint32_t)x->page_size;
     const int listed = KV != TESSERA_KV_AUTO || x->table; // quantised caches are in pages
     const struct spot spot = {listed ? *(GLOBAL const int32_t *)(uint64_t)(x->table + page) : x->batch,
                               (int)(at - page * (uint32_t)x->page_size)};
