@@ -201,10 +201,13 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
         )
-    of_quantised_rows = ("numbers.h", "quantised.h", "direct_rows.h")
-    if header.name in ("merged_queries.h", "paged.h", "scaled_rows.h", *of_quantised_rows):
+    if header.name == "direct_products.h":
+        before = '#include "tessera/device/attention/cdna/direct_halves.h"\n'
+    of_quantised_rows = ("numbers.h", "quantised.h", "direct_codes.h")
+    of_pages = ("paged.h", "scaled_rows.h", "direct_rows.h", "direct_halves.h", "direct_products.h")
+    if header.name in ("merged_queries.h", *of_pages, *of_quantised_rows):
         said = said.replace("MERGED 0", "MERGED 1")
-    if header.name in ("paged.h", "scaled_rows.h", *of_quantised_rows):
+    if header.name in (*of_pages, *of_quantised_rows):
         said = said.replace("PAGED 0", "PAGED 1")
     if header.name in of_quantised_rows:
         said = said.replace("TESSERA_KV_AUTO", "TESSERA_KV_INT8")

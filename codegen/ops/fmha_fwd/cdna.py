@@ -173,7 +173,7 @@ class CdnaTile(GpuTile):
     @property
     def hdim_multiple(self) -> int:
         """The number that head dims of a call are multiples of."""
-        together = 2 if self.kv != "auto" else 1  # chunks of k that a lane loads
+        together = 2 if self.direct or self.kv != "auto" else 1  # chunks of k that a lane loads
         return max(8 * self.access // self.bits, HDIM_MULTIPLE) * together
 
     def p_shift(self, target: CdnaTarget) -> int:
@@ -258,7 +258,7 @@ class CdnaTile(GpuTile):
         One pair of head dims. A row of column-major v begins at an aligned address, but a group's sequences
         begin anywhere in it. Of the pipelines that merge heads, that for caches as q is drops.
         """
-        drops = not self.merge or (self.paged and self.kv == "auto")
+        drops = not self.merge or (self.paged and self.kv == "auto" and not self.direct)
         mode = " mode=batch" if self.v_layout == "c" else "" if drops else " dropout=no"
         return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout}{mode}"
 

@@ -70,8 +70,8 @@ def split(tile: CdnaTile) -> Needs:
 
 
 def rows(tile: CdnaTile) -> Needs:
-    """Pipeline qr_direct: rows of a quantised cache in registers; LDS has scales, and numbers of codes."""
-    bits = 4 if tile.kv == "turbo4" else 8
+    """Pipeline qr_direct: rows of a cache in registers; LDS has scales, and numbers of codes."""
+    bits = {"auto": tile.bits, "turbo4": 4}.get(tile.kv, 8)
     registers = tile.operand_registers + tile.score_registers + tile.bn0 * (tile.dq + tile.dv) * bits // 2048
     lds = 4 * tile.scaled_rows + (PAIRS_OF_CODES if tile.kv == "turbo4" else 0)
     complaint = ""
@@ -80,8 +80,8 @@ def rows(tile: CdnaTile) -> Needs:
             "pipeline 'qr_direct' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
             f"not {tile.compute}, {tile.v_layout}, {tile.access}"
         )
-    elif tile.kv == "auto" or tile.kv not in CACHE_TYPES:
-        complaint = f"kv = '{tile.kv}': pipeline 'qr_direct' reads quantised caches alone"
+    elif tile.kv not in CACHE_TYPES:
+        complaint = f"kv = '{tile.kv}' is none of {', '.join(CACHE_TYPES)}"
     elif (tile.rm0, tile.bn0) != (1, 32):
         complaint = (
             f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in pipeline 'qr_direct' one wave has tiles of 32 keys"

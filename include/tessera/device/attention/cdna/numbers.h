@@ -11,20 +11,6 @@
 #include "tessera/device/attention/cdna/scaled_rows.h"
 #include "tessera/turbo4.h"
 
-enum { CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4 };
-
-INLINE void load_words(uint32_t *to, int words, const char *from) {
-    if (words == 4) {
-        const u32x4 x = load_16(from);
-        to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
-    } else if (words == 2) {
-        const u32x2 x = load_8(from);
-        to[0] = x.x, to[1] = x.y;
-    } else {
-        to[0] = load_4(from);
-    }
-}
-
 INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p) {
     uint32_t pairs[TESSERA_TURBO4_CENTROIDS / 2] = {0};
     UNROLL

@@ -67,7 +67,8 @@ INLINE int part_of_keys(const args *a) {
     const int log = ((const struct tessera_fmha_fwd_cdna_args *)a)->log_parts;
     return (workgroup_y() / a->blocks_q << log) + low_bits(workgroup_x(), log);
 }
-INLINE int is_outside(const struct tessera_fmha_fwd_cdna_args *p) {
+INLINE int is_outside(void) { // of what it reads nothing stays in registers
+    const struct tessera_fmha_fwd_cdna_args *const p = (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
     return sequence_of(&p->call) >= p->sequences || part_of_keys(&p->call) >= p->parts;
 }
 
