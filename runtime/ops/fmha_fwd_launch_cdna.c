@@ -2,6 +2,7 @@
 // A call on an AMD GPU: checks, and one launch with its argument; where keys are cut into parts, another one combines
 // their results.
 #include "guard.h"
+#include "library.h"
 #include "ops/fmha_fwd_internal.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
@@ -61,11 +62,18 @@ static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
     if (call->cache->scale_v) args->pages.v_scale.base = call->cache->scale_v;
 }
 
+// Logarithms of how many sequences, or parts, have their number in x beside the key head, so that all key heads come to
+// one die.
+static void spread_over_dies(const tessera_instance *row, struct tessera_fmha_fwd_cdna_args *args) {
+    const int32_t dies = tessera_target_rates[row->target].dies;
+    int32_t *const log = args->sequences < dies ? &args->log_parts : &args->log_sequences;
+    while (1 << *log < dies) ++*log;
+}
+
 // A launch of workgroups that merge heads and have a part of the keys each.
 static tessera_status add_split(call_t *call, const instance_t *instance, int64_t blocks, struct tessera_plan *plan) {
     const tessera_instance *const row = &instance->base;
     const struct tessera_cut cut = tessera_plan_cut(plan, row);
-    const uint32_t grid[3] = {(uint32_t)call->args.nhead_k, (uint32_t)(blocks * cut.parts), (uint32_t)call->args.batch};
     void *room;
     TRY(tessera_plan_room(plan, sizeof(struct tessera_fmha_fwd_cdna_args), &room));
     struct tessera_fmha_fwd_cdna_args *const args = room;
@@ -73,6 +81,12 @@ static tessera_status add_split(call_t *call, const instance_t *instance, int64_
     args->parts = (int32_t)cut.parts;
     args->part_tiles = (int32_t)cut.length;
     args->queries = (int32_t)call->queries;
+    args->sequences = call->args.batch;
+    spread_over_dies(row, args);
+    const int64_t parts = tessera_ceil_div(cut.parts, 1 << args->log_parts);
+    const uint32_t grid[3] = {(uint32_t)call->args.nhead_k << (args->log_sequences + args->log_parts),
+                              (uint32_t)(blocks * parts),
+                              (uint32_t)tessera_ceil_div(args->sequences, 1 << args->log_sequences)};
     if (tessera_fmha_fwd_looks_up(instance)) set_pages(call, args);
     if (cut.parts == 1) return tessera_add_launch(plan, row, grid, 0, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;

@@ -7,6 +7,8 @@
 // work to more compute units, and cost the way of their results to memory and back, and the launch that combines them.
 // Where sequences have lengths that only the device knows, some workgroup begins the last part when the others are
 // done.
+#include <math.h>
+
 #include "library.h"
 #include "ops/fmha_fwd_internal.h"
 
@@ -14,10 +16,11 @@ typedef tessera_fmha_fwd_instance instance_t;
 typedef struct tessera_fmha_fwd_parts parts_t;
 
 // Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200, or 2.8 us
-// where all tasks begin at once. AMD's is taken to be as much.
-static const double combine_cycles = 12000, combine_at_once_cycles = 5500;
-// Of each part's results there: 0.2 us on an H200, where a row's parts follow one another. AMD's is not known.
-static const double cuda_part_cycles = 400;
+// where all tasks begin at once; and of each part's results there, where a row's parts follow one another: 0.2 us.
+// AMD's are of the simulator's clock, which has 5000 cycles of a launch (gfx950: 8.5 thousand for 8 parts, 18.2 for
+// 64).
+static const double combine_cycles = 12000, combine_at_once_cycles = 5500, part_cycles = 400;
+static const double cdna_combine_cycles = 7300, cdna_part_cycles = 175;
 
 enum { MOST_GRID = 65535 }; // workgroups along y, which parts and blocks of rows share on AMD's GPUs
 
@@ -57,8 +60,15 @@ struct pace {
     double begin, tile;
 };
 
+// How many workgroups take as long: on AMD's GPUs waves of 32 rows go round SIMDs, and the one with most is the last.
+enum { SIMDS = 4, WAVE_ROWS = 32 };
+static double even_on_simds(const instance_t *row, double beside) {
+    const double waves = is_cuda(row) ? SIMDS : (double)row->tile.bm0 / WAVE_ROWS;
+    return SIMDS / waves * ceil(beside * waves / SIMDS);
+}
+
 static struct pace pace_of(const instance_t *row, double beside) {
-    const double alone = (double)row->alone_cycles, busy = (double)row->busy_cycles * beside;
+    const double alone = (double)row->alone_cycles, busy = (double)row->busy_cycles * even_on_simds(row, beside);
     const double tile = alone > busy ? alone : busy;
     return (struct pace){(double)row->start * (is_cuda(row) ? alone : tile), tile};
 }
@@ -84,7 +94,7 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_sha
     const double results = parts > 1 ? 8 * w->rows * (double)parts * s->hdim_v : 0;
     const double keys = keys_from_memory(row, s, w, units), memory = keys + results / rates->device_bytes;
     const int64_t places = units * (int64_t)beside;
-    const bool at_once = is_cuda(row) && tasks <= places; // as measured: then none waits for others
+    const bool at_once = tasks <= places; // as measured on an H200: then none waits for others
     double time = (double)tessera_ceil_div(tasks, places) * part;
     if (time < last) time = last;
     if (!is_cuda(row))
@@ -92,15 +102,15 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_sha
     else if (time < memory + time / 16)
         time = memory + time / 16; // what begins and ends sooner leaves memory idle less
     if (s->is_ragged) {
-        const int64_t reading = is_cuda(row) ? tessera_min(tasks, places) : places;
+        const int64_t reading = is_cuda(row) ? tessera_min(tasks, places) : places; // of which units get equal shares
         const double share = keys / (double)(w->tasks * w->tiles) * (double)reading;
         const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
         time = at_once ? slow : (double)tasks / (double)places * slow + slow;
         if (is_cuda(row)) time += results / rates->device_bytes;
     }
     if (parts == 1) return time;
-    if (!is_cuda(row)) return time + combine_cycles;
-    return time + (at_once ? combine_at_once_cycles : combine_cycles) + cuda_part_cycles * (double)parts;
+    if (!is_cuda(row)) return time + cdna_combine_cycles + cdna_part_cycles * (double)parts;
+    return time + (at_once ? combine_at_once_cycles : combine_cycles) + part_cycles * (double)parts;
 }
 
 // Nothing says how long sequences are: enough parts for 16 tasks of each multiprocessor, of a length that is worth one.

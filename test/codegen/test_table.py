@@ -84,7 +84,7 @@ def test_the_table_says_what_the_records_say(tmp_path: Path) -> None:
             multiple = (GPU_MULTIPLES if gpu else CPU_MULTIPLES)[dtype]
             if gpu and getattr(instance.tile, "access", 16) == 4:
                 multiple = 8
-            if getattr(instance.tile, "kv", "auto") != "auto":
+            if getattr(instance.tile, "kv", "auto") != "auto" or getattr(instance.tile, "direct", False):
                 multiple = 16
             most = (instance.tile.hdim_q, instance.tile.hdim_v) if gpu else (widest, widest)
             hdims = " ".join(f"{multiple} {hdim} {multiple}" for hdim in most)

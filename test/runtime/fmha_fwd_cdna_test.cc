@@ -725,7 +725,10 @@ TEST_F(MergedOnCdna, PartsThatAreAskedFor) {
     const auto args = argument<tessera_fmha_fwd_cdna_args>(0);
     const FakeLaunch &l = hip.launches[0];
     EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3),
-              (std::vector<unsigned>{2, 2 * 7, 2})); // key heads, parts, batch
+              (std::vector<unsigned>{2 * 8, 2, 2})); // key heads and 7 parts of 8 dies, blocks, batch
+    EXPECT_EQ(args.sequences, 2);
+    EXPECT_EQ(args.log_sequences, 0);
+    EXPECT_EQ(args.log_parts, 3);
     EXPECT_EQ(args.parts, 7);
     EXPECT_EQ(args.part_tiles, 15);
     EXPECT_EQ(args.queries, 20);
@@ -751,7 +754,7 @@ TEST_F(MergedOnCdna, OneQueryUnderACausalMask) {
         ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
         ASSERT_EQ(hip.launches.size(), 2u);
         const FakeLaunch &l = hip.launches[0];
-        EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{2, 7, 2}));
+        EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{2 * 8, 1, 2}));
         EXPECT_EQ(argument<tessera_fmha_fwd_cdna_args>(0).part_tiles, 15);
     }
 }

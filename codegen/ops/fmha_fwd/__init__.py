@@ -164,8 +164,9 @@ class FmhaFwd(Operation):
         return words if name == "no" else (*words, f"-qscale={name}")
 
     def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:
-        """On CDNA, but of quantised caches, which no plain call reads."""
-        if isinstance(instance.target, CdnaTarget) and instance.tile.kv == "auto":
+        """On CDNA, but of those that read caches alone, which no plain call has."""
+        tile = instance.tile
+        if isinstance(instance.target, CdnaTarget) and tile.kv == "auto" and not tile.direct:
             return cdna_figures.problems(instance)
         return {}
 

@@ -135,9 +135,9 @@ class CdnaTile(GpuTile):
         return COMPUTES[self.compute].bits
 
     def product(self, target: CdnaTarget) -> str:
-        """The type of products: in qr_direct that which numbers of 8 bits become in fewest instructions."""
+        """The type of products: of `direct` that which numbers of 8 bits become in fewest instructions."""
         by_fp16 = self.kv == "int8" or (self.kv == "fp8_e4m3" and target.fp8 != "ocp")
-        return "fp16" if self.pipeline == "qr_direct" and by_fp16 else self.compute
+        return "fp16" if self.direct and by_fp16 else self.compute
 
     @property
     def mx(self) -> bool:
@@ -172,7 +172,7 @@ class CdnaTile(GpuTile):
     @property
     def hdim_multiple(self) -> int:
         """The number that head dims of a call are multiples of."""
-        together = 2 if self.kv != "auto" else 1  # chunks of k that a lane loads
+        together = 2 if self.direct or self.kv != "auto" else 1  # chunks of k that a lane loads
         return max(8 * self.access // self.bits, HDIM_MULTIPLE) * together
 
     def p_shift(self, target: CdnaTarget) -> int:
@@ -203,17 +203,22 @@ class CdnaTile(GpuTile):
     @property
     def merge(self) -> int:
         """1: a tile has the queries of all heads of a key head, and perhaps a part of the keys."""
-        return int(self.pipeline in ("qr_split", "qr_pages", "qr_direct"))
+        return int(self.paged or self.pipeline == "qr_split")
 
     @property
     def paged(self) -> int:
         """1: keys may lie in a cache."""
-        return int(self.pipeline in ("qr_pages", "qr_direct"))
+        return int(self.direct or self.pipeline == "qr_pages")
+
+    @property
+    def direct(self) -> bool:
+        """Whether rows of a cache, in linear pages, go to registers, where products read them."""
+        return self.pipeline == "qr_direct"
 
     @property
     def keys_in(self) -> tuple[str, ...]:
         """Where keys may lie: tessera_keys_in."""
-        if self.pipeline == "qr_direct":
+        if self.direct:
             return ("PAGES",)
         return ("ROWS", "PAGES", "PIECES") if self.paged else ("ROWS",)
 
@@ -252,7 +257,7 @@ class CdnaTile(GpuTile):
         One pair of head dims. A row of column-major v begins at an aligned address, but a group's sequences
         begin anywhere in it. Of the pipelines that merge heads, that for caches as q is drops.
         """
-        drops = not self.merge or (self.paged and self.kv == "auto")
+        drops = not self.merge or (self.paged and self.kv == "auto" and not self.direct)
         mode = " mode=batch" if self.v_layout == "c" else "" if drops else " dropout=no"
         return f"hdim={hdim_word(self.hdim_q, self.hdim_v)} vlayout={self.v_layout}{mode}"
 

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 LANES = 64  # of a wave
+PAIRS_OF_CODES = 4 * 256  # bytes: the two numbers of each byte of codes of turbo4, of 16 bits
 
 
 @dataclass(frozen=True)
@@ -69,17 +70,18 @@ def split(tile: CdnaTile) -> Needs:
 
 
 def rows(tile: CdnaTile) -> Needs:
-    """Pipeline qr_direct: rows of a quantised cache in registers, and their scales in LDS."""
-    bits = 4 if tile.kv == "turbo4" else 8
+    """Pipeline qr_direct: rows of a cache in registers; LDS has scales, and numbers of codes."""
+    bits = {"auto": tile.bits, "turbo4": 4}.get(tile.kv, 8)
     registers = tile.operand_registers + tile.score_registers + tile.bn0 * (tile.dq + tile.dv) * bits // 2048
+    lds = 4 * tile.scaled_rows + (PAIRS_OF_CODES if tile.kv == "turbo4" else 0)
     complaint = ""
     if tile.compute not in ("fp16", "bf16") or tile.v_layout != "r" or tile.access != 16:
         complaint = (
             "pipeline 'qr_direct' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
             f"not {tile.compute}, {tile.v_layout}, {tile.access}"
         )
-    elif tile.kv == "auto" or tile.kv not in CACHE_TYPES:
-        complaint = f"kv = '{tile.kv}': pipeline 'qr_direct' reads quantised caches alone"
+    elif tile.kv not in CACHE_TYPES:
+        complaint = f"kv = '{tile.kv}' is none of {', '.join(CACHE_TYPES)}"
     elif (tile.rm0, tile.bn0) != (1, 32):
         complaint = (
             f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in pipeline 'qr_direct' one wave has tiles of 32 keys"
@@ -88,7 +90,7 @@ def rows(tile: CdnaTile) -> Needs:
         complaint = (
             f"head dims {tile.hdim_q} and {tile.hdim_v}: lanes share out rows of 64, 128 or 256 evenly"
         )
-    return Needs(4 * tile.scaled_rows, registers, "q, o, scores and a tile of k and v", complaint)
+    return Needs(lds, registers, "q, o, scores and a tile of k and v", complaint)
 
 
 def direct(tile: CdnaTile) -> Needs:

@@ -17,6 +17,20 @@ INLINE uint32_t load_4(const void *from) { return *(GLOBAL const u32_anywhere *)
 INLINE uint32_t load_1(const void *from) { return *(GLOBAL const uint8_t *)(uint64_t)from; }
 INLINE uint32_t load_2(const void *from) { return *(GLOBAL const u16_anywhere *)(uint64_t)from; }
 
+// 1, 2, or a multiple of 4 words.
+INLINE void load_words(uint32_t *to, int words, const char *from) {
+    if (words == 1) to[0] = load_4(from);
+    if (words == 2) {
+        const u32x2 x = load_8(from);
+        to[0] = x.x, to[1] = x.y;
+    }
+    UNROLL
+    for (int w = 0; w + 4 <= words; w += 4) {
+        const u32x4 x = load_16(from + 4 * w);
+        to[w] = x.x, to[w + 1] = x.y, to[w + 2] = x.z, to[w + 3] = x.w;
+    }
+}
+
 // ---- the four numbers of a word as fp16
 
 typedef _Float16 fp16x2 __attribute__((ext_vector_type(2)));

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Rows of a quantised cache that go from memory to registers, where they are operands as soon as they are widened. Lane
+// Rows of a cache that go from memory to registers, where they are operands as soon as they are widened. Lane
 // l has row l % 32 of K: the half l / 32 of each 32 numbers, two chunks. Of V it has D_BLOCKS columns, from D_BLOCKS *
 // (l % 32) on, of the keys that it has P of: operand b is every D_BLOCKS-th column. Queries and results follow
 // (merged_queries.h).
 //
-// Takes KV, BN, Q_BF16.
+// Takes KV, BN.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_ROWS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_ROWS_H
 
-#include "tessera/device/attention/cdna/numbers.h"
+#include "tessera/device/attention/cdna/paged.h"
+#include "tessera/isa/cdna_quantised.h"
 
 enum {
     K_RUNS = DQ / 32, // of 16 numbers of the lane's row
@@ -20,8 +21,10 @@ enum {
 // A tile's, on their way.
 struct rows {
     uint32_t k[K_RUNS][2 * CHUNK_WORDS], v[V_ROWS][COLUMN_WORDS];
-    struct row_scales scales;
 };
+
+INLINE int first_of_run(int n) { return 32 * n + lane_id() / 32 * 16; }         // its number in the row of K
+INLINE int key_of_row(int n) { return n / 4 * 8 + lane_id() / 32 * 4 + n % 4; } // of the tile
 
 // ---- memory. Keys past the end are the last one again.
 
@@ -34,7 +37,7 @@ INLINE void load_k(struct rows *to, const struct cache *x, const struct spot *sp
     const char *const row = (const char *)own_k(x, spot);
     UNROLL
     for (int n = 0; n < K_RUNS; n++) {
-        const int first = 32 * n + lane_id() / 32 * 16;
+        const int first = first_of_run(n);
         load_words(to->k[n], 2 * CHUNK_WORDS, row + (first < x->hdim_q ? NUMBER_BYTES(first) : 0));
     }
 }
@@ -46,91 +49,31 @@ INLINE void load_columns(uint32_t to[COLUMN_WORDS], const char *from) {
         to[0] = COLUMN_BYTES == 2 ? load_2(from) : load_1(from);
 }
 
-// Row n of the lane is key 8 (n / 4) + 4 (lane / 32) + n % 4. Four of them lie one behind the other in a page, of which
-// only the first one's address is asked for, where pages have whole fours.
+// Four of the lane's rows lie one behind the other in a page, of which only the first one's address is asked for, where
+// pages have whole fours.
 INLINE void load_v(struct rows *to, const struct cache *x, const struct spot *spot, int in_fours) {
-    const int column = D_BLOCKS * (lane_id() % 32), first = 4 * (lane_id() / 32);
+    const int column = D_BLOCKS * (lane_id() % 32);
     const int offset = column < x->hdim_v ? NUMBER_BYTES(column) : 0;
     const uint64_t own = own_v(x, spot);
     if (in_fours) {
         const int64_t row = CACHE_BYTES(x->v_row);
         UNROLL
         for (int n = 0; n < V_ROWS; n += 4) {
-            const char *const four = address_of(own, 2 * n + first) + offset;
+            if (KV == TESSERA_KV_AUTO) one_after_the_other(); // which addresses have no room for
+            const char *const four = address_of(own, key_of_row(n)) + offset;
             UNROLL
             for (int i = 0; i < 4; i++) load_columns(to->v[n + i], four + i * row);
         }
     } else {
         UNROLL
-        for (int n = 0; n < V_ROWS; n++) load_columns(to->v[n], address_of(own, n / 4 * 8 + first + n % 4) + offset);
+        for (int n = 0; n < V_ROWS; n++) {
+            if (KV == TESSERA_KV_AUTO) one_after_the_other();
+            load_columns(to->v[n], address_of(own, key_of_row(n)) + offset);
+        }
     }
 }
 
 // Whether those of a tile that has `left` keys, or more, do.
 INLINE int lies_in_fours(const struct cache *x, int left) { return left >= BN && (x->page_size | x->offset) % 4 == 0; }
-
-// ---- queries of bf16 as fp16
-
-// Q_BF16: of the lane's query. Products with it are to be multiplied by the unit that this returns.
-INLINE float make_fp16(operand q[Q_STEPS]) {
-    float greatest = 0.0f;
-    UNROLL
-    for (int i = 0; i < 4 * Q_STEPS; i++) {
-        const uint32_t x = q[i / 4].chunk[0][i % 4];
-        greatest = max_f32(greatest, max_f32(abs_f32(unpack_bf16(x)), abs_f32(unpack_bf16(x >> 16))));
-    }
-    const float unit = unit_of(max_f32(greatest, other_half(greatest))), over = over_unit(unit);
-    UNROLL
-    for (int i = 0; i < 4 * Q_STEPS; i++) {
-        const uint32_t x = q[i / 4].chunk[0][i % 4];
-        q[i / 4].chunk[0][i % 4] = pack_fp16(unpack_bf16(x) * over, unpack_bf16(x >> 16) * over);
-    }
-    return unit;
-}
-
-// ---- products
-
-INLINE void scores_of_rows(f32x16 *s, const operand q[Q_STEPS], const struct rows *x, const struct codebook *book) {
-    *s = (f32x16)0.0f;
-    UNROLL
-    for (int n = 0; n < Q_STEPS; n++) {
-        const operand k = {{numbers_of(book, x->k[n / 2] + n % 2 * CHUNK_WORDS)}};
-        *s = MMA(k, q[n], *s);
-    }
-}
-
-// Pairs of two keys' numbers of `count` <= 4 columns, from number `first` of those of two rows on.
-INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[COLUMN_WORDS], const uint32_t other[COLUMN_WORDS],
-                             int first, const struct codebook *book) {
-    if (KV == TESSERA_KV_TURBO4) {
-        const uint32_t a = one[0] >> 4 * first, b = other[0] >> 4 * first;
-        const u32x4 x = numbers_of_nibbles(book, low_bytes(even_nibbles(a, b), odd_nibbles(a, b)));
-        to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
-    } else {
-        const uint32_t a = one[first / 4], b = other[first / 4];
-        const u32x2 low = NUMBERS_OF_WORD(low_bytes(a, b)), high = NUMBERS_OF_WORD(high_bytes(a, b));
-        to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
-    }
-}
-
-INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows *x, const p_operand p[KEY_STEPS],
-                               const struct codebook *book) {
-    UNROLL
-    for (int n = 0; n < KEY_STEPS; n++) {
-        UNROLL
-        for (int b = 0; b < D_BLOCKS; b += 4) {
-            operand v[4];
-            UNROLL
-            for (int w = 0; w < 4; w++) {
-                uint32_t pairs[4];
-                pairs_of_columns(pairs, x->v[8 * n + 2 * w], x->v[8 * n + 2 * w + 1], b, book);
-                UNROLL
-                for (int i = 0; i < 4; i++) v[i].chunk[0][w] = pairs[i];
-            }
-            UNROLL
-            for (int i = 0; i < 4 && b + i < D_BLOCKS; i++) o[b + i] = MMA_P(v[i], p[n], o[b + i]);
-        }
-    }
-}
 
 #endif

@@ -11,20 +11,6 @@
 #include "tessera/device/attention/cdna/scaled_rows.h"
 #include "tessera/turbo4.h"
 
-enum { CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4 };
-
-INLINE void load_words(uint32_t *to, int words, const char *from) {
-    if (words == 4) {
-        const u32x4 x = load_16(from);
-        to[0] = x.x, to[1] = x.y, to[2] = x.z, to[3] = x.w;
-    } else if (words == 2) {
-        const u32x2 x = load_8(from);
-        to[0] = x.x, to[1] = x.y;
-    } else {
-        to[0] = load_4(from);
-    }
-}
-
 INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p) {
     uint32_t pairs[TESSERA_TURBO4_CENTROIDS / 2] = {0};
     UNROLL
@@ -33,9 +19,8 @@ INLINE struct codebook find_codebook(const struct tessera_fmha_fwd_cdna_args *p)
     return codebook_of(pairs);
 }
 
-// A chunk's numbers.
-INLINE u32x4 numbers_of(const struct codebook *book, const uint32_t words[CHUNK_WORDS]) {
-    if (KV == TESSERA_KV_TURBO4) return numbers_of_nibbles(book, words[0]);
+// A chunk's numbers of 8 bits.
+INLINE u32x4 numbers_of_words(const uint32_t words[CHUNK_WORDS]) {
     u32x4 x;
     UNROLL
     for (int w = 0; w < CHUNK_WORDS; w++) {

@@ -6,7 +6,7 @@
 //
 // Pages in pieces have 16 bytes of each row of K beside one another, and keys of a column of V.
 //
-// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, KV.
+// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, DIRECT, KV.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 
@@ -16,8 +16,8 @@
 #define CACHE_BYTES(elements) ((elements) * (KV == TESSERA_KV_AUTO ? BITS / 8 : 1))
 #define NUMBER_BYTES(numbers) ((numbers) * (KV == TESSERA_KV_AUTO ? BITS : KV == TESSERA_KV_TURBO4 ? 4 : 8) / 8)
 
-// Chunks of K that a lane loads at once; keys of a column of V in pieces that it does.
-enum { RUN = KV == TESSERA_KV_AUTO ? 1 : 2, KEYS = CHUNK };
+// Chunks of K that a lane loads at once, and words of one; keys of a column of V in pieces that it does.
+enum { RUN = KV == TESSERA_KV_AUTO ? 1 : 2, CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4, KEYS = CHUNK };
 
 // The cache of the task's sequence and head.
 struct cache {
@@ -64,10 +64,11 @@ struct spot {
 // Of the lane's key, or the last one where that is behind it.
 INLINE struct spot look_up_key(const struct cache *x, int key, int end) {
     const uint32_t at = (uint32_t)(min_i32(key, end - 1) + x->offset);
-    const uint32_t page = at / (uint32_t)x->page_size;
-    const int listed = KV != TESSERA_KV_AUTO || x->table; // quantised caches are in pages
+    const int quantised = KV != TESSERA_KV_AUTO, shifts = DIRECT && quantised; // pages of these are powers of 2
+    const uint32_t size = (uint32_t)x->page_size, page = shifts ? at >> trailing_zeros(size) : at / size;
+    const int listed = quantised || x->table; // they are in pages
     const struct spot spot = {listed ? *(GLOBAL const int32_t *)(uint64_t)(x->table + page) : x->batch,
-                              (int)(at - page * (uint32_t)x->page_size)};
+                              (int)(at - page * size)};
     return spot;
 }
 INLINE struct spot look_up(const struct cache *x, int tile, int end) {

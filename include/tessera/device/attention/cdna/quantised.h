@@ -41,6 +41,10 @@ INLINE void load_quantised_tile(struct quantised *s, const struct tessera_fmha_f
 
 // ---- to LDS
 
+INLINE u32x4 numbers_of(const struct codebook *book, const uint32_t words[CHUNK_WORDS]) {
+    return KV == TESSERA_KV_TURBO4 ? numbers_of_nibbles(book, words[0]) : numbers_of_words(words);
+}
+
 // A tile that has `left` keys, or more than BN.
 INLINE void store_quantised_tile(struct quantised *s, const struct cache *x, const struct codebook *book, float unit,
                                  int left) {

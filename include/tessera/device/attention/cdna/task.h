@@ -57,11 +57,25 @@ INLINE void find_mask(struct task *task, const args *a) {
 }
 
 #if MERGED
-// In the grid x is the key head; y the part of the keys and, within it, the block of rows; z the sequence.
-INLINE int part_of_keys(const args *a) { return workgroup_y() / a->blocks_q; }
+// Where a workgroup is in the grid that tessera/kernel/fmha_fwd_cdna.h describes.
+INLINE int low_bits(int x, int count) { return x & ((1 << count) - 1); }
+INLINE int sequence_of(const args *a) {
+    const int log = ((const struct tessera_fmha_fwd_cdna_args *)a)->log_sequences;
+    return (workgroup_z() << log) + low_bits(workgroup_x(), log);
+}
+INLINE int part_of_keys(const args *a) {
+    const int log = ((const struct tessera_fmha_fwd_cdna_args *)a)->log_parts;
+    return (workgroup_y() / a->blocks_q << log) + low_bits(workgroup_x(), log);
+}
+INLINE int is_outside(void) { // of what it reads nothing stays in registers
+    const struct tessera_fmha_fwd_cdna_args *const p = (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
+    return sequence_of(&p->call) >= p->sequences || part_of_keys(&p->call) >= p->parts;
+}
+
 INLINE struct task find_task(const args *a) {
-    const int head_k = workgroup_x(), block = workgroup_y() - part_of_keys(a) * a->blocks_q;
-    struct task task = {head_k * a->group, head_k, workgroup_z(), a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
+    const struct tessera_fmha_fwd_cdna_args *const p = (const struct tessera_fmha_fwd_cdna_args *)a;
+    const int head_k = workgroup_x() >> (p->log_sequences + p->log_parts), block = workgroup_y() % a->blocks_q;
+    struct task task = {head_k * a->group, head_k, sequence_of(a), a->seqlen_q, a->seqlen_k, 0, 0, 0, 0, 0, 0};
     find_lengths(&task, a);
     task.first = BM * (a->blocks_q - 1 - block);
     find_mask(&task, a);

@@ -47,24 +47,19 @@ INLINE void load_rows(uint32_t q[STEPS][4], const args *a, const struct task *ta
 }
 
 #if Q_BF16
-INLINE float high_half(uint32_t x) { return AS_F32(x & 0xffff0000); }
-
 // Each row has its own unit.
 INLINE void to_fp16(uint32_t q[STEPS][4], float unit[2]) {
     UNROLL
     for (int r = 0; r < 2; r++) {
         float most = 0.0f;
         UNROLL
-        for (int i = 0; i < 2 * STEPS; i++) {
-            const uint32_t x = q[i / 2][i % 2 * 2 + r];
-            most = max_f32(most, max_f32(abs_f32(unpack_bf16(x)), abs_f32(high_half(x))));
-        }
+        for (int i = 0; i < 2 * STEPS; i++) most = greatest_bf16(most, q[i / 2][i % 2 * 2 + r]);
         unit[r] = unit_of(max_of_four(most));
         const float over = over_unit(unit[r]);
         UNROLL
         for (int i = 0; i < 2 * STEPS; i++) {
             uint32_t *const x = &q[i / 2][i % 2 * 2 + r];
-            *x = pack_fp16(unpack_bf16(*x) * over, high_half(*x) * over);
+            *x = fp16_of_bf16(*x, over);
         }
     }
 }

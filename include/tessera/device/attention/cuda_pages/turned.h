@@ -28,17 +28,14 @@ INLINE void load_row(uint32_t q[Q_WORDS], const args *a, const struct task *task
 }
 
 #if Q_BF16
-INLINE float high_half(uint32_t x) { return AS_F32(x & 0xffff0000); }
-
 // Returns the row's unit.
 INLINE float to_fp16(uint32_t q[Q_WORDS]) {
     float most = 0.0f;
     UNROLL
-    for (int i = 0; i < Q_WORDS; i++)
-        most = max_f32(most, max_f32(abs_f32(unpack_bf16(q[i])), abs_f32(high_half(q[i]))));
+    for (int i = 0; i < Q_WORDS; i++) most = greatest_bf16(most, q[i]);
     const float unit = unit_of(max_of_four(most)), over = over_unit(unit);
     UNROLL
-    for (int i = 0; i < Q_WORDS; i++) q[i] = pack_fp16(unpack_bf16(q[i]) * over, high_half(q[i]) * over);
+    for (int i = 0; i < Q_WORDS; i++) q[i] = fp16_of_bf16(q[i], over);
     return unit;
 }
 #endif
