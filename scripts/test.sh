@@ -176,11 +176,14 @@ fi
 
 googletest=$build/tools/googletest
 test_options=(-DTESSERA_TARGETS=cpu,cdna,cuda -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_GPU_LINES=ON -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
-# Nothing here runs NVIDIA GPU instances, whose PTX alone would take a sixth of the build's time: in seven days each is
-# compiled, and what is compiled pytest assembles.
-images=("-DTESSERA_NVPTX_PART=$((10#$TESSERA_TEST_SEED % 7))/7" -DTESSERA_PTXAS=OFF)
-[ -z "$all" ] || images=(-DTESSERA_NVPTX_PART= -DTESSERA_PTXAS=)
-build_options=("${test_options[@]}" "${images[@]}")
+# Code objects would take more than half of the build's time: a part of them a day. Nothing here runs NVIDIA GPU instances,
+# and what is compiled of them pytest assembles. Of AMD's one target is always there as a whole, and of the others head dim
+# 128, in which every template occurs. The part falls a day behind every fifth day, so that a problem that is due every fifth
+# day finds its instance, too.
+day=$((10#$TESSERA_TEST_SEED))
+code=("-DTESSERA_CODE_PARTS=__sm_90a=$((day % 7))/7;__gfx90a=0/1;^fmha_fwd_d128_=0/1;^fmha_fwd_d.*__gfx=$(((day + day / 5) % 5))/5" -DTESSERA_PTXAS=OFF)
+[ -z "$all" ] || code=(-DTESSERA_CODE_PARTS= -DTESSERA_PTXAS=)
+build_options=("${test_options[@]}" "${code[@]}")
 step "configure" "$build_remedy" configure "$build" "${build_options[@]}"
 if grep -q "No GoogleTest" "$build/log/configure.log" && [ -n "$apt_allowed" ] && command -v apt-get >/dev/null; then
     step "googletest sources" "apt-get install libgtest-dev, or --no-apt to go without" unpack_googletest
@@ -229,8 +232,8 @@ ctest_in() {
 }
 
 # In seven days each problem has been run; of the 23,000 over caches, in seven weeks.
-days_part=(-every=7 "-from=$((10#$TESSERA_TEST_SEED % 7))")
-caches_part=(-every=49 "-from=$((10#$TESSERA_TEST_SEED % 49))")
+days_part=(-every=7 "-from=$((day % 7))")
+caches_part=(-every=49 "-from=$((day % 49))")
 [ -z "$all" ] || days_part=() caches_part=()
 smoke() {
     "$build/bin/tile_example_fmha_fwd_smoke" "${days_part[@]}"
@@ -280,7 +283,7 @@ other_compiler() {
     command -v clang >/dev/null || cannot "no clang"
     local targets=cpu some=(portable x86-64-v2 x86-64-v4 x86-64-v4-bf16 x86-64-v4-fp16 x86-64-v4-amx)
     # Templates are the same for all targets: their words are what the day's has of its own.
-    [ -n "$all" ] || [ "$(uname -m)" != x86_64 ] || targets=x86-64-v3,${some[$((10#$TESSERA_TEST_SEED % ${#some[@]}))]}
+    [ -n "$all" ] || [ "$(uname -m)" != x86_64 ] || targets=x86-64-v3,${some[$((day % ${#some[@]}))]}
     cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" "-DTESSERA_TARGETS=$targets" -DTESSERA_RECEIPT=ci -DTESSERA_SIM_VARIANTS=OFF -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
     ninja -C "$build/test/clang" -j "$(jobs)"
     "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *' "${days_part[@]}"
@@ -350,7 +353,7 @@ sanitized() {
     rows_smoke "$directory" "${days_part[@]}"
     local program
     for program in fmha_fwd_cache paged_attention; do
-        "$directory/bin/tile_example_${program}_smoke" -every=490 "-from=$((10#$TESSERA_TEST_SEED % 490))"
+        "$directory/bin/tile_example_${program}_smoke" -every=490 "-from=$((day % 490))"
     done
     ctest_in "$directory" -R "$2"
 }
@@ -403,6 +406,7 @@ echo
 sort -u "$results/skipped" 2>/dev/null || true
 [ ${#not_run[@]} -eq 0 ] || printf 'not run: %s\n' "${not_run[@]}"
 [ $((passed + failed + ${#not_run[@]})) -gt 0 ] || { echo "--only $only: no stage has that in its name" >&2 && exit 1; }
+grep -oE 'GPU instances: [0-9]+ of [0-9]+ are compiled' "$build/log/configure.log" || true
 [ -n "$all" ] || echo "samples of TESSERA_TEST_SEED=$TESSERA_TEST_SEED"
 echo "time: $(seconds_since "$began")"
 echo "$passed passed, $failed failed"

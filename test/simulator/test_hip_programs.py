@@ -51,7 +51,8 @@ def build(hipcc: str, name: str, flag: str, folder: Path) -> Path:
     sources = sorted((FOLDER / name).glob("*.hip")) or [FOLDER / f"{name}.hip"]
     output = folder / name
     command = [hipcc, f"--offload-arch={ARCH}", flag, "-w", *map(str, sources), "-o", str(output)]
-    done = subprocess.run(command, check=False, capture_output=True, text=True)
+    environment = {**os.environ, "TMPDIR": str(folder)}  # where Debian's clang leaves a folder behind
+    done = subprocess.run(command, check=False, capture_output=True, text=True, env=environment)
     assert done.returncode == 0, done.stderr
     return output
 
