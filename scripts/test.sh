@@ -271,7 +271,8 @@ build_tests() {
 same_bytes() {
     local directory
     for directory in "$build"/test/{one,other}; do
-        configure "$directory" -DTESSERA_OPS=fmha_fwd,rmsnorm2d_fwd -DTESSERA_TARGETS=x86-64-v3,gfx950 -DTESSERA_RECEIPT=ci '-DTESSERA_FILTER=*_d128_fp16_*,*_bf16_*' -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
+        configure "$directory" -DTESSERA_OPS=fmha_fwd,rmsnorm2d_fwd -DTESSERA_TARGETS=x86-64-v3,gfx950 -DTESSERA_RECEIPT=ci '-DTESSERA_FILTER=*_d128_fp16_*,*_bf16_*' -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF \
+            -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1
         ninja -C "$directory" -j "$(jobs)"
     done
     local file
@@ -332,9 +333,11 @@ neon() {
 emulated_cases='*-s=3 *' emulated_rows='*=599 *'
 [ -z "$all" ] || emulated_cases='*' emulated_rows='*'
 
-# Reports need lines; more of debugging would take the compiler longer. No sanitizer looks into code objects, which the build
-# has made.
-for_sanitizers=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1" "-DTESSERA_CODE_FROM=$build")
+# for_sanitizers LEVEL: sets `watched`. Reports need lines; more of debugging would take the compiler longer. No sanitizer looks
+# into code objects, which the build has made.
+for_sanitizers() {
+    watched=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=$1 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=$1 -g1" "-DTESSERA_CODE_FROM=$build")
+}
 
 references=() # of tests, which sanitizers watch, too
 [ -z "$all" ] || references=(-DTESSERA_SANITIZE_REFERENCES=ON)
@@ -342,8 +345,9 @@ references=() # of tests, which sanitizers watch, too
 # sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix. Templates of CPU kernels are
 # the same for all targets but AMX, which "AMX in vectors" watches.
 sanitized() {
-    local directory=$build/test/${1%%,*}
-    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DTESSERA_BUILD_BENCHMARKS=OFF "${for_sanitizers[@]}" "${references[@]}"
+    local directory=$build/test/${1%%,*} watched
+    for_sanitizers -O1 # compiles in two thirds of the time
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DTESSERA_BUILD_BENCHMARKS=OFF "${watched[@]}" "${references[@]}"
     build_tests "$directory" "$2"
     export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # two count threads, of which the sanitizer has one of its own; one is long and has one thread
@@ -365,8 +369,9 @@ tests_of_threads() {
 
 # Of the simulator's own sanitizer a part, which is all of its code, on one head dim: "programs" has the rest.
 simulator_sanitized() {
-    local directory=$build/test/simulator
-    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined -DTESSERA_SIM_VARIANTS=OFF "${for_sanitizers[@]}"
+    local directory=$build/test/simulator watched
+    for_sanitizers -O2
+    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined -DTESSERA_SIM_VARIANTS=OFF "${watched[@]}"
     ninja -C "$directory" -j "$(jobs)" fmha_fwd_gpu_test tessera_sim
     export UBSAN_OPTIONS=print_stacktrace=1 GTEST_FILTER=-GpuInstances.*:GpuLanded*.*
     ctest_in "$directory" -R 'fmha_fwd\.gpu_test(\.sanitized_forward)?$'

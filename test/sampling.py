@@ -39,7 +39,7 @@ def sample_each(items: Iterable[T], kind: Callable[[T], Hashable], count: int = 
 
 
 def is_of_another_day(build: Path, message: str) -> bool:
-    """Whether a call failed since the build leaves out its kernel (TESSERA_CODE_PARTS), which another day's has."""
+    """Whether a call failed for want of a kernel that TESSERA_CODE_PARTS leaves to another day's build."""
     lacks = re.search(r"no pack of \S+ for \S+ has tessera_k_(\w+):", message)
     names = (build / "packs" / "left_out.txt").read_text(encoding="utf-8").split()
     return lacks is not None and lacks[1] in {name.replace("__", "_") for name in names}

@@ -21,7 +21,7 @@ from codegen.nvptx import parts
 
 pytestmark = pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
 OPTIONS = ("-DGPU_TARGETS=gfx942", "-DTESSERA_EMBED_PACKS=OFF", f"-DTESSERA_PYTHON={sys.executable}")
-LESS = ("-DTESSERA_BUILD_EXAMPLES=OFF", "-DTESSERA_BUILD_SIMULATOR=OFF")
+LESS = ("-DTESSERA_BUILD_EXAMPLES=OFF", "-DTESSERA_BUILD_SIMULATOR=OFF", "-DCMAKE_BUILD_TYPE=Debug")
 GENERATORS = [name for name, tool in (("Ninja", "ninja"), ("Unix Makefiles", "make")) if shutil.which(tool)]
 
 
@@ -270,7 +270,7 @@ def test_parts_have_each_image_once(tmp_path: Path) -> None:
         sources = [path.stem for path in (tmp_path / part / "generated").glob("smoothquant_*__sm_90a_*.c")]
         left_out = (tmp_path / part / "packs" / "left_out.txt").read_text().split()
         symbols = {f"tessera_k_{name.replace('__', '_')}" for name in set(sources) - set(left_out)}
-        assert set(left_out) < set(sources) and symbols == set(made)
+        assert set(left_out) <= set(sources) and symbols == set(made)
         assert f"GPU instances: {len(made)} of {len(sources)} are compiled" in configured.stdout
     assert len(found) == len(set(found)) == len(sources)
     failed = configure_part("3/3")

@@ -133,7 +133,8 @@ def test_find_package_static(project: Path, prefix: Path) -> None:
 
 def test_add_subdirectory(project: Path) -> None:
     folder = project / "add_subdirectory"
-    options = [f"-DTESSERA_SOURCE_DIR={ROOT}", "-DTESSERA_TARGETS=portable", *same_tools()]
+    options = [f"-DTESSERA_SOURCE_DIR={ROOT}", "-DTESSERA_TARGETS=portable", "-DTESSERA_OPS=fmha_fwd"]
+    options += same_tools()
     run("cmake", "-B", "build", *options, cwd=folder)
     targets = run("ninja", "-C", "build", "-t", "targets", "all", cwd=folder)
     assert "tile_example" not in targets and "gtest" not in targets

@@ -64,7 +64,7 @@ def near(said: dict[str, float], instance: Instance, relative: float) -> dict[st
 
 @pytest.mark.parametrize("op", MODELS, ids=lambda op: op.api)
 def test_figures_are_up_to_date(op: Operation, tmp_path: Path) -> None:
-    """An instance of each target, another every day. Backward passes need forward ones, which may be absent."""
+    """An instance of each target, another every day. Backward passes need forward ones, which may lack."""
     said = read_figures(INSTANCES, op.family)
     versions = read_toml(figures_path(INSTANCES, op.family))["version"]
     modelled_here = [one for one in find_built(op) if op.figure_problems(one)]
