@@ -29,8 +29,7 @@ endmacro()
 
 # tessera_is_left_out(LEFT_OUT INSTANCE): whether packs are made without an instance. Tests run in turns what takes long to
 # compile: of the instances whose name matches a REGEX=N/M of TESSERA_CODE_PARTS, the first that it matches, part N of M is
-# compiled. Those of a target for the same type, head dim and order of v are of one part, so that a call finds all that
-# serve it, or none.
+# compiled. Those of a target for the same type, head dim and order of v are of one part, as the best for a call mostly are.
 function(tessera_is_left_out variable instance)
     set(${variable} OFF PARENT_SCOPE)
     foreach(rule ${TESSERA_CODE_PARTS})
