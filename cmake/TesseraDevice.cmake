@@ -6,7 +6,6 @@
 # sets variables that the others read, tessera_NAME_try(TARGET FLAG...) refuses a compiler that does not know the target,
 # tessera_NAME_add(MADE SOURCE TARGET FLAG...) adds the command that makes MADE.co, and
 # tessera_NAME_check(COMMAND TARGET OBJECT...) sets COMMAND to the command that checks code objects before they are packed.
-# It may define tessera_NAME_leaves_out(LEAVES_OUT INSTANCE): whether packs are made without an instance.
 
 # tessera_find_compilers(LINE...): finds the compilers that lines of lists of sources name, and tries them for each target.
 macro(tessera_find_compilers)
@@ -27,6 +26,46 @@ macro(tessera_find_compilers)
         endif()
     endforeach()
 endmacro()
+
+# tessera_is_left_out(LEFT_OUT INSTANCE): whether packs are made without an instance. Tests run in turns what takes long to
+# compile: of the instances whose name matches a REGEX=N/M of TESSERA_CODE_PARTS, the first that it matches, part N of M is
+# compiled. Those of a target for the same type, head dim and order of v are of one part, as the best for a call mostly are.
+function(tessera_is_left_out variable instance)
+    set(${variable} OFF PARENT_SCOPE)
+    foreach(rule ${TESSERA_CODE_PARTS})
+        if(NOT rule MATCHES "^(.+)=([0-9]+)/([1-9][0-9]*)$" OR NOT CMAKE_MATCH_2 LESS CMAKE_MATCH_3)
+            message(FATAL_ERROR "TESSERA_CODE_PARTS: ${rule}: must be REGEX=N/M, such as __sm_90a=0/7 to __sm_90a=6/7")
+        endif()
+        set(regex "${CMAKE_MATCH_1}")
+        set(part "${CMAKE_MATCH_2}")
+        set(parts "${CMAKE_MATCH_3}")
+        if(instance MATCHES "${regex}")
+            string(REGEX REPLACE "_b[0-9].*$" "" group "${instance}") # without the tile and what follows
+            string(MD5 hash "${group}")
+            string(SUBSTRING "${hash}" 0 7 hash)
+            math(EXPR its "0x${hash} % ${parts}")
+            if(NOT its EQUAL part)
+                set(${variable} ON PARENT_SCOPE)
+            endif()
+            return()
+        endif()
+    endforeach()
+endfunction()
+
+# tessera_list_left_out(): writes the names of the instances that packs are without, one a line, to packs/left_out.txt, for
+# tests, and says how many there are.
+function(tessera_list_left_out)
+    get_property(all GLOBAL PROPERTY tessera_device_instances)
+    get_property(left_out GLOBAL PROPERTY tessera_left_out)
+    list(LENGTH all count)
+    list(LENGTH left_out without)
+    list(JOIN left_out "\n" lines)
+    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/packs/left_out.txt" CONTENT "${lines}\n" @ONLY)
+    if(without)
+        math(EXPR with "${count} - ${without}")
+        message(STATUS "GPU instances: ${with} of ${count} are compiled, the part of TESSERA_CODE_PARTS=${TESSERA_CODE_PARTS}")
+    endif()
+endfunction()
 
 # tessera_take_code(TAKEN MADE OBJECT FILE): adds the command that copies MADE.co from the build TESSERA_CODE_FROM, where that
 # has made it of the same source.
@@ -61,11 +100,11 @@ function(tessera_add_packs packs_variable op)
         list(GET columns 3 flags)
         separate_arguments(flags)
         get_filename_component(name "${file}" NAME_WE)
-        if(COMMAND tessera_${compiler}_leaves_out)
-            cmake_language(CALL tessera_${compiler}_leaves_out is_left_out "${name}")
-            if(is_left_out)
-                continue()
-            endif()
+        set_property(GLOBAL APPEND PROPERTY tessera_device_instances "${name}")
+        tessera_is_left_out(is_left_out "${name}")
+        if(is_left_out)
+            set_property(GLOBAL APPEND PROPERTY tessera_left_out "${name}")
+            continue()
         endif()
         if(NOT target IN_LIST targets)
             list(APPEND targets "${target}")

@@ -1,7 +1,11 @@
 # SPDX-License-Identifier: MIT
 """Tessera's generator: records in, C out. `generate.py` at the root is its command line."""
 
+import difflib
 from collections.abc import Iterable
+
+MANY = 60  # more choices are not all named
+CLOSEST = 5
 
 
 class Refused(Exception):
@@ -10,4 +14,8 @@ class Refused(Exception):
 
 def unknown(what: str, value: str, choices: Iterable[object]) -> str:
     """Why a value is refused that is none of `choices`."""
-    return f"unknown {what} '{value}'; there is: {', '.join(map(str, choices))}"
+    names = list(map(str, choices))
+    if len(names) <= MANY:
+        return f"unknown {what} '{value}'; there is: {', '.join(names)}"
+    closest = difflib.get_close_matches(value, names, CLOSEST, cutoff=0)
+    return f"unknown {what} '{value}'; the closest of {len(names)}: {', '.join(closest)}"

@@ -176,11 +176,14 @@ fi
 
 googletest=$build/tools/googletest
 test_options=(-DTESSERA_TARGETS=cpu,cdna,cuda -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_GPU_LINES=ON -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
-# Nothing here runs NVIDIA GPU instances, whose PTX alone would take a sixth of the build's time: in seven days each is
-# compiled, and what is compiled pytest assembles.
-images=("-DTESSERA_NVPTX_PART=$((10#$TESSERA_TEST_SEED % 7))/7" -DTESSERA_PTXAS=OFF)
-[ -z "$all" ] || images=(-DTESSERA_NVPTX_PART= -DTESSERA_PTXAS=)
-build_options=("${test_options[@]}" "${images[@]}")
+# Code objects would take more than half of the build's time: a part of them a day. Nothing here runs NVIDIA GPU instances,
+# and what is compiled of them pytest assembles. Of AMD's one target is always there as a whole, and of the others head dim
+# 128, in which every template occurs, and what small calls of tests choose beside. The part moves on by a day more with each
+# month, so that a problem that is due each fifth day finds its instance, too.
+day=$((10#$TESSERA_TEST_SEED))
+code=("-DTESSERA_CODE_PARTS=__sm_90a=$((day % 7))/7;__gfx90a=0/1;^fmha_fwd_d(128|(64|192x128)_(fp|bf)16)_=0/1;^fmha_fwd_d.*__gfx=$(((day + day / 100) % 5))/5" -DTESSERA_PTXAS=OFF)
+[ -z "$all" ] || code=(-DTESSERA_CODE_PARTS= -DTESSERA_PTXAS=)
+build_options=("${test_options[@]}" "${code[@]}")
 step "configure" "$build_remedy" configure "$build" "${build_options[@]}"
 if grep -q "No GoogleTest" "$build/log/configure.log" && [ -n "$apt_allowed" ] && command -v apt-get >/dev/null; then
     step "googletest sources" "apt-get install libgtest-dev, or --no-apt to go without" unpack_googletest
@@ -229,8 +232,8 @@ ctest_in() {
 }
 
 # In seven days each problem has been run; of the 23,000 over caches, in seven weeks.
-days_part=(-every=7 "-from=$((10#$TESSERA_TEST_SEED % 7))")
-caches_part=(-every=49 "-from=$((10#$TESSERA_TEST_SEED % 49))")
+days_part=(-every=7 "-from=$((day % 7))")
+caches_part=(-every=49 "-from=$((day % 49))")
 [ -z "$all" ] || days_part=() caches_part=()
 smoke() {
     "$build/bin/tile_example_fmha_fwd_smoke" "${days_part[@]}"
@@ -268,7 +271,8 @@ build_tests() {
 same_bytes() {
     local directory
     for directory in "$build"/test/{one,other}; do
-        configure "$directory" -DTESSERA_OPS=fmha_fwd,rmsnorm2d_fwd -DTESSERA_TARGETS=x86-64-v3,gfx950 -DTESSERA_RECEIPT=ci '-DTESSERA_FILTER=*_d128_fp16_*,*_bf16_*' -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
+        configure "$directory" -DTESSERA_OPS=fmha_fwd,rmsnorm2d_fwd -DTESSERA_TARGETS=x86-64-v3,gfx950 -DTESSERA_RECEIPT=ci '-DTESSERA_FILTER=*_d128_fp16_*,*_bf16_*' -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF \
+            -DCMAKE_BUILD_TYPE=None -DCMAKE_C_FLAGS=-O1
         ninja -C "$directory" -j "$(jobs)"
     done
     local file
@@ -280,7 +284,7 @@ other_compiler() {
     command -v clang >/dev/null || cannot "no clang"
     local targets=cpu some=(portable x86-64-v2 x86-64-v4 x86-64-v4-bf16 x86-64-v4-fp16 x86-64-v4-amx)
     # Templates are the same for all targets: their words are what the day's has of its own.
-    [ -n "$all" ] || [ "$(uname -m)" != x86_64 ] || targets=x86-64-v3,${some[$((10#$TESSERA_TEST_SEED % ${#some[@]}))]}
+    [ -n "$all" ] || [ "$(uname -m)" != x86_64 ] || targets=x86-64-v3,${some[$((day % ${#some[@]}))]}
     cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" "-DTESSERA_TARGETS=$targets" -DTESSERA_RECEIPT=ci -DTESSERA_SIM_VARIANTS=OFF -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON
     ninja -C "$build/test/clang" -j "$(jobs)"
     "$build/test/clang/bin/tile_example_fmha_fwd_smoke" -filter='*-s=33 *' "${days_part[@]}"
@@ -329,9 +333,11 @@ neon() {
 emulated_cases='*-s=3 *' emulated_rows='*=599 *'
 [ -z "$all" ] || emulated_cases='*' emulated_rows='*'
 
-# Reports need lines; more of debugging would take the compiler longer. No sanitizer looks into code objects, which the build
-# has made.
-for_sanitizers=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=-O2 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=-O2 -g1" "-DTESSERA_CODE_FROM=$build")
+# for_sanitizers LEVEL: sets `watched`. Reports need lines; more of debugging would take the compiler longer. No sanitizer looks
+# into code objects, which the build has made.
+for_sanitizers() {
+    watched=(-DCMAKE_BUILD_TYPE=RelWithDebInfo "-DCMAKE_C_FLAGS_RELWITHDEBINFO=$1 -g1" "-DCMAKE_CXX_FLAGS_RELWITHDEBINFO=$1 -g1" "-DTESSERA_CODE_FROM=$build")
+}
 
 references=() # of tests, which sanitizers watch, too
 [ -z "$all" ] || references=(-DTESSERA_SANITIZE_REFERENCES=ON)
@@ -339,8 +345,9 @@ references=() # of tests, which sanitizers watch, too
 # sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix. Templates of CPU kernels are
 # the same for all targets but AMX, which "AMX in vectors" watches.
 sanitized() {
-    local directory=$build/test/${1%%,*}
-    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DTESSERA_BUILD_BENCHMARKS=OFF "${for_sanitizers[@]}" "${references[@]}"
+    local directory=$build/test/${1%%,*} watched
+    for_sanitizers -O1 # compiles in two thirds of the time
+    configure "$directory" "${test_options[@]}" -DTESSERA_SANITIZE="$1" -DTESSERA_TARGETS=x86-64-v3,gfx942 -DTESSERA_RECEIPT=ci -DTESSERA_BUILD_SIMULATOR=OFF -DTESSERA_BUILD_BENCHMARKS=OFF "${watched[@]}" "${references[@]}"
     build_tests "$directory" "$2"
     export UBSAN_OPTIONS=print_stacktrace=1 LSAN_OPTIONS=suppressions=$root/test/leaks.txt
     if [ "$1" = thread ]; then # two count threads, of which the sanitizer has one of its own; one is long and has one thread
@@ -350,7 +357,7 @@ sanitized() {
     rows_smoke "$directory" "${days_part[@]}"
     local program
     for program in fmha_fwd_cache paged_attention; do
-        "$directory/bin/tile_example_${program}_smoke" -every=490 "-from=$((10#$TESSERA_TEST_SEED % 490))"
+        "$directory/bin/tile_example_${program}_smoke" -every=490 "-from=$((day % 490))"
     done
     ctest_in "$directory" -R "$2"
 }
@@ -362,8 +369,9 @@ tests_of_threads() {
 
 # Of the simulator's own sanitizer a part, which is all of its code, on one head dim: "programs" has the rest.
 simulator_sanitized() {
-    local directory=$build/test/simulator
-    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined -DTESSERA_SIM_VARIANTS=OFF "${for_sanitizers[@]}"
+    local directory=$build/test/simulator watched
+    for_sanitizers -O2
+    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=gfx942 -DTESSERA_WHERE=hdim_q=128 -DTESSERA_SANITIZE=address,undefined -DTESSERA_SIM_VARIANTS=OFF "${watched[@]}"
     ninja -C "$directory" -j "$(jobs)" fmha_fwd_gpu_test tessera_sim
     export UBSAN_OPTIONS=print_stacktrace=1 GTEST_FILTER=-GpuInstances.*:GpuLanded*.*
     ctest_in "$directory" -R 'fmha_fwd\.gpu_test(\.sanitized_forward)?$'
@@ -403,6 +411,7 @@ echo
 sort -u "$results/skipped" 2>/dev/null || true
 [ ${#not_run[@]} -eq 0 ] || printf 'not run: %s\n' "${not_run[@]}"
 [ $((passed + failed + ${#not_run[@]})) -gt 0 ] || { echo "--only $only: no stage has that in its name" >&2 && exit 1; }
+grep -oE 'GPU instances: [0-9]+ of [0-9]+ are compiled' "$build/log/configure.log" || true
 [ -n "$all" ] || echo "samples of TESSERA_TEST_SEED=$TESSERA_TEST_SEED"
 echo "time: $(seconds_since "$began")"
 echo "$passed passed, $failed failed"

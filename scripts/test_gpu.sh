@@ -21,7 +21,7 @@ for ((n = 1; n < $#; n++)); do # before common.sh, which makes folders in the bu
     if [ "${!n}" = --build ]; then
         n=$((n + 1)) given=${!n}
         [ -x "$given/bin/gpu_device" ] || { echo "--build $given: it has no bin/gpu_device; build with -DTESSERA_BUILD_TESTS=ON" >&2; exit 1; }
-        ! grep -qs '^TESSERA_NVPTX_PART:STRING=.' "$given/CMakeCache.txt" || { echo "--build $given: it has a part of the images alone, as scripts/test.sh builds it; leave --build out" >&2; exit 1; }
+        ! grep -qs '^TESSERA_CODE_PARTS:STRING=.' "$given/CMakeCache.txt" || { echo "--build $given: it has a part of the code objects alone, as scripts/test.sh builds it; leave --build out" >&2; exit 1; }
         export TESSERA_BUILD_DIR=$given
     fi
 done
@@ -65,7 +65,7 @@ else
     case $(uname -m) in x86_64) targets=x86-64-v3 ;; aarch64) targets=armv8-a ;; *) targets=portable ;; esac
     case $device in hip:*) targets+=,cdna ;; *) targets+=,sm_90a ;; esac
     step "configure" "$build_remedy" configure "$build" -DTESSERA_TARGETS=$targets -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=OFF \
-        -DTESSERA_NVPTX_PART= -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON "-DTESSERA_GOOGLETEST_DIR=$build/tools/googletest/usr/src/googletest"
+        -DTESSERA_CODE_PARTS= -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_BUILD_RPATH_USE_ORIGIN=ON "-DTESSERA_GOOGLETEST_DIR=$build/tools/googletest/usr/src/googletest"
     if grep -q "No GoogleTest" "$build/log/configure.log"; then
         echo "no GoogleTest or no C++ compiler; Debian: apt-get install libgtest-dev g++" >&2
         exit 1

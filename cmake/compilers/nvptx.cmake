@@ -75,22 +75,6 @@ function(tessera_nvptx_try target)
     endif()
 endfunction()
 
-# An instance is of the part that its name decides, whatever others there are.
-function(tessera_nvptx_leaves_out variable instance)
-    set(${variable} OFF PARENT_SCOPE)
-    if(TESSERA_NVPTX_PART)
-        if(NOT TESSERA_NVPTX_PART MATCHES "^([0-9]+)/([1-9][0-9]*)$" OR NOT CMAKE_MATCH_1 LESS CMAKE_MATCH_2)
-            message(FATAL_ERROR "TESSERA_NVPTX_PART=${TESSERA_NVPTX_PART}: must be N/M, such as 0/7 to 6/7")
-        endif()
-        string(MD5 hash "${instance}")
-        string(SUBSTRING "${hash}" 0 7 hash)
-        math(EXPR part "0x${hash} % ${CMAKE_MATCH_2}")
-        if(NOT part EQUAL CMAKE_MATCH_1)
-            set(${variable} ON PARENT_SCOPE)
-        endif()
-    endif()
-endfunction()
-
 # Adds the command that makes MADE.co from a source, with MADE.ptx and what ptxas says in MADE.ptxas.txt beside it.
 function(tessera_nvptx_add made source target)
     get_filename_component(name "${made}" NAME)

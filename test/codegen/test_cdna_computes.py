@@ -8,10 +8,10 @@ import re
 from typing import NamedTuple
 
 import pytest
-from conftest import run
 from test_names import INSTANCES
 
 from codegen.ops.fmha_fwd.cdna import COMPUTES, CdnaTile
+from codegen.render import instance_source
 from codegen.spec import Instance
 from codegen.targets import TARGETS, CdnaTarget
 
@@ -180,7 +180,7 @@ def one_of_each() -> list[Instance]:
 
 @pytest.mark.parametrize("instance", one_of_each(), ids=lambda instance: instance.name)
 def test_emitted_files_have_the_records(instance: Instance) -> None:
-    text = run("--render", instance.name).out
+    text = instance_source(instance)
     found = {name: int(value) for name, value in re.findall(r"\b([A-Z_]+)(?: =)? (-?\d+)\b", text)}
     facts, one = FACTS[instance.compute], instance.tile
     assert (found["BITS"], found["OPERAND_CHUNKS"]) == (facts.bits, one.operand_chunks)

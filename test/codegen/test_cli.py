@@ -60,7 +60,12 @@ from codegen.targets import CK_DEFAULT
         ("--explain everything", "unknown explanation 'everything'; there is: reasons, all"),
         ("--table --format yaml", "unknown format 'yaml'; there is: text, json, csv"),
         ("--count -m fancy", "unknown mask 'fancy'; there is: simplified, generic"),
-        ("--render nope", "unknown instance 'nope'; there is: fmha_fwd__"),
+        ("--render nope --targets portable", "unknown instance 'nope'; there is: fmha_fwd__portable_b256"),
+        ("--render nope", "unknown instance 'nope'; the closest of "),
+        (
+            "--render fmha_fwd_d64_bf16__gfx942_b128x64x64_w4_r",
+            ": fmha_fwd_d64_bf16__gfx942_b128x64x64_w4_qr",
+        ),
         # usage
         ("", "nothing to do; give one of --table, --count,"),
         ("--table --count", "--table and --count exclude each other"),

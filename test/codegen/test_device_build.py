@@ -21,7 +21,7 @@ from codegen.nvptx import parts
 
 pytestmark = pytest.mark.skipif(not shutil.which("cmake"), reason="no cmake")
 OPTIONS = ("-DGPU_TARGETS=gfx942", "-DTESSERA_EMBED_PACKS=OFF", f"-DTESSERA_PYTHON={sys.executable}")
-LESS = ("-DTESSERA_BUILD_EXAMPLES=OFF", "-DTESSERA_BUILD_SIMULATOR=OFF")
+LESS = ("-DTESSERA_BUILD_EXAMPLES=OFF", "-DTESSERA_BUILD_SIMULATOR=OFF", "-DCMAKE_BUILD_TYPE=Debug")
 GENERATORS = [name for name, tool in (("Ninja", "ninja"), ("Unix Makefiles", "make")) if shutil.which(tool)]
 
 
@@ -256,9 +256,8 @@ def test_parts_have_each_image_once(tmp_path: Path) -> None:
     ziglang()
 
     def configure_part(part: str) -> subprocess.CompletedProcess[str]:
-        return configure(
-            ROOT, tmp_path / part, *NVIDIA, "-DTESSERA_PTXAS=OFF", f"-DTESSERA_NVPTX_PART={part}"
-        )
+        rules = f"-DTESSERA_CODE_PARTS=_none_=0/9;__sm_90a={part};_fp16__=0/1"  # the first match counts
+        return configure(ROOT, tmp_path / part, *NVIDIA, "-DTESSERA_PTXAS=OFF", rules)
 
     found: list[str] = []
     for part in ("0/3", "1/3", "2/3"):
@@ -266,12 +265,17 @@ def test_parts_have_each_image_once(tmp_path: Path) -> None:
         assert configured.returncode == 0, configured.stderr
         assert make(tmp_path / part).returncode == 0
         pack = tmp_path / part / "packs" / "smoothquant_sm_90a.pack"  # not made without any image
-        found += images_of(tmp_path / part) if pack.exists() else []
-    sources = list((tmp_path / "0/3" / "generated").glob("smoothquant_*__sm_90a_*.c"))
+        made = [*images_of(tmp_path / part)] if pack.exists() else []
+        found += made
+        sources = [path.stem for path in (tmp_path / part / "generated").glob("smoothquant_*__sm_90a_*.c")]
+        left_out = (tmp_path / part / "packs" / "left_out.txt").read_text().split()
+        symbols = {f"tessera_k_{name.replace('__', '_')}" for name in set(sources) - set(left_out)}
+        assert set(left_out) <= set(sources) and symbols == set(made)
+        assert f"GPU instances: {len(made)} of {len(sources)} are compiled" in configured.stdout
     assert len(found) == len(set(found)) == len(sources)
     failed = configure_part("3/3")
     assert failed.returncode != 0
-    assert "TESSERA_NVPTX_PART=3/3: must be N/M, such as 0/7 to 6/7" in one_line(failed.stderr)
+    assert "TESSERA_CODE_PARTS: __sm_90a=3/3: must be REGEX=N/M, such as" in one_line(failed.stderr)
 
 
 def test_images_have_what_ptxas_makes_unless_it_spills(tmp_path: Path) -> None:

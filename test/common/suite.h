@@ -6,7 +6,8 @@
 // GPUs are simulated, some thousand times slower than a CPU: "-s=900|60" means 900 on CPUs and 60 on GPUs. Where
 // TESSERA_TEST_DEVICE names a real one, such as cuda:0 or hip:0, GPU suites run on that instead.
 //
-// With TESSERA_TEST_DAYS=N one in N problems runs each day, other ones the next day, so that N days run them all.
+// With TESSERA_TEST_DAYS=N one in N problems of a suite runs each day, or one where there are fewer, other ones the
+// next day, so that N days run them all.
 // TESSERA_TEST_SEED, a number, says which day it is. TESSERA_TEST_ALL=1 runs all problems nevertheless.
 #ifndef TESSERA_TEST_SUITE_H
 #define TESSERA_TEST_SUITE_H
@@ -35,11 +36,8 @@ struct Place {
     const Axis &pick(const Axis &on_cpus, const Axis &on_gpus) const { return gpu ? on_gpus : on_cpus; }
 };
 
-// Registers the suite's problems. If an axis is empty in this build there are none.
+// Registers the suite's problems that are due today. If an axis is empty in this build there are none.
 void register_suite(const Place &place, const Suite &suite);
-
-// Registers one problem, if it is due today. Its name must be unique in the suite.
-void register_problem(const Place &place, const std::string &suite, const std::string &arguments);
 
 // Turns "a=1|2 b" into "a=1 b" on CPUs and "a=2 b" on GPUs.
 std::string said_at(const Place &place, const std::string &arguments);

@@ -191,6 +191,6 @@ int main(int argc, char **argv) {
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));
     const int status = RUN_ALL_TESTS();
-    std::printf("%d problems of the covers have no instance in this build and were refused by name\n", count_refused());
+    print_not_run();
     return status;
 }

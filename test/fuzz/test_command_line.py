@@ -10,13 +10,14 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
+from sampling import ALL, SEED
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TESSERA_BUILD_DIR", ROOT / "build"))
 PROGRAM = Path(os.environ.get("TESSERA_BIN_DIR") or BUILD / "bin") / "tile_example_fmha_fwd"
-EXAMPLES = 20000 if os.environ.get("TESSERA_TEST_ALL") == "1" else 600
+EXAMPLES = 20000 if ALL else 300
 MEMORY = 8 << 30
 
 pytestmark = pytest.mark.skipif(not PROGRAM.exists(), reason=f"{PROGRAM} is not built")
@@ -94,10 +95,10 @@ def limit_memory() -> None:
 
 
 @given(arguments())
+@seed(SEED)
 @settings(
     max_examples=EXAMPLES,
     deadline=None,
-    derandomize=EXAMPLES == 600,
     database=None,
     suppress_health_check=list(HealthCheck),
 )

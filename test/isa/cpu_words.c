@@ -619,7 +619,8 @@ static float small_float(uint32_t code, int exponent_bits, int mantissa_bits) {
     const int exponent = (int)(code >> mantissa_bits) & ((1 << exponent_bits) - 1),
               bias = (1 << (exponent_bits - 1)) - 1;
     const int mantissa = (int)code & ((1 << mantissa_bits) - 1), hidden = exponent ? 1 << mantissa_bits : 0;
-    const float magnitude = ldexpf((float)(hidden + mantissa), (exponent ? exponent : 1) - bias - mantissa_bits);
+    const int power = (exponent ? exponent : 1) - bias - mantissa_bits; // not by ldexpf(), which takes a test's third
+    const float magnitude = (float)(hidden + mantissa) * as_float((uint32_t)(power + 127) << 23);
     return code >> (exponent_bits + mantissa_bits) ? -magnitude : magnitude;
 }
 

@@ -97,7 +97,7 @@ class Object:
 
 def compile_one(compiler: str, row: dict[str, str], folder: Path) -> Object:
     source, path = folder / f"{row['name']}.c", folder / f"{row['name']}.{compiler}.o"
-    flags = ["-std=c11", "-O3", "-fPIC", "-Wall", "-Wextra", "-Werror", *TARGETS[row["target"]].cflags]
+    flags = ["-std=c11", "-O2", "-fPIC", "-Wall", "-Wextra", "-Werror", *TARGETS[row["target"]].cflags]
     output(compiler, *flags, f"-I{ROOT / 'include'}", "-c", source, "-o", path)
     return Object(compiler, row, path, disassemble(path))
 

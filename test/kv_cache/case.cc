@@ -134,7 +134,7 @@ void OnDevice::SetUp() {
 void OnDevice::TearDown() {
     tessera_device_close(device);
     if (!IsSkipped()) {
-        EXPECT_GT(served, 0);
+        EXPECT_GT(served + put_off, 0);
     }
 }
 

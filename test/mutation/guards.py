@@ -13,6 +13,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -208,10 +209,11 @@ def likely(programs: list[Path], mutant: Mutant) -> list[Path]:
 
 def fails(program: Path, number: int, cwd: Path, **environment: str) -> bool:
     """Whether the program does, or does not end, while this mutant is alive (none is, at -1)."""
+    litter = dict.fromkeys(("TMPDIR", "TEST_TMPDIR"), str(cwd / "tmp"))  # of programs that mutants end
     try:
         run = subprocess.run(
             [str(program), "--gtest_brief=1", "--gtest_fail_fast"],
-            env={**os.environ, "TESSERA_MUTANT": str(number), **environment},
+            env={**os.environ, **litter, "TESSERA_MUTANT": str(number), **environment},
             cwd=cwd,
             capture_output=True,
             timeout=15,
@@ -266,7 +268,8 @@ def main() -> int:
 
     build = arguments.build.resolve()
     work = build / "test" / "mutation"
-    work.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(work / "tmp", ignore_errors=True)
+    (work / "tmp").mkdir(parents=True)
     mutator = Mutator()
     objects = compile_mutants(build, mutator, work)
     if arguments.list:

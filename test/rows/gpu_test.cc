@@ -23,6 +23,6 @@ int main(int argc, char **argv) {
         return 77;
     }
     const int status = RUN_ALL_TESTS();
-    std::printf("%d problems of the covers have no instance in this build and were refused by name\n", count_refused());
+    print_not_run();
     return status;
 }

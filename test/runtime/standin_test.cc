@@ -116,9 +116,9 @@ TEST(Standin, DISABLED_Newest) { printf("found %s\n", driver_of("hip:1").c_str()
 
 class Simulated : public ::testing::Test {
   protected:
-    Simulated() {
+    explicit Simulated(const char *name = "sim:gfx942") {
         setenv("TESSERA_SIM_LIBRARY", TESSERA_SIM, 1);
-        EXPECT_EQ(tessera_device_open("sim:gfx942", &device), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_EQ(tessera_device_open(name, &device), TESSERA_SUCCESS) << tessera_last_error();
     }
     ~Simulated() override { tessera_device_close(device); }
 
@@ -163,13 +163,13 @@ TEST_F(Simulated, Memory) {
         << tessera_last_error();
 }
 
-// One head and 64 queries that see a single key: o is v's row.
+// One head and 64 queries that see a single key: o is v's row. On a GPU that every day's build has all code for.
 class Captured : public Simulated {
   protected:
     static constexpr int kHdim = 64, kRows = 64;
     static constexpr size_t kBytes = kRows * kHdim * 2;
 
-    Captured() {
+    Captured() : Simulated("sim:gfx90a") {
         traits.hdim_q = traits.hdim_v = args.hdim_q = args.hdim_v = kHdim;
         traits.data_type = TESSERA_FMHA_FP16;
         args.batch = args.nhead_q = args.nhead_k = args.seqlen_k = 1;
@@ -182,9 +182,9 @@ class Captured : public Simulated {
         args.k_ptr = memory[1];
         args.v_ptr = memory[2];
         args.o_ptr = memory[3];
-        EXPECT_EQ(hip("hipSetDevice", 1), 0); // streams are made on the current one
+        EXPECT_EQ(hip("hipSetDevice", 0), 0); // streams are made on the current one
         EXPECT_EQ(hip("hipStreamCreate", &stream), 0);
-        EXPECT_EQ(hip("hipSetDevice", 0), 0);
+        EXPECT_EQ(hip("hipSetDevice", 1), 0);
     }
     ~Captured() override {
         hip("hipStreamDestroy", stream);
@@ -305,7 +305,7 @@ TEST_F(Captured, Threads) {
             std::string got(kBytes, '\0');
             const int byte = 0x20 + static_cast<int>(t);
             if (tessera_device_malloc(device, kBytes, &v) || tessera_device_malloc(device, kBytes, &o) ||
-                tessera_device_set(device, v, byte, kBytes) || hip("hipSetDevice", 1) || hip("hipStreamCreate", &own))
+                tessera_device_set(device, v, byte, kBytes) || hip("hipSetDevice", 0) || hip("hipStreamCreate", &own))
                 wrong[t] = "set-up: " + std::string(tessera_last_error());
             mine.v_ptr = v;
             mine.o_ptr = o;
@@ -330,7 +330,7 @@ TEST_F(Captured, FaultsAreToldByTheDevice) {
     const tessera_status launched = tessera_fmha_fwd(device, &traits, &args, stream);
     EXPECT_TRUE(launched != TESSERA_SUCCESS || tessera_device_synchronize(device) != TESSERA_SUCCESS);
     const std::string error = tessera_last_error();
-    for (const char *part : {"sim:gfx942: hip", "hipErrorIllegalAddress (700)", "out of bounds: loads ",
+    for (const char *part : {"sim:gfx90a: hip", "hipErrorIllegalAddress (700)", "out of bounds: loads ",
                              "kernel tessera_k_fmha_fwd_", "workgroup 0,0,0"})
         EXPECT_NE(error.find(part), std::string::npos) << error;
     args.v_ptr = memory[2]; // a fault is reported once

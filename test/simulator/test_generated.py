@@ -73,7 +73,7 @@ def _failures(suite: Suite, sim: Sim, image: bytes, seeds: range, **how: int) ->
 def _kinds() -> list[tuple[toolchain.Compiler, str, str]]:
     levels = ("-O0", "-O1", "-O2", "-O3")
     kinds = [(c, arch, level) for c in toolchain.compilers() for arch in c.archs for level in levels]
-    return sample_each(kinds, lambda kind: (kind[0].name, kind[1]))
+    return sample_each(kinds, lambda kind: kind[1])
 
 
 @pytest.mark.parametrize(("compiler", "arch", "level"), _kinds(), ids=lambda v: getattr(v, "name", v))
