@@ -70,13 +70,10 @@ struct load {
     double longest, shortest;
 };
 
-// A little more than the longer of two that go on beside one another.
-static double longer_of(double a, double b) { return sqrt(sqrt(a * a * a * a + b * b * b * b)); }
-
 // Cycles until each of n workgroups of a unit has done one block.
 static double round_of(const instance_t *row, int64_t n) {
     const double shared = (double)n * (double)row->busy_cycles, alone = (double)row->alone_cycles;
-    if (1 < n && n < row->workgroups) return longer_of(alone, shared);
+    if (1 < n && n < row->workgroups) return tessera_fmha_fwd_longer_of(alone, shared);
     return n == 0 ? 0 : shared > alone ? shared : alone;
 }
 
@@ -175,10 +172,6 @@ struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const instance_t *row,
     const struct tessera_fmha_fwd_order all = find_together(row, s, units, row->turns);
     const bool at_once = find_load(row, s, units, row->turns).most <= row->workgroups;
     return all.cycles <= (at_once ? 0.94 : 1.0) * one.cycles ? all : one;
-}
-
-double tessera_fmha_fwd_cdna_beside(const instance_t *row, double time, double memory) {
-    return tessera_target_rates[row->base.target].dies > 1 ? longer_of(time, memory) : time + memory;
 }
 
 double tessera_fmha_fwd_cdna_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {

@@ -59,7 +59,9 @@ double tessera_fmha_fwd_cpu_cost(const tessera_fmha_fwd_instance *row, const str
 double tessera_fmha_fwd_cdna_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
-// Of a time and that of memory for keys and values, which goes on beside it.
+// A little more than the longer of two times that go on beside one another; and of a time and that of memory for keys
+// and values.
+double tessera_fmha_fwd_longer_of(double a, double b);
 double tessera_fmha_fwd_cdna_beside(const tessera_fmha_fwd_instance *row, double time, double memory);
 
 // How an instance for AMD GPUs that takes keys whole goes through key heads of all sequences, and blocks of queries.

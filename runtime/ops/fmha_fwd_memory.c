@@ -30,3 +30,9 @@ double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const 
     const double sharers = fmax(fmin(at_once, (double)readers), 1);
     return all >= rates->cache_bytes ? blocks * row->tile.bn0 * key / (rates->device_bytes * sharers) : 0;
 }
+
+double tessera_fmha_fwd_longer_of(double a, double b) { return sqrt(sqrt(a * a * a * a + b * b * b * b)); }
+
+double tessera_fmha_fwd_cdna_beside(const tessera_fmha_fwd_instance *row, double time, double memory) {
+    return tessera_target_rates[row->base.target].dies > 1 ? tessera_fmha_fwd_longer_of(time, memory) : time + memory;
+}

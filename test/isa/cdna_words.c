@@ -351,6 +351,16 @@ WORD(word_load_16) {
     const u32x4 x = load_16(HERE);
     for (int i = 0; i < 4; i++) out[4 * THREAD + i] = x[i];
 }
+// 1, 2, 4 and 8 words, in a row.
+WORD(word_load_words) {
+    uint32_t x[15];
+    load_words(x, 1, (const char *)(in + 16 * THREAD));
+    load_words(x + 1, 2, (const char *)(in + 16 * THREAD + 1));
+    load_words(x + 3, 4, (const char *)(in + 16 * THREAD + 3));
+    load_words(x + 7, 8, (const char *)(in + 16 * THREAD + 7));
+    UNROLL
+    for (int i = 0; i < 15; i++) out[15 * THREAD + i] = x[i];
+}
 WORD(word_load_8) {
     const u32x2 x = load_8(HERE);
     for (int i = 0; i < 2; i++) out[2 * THREAD + i] = x[i];

@@ -49,6 +49,12 @@ def test_loads_from_any_address(run: Run) -> None:
         assert (got[:, :size] == given[THREADS[:, None] + np.arange(size)]).all() and not got[:, size:].any()
 
 
+def test_words_in_a_row(run: Run) -> None:
+    """Thread t loads 1, 2, 4 and 8 of them from word 16 t on."""
+    data = np.arange(16 * T, dtype=np.uint32) * 2654435761
+    assert (run("load_words", data, 15 * T).reshape(T, 15) == data.reshape(T, 16)[:, :15]).all()
+
+
 def as_fp32(words: Words, of: str) -> Words:
     """Numbers of fp16 or bf16."""
     return (

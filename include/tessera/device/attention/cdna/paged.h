@@ -64,7 +64,7 @@ struct spot {
 // Of the lane's key, or the last one where that is behind it.
 INLINE struct spot look_up_key(const struct cache *x, int key, int end) {
     const uint32_t at = (uint32_t)(min_i32(key, end - 1) + x->offset);
-    const int quantised = KV != TESSERA_KV_AUTO, shifts = DIRECT && quantised; // pages of these are powers of 2
+    const int quantised = KV != TESSERA_KV_AUTO, shifts = DIRECT & quantised; // pages of these are powers of 2
     const uint32_t size = (uint32_t)x->page_size, page = shifts ? at >> trailing_zeros(size) : at / size;
     const int listed = quantised || x->table; // they are in pages
     const struct spot spot = {listed ? *(GLOBAL const int32_t *)(uint64_t)(x->table + page) : x->batch,
