@@ -111,7 +111,9 @@ std::vector<const char *> test_devices() {
 bool OnDevice::is_sampled() const { return std::string(GetParam()).compare(0, 4, "sim:") == 0 && !test_all(); }
 
 bool OnDevice::is_due(int days) {
-    return is_sampled() ? (test_seed() + asked++) % static_cast<uint32_t>(days) == 0 : ::is_due();
+    const bool due = is_sampled() ? (test_seed() + asked++) % static_cast<uint32_t>(days) == 0 : ::is_due();
+    put_off += !due;
+    return due;
 }
 
 bool OnDevice::has_instances() const {

@@ -4,6 +4,7 @@
 #ifndef KV_CACHE_CASE_H
 #define KV_CACHE_CASE_H
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -207,8 +208,8 @@ std::string run_with_workspace(Copies &to, const Traits &t, Args &a, Size size, 
     return tessera_device_synchronize(to.device) == TESSERA_SUCCESS ? "" : tessera_last_error();
 }
 
-// Tests of an operation on a device: some case must be served, or be put off to a day whose build serves it. Devices
-// are the CPU and simulated GPUs, where this build has such, or the one that TESSERA_TEST_DEVICE names.
+// Tests of an operation on a device: some case must be served, or be another day's. Devices are the CPU and simulated
+// GPUs, where this build has such, or the one that TESSERA_TEST_DEVICE names.
 std::vector<const char *> test_devices();
 class OnDevice : public testing::TestWithParam<const char *> {
   protected:
@@ -220,7 +221,7 @@ class OnDevice : public testing::TestWithParam<const char *> {
     // Whether this build has what is to be tested: here an instance of fmha_fwd that finds keys in pages.
     virtual bool has_instances() const;
     // As many of the cases as there is time for; and a case as GPUs take it.
-    int count(int some, int all) const { return count_of_cases(some, all) / (is_gpu() ? 3 : 1); }
+    int count(int some, int all) const { return std::max(1, count_of_cases(some, all) / (is_gpu() ? 3 : 1)); }
     Case fit(Case c) const;
     // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each; of others by
     // TESSERA_TEST_DAYS.
@@ -243,7 +244,7 @@ class OnDevice : public testing::TestWithParam<const char *> {
     tessera_device *device = nullptr;
     bool is_served = false; // the last case
     int served = 0;         // of all
-    int put_off = 0;        // to days whose build has their instance
+    int put_off = 0;        // to other days
     uint32_t asked = 0;     // whether it is due
 };
 #define ON_DEVICES(suite)                                                                                              \

@@ -288,18 +288,31 @@ struct OneQuery {
         cache.pages.table = &page, cache.pages.page_size = 16, cache.pages.hdim_q = cache.pages.hdim_v = hdim;
         if (in_pages) call.cache = &cache;
     }
+    // Whether this build has a row of this target for it.
+    bool serves(uint32_t target) {
+        const tessera_device_facts facts = facts_of(1u << target, 304);
+        const tessera_request r = ask(facts);
+        return tessera_best(&r) != nullptr;
+    }
     // The row that a device with this target chooses, and how it cuts keys.
     tessera_choice choose(uint32_t target) { return choose_of(1u << target, 304); }
     tessera_choice choose_of(uint32_t targets, int32_t units) {
-        const tessera_device_facts facts = {sizeof facts, targets, units, 1 << 15, 1 << 22, 1 << 28, 1 << 16};
-        tessera_request r = {};
+        const tessera_device_facts facts = facts_of(targets, units);
+        tessera_request r = ask(facts);
         tessera_choice choice = {};
+        EXPECT_EQ(tessera_choose(&r, &choice), TESSERA_SUCCESS) << tessera_last_error();
+        return choice;
+    }
+    static tessera_device_facts facts_of(uint32_t targets, int32_t units) {
+        return {sizeof(tessera_device_facts), targets, units, 1 << 15, 1 << 22, 1 << 28, 1 << 16};
+    }
+    tessera_request ask(const tessera_device_facts &facts) {
+        tessera_request r = {};
         EXPECT_EQ(tessera_fmha_fwd_check_call(&call), TESSERA_SUCCESS) << tessera_last_error();
         r.kernels = &tessera_fmha_fwd_operation.kernels, r.table = tessera_fmha_fwd_get_table();
         r.traits = &call.traits, r.call = &call;
         tessera_ask(&r, &facts);
-        EXPECT_EQ(tessera_choose(&r, &choice), TESSERA_SUCCESS) << tessera_last_error();
-        return choice;
+        return r;
     }
     tessera_fmha_fwd_call call = {};
     tessera_attention_cache cache = {};
@@ -379,6 +392,7 @@ TEST(ChooseFmhaFwd, ACausalMaskOfOneQueryChangesNothing) {
                         for (const bool in_pages : {false, true}) {
                             OneQuery none(dtype, hdim, batch, keys, in_pages, TESSERA_MASK_NONE);
                             OneQuery causal(dtype, hdim, batch, keys, in_pages, TESSERA_MASK_BOTTOM_RIGHT);
+                            if (hdim == 256 && !none.serves(target)) continue; // not in all builds
                             const tessera_choice a = none.choose(target), b = causal.choose(target);
                             ASSERT_NE(b.row, nullptr);
                             EXPECT_EQ(a.row, b.row) << a.row->name << " and " << b.row->name;
