@@ -18,7 +18,7 @@ typedef struct tessera_fmha_fwd_parts parts_t;
 // Of a launch behind another one, until both have as many bytes on their way as before: some 6 us on an H200, or 2.8 us
 // where all tasks begin at once; and of each part's results there, where a row's parts follow one another: 0.2 us.
 // AMD's are of the simulator's clock, which has 5000 cycles of a launch (gfx950: 8.5 thousand for 8 parts, 18.2 for
-// 64).
+// 64); on gfx90a short calls in parts take longer than the rest says, and as much as on an H200 ranks them right.
 static const double combine_cycles = 12000, combine_at_once_cycles = 5500, part_cycles = 400;
 static const double cdna_combine_cycles = 7300, cdna_part_cycles = 175;
 
@@ -109,7 +109,8 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_sha
         if (is_cuda(row)) time += results / rates->device_bytes;
     }
     if (parts == 1) return time;
-    if (!is_cuda(row)) return time + cdna_combine_cycles + cdna_part_cycles * (double)parts;
+    if (!is_cuda(row))
+        return time + (rates->dies > 1 ? cdna_combine_cycles + cdna_part_cycles * (double)parts : combine_cycles);
     return time + (at_once ? combine_at_once_cycles : combine_cycles) + part_cycles * (double)parts;
 }
 
