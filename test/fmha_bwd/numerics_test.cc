@@ -137,7 +137,7 @@ TEST(Numerics, WholeNumbers) {
             for (const char *seed : {"1", "2", "3", "5", "12"}) {
                 const std::string arguments = kind + " -init=ui -b=1 -h=2 -d=40 -seed=" + seed + " " + shape;
                 SCOPED_TRACE(command(fmha_bwd, arguments));
-                Edited p(arguments);
+                Problem p(arguments);
                 p.launch(true);
             }
 }

@@ -66,7 +66,7 @@ def prefix(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 # The build's instances for GPUs run in its simulator.
 SOURCES = BUILD / "generated/fmha_fwd_sources.txt"
-ARCH = "gfx90a"  # for which all code is built each day
+ARCH = "gfx90a"
 SIMULATED = (
     SOURCES.exists() and f"\t{ARCH}\t" in SOURCES.read_text() and (BUILD / "libtessera_sim.so").exists()
 )
