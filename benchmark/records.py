@@ -35,8 +35,18 @@ def replace(path: Path, records: list[Record]) -> None:
     os.replace(beside, path)
 
 
+ZEN = {"23": "Zen", "25": "Zen 3", "26": "Zen 5"}  # by AMD's family; of 25 those with AVX-512 are Zen 4
+
+
 def processor(cpuinfo: str) -> str:
-    """The name of a processor in Linux's words. Virtual machines hide the number of a Xeon's model."""
+    """The name of a processor in Linux's words, with what tells those apart whose model virtual machines hide.
+
+    Sources of the families: AMD's revision guides 57095 (25, models 10h), 58251 (26); Linux's arch/x86/kernel/cpu/amd.c.
+    """
     fields = dict(line.split(":", 1) for line in cpuinfo.splitlines() if ":" in line)
     of = {name.strip(): value.strip() for name, value in fields.items()}
-    return of.get("model name", "unknown") + (", AMX" if "amx_tile" in of.get("flags", "").split() else "")
+    name, flags = of.get("model name", "unknown"), of.get("flags", "").split()
+    if of.get("vendor_id") == "AuthenticAMD":
+        zen = ZEN.get(of.get("cpu family", ""), "")
+        name += ", Zen 4" if zen == "Zen 3" and "avx512f" in flags else f", {zen}" if zen else ""
+    return name + (", AMX" if "amx_tile" in flags else "")

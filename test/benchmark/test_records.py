@@ -62,11 +62,16 @@ def test_results_hold_each_measurement_once(name: str) -> None:
 
 
 def test_processors() -> None:
-    """The first field of a name is any processor's; a name that says little has AMX with it."""
+    """The first field of a name is any processor's; a name that says little has AMX, or AMD's generation, with it."""
     text = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Processor\nflags\t\t: fpu {}\n\nprocessor\t: 1\n"
     assert processor(text.format("amx_bf16 amx_tile")) == XEON
     assert processor(text.format("avx512f")) == "Intel(R) Xeon(R) Processor"
     assert processor("processor\t: 0\n") == "unknown"
+    text = "vendor_id\t: AuthenticAMD\ncpu family\t: {}\nmodel name\t: AMD EPYC\nflags\t\t: fpu {}\n"
+    assert processor(text.format(25, "avx2")) == "AMD EPYC, Zen 3"
+    assert processor(text.format(25, "avx2 avx512f")) == "AMD EPYC, Zen 4"
+    assert processor(text.format(26, "avx2 avx512f")) == "AMD EPYC, Zen 5"
+    assert processor(text.format(99, "avx2 avx512f")) == "AMD EPYC"
 
 
 def test_pictures_are_of_one_machine() -> None:
