@@ -317,16 +317,15 @@ BWD = (
 )
 MLA = r"mla_prefill_fp8bf16__(gfx\w+?)_b256x128x192_w8_staggered"
 
+OTHERS = ("_vc_", "_qr_pages", "_qr_direct", "_qr_split")  # columns of v; other arguments, for caches
+
 
 def objects(path: Path) -> list[Path]:
-    """The object itself; or of a folder, for gfx942 and gfx950, a small one of attention and one on rows.
-
-    Not of attention over pages, whose kernels have another argument.
-    """
+    """The object itself; or of a folder, for gfx942 and gfx950, a small one of attention and one on rows."""
     if path.suffix == ".co":
         return [path]
     there = sorted(path.glob("gfx9[45]*/*.co"))
-    rows = [p for p in there if not any(word in p.stem for word in ("_vc_", "_qr_pages", "_qr_direct"))]
+    rows = [p for p in there if not any(word in p.stem for word in OTHERS)]
     small = [
         p for p in rows if (match := re.match(FMHA, p.stem)) and int(match["hdims"].split("x")[0]) <= 128
     ]
