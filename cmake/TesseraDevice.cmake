@@ -29,7 +29,7 @@ endmacro()
 
 # tessera_is_left_out(LEFT_OUT INSTANCE): whether packs are made without an instance. Tests run in turns what takes long to
 # compile: of the instances whose name matches a REGEX=N/M of TESSERA_CODE_PARTS, the first that it matches, part N of M is
-# compiled. Those of a target for the same type, head dim and order of v are of one part, as the best for a call mostly are.
+# compiled.
 function(tessera_is_left_out variable instance)
     set(${variable} OFF PARENT_SCOPE)
     foreach(rule ${TESSERA_CODE_PARTS})
@@ -40,8 +40,7 @@ function(tessera_is_left_out variable instance)
         set(part "${CMAKE_MATCH_2}")
         set(parts "${CMAKE_MATCH_3}")
         if(instance MATCHES "${regex}")
-            string(REGEX REPLACE "_b[0-9].*$" "" group "${instance}") # without the tile and what follows
-            string(MD5 hash "${group}")
+            string(MD5 hash "${instance}")
             string(SUBSTRING "${hash}" 0 7 hash)
             math(EXPR its "0x${hash} % ${parts}")
             if(NOT its EQUAL part)
@@ -52,17 +51,13 @@ function(tessera_is_left_out variable instance)
     endforeach()
 endfunction()
 
-# tessera_list_left_out(): writes the names of the instances that packs are without, one a line, to packs/left_out.txt, for
-# tests, and says how many there are.
-function(tessera_list_left_out)
+# tessera_say_left_out(): says how many instances packs are made without, if any.
+function(tessera_say_left_out)
     get_property(all GLOBAL PROPERTY tessera_device_instances)
-    get_property(left_out GLOBAL PROPERTY tessera_left_out)
+    get_property(compiled GLOBAL PROPERTY tessera_device_compiled)
     list(LENGTH all count)
-    list(LENGTH left_out without)
-    list(JOIN left_out "\n" lines)
-    file(CONFIGURE OUTPUT "${PROJECT_BINARY_DIR}/packs/left_out.txt" CONTENT "${lines}\n" @ONLY)
-    if(without)
-        math(EXPR with "${count} - ${without}")
+    list(LENGTH compiled with)
+    if(with LESS count)
         message(STATUS "GPU instances: ${with} of ${count} are compiled, the part of TESSERA_CODE_PARTS=${TESSERA_CODE_PARTS}")
     endif()
 endfunction()
@@ -103,9 +98,9 @@ function(tessera_add_packs packs_variable op)
         set_property(GLOBAL APPEND PROPERTY tessera_device_instances "${name}")
         tessera_is_left_out(is_left_out "${name}")
         if(is_left_out)
-            set_property(GLOBAL APPEND PROPERTY tessera_left_out "${name}")
             continue()
         endif()
+        set_property(GLOBAL APPEND PROPERTY tessera_device_compiled "${name}")
         if(NOT target IN_LIST targets)
             list(APPEND targets "${target}")
             file(MAKE_DIRECTORY "${PROJECT_BINARY_DIR}/packs" "${PROJECT_BINARY_DIR}/device/${target}")

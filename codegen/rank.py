@@ -9,7 +9,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from pathlib import Path
 
 from codegen import Refused
 from codegen.model import ONCE, SIMULATED, version
@@ -84,7 +83,6 @@ class _Ranking:
         for problem, result in lists.items():
             least = costs[problem][result["kernel"]]
             near = [name for name, cost in costs[problem].items() if cost <= FAR * least]
-            near = [name for name in near if self._file(problem[0], name).exists()]  # not left out
             # The library decides how many parts keys are cut into.
             tasks[problem] = {
                 name: self._task(problem, (f"-instance={name}",), self._code(problem[0], name) + self.library)
@@ -112,10 +110,7 @@ class _Ranking:
 
     @lru_cache  # noqa: B019 -- one object of this class is made in a process
     def _code(self, target: str, name: str) -> bytes:
-        return self._file(target, name).read_bytes()
-
-    def _file(self, target: str, name: str) -> Path:
-        return self.build / "device" / target / f"{name}.co"
+        return (self.build / "device" / target / f"{name}.co").read_bytes()
 
     def _run(self, tasks: list[Task]) -> dict[str, Result]:
         results = self.runner.run(tasks)

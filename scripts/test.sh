@@ -176,10 +176,10 @@ fi
 
 googletest=$build/tools/googletest
 test_options=(-DTESSERA_TARGETS=cpu,cdna,cuda -DTESSERA_RECEIPT=all -DTESSERA_BUILD_TESTS=ON -DTESSERA_BUILD_SIMULATOR=ON -DTESSERA_GPU_LINES=ON -DTESSERA_BUILD_BENCHMARKS=ON -DCMAKE_COMPILE_WARNING_AS_ERROR=ON "-DTESSERA_GOOGLETEST_DIR=$googletest/usr/src/googletest")
-# Nothing here runs NVIDIA GPU instances, whose PTX alone would take a sixth of the build's time: in seven days each is
+# Nothing here runs NVIDIA GPU instances, whose PTX alone would take a sixth of the build's time: in 14 days each is
 # compiled, and what is compiled pytest assembles.
 day=$((10#$TESSERA_TEST_SEED))
-code=("-DTESSERA_CODE_PARTS=__sm_90a=$((day % 7))/7" -DTESSERA_PTXAS=OFF)
+code=("-DTESSERA_CODE_PARTS=__sm_90a=$((day % 14))/14" -DTESSERA_PTXAS=OFF)
 [ -z "$all" ] || code=(-DTESSERA_CODE_PARTS= -DTESSERA_PTXAS=)
 build_options=("${test_options[@]}" "${code[@]}")
 step "configure" "$build_remedy" configure "$build" "${build_options[@]}"

@@ -9,9 +9,7 @@ from __future__ import annotations
 import datetime
 import os
 import random
-import re
 from collections.abc import Callable, Hashable, Iterable
-from pathlib import Path
 from typing import TypeVar
 
 ALL = os.environ.get("TESSERA_TEST_ALL") == "1"
@@ -36,13 +34,6 @@ def sample_each(items: Iterable[T], kind: Callable[[T], Hashable], count: int = 
     source = random.Random(f"{SEED} {len(items)}")
     chosen = [n for numbers in kinds.values() for n in source.sample(numbers, min(count, len(numbers)))]
     return [items[number] for number in sorted(chosen)]
-
-
-def is_of_another_day(build: Path, message: str) -> bool:
-    """Whether a call failed for want of a kernel that TESSERA_CODE_PARTS leaves to another day's build."""
-    lacks = re.search(r"no pack of \S+ for \S+ has tessera_k_(\w+):", message)
-    names = (build / "packs" / "left_out.txt").read_text(encoding="utf-8").split()
-    return lacks is not None and lacks[1] in {name.replace("__", "_") for name in names}
 
 
 def about() -> str:

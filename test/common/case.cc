@@ -110,17 +110,10 @@ static void expect_no_instance(const Tested &tested, const example_result &resul
     EXPECT_NE(std::string(result.message).find(tested.program->calls->operation), std::string::npos) << result.message;
 }
 
-bool is_put_off(const std::string &message) {
-    if (!is_of_another_day(message)) return false;
-    testing::Test::RecordProperty("put_off", message);
-    return true;
-}
-
 std::string expect_valid(const Tested &tested, const std::string &arguments) {
     SCOPED_TRACE(command(tested, arguments));
     example_result result;
     tested.run(tested.program, Case(tested, arguments).values(), &result);
-    if (is_put_off(result.outcome == EXAMPLE_OK ? "" : result.message)) return "";
     expect_verified(result);
     return result.short_name;
 }
@@ -134,7 +127,6 @@ std::string expect_valid_or_refused(const Tested &tested, const std::string &arg
         testing::Test::RecordProperty("refused", result.message);
         return "";
     }
-    if (is_put_off(result.outcome == EXAMPLE_OK ? "" : result.message)) return "";
     expect_verified(result);
     return result.short_name;
 }
@@ -146,23 +138,16 @@ void expect_refused(const Tested &tested, const std::string &arguments) {
     expect_no_instance(tested, result);
 }
 
-// The problems in this process that recorded a property.
-static int count_with(const std::string &property) {
+void print_refused() {
     int count = 0;
     const testing::UnitTest &tests = *testing::UnitTest::GetInstance();
     for (int s = 0; s < tests.total_test_suite_count(); s++)
         for (int n = 0; n < tests.GetTestSuite(s)->total_test_count(); n++) {
             const testing::TestResult &result = *tests.GetTestSuite(s)->GetTestInfo(n)->result();
-            for (int i = 0; i < result.test_property_count(); i++) count += result.GetTestProperty(i).key() == property;
+            for (int i = 0; i < result.test_property_count(); i++)
+                count += std::string(result.GetTestProperty(i).key()) == "refused";
         }
-    return count;
-}
-
-void print_not_run() {
-    std::printf("%d problems of the covers have no instance in this build and were refused by name\n",
-                count_with("refused"));
-    if (const int put_off = count_with("put_off"))
-        std::printf("%d problems are for days whose build has the code of their instance\n", put_off);
+    std::printf("%d problems of the covers have no instance in this build and were refused by name\n", count);
 }
 
 // ---- devices

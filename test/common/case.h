@@ -60,11 +60,7 @@ class Case {
 // The line that reproduces a failure, for SCOPED_TRACE and messages.
 std::string command(const Tested &tested, const std::string &arguments);
 
-// Whether a problem that ended with this message is put off, since another day's build has the code of its instance
-// (is_of_another_day()); the test then records that.
-bool is_put_off(const std::string &message);
-
-// Runs and verifies; returns the short name of the instance, which is empty where the problem is put off.
+// Runs and verifies; returns the short name of the instance.
 std::string expect_valid(const Tested &tested, const std::string &arguments);
 
 // Does the same if this build has an instance for the problem on its device; else the call must be refused with a
@@ -74,8 +70,8 @@ std::string expect_valid_or_refused(const Tested &tested, const std::string &arg
 // Expects that this build has no instance for the problem and refuses it with a reason.
 void expect_refused(const Tested &tested, const std::string &arguments);
 
-// Prints how many problems of this process were refused, where that was right, and how many were put off.
-void print_not_run();
+// Prints how many problems of this process were refused, where that was right.
+void print_refused();
 
 // "cpu:TARGET" or "sim:TARGET", or what TESSERA_TEST_DEVICE names.
 struct Device {

@@ -10,7 +10,6 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from sampling import is_of_another_day
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(
@@ -92,6 +91,4 @@ def test_matrix_on_simulated_gpus(program: str, every: int, arch: str, order: st
         timeout=300,
         env={**os.environ, "TESSERA_SIM_SANITIZE": "1", "TESSERA_SIM_ORDER": order},
     )
-    failed = re.findall(r"^\d+: .*\n    (.*)", done.stdout, re.MULTILINE)
-    assert f" passed, {len(failed)} failed" in done.stdout, done.stdout
-    assert all(is_of_another_day(BIN.parent, message) for message in failed), done.stdout
+    assert done.returncode == 0 and " passed, 0 failed" in done.stdout, done.stdout

@@ -191,6 +191,6 @@ int main(int argc, char **argv) {
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));
     const int status = RUN_ALL_TESTS();
-    print_not_run();
+    print_refused();
     return status;
 }

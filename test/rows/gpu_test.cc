@@ -23,6 +23,6 @@ int main(int argc, char **argv) {
         return 77;
     }
     const int status = RUN_ALL_TESTS();
-    print_not_run();
+    print_refused();
     return status;
 }
