@@ -39,9 +39,9 @@ ZEN = {"23": "Zen", "25": "Zen 3", "26": "Zen 5"}  # by AMD's family; of 25 thos
 
 
 def processor(cpuinfo: str) -> str:
-    """The name of a processor in Linux's words, with what tells those apart whose model virtual machines hide.
+    """The name of a processor in Linux's words, with what tells those apart whose model is hidden.
 
-    Sources of the families: AMD's revision guides 57095 (25, models 10h), 58251 (26); Linux's arch/x86/kernel/cpu/amd.c.
+    Families: AMD's revision guides 57095 (25, models 10h) and 58251 (26); Linux's arch/x86/kernel/cpu/amd.c.
     """
     fields = dict(line.split(":", 1) for line in cpuinfo.splitlines() if ":" in line)
     of = {name.strip(): value.strip() for name, value in fields.items()}

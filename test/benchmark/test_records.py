@@ -62,7 +62,7 @@ def test_results_hold_each_measurement_once(name: str) -> None:
 
 
 def test_processors() -> None:
-    """The first field of a name is any processor's; a name that says little has AMX, or AMD's generation, with it."""
+    """The first processor's name; where it says little AMX, or AMD's generation, is added."""
     text = "processor\t: 0\nmodel name\t: Intel(R) Xeon(R) Processor\nflags\t\t: fpu {}\n\nprocessor\t: 1\n"
     assert processor(text.format("amx_bf16 amx_tile")) == XEON
     assert processor(text.format("avx512f")) == "Intel(R) Xeon(R) Processor"
