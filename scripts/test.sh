@@ -360,9 +360,9 @@ sanitized() {
     ctest_in "$directory" -R "$2"
 }
 
-# The tests of the runtime and of determinism whose sources speak of threads; the smoke programs have calls on several.
+# The tests of the runtime, of determinism and of concurrency whose sources speak of threads; the smoke programs have calls on several.
 tests_of_threads() {
-    (cd "$root/test" && grep -lE 'std::thread|pthread|_threads|Threads' runtime/*_test.cc */determinism_test.cc) | sort -u | sed 's#/#.#; s#\.cc$##' | paste -sd'|'
+    (cd "$root/test" && grep -lE 'std::thread|pthread|_threads|Threads' runtime/*_test.cc */{determinism,concurrency}_test.cc) | sort -u | sed 's#/#.#; s#\.cc$##' | paste -sd'|'
 }
 
 # Of the simulator's own sanitizer a part, which is all of its code, on one head dim: "programs" has the rest.
