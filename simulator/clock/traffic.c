@@ -104,7 +104,7 @@ static uint32_t find_stride(const struct tally *tallies) {
 }
 
 // Of n workgroups in a row that read a line, a stride from one to the next, 1 - m / n have another one m strides
-// further on, which says n for each m. Where the row goes on, each stride's number of rows have the XCD between them.
+// further on, which says n for each m. There are no more in a row than the XCD has at that stride.
 static double own_share(const struct tally *tallies, uint32_t of_die) {
     const uint32_t stride = find_stride(tallies);
     double sum = 0, weight = 0;

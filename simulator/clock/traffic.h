@@ -4,7 +4,7 @@
 
 #include "recording.h"
 
-// A workgroup, and how many of its XCD began before it since the first of them that was recorded.
+// A recorded workgroup, and how many of its XCD come between the first of these and it, that one counted.
 struct sim_neighbour {
     const struct sim_recording *recording;
     uint32_t place;
