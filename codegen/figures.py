@@ -75,6 +75,11 @@ def have_figures(op: Operation, folder: Path) -> list[Instance]:
     return [instance for instance in there if op.figure_problems(instance)]
 
 
+def programs_of(instances: Iterable[Instance]) -> list[str]:
+    """Those that run the instances' problems."""
+    return sorted({instance.op.program_of(instance) for instance in instances})
+
+
 def modelled_apis(folder: Path) -> list[str]:
     """The operations that have such instances."""
     return [api for api, op in operations().items() if have_figures(op, folder)]
@@ -87,10 +92,10 @@ def update(
     folder = ROOT / "instances"
     path = figures_path(folder, op.family)
     versions: dict[str, str] = read_toml(path).get("version", {}) if path.exists() else {}
-    runner = How(build, (), None, progress, print).runner_of_build(op.program)
     old = read_figures(folder, op.family)
     every = have_figures(op, folder)
     asked = [one for one in every if one.target.name in targets and fnmatchcase(one.name, pattern)]
+    runner = How(build, (), None, progress, print).runner_of_build(*programs_of(asked))
     new = model(build, asked, runner)
     names = {instance.name for instance in every}
     if any(versions.get(target) != version() for target in targets):

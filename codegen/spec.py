@@ -239,8 +239,12 @@ class Operation(ABC):
         """The tile with what --rounding says, if that changes it."""
         return tile
 
+    def program_of(self, instance: Instance) -> str:
+        """The program that runs an instance's problems."""
+        return self.program
+
     def problem(self, instance: Instance) -> tuple[str, ...]:
-        """The arguments of its program that an instance is compiled for."""
+        """The arguments of that program that an instance is compiled for."""
         raise Refused(f"problems of {self.name} are not modelled yet")
 
     def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:

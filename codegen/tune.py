@@ -49,10 +49,11 @@ class How:
         """That keeps results."""
         return Runner(kit, self.kept / "results.jsonl", self.progress, self.ray)
 
-    def runner_of_build(self, program: str) -> Runner:
+    def runner_of_build(self, *programs: str) -> Runner:
         """With what the build has."""
         kit = self.kept / "kit"
-        make_kit(self.build, program, kit, self.build)
+        for program in programs:
+            make_kit(self.build, program, kit, self.build)
         return self.runner(kit)
 
 
@@ -70,7 +71,7 @@ def parse_shapes(text: str) -> tuple[str, ...]:
 def make_task(instance: Instance, code: bytes, arguments: Sequence[str]) -> Task:
     """A problem that an instance is to run, with the bytes that it is compiled to."""
     command = (
-        instance.op.program,
+        instance.op.program_of(instance),
         f"-device=sim:{instance.target.name}",
         f"-instance={instance.name}",
         *instance.op.problem(instance),
@@ -97,14 +98,15 @@ class Search:
 
 
 def find_searches(selection: Selection, refusals: Counter[str]) -> Iterator[Search]:
-    """A search for each target and set of served traits among what is selected."""
+    """A search for each target and set of served traits among what the operation's own program runs."""
     groups: dict[object, list[Instance]] = {}
     for instance in selection.instances:
         if instance.target.kind != SIMULATED:
             raise Refused(
                 f"{instance.target.name}: the simulator's clock knows targets of kind {SIMULATED} alone"
             )
-        groups.setdefault(_served(instance), []).append(instance)
+        if instance.op.program_of(instance) == instance.op.program:
+            groups.setdefault(_served(instance), []).append(instance)
     known = [*selection.instances, *(instance for instance, _ in selection.refused)]
     for instances in groups.values():
         first = instances[0]

@@ -126,7 +126,6 @@ static void set_splitkv(fmha_fwd_problem *p) {
     tessera_fmha_fwd_splitkv_traits *const t = &p->cached_traits.splitkv;
     tessera_fmha_fwd_splitkv_args *const a = &p->cached_args.splitkv;
     *t = tessera_fmha_fwd_splitkv_traits_init();
-    *a = tessera_fmha_fwd_splitkv_args_init();
     COPY_TRAITS(*t, p->traits);
     COPY_ARGS(*a, p->args);
     PLACE_ARGS(*a, p->cache);
@@ -141,7 +140,6 @@ static void set_pagedkv(fmha_fwd_problem *p) {
     tessera_fmha_fwd_pagedkv_traits *const t = &p->cached_traits.pagedkv;
     tessera_fmha_fwd_pagedkv_args *const a = &p->cached_args.pagedkv;
     *t = tessera_fmha_fwd_pagedkv_traits_init();
-    *a = tessera_fmha_fwd_pagedkv_args_init();
     COPY_TRAITS(*t, p->traits);
     COPY_ARGS(*a, p->args);
     PLACE_ARGS(*a, p->cache);
@@ -157,7 +155,6 @@ static void set_prefill(fmha_fwd_problem *p) {
     tessera_fmha_batch_prefill_traits *const t = &p->cached_traits.prefill;
     tessera_fmha_batch_prefill_args *const a = &p->cached_args.prefill;
     *t = tessera_fmha_batch_prefill_traits_init();
-    *a = tessera_fmha_batch_prefill_args_init();
     COPY_TRAITS(*t, p->traits);
     COPY_ARGS(*a, p->args);
     PLACE_ARGS(*a, p->cache);
@@ -174,6 +171,13 @@ static void set_prefill(fmha_fwd_problem *p) {
     t->qscale_type = p->qscale;
     a->nblock_stride_kv_block_descale = p->options.h_k;
     a->nhead_stride_kv_block_descale = 1;
+}
+
+// Before -instance names one.
+static void begin_args(fmha_fwd_problem *p) {
+    if (p->api == FMHA_FWD_SPLITKV) p->cached_args.splitkv = tessera_fmha_fwd_splitkv_args_init();
+    if (p->api == FMHA_FWD_PAGEDKV) p->cached_args.pagedkv = tessera_fmha_fwd_pagedkv_args_init();
+    if (p->api == FMHA_BATCH_PREFILL) p->cached_args.prefill = tessera_fmha_batch_prefill_args_init();
 }
 
 static void set_args(fmha_fwd_problem *p) {
@@ -215,6 +219,7 @@ example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *p, example_result *resul
     p->base.program = &programs[fmha_fwd_scales_rows(p) ? 2 : fmha_fwd_appends(p)][p->api];
     p->base.traits = &p->cached_traits;
     p->base.args = &p->cached_args;
+    begin_args(p);
     return EXAMPLE_OK;
 }
 

@@ -18,15 +18,21 @@ static example_outcome fail_call(const example_problem *p, example_result *resul
 
 // ---- build
 
-// The instance that was asked for by its name.
-static example_outcome find_instance(example_problem *p, example_result *result) {
-    const char *const name = p->options->instance;
-    const tessera_table *const table = p->program->calls->get_table();
-    const void **const instance = example_field(p->args, p->program->calls->instance);
-    if (!name || !*name) return EXAMPLE_OK;
+// Sets a field of args to the row of this name; 0 where the table has none.
+static int set_instance(example_problem *p, size_t field, const tessera_table *table, const char *name) {
+    const void **const instance = example_field(p->args, field);
     for (uint32_t i = 0; i < table->row_count; i++)
         if (strcmp(name, tessera_row(table, i)->name) == 0) *instance = tessera_row(table, i);
-    if (*instance) return EXAMPLE_OK;
+    return *instance != NULL;
+}
+
+// The instance that was asked for by its name: the operation's own, or one that attends for it.
+static example_outcome find_instance(example_problem *p, example_result *result) {
+    const char *const name = p->options->instance;
+    const example_program *const program = p->program;
+    if (!name || !*name) return EXAMPLE_OK;
+    if (set_instance(p, program->calls->instance, program->calls->get_table(), name)) return EXAMPLE_OK;
+    if (program->get_attending && set_instance(p, program->attends, program->get_attending(), name)) return EXAMPLE_OK;
     return example_fail(result, EXAMPLE_NO_INSTANCE, "-instance=%s: there is none; -explain=2 lists all", name);
 }
 

@@ -47,6 +47,10 @@ typedef struct example_program {
     const char *not_supported; // CK's words, behind the problem
     int in_microseconds;       // the line has us and GB/s; else ms, TFlops and GB/s
 
+    // Where args name an instance of another operation that attends, and its table. NULL: they name none.
+    const tessera_table *(*get_attending)(void);
+    size_t attends;
+
     // Steps of building, in this order. Checks the arguments, fills in traits and sizes; it may change the program to
     // one that differs in calls and in where tensors lie in args:
     example_outcome (*settle)(example_problem *problem, const void *arguments, example_result *result);

@@ -129,6 +129,7 @@ static example_outcome settle(example_problem *base, const void *values, example
     base->options = &o->common;
     base->traits = &p->traits;
     base->args = &p->args;
+    p->args = tessera_fmha_fwd_appendkv_args_init(); // before -instance names one
     base->misalign = o->misalign;
     if (tessera_fmha_dtype_from_string(o->prec, &dtype) != TESSERA_SUCCESS || dtype >= TESSERA_FMHA_MXFP8)
         return EXAMPLE_WRONG("-prec=%s: fp32, fp16, bf16, fp8, fp8bf16 or fp8fp32", o->prec);
@@ -166,7 +167,6 @@ static example_outcome lay_out(example_problem *base, example_result *result) {
     tessera_fmha_fwd_appendkv_args *a = &p->args;
     const int32_t bits = element_bits(p->type), pages = o->page_block_size ? pages_of_sequence(o) : 0;
     (void)result;
-    *a = tessera_fmha_fwd_appendkv_args_init();
     a->batch = o->b, a->nhead_q = o->h, a->nhead_k = o->h_k, a->hdim_q = o->d, a->hdim_v = o->d_v;
     a->seqlen_q = o->s, a->seqlen_knew = o->s_knew, a->has_mask = o->causal;
     a->rotary_dim = o->rotary_dim, a->rotary_rows = o->rotary_dim ? o->s_k + o->s : 0;

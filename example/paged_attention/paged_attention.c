@@ -12,7 +12,7 @@
 
 typedef struct options {
     example_options common;
-    int32_t b, h, h_k, ctx, varlen, qlen, mixed, d, d_v, block_size, window, alibi, sink, lse, slot;
+    int32_t b, h, h_k, ctx, varlen, qlen, mixed, d, d_v, block_size, window, alibi, sink, lse, slot, num_splits;
     float softcap;
     const char *prec, *kv_cache_dtype, *kv_scale, *kv_layout;
 } options;
@@ -48,6 +48,7 @@ static const example_argument table[] = {
     {FLAG(alibi), "0", "1: alibi's bias"},
     {FLAG(sink), "0", "1: a learned logit for each head in the denominator"},
     {FLAG(lse), "0", "1: the logarithm of the denominator is stored"},
+    {OPTION(num_splits), "0", "parts of each sequence's keys, up to 128; 0: as many as pay"},
     EXAMPLE_KNAME("1"),
     {"seed", EXAMPLE_UNSIGNED32, EXAMPLE_COMMON(seed), "11939", "seed of inputs and lengths; 0: another every time"},
     EXAMPLE_TIMING_AND_JSON("paged_attention.json"),
@@ -160,6 +161,7 @@ static example_outcome settle(example_problem *base, const void *values, example
     base->options = &o->common;
     base->traits = t;
     base->args = &p->args;
+    p->args = tessera_paged_attention_args_init(); // before -instance names one
     *t = tessera_paged_attention_traits_init();
     if (settle_words(p, result)) return result->outcome;
     t->hdim_q = o->d, t->hdim_v = o->d_v;
@@ -217,13 +219,12 @@ static example_outcome lay_out(example_problem *base, example_result *result) {
                   columns = (int32_t)(((int64_t)o->ctx + o->block_size - 1) / o->block_size);
     const int64_t pages = example_times(o->b, columns) + SPARE;
     int64_t tokens = 0;
-    *a = tessera_paged_attention_args_init();
     if (pages > INT32_MAX) return EXAMPLE_WRONG("-b=%d -ctx=%d: at most %d pages", o->b, o->ctx, INT32_MAX);
     for (int32_t b = 0; b < o->b; b++) tokens += queries_of(o, b);
     a->batch = o->b, a->nhead_q = o->h, a->nhead_k = o->h_k, a->hdim_q = o->d, a->hdim_v = o->d_v;
     a->max_seqlen_q = o->qlen, a->max_seqlen_k = o->ctx;
     a->num_total_pages = (int32_t)pages, a->page_block_size = o->block_size, a->batch_stride_block_table = columns;
-    a->sliding_window = o->window, a->logits_soft_cap = o->softcap;
+    a->sliding_window = o->window, a->logits_soft_cap = o->softcap, a->num_splits = o->num_splits;
     a->scale_s = 1 / sqrtf((float)o->d);
     a->nhead_stride_q = o->d, a->stride_q = example_times(o->h, o->d), a->batch_stride_q = a->stride_q * o->qlen;
     a->nhead_stride_o = o->d_v, a->stride_o = example_times(o->h, o->d_v), a->batch_stride_o = a->stride_o * o->qlen;
@@ -406,11 +407,14 @@ static void put_error(const example_problem *base, FILE *file) {
     example_put_number(file, "worst_error_over_bound", p->worst);
 }
 
+TESSERA_API const tessera_table *tessera_fmha_fwd_get_table(void);
 EXAMPLE_CALLS(paged_attention)
 const example_program paged_attention_program = {
     .name = "tile_example_paged_attention",
     .arguments = &arguments,
     .calls = &paged_attention_calls,
+    .get_attending = tessera_fmha_fwd_get_table,
+    .attends = offsetof(tessera_paged_attention_args, attends),
     .tensors = tensors,
     .tensor_count = TENSORS,
     .first_output = O,

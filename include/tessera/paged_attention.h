@@ -108,6 +108,8 @@ typedef struct tessera_paged_attention_args {
     void *workspace_ptr; // tessera_paged_attention_workspace_size() bytes, 64-byte aligned, contents lost
     size_t workspace_size;
     const struct tessera_paged_attention_instance *instance; // that must be taken; NULL: that of least estimated cost
+    const struct tessera_fmha_fwd_instance *attends; // that must attend, a row of fmha_fwd's table; NULL: the same
+    int32_t num_splits;                              // of each sequence's keys: 1 .. 128; 0: as many as pay
 } tessera_paged_attention_args;
 
 typedef struct tessera_paged_attention_instance tessera_paged_attention_instance;

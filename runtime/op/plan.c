@@ -27,7 +27,7 @@ static tessera_status too_much(const char *what, size_t most) {
 }
 
 tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tessera_kernels *kernels, const void *traits,
-                                   const void *call, const tessera_instance **out) {
+                                   const void *call, const tessera_instance *wanted, const tessera_instance **out) {
     struct tessera_request r;
     struct tessera_choice chosen;
     if (plan->row_count == TESSERA_PLAN_ROWS) return too_much("rows", TESSERA_PLAN_ROWS);
@@ -35,7 +35,7 @@ tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tesse
     r.table = kernels->get_table();
     r.traits = traits;
     r.call = call;
-    r.wanted = NULL;
+    r.wanted = wanted;
     tessera_ask(&r, plan->facts);
     TRY(tessera_choose(&r, &chosen));
     plan->rows[plan->row_count++] = (struct tessera_taken){chosen.row, chosen.cut, r.table->schema->operation};

@@ -77,10 +77,10 @@ struct tessera_plan {
 
 // ---- functions for operations; they fail where the plan has no room left
 
-// Chooses an instance of another table for a step: that of least cost for `traits`, a struct that the table's schema
-// describes, and `call`, which the kernels' functions read.
+// Chooses an instance of another table for a step: `wanted`, or if that is NULL that of least cost for `traits`, a
+// struct that the table's schema describes, and `call`, which the kernels' functions read.
 tessera_status tessera_plan_choose(struct tessera_plan *plan, const struct tessera_kernels *kernels, const void *traits,
-                                   const void *call, const tessera_instance **out);
+                                   const void *call, const tessera_instance *wanted, const tessera_instance **out);
 
 // How an instance that the plan has taken cuts the work.
 struct tessera_cut tessera_plan_cut(const struct tessera_plan *plan, const tessera_instance *row);

@@ -80,10 +80,10 @@ static const struct tessera_kernels convert_dq_kernels = {
 
 tessera_status tessera_fmha_bwd_choose_rows(call_t *call, struct tessera_plan *plan) {
     const tessera_instance *row;
-    TRY(tessera_plan_choose(plan, &dot_do_o_kernels, &call->traits, call, &row));
+    TRY(tessera_plan_choose(plan, &dot_do_o_kernels, &call->traits, call, NULL, &row));
     call->dot_do_o = (const tessera_fmha_bwd_dot_do_o_instance *)row;
     if (((const tessera_fmha_bwd_instance *)plan->row)->tile.max_q) return TESSERA_SUCCESS;
-    TRY(tessera_plan_choose(plan, &convert_dq_kernels, &call->traits, call, &row));
+    TRY(tessera_plan_choose(plan, &convert_dq_kernels, &call->traits, call, NULL, &row));
     call->convert_dq = (const tessera_fmha_bwd_convert_dq_instance *)row;
     return TESSERA_SUCCESS;
 }

@@ -110,7 +110,8 @@ tessera_status tessera_append_first_regions(struct tessera_append_first *x, stru
     const tessera_fmha_fwd_appendkv_args *const a = &x->call.args;
     const size_t element = (size_t)tessera_type_bits((tessera_type)x->call.problem.type) / 8;
     if (!x->is_needed) return TESSERA_SUCCESS;
-    TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_appendkv_operation.kernels, &x->call.traits, &x->call, &x->row));
+    TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_appendkv_operation.kernels, &x->call.traits, &x->call, NULL,
+                            &x->row));
     TRY(tessera_add_region(plan, lengths_region, (size_t)a->batch * sizeof(int32_t), false));
     if (!rotates(x)) return TESSERA_SUCCESS;
     read_rotated(a, NULL, &over->attention.args);

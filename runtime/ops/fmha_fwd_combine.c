@@ -37,7 +37,7 @@ static const char o_acc_region[] = "o_acc", lse_acc_region[] = "lse_acc";
 tessera_status tessera_fmha_fwd_add_partial(call_t *call, int64_t parts, struct tessera_plan *plan) {
     const size_t rows = partial_rows(call, parts);
     const tessera_instance *combine;
-    TRY(tessera_plan_choose(plan, &combine_kernels, &call->traits, call, &combine));
+    TRY(tessera_plan_choose(plan, &combine_kernels, &call->traits, call, NULL, &combine));
     TRY(tessera_add_region(plan, o_acc_region, rows * (size_t)call->args.hdim_v * sizeof(float), false));
     return tessera_add_region(plan, lse_acc_region, rows * sizeof(float), false);
 }

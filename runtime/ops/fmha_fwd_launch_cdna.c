@@ -63,11 +63,12 @@ static void set_pages(call_t *call, struct tessera_fmha_fwd_cdna_args *args) {
 }
 
 // Logarithms of how many sequences, or parts, have their number in x beside the key head, so that all key heads come to
-// one die.
+// one die. Fewer parts than dies leave no place in x empty, which would be a die without work: key heads have more.
 static void spread_over_dies(const tessera_instance *row, struct tessera_fmha_fwd_cdna_args *args) {
     const int32_t dies = tessera_target_rates[row->target].dies;
-    int32_t *const log = args->sequences < dies ? &args->log_parts : &args->log_sequences;
-    while (1 << *log < dies) ++*log;
+    const bool by_parts = args->sequences < dies;
+    int32_t *const log = by_parts ? &args->log_parts : &args->log_sequences;
+    while (1 << *log < dies && (!by_parts || args->parts >= dies || args->parts % (2 << *log) == 0)) ++*log;
 }
 
 // A launch of workgroups that merge heads and have a part of the keys each.

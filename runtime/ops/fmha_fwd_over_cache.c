@@ -12,6 +12,7 @@ void tessera_over_cache_begin(struct tessera_over_cache *x) {
     x->attention.splits = 0;
     x->attention.leaves_longer = false;
     x->attention.hdim_rope = 0;
+    x->wanted = NULL;
 }
 
 tessera_status tessera_over_cache_check_traits(const tessera_fmha_fwd_traits *t) {
@@ -149,7 +150,7 @@ tessera_status tessera_over_cache_check_memory(const struct tessera_over_cache *
 tessera_status tessera_over_cache_regions(struct tessera_over_cache *x, tessera_attention_pages_cpu_run *find,
                                           struct tessera_plan *plan) {
     x->cache.find = find;
-    TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &x->attention.traits, &x->attention,
+    TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &x->attention.traits, &x->attention, x->wanted,
                             &x->attends));
     return tessera_fmha_fwd_regions(&x->attention, x->attends, plan);
 }

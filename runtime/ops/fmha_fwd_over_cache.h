@@ -9,6 +9,7 @@
 struct tessera_over_cache {
     struct tessera_attention_cache cache;
     struct tessera_fmha_fwd_call attention;
+    const tessera_instance *wanted;  // of fmha_fwd, that must attend; NULL: that of least cost
     const tessera_instance *attends; // of fmha_fwd
 };
 

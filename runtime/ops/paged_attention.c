@@ -42,6 +42,8 @@ static tessera_status check_traits(const tessera_paged_attention_traits *t, cons
           "k_scale_ptr or v_scale_ptr is given: caches of %s have no scales",
           tessera_kv_cache_dtype_string(t->kv_cache_dtype));
     GUARD(a->sliding_window >= 0, "sliding_window is %d: 0 or more", a->sliding_window);
+    GUARD(within(a->num_splits, 0, TESSERA_FMHA_FWD_MOST_SPLITS), "num_splits is %d: 1 to %d, or 0 for as many as pay",
+          a->num_splits, TESSERA_FMHA_FWD_MOST_SPLITS);
     return tessera_kv_types[t->kv_cache_dtype].has_norms ? check_norms(t, a) : TESSERA_SUCCESS;
 }
 
@@ -151,6 +153,8 @@ static tessera_status check_sizes(void *of) {
     TRY(check_traits(t, a));
     tessera_over_cache_begin(over);
     over->attention.leaves_longer = true;
+    over->attention.splits = a->num_splits;
+    over->wanted = (const tessera_instance *)a->attends;
     fill_traits(t, &over->attention.traits);
     fill_args(a, &over->attention.args);
     TRY(tessera_fmha_fwd_check_traits(&over->attention.traits));
@@ -205,6 +209,7 @@ static void add_problem(struct tessera_text *out, const void *of) {
     tessera_text_add(out, " -page_block_size=%d -kv_memory_layout=%s -kv_cache_dtype=%s", call->args.page_block_size,
                      tessera_kv_layout_string(call->traits.kv_memory_layout),
                      tessera_kv_cache_dtype_string(call->traits.kv_cache_dtype));
+    if (call->args.num_splits) tessera_text_add(out, " -num_splits=%d", call->args.num_splits);
 }
 
 TESSERA_DEFINE_CALLS(paged_attention)

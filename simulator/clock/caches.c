@@ -70,16 +70,15 @@ uint32_t tessera_sim_caches_scalar(struct sim_caches *caches, uint64_t line, boo
 }
 
 // Of the lines that several units read, each unit is the first to read its part; the others find them in L2.
-static bool brought_by_neighbour(const struct sim_caches *caches, uint64_t line, uint32_t apart) {
+static bool brought_by_neighbour(uint64_t line, float own) {
     const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15);
-    const uint32_t sharers = apart ? caches->neighbours.units / caches->page->dies / apart : 0;
-    return sharers > 1 && (line * odd >> 32) % sharers != 0;
+    return (double)(line * odd >> 32) >= (double)own * 0x1p32;
 }
 
 static tessera_sim_level find_level(struct sim_caches *caches, uint64_t line, struct sim_access_kind kind) {
     if (look_up(&caches->l1, line) && !kind.store) return TESSERA_SIM_LEVEL_L1;
     if (look_up(&caches->l2, line) || kind.store) return TESSERA_SIM_LEVEL_L2;
-    if (brought_by_neighbour(caches, line, kind.shared)) return TESSERA_SIM_LEVEL_L2;
+    if (brought_by_neighbour(line, kind.own)) return TESSERA_SIM_LEVEL_L2;
     return caches->neighbours.in_mall && caches->page->mall_megabytes ? TESSERA_SIM_LEVEL_MALL : TESSERA_SIM_LEVEL_HBM;
 }
 

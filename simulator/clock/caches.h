@@ -14,10 +14,10 @@ struct sim_cache {
 
 // What the rest of the device does to this unit's accesses.
 struct sim_neighbours {
-    uint32_t units;        // at work on the device
-    const uint8_t *shared; // for each word of code, if its loads read lines that other workgroups of the XCD read at
-                           // about the same time: how many workgroups lie between these; else 0. NULL: none does
-    bool in_mall;          // what HBM holds lies in Infinity Cache too
+    uint32_t units;   // at work on the device
+    const float *own; // for each word of code, the share of the lines that its loads read which the unit brings to L2
+                      // itself, where others of the XCD read these at about the same time; NULL: all
+    bool in_mall;     // what HBM holds lies in Infinity Cache too
 };
 
 struct sim_caches {
@@ -38,7 +38,7 @@ uint32_t tessera_sim_caches_scalar(struct sim_caches *caches, uint64_t line, boo
 
 struct sim_access_kind {
     bool store;
-    uint32_t shared; // as in struct sim_neighbours
+    float own; // as in struct sim_neighbours
 };
 
 // An access that L1 takes in at `start`: returns the cycle in which its last line has arrived.

@@ -17,7 +17,7 @@ struct sim_clocked {
     struct sim_sample sample;
     struct sim_recording **recordings;
     size_t count;
-    uint8_t *shared; // for each word of code: see struct sim_neighbours
+    float *own; // for each word of code: see struct sim_neighbours
     struct sim_replay sum;
     struct sim_profile profile;
     struct sim_timeline timeline; // of the first point
@@ -97,17 +97,19 @@ static const struct sim_recording *find_recording(const struct sim_clocked *cloc
     return NULL;
 }
 
-// Marks the loads of the first point's workgroup that read lines which a neighbour reads too.
-static void mark_neighbour(struct sim_clocked *clocked, const struct sim_recording *first, int index) {
-    const struct sim_recording *other = find_recording(clocked, clocked->sample.neighbours[index]);
-    if (!other || first == other) return;
-    tessera_sim_mark_shared(first, other, tessera_sim_neighbours[index], clocked->shared);
-}
-
-static void find_shared(struct sim_clocked *clocked, const struct sim_launch *launch) {
+// Of the first point's workgroup and those beside it.
+static void find_own_shares(struct sim_clocked *clocked, const struct sim_launch *launch, uint32_t units) {
     const struct sim_recording *first = find_recording(clocked, clocked->sample.points[0].numbers[0]);
-    clocked->shared = first ? calloc(launch->kernel->module->code_bytes / 4 + 1, 1) : NULL;
-    for (int i = 0; clocked->shared && i < SIM_NEIGHBOURS; i++) mark_neighbour(clocked, first, i);
+    struct sim_neighbour neighbours[SIM_NEIGHBOURS + 1] = {{first, 0}};
+    size_t count = first ? 1 : 0;
+    for (int i = 0; first && i < SIM_NEIGHBOURS; i++) {
+        const struct sim_recording *other = find_recording(clocked, clocked->sample.neighbours[i]);
+        if (other && other != first) neighbours[count++] = (struct sim_neighbour){other, tessera_sim_neighbours[i]};
+    }
+    if (count > 1)
+        clocked->own =
+            tessera_sim_own_shares(neighbours, count, launch->kernel->module->code_bytes / 4 + 1,
+                                   (units + launch->sim->clock->page.dies - 1) / launch->sim->clock->page.dies);
 }
 
 static bool fits_mall(tessera_sim *sim) {
@@ -159,9 +161,9 @@ static bool replay_point(struct sim_launch *launch, const struct sim_neighbours 
 static bool replay_all(struct sim_launch *launch) {
     const struct sim_parameters *page = &launch->sim->clock->page;
     const uint32_t units = launch->group_count < page->units ? (uint32_t)launch->group_count : page->units;
-    find_shared(launch->clocked, launch);
+    find_own_shares(launch->clocked, launch, units);
     const struct sim_neighbours neighbours = {
-        .units = units, .shared = launch->clocked->shared, .in_mall = fits_mall(launch->sim)};
+        .units = units, .own = launch->clocked->own, .in_mall = fits_mall(launch->sim)};
     for (uint32_t i = 0; i < launch->clocked->sample.count; i++)
         if (!replay_point(launch, &neighbours, i)) return false;
     return true;
@@ -322,7 +324,7 @@ static tessera_status end(struct sim_launch *launch, const tessera_sim_launch_st
     const tessera_status status = whole ? time_launch(launch) : TESSERA_SUCCESS;
     for (size_t i = 0; i < clocked->count; i++) tessera_sim_recording_free(clocked->recordings[i]);
     free(clocked->recordings);
-    free(clocked->shared);
+    free(clocked->own);
     tessera_sim_profile_close(&clocked->profile);
     free(clocked->timeline.spans);
     free(clocked);

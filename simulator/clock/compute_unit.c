@@ -211,9 +211,9 @@ static void run_memory(struct unit *unit, struct place *place, uint64_t now) {
     unit->l1_free = start + l1_cycles(unit->page, &lines);
     unit->begun[unit->memory_count++ % QUEUE] = start;
     if (store) unit->stored[unit->store_count++ % QUEUE] = unit->l1_free;
-    const uint8_t *shared = unit->caches.neighbours.shared;
+    const float *own = unit->caches.neighbours.own;
     uint64_t done = tessera_sim_caches_access(&unit->caches, start, place->group->words + step->extra + 1, lines.lines,
-                                              (struct sim_access_kind){store, shared ? shared[step->at / 4] : 0});
+                                              (struct sim_access_kind){store, own ? own[step->at / 4] : 1});
     if (done < unit->l1_free) done = unit->l1_free;
     if (step->code->effects.to_lds) unit->lds_free += lines.bytes / (1u << SIM_LINE_SHIFT);
     if (done < place->memory_done) done = place->memory_done;

@@ -4,10 +4,16 @@
 
 #include "recording.h"
 
-// Marks in `shared`, which has a byte for each word of code, the loads of a workgroup of which some line is one that
-// another workgroup loads too: sets those that are 0 to `apart`.
-void tessera_sim_mark_shared(const struct sim_recording *recording, const struct sim_recording *other, uint8_t apart,
-                             uint8_t *shared);
+// A recorded workgroup, and how many of its XCD come between the first of these and it, that one counted.
+struct sim_neighbour {
+    const struct sim_recording *recording;
+    uint32_t place;
+};
+
+// For each of so many words of code the share of its loads' lines that a workgroup brings to L2 itself, where others
+// that its XCD has at the same time, `of_die` at most, read them too. NULL where there is no memory; the caller frees
+// it.
+float *tessera_sim_own_shares(const struct sim_neighbour *neighbours, size_t count, size_t words, uint32_t of_die);
 
 // How many lines a workgroup's loads ask for, each as often as it is asked for.
 size_t tessera_sim_loaded_lines(const struct sim_recording *recording);

@@ -127,6 +127,35 @@ def test_launches_fill_all_units_or_leave_workgroups_alone(waves: int, tmp_path:
     assert figures.tasks_of(instance, b"other")[point].key != tasks[point].key
 
 
+@pytest.mark.parametrize("target", MODELLED)
+def test_launches_over_caches(target: str) -> None:
+    """As many workgroups as units hold, or few, each with a tile of whole keys; by their own program."""
+    found = 0
+    for instance in read_instances(FWD, INSTANCES, (target,)):
+        tasks = figures.tasks_of(instance, b"code")
+        if tasks and next(iter(tasks.values())).command[0] != "tile_example_paged_attention":
+            continue
+        assert isinstance(instance.target, CdnaTarget)
+        cost, cycles = block_cost(instance.tile, instance.target), {}
+        for (load, keys), task in tasks.items():
+            sizes = sizes_of(task)
+            assert (sizes["kv_cache_dtype"], sizes["num_splits"]) == (instance.tile.kv, "1")
+            assert int(sizes["ctx"]) == keys and sizes["h_k"] == "1"
+            full = parameter("units", target) * cost.workgroups
+            groups = full if load == fwd_figures.FULL else fwd_figures.FEW
+            assert int(sizes["b"]) * int(sizes["h"]) == groups * instance.tile.bm0
+            block = 5000 if load == fwd_figures.FULL else 3000
+            cycles[load, keys] = parameter("launch_cycles", target) + (2 + keys / instance.tile.bn0) * block
+        peak = peak_cycles(instance.tile, instance.target)
+        assert FWD.figures_of(instance, cycles) == {
+            "efficiency": round(cost.workgroups * peak / 5000, 3),
+            "alone": round(peak / 3000, 3),
+            "start": 2.0,
+        }
+        found += 1
+    assert found > 0
+
+
 def sizes_of(task: Task) -> dict[str, str]:
     """The arguments of a launch that have values, of which only samples are modelled."""
     sizes = dict(word[1:].split("=") for word in task.command if "=" in word)

@@ -75,6 +75,37 @@ def test_refusals(arguments: list[str], code: int, says: str) -> None:
     assert done.stderr.count("\n") <= 1
 
 
+@pytest.mark.parametrize("target", ["x86_64_v2", "x86_64_v3"])
+@pytest.mark.parametrize(
+    ("program", "operation", "arguments"),
+    [
+        ("tile_example_kv_cache", "fmha_fwd_appendkv__{}_w1_rows", []),
+        (
+            "tile_example_fmha_fwd",
+            "fmha_fwd_splitkv__{}_w1_pages",
+            ["-api=fwd_splitkv", "-page_block_size=16"],
+        ),
+        (
+            "tile_example_fmha_fwd",
+            "fmha_fwd_pagedkv__{}_w1_pages",
+            ["-api=pagedkv_prefill", "-page_block_size=16"],
+        ),
+    ],
+)
+def test_instances_that_are_named(program: str, operation: str, arguments: list[str], target: str) -> None:
+    if not (BIN / program).exists():
+        pytest.skip(f"{program} is not built")
+    name = operation.format(target)
+    once = ("-device=cpu", "-kname=1", f"-instance={name}", "-warmup=0", "-repeat=1")
+    done = subprocess.run(
+        [BIN / program, "-b=1", "-h=2", "-s=1", "-s_k=64", "-d=64", *arguments, *once],
+        check=False, capture_output=True, text=True,
+    )  # fmt: skip
+    if done.returncode == 2 and "there is none" in done.stderr:
+        pytest.skip(f"this build has no {name}")
+    assert done.returncode == 0 and name in done.stdout, done.stderr
+
+
 @pytest.mark.parametrize("order", ["forward", "random:1"])
 @pytest.mark.parametrize("arch", ["gfx90a", "gfx942", "gfx950"])
 @pytest.mark.parametrize(("program", "every"), [("kv_cache", 293), ("fmha_fwd_cache", 797)])

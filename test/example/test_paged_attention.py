@@ -64,6 +64,7 @@ def test_readme_has_the_help() -> None:
         (["-kv_layout=vllm", "-d=36"], 1, "hdim_q is 36: in vllm pages a multiple of 8"),
         (["-h=3", "-h_k=2"], 1, "nhead_q is 3: a multiple of nhead_k, which is 2"),
         (["-window=-1"], 1, "sliding_window is -1: 0 or more"),
+        (["-num_splits=129"], 1, "num_splits is 129: 1 to 128, or 0 for as many as pay"),
         (["-instance=nobody"], 2, "nobody"),
     ],
 )
@@ -71,6 +72,35 @@ def test_refusals(arguments: list[str], code: int, says: str) -> None:
     done = run(*arguments)
     assert done.returncode == code and says in done.stdout + done.stderr
     assert done.stderr.count("\n") <= 1
+
+
+def test_instances_of_both_operations() -> None:
+    """-instance= names one of paged_attention, or one of fmha_fwd that attends."""
+    small = ("-ctx=40", "-warmup=0", "-repeat=1", "-device=cpu")
+    own = run(*small).stdout.split(", ")[-4]
+    assert run(*small, f"-instance={own}").stdout.split(", ")[-4] == own
+    other = next(name for name in (f"paged_attention__x86_64_v{n}_w1_pages" for n in (2, 3)) if name != own)
+    done = run(*small, f"-instance={other}")
+    assert done.returncode == 0 and other in done.stdout
+    plain = (
+        "-explain=1",
+        "-h=8",
+        "-s=1",
+        "-s_k=40",
+        "-d=128",
+        "-prec=bf16",
+        "-v=0",
+        "-device=cpu",
+        "-repeat=1",
+    )
+    command = [BIN / "tile_example_fmha_fwd", *plain]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+    names = re.findall(r"^[* ] (fmha_fwd_\S+) +cost", listed, re.MULTILINE)
+    assert names and all(
+        run(*small, f"-instance={name}", "-num_splits=2").returncode == 0 for name in names[:2]
+    )
+    done = run(*small, "-d=64", "-instance=fmha_fwd_bf16__gfx950_b32x64x64_w1_qr_direct")
+    assert done.returncode == 2
 
 
 def test_explain() -> None:

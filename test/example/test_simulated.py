@@ -49,6 +49,28 @@ def _simulator() -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize("parts", [1, 3, 4, 8])
+def test_parts_leave_no_workgroup_without_work(parts: int, tmp_path: Path) -> None:
+    """Nor a die, to which hardware deals workgroups in turns, be there fewer parts than dies."""
+    stats = tmp_path / "stats.jsonl"
+    sizes = (
+        "-b=1",
+        "-h=16",
+        "-h_k=8",
+        "-s=1",
+        "-s_k=1024",
+        "-d=128",
+        "-prec=bf16",
+        "-page_block_size=16",
+        "-api=fwd_splitkv",
+    )
+    done = run(*sizes, f"-num_splits={parts}", SIM, "-v=1", TESSERA_SIM_STATS=str(stats))
+    assert done.returncode == 0 and ", valid:y" in done.stdout, done.stderr
+    first = json.loads(stats.read_text().splitlines()[0])
+    waves = re.search(r"_w(\d+)_", first["kernel"])
+    assert waves and first["waves"] == 8 * parts * int(waves[1])
+
+
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -13,21 +13,25 @@ namespace {
 
 int bytes_of(const Case &c) { return element_bits(c.input()) / 8; }
 
-// Pages in pieces of x elements, as far apart as linear ones: element i of row r of one of these goes to where `place`
-// says.
+// Keys or values of pages in pieces, as far apart as linear ones: element d of a row of a head's part of a page goes to
+// where `place` says. Whole pieces, which have so many numbers of so many rows, may be touched where pages are apart.
 template <typename Place>
-void pieces(const Tensors &x, const Guarded &from, const int64_t stride[3], int hdim, const Guarded &to, Place place) {
+void pieces(const Tensors &x, const Guarded &from, const int64_t stride[3], int hdim, Guarded &to, Place place,
+            int numbers, int of_rows) {
     const auto bytes = static_cast<size_t>(bytes_of(x.c));
-    for (int page = x.c.first_block; page < x.blocks; page++)
-        for (int g = 0; g < x.c.heads_k; g++)
-            for (int r = 0; r < x.rows; r++)
-                for (int i = 0; i < hdim; i++) {
-                    const int64_t head = page * stride[0] + static_cast<int64_t>(g) * x.rows * hdim;
-                    std::memcpy(to.as<char>() + static_cast<size_t>(head + place(r, i)) * bytes,
-                                from.as<char>() +
-                                    static_cast<size_t>(page * stride[0] + g * stride[1] + r * stride[2] + i) * bytes,
-                                bytes);
-                }
+    const auto at = [&](int64_t page, int64_t head, int64_t row, int64_t d) {
+        return page * stride[0] + head * x.rows * hdim + place(row, d);
+    };
+    for (int b = 0; b < x.c.batch; b++)
+        for (int j = 0; j < x.c.seqlen_k[b]; j++)
+            for (int g = 0; g < x.c.heads_k; g++) {
+                const int64_t page = x.block_of(b, j), row = x.row_of(b, j);
+                const int64_t linear = page * stride[0] + g * stride[1] + row * stride[2];
+                for (int d = 0; d < hdim; d++)
+                    std::memcpy(to.as<char>() + static_cast<size_t>(at(page, g, row, d)) * bytes,
+                                from.as<char>() + static_cast<size_t>(linear + d) * bytes, bytes);
+            }
+    if (x.c.apart) to.allow_only(x.parts_in_pieces(hdim, at, numbers, of_rows));
 }
 
 // Lists of pages one after the other, each as long as its sequence needs.
@@ -53,13 +57,15 @@ class BatchPrefill : public OnDevice {
         Copies to(device, is_gpu());
         const int p = 16 / bytes_of(c), rows = x.rows;
         const size_t before_k = x.nobodys(x.k_stride), before_v = x.nobodys(x.v_stride);
-        const Guarded k(x.k.size(), c.nan(), before_k), v(x.v.size(), c.nan(), before_v);
+        Guarded k(x.k.size(), c.nan(), before_k), v(x.v.size(), c.nan(), before_v);
         if (layout != TESSERA_KV_LINEAR) {
             const int p_v = layout == TESSERA_KV_VLLM ? rows : p;
-            pieces(x, x.k, x.k_stride, c.hdim_q, k, [=](int r, int i) { return i / p * rows * p + r * p + i % p; });
-            pieces(x, x.v, x.v_stride, c.hdim_v, v,
-                   [=, d = c.hdim_v](int r, int i) { return r / p_v * d * p_v + i * p_v + r % p_v; });
-            x.forbid_between(k, v);
+            pieces(
+                x, x.k, x.k_stride, c.hdim_q, k, [=](int64_t r, int64_t d) { return d / p * rows * p + r * p + d % p; },
+                p, 1);
+            pieces(
+                x, x.v, x.v_stride, c.hdim_v, v,
+                [=](int64_t r, int64_t d) { return r / p_v * c.hdim_v * p_v + d * p_v + r % p_v; }, 1, p);
             if (c.first_block) to.in_order(1 << 24);
             to.of_rest(k, before_k), to.of_rest(v, before_v);
         }
@@ -129,7 +135,7 @@ TEST_P(BatchPrefill, RandomCases) {
         c.group = true, c.keys = Keys::kPages;
         const auto layout = static_cast<tessera_kv_layout>(random() % TESSERA_KV_LAYOUT_COUNT);
         c.page = 1 << random() % 11;
-        c.apart = !is_gpu();
+        c.apart = sees_touches();
         c.drop = random() % 4 ? 0.0F : 0.3F;
         if (element_bits(c.input()) == 8)
             c.scales =

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "case.h"
 
+#include <dlfcn.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -12,10 +13,29 @@
 #include <new>
 #include <numeric>
 #include <sstream>
+#include <stdexcept>
 
 #include "tessera/kernel/fmha_fwd.h"
 
 // ---- memory
+
+void Parts::add(size_t first, size_t bytes) {
+    if (!all.empty() && first == all.back().end)
+        all.back().end += bytes;
+    else
+        all.push_back({first, first + bytes});
+}
+
+std::vector<Part> Parts::joined() {
+    std::sort(all.begin(), all.end(), [](const Part &a, const Part &b) { return a.first < b.first; });
+    std::vector<Part> joined;
+    for (const Part &part : all)
+        if (!joined.empty() && part.first <= joined.back().end)
+            joined.back().end = std::max(joined.back().end, part.end);
+        else
+            joined.push_back(part);
+    return joined;
+}
 
 Guarded::Guarded(size_t wanted, unsigned char fill, size_t untouched) : bytes(wanted) {
     const auto unit = static_cast<size_t>(sysconf(_SC_PAGESIZE));
@@ -29,10 +49,19 @@ Guarded::Guarded(size_t wanted, unsigned char fill, size_t untouched) : bytes(wa
     std::memset(first, fill, static_cast<size_t>(all + mapped - unit - first));
 }
 
-void Guarded::forbid_between(size_t stride, size_t used) const {
+void Guarded::allow_only(std::vector<Part> parts) {
     const auto unit = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    for (size_t block = 0; block + stride < bytes; block += stride)
-        if (mprotect(data + block + used, unit, PROT_NONE) != 0) throw std::bad_alloc();
+    unsigned char *free = all + unit; // of the first page that no part so far needs
+    const auto forbid_until = [&](const unsigned char *needed) {
+        const size_t pages = needed > free ? static_cast<size_t>(needed - free) / unit : 0;
+        if (pages > 0 && mprotect(free, pages * unit, PROT_NONE) != 0) throw std::bad_alloc();
+    };
+    for (const Part &part : parts) {
+        forbid_until(data + part.first);
+        free = std::max(free, all + (static_cast<size_t>(data - all) + part.end + unit - 1) / unit * unit);
+    }
+    forbid_until(all + mapped - unit);
+    allowed = std::move(parts), restricted = true;
 }
 
 size_t Guarded::apart(size_t used) {
@@ -57,6 +86,38 @@ void *Copies::place(size_t bytes) {
     return made;
 }
 
+bool Copies::is_simulated() const {
+    return is_needed && std::string(tessera_device_name(device)).compare(0, 4, "sim:") == 0;
+}
+
+// Calls an entry point of the HIP runtime that simulated GPUs are on.
+template <typename... Parameters> static int hip(const char *name, Parameters... parameters) {
+    int error = -1;
+#ifdef TESSERA_SIM
+    void *const library = dlopen(TESSERA_SIM, RTLD_NOW | RTLD_NOLOAD);
+    const auto function = library ? reinterpret_cast<int (*)(Parameters...)>(dlsym(library, name)) : nullptr;
+    if (function) error = function(parameters...);
+    if (library) dlclose(library);
+#endif
+    return error;
+}
+
+void Copies::lend(const Guarded &x) {
+    if (std::find(lenders.begin(), lenders.end(), x.as<void>()) != lenders.end()) return;
+    lenders.push_back(x.as<void>());
+    for (const Part &part : x.parts()) {
+        void *const first = x.as<char>() + part.first;
+        if (hip("hipHostRegister", first, part.end - part.first, 0U) != 0) throw std::runtime_error("hipHostRegister");
+        lent.push_back(first);
+    }
+}
+
+void *Copies::of(const Guarded &x) {
+    if (!x.is_restricted() || !is_simulated()) return of(x.as<void>(), x.size());
+    lend(x);
+    return x.as<void>();
+}
+
 void *Copies::of(const void *host, size_t bytes) {
     if (!is_needed) return const_cast<void *>(host);
     void *&copy = there[host];
@@ -68,8 +129,7 @@ void *Copies::of(const void *host, size_t bytes) {
 
 void *Copies::of_workspace(const Guarded &x) {
     const char *const sanitized = std::getenv("TESSERA_SIM_SANITIZE");
-    const bool simulated = std::string(tessera_device_name(device)).compare(0, 4, "sim:") == 0;
-    return is_needed && simulated && sanitized && sanitized == std::string("1") ? place(x.size()) : of(x);
+    return is_simulated() && sanitized && sanitized == std::string("1") ? place(x.size()) : of(x);
 }
 
 void *Copies::of_rest(const Guarded &x, size_t bytes) {
@@ -99,6 +159,7 @@ void Copies::get_rest(const Guarded &x, size_t bytes) {
 }
 
 Copies::~Copies() {
+    for (auto part = lent.rbegin(); part != lent.rend(); ++part) hip("hipHostUnregister", *part);
     for (void *const copy : owned) tessera_device_free(device, copy);
 }
 
@@ -108,7 +169,7 @@ std::vector<const char *> test_devices() {
     return {"cpu", "sim:gfx90a", "sim:gfx942", "sim:gfx950"};
 }
 
-bool OnDevice::is_sampled() const { return std::string(GetParam()).compare(0, 4, "sim:") == 0 && !test_all(); }
+bool OnDevice::is_sampled() const { return is_simulated() && !test_all(); }
 
 bool OnDevice::is_due(int days) {
     const bool due = is_sampled() ? (test_seed() + asked++) % static_cast<uint32_t>(days) == 0 : ::is_due();
@@ -158,7 +219,7 @@ static void shrink(Case *c) {
 // head dims that are multiples of 8, and rows that begin at multiples of 16 bytes.
 Case OnDevice::fit(Case c) const {
     if (!is_gpu()) return c;
-    c.apart = false;
+    c.apart = c.apart && is_simulated();
     if (has_fp8()) c.fp8 = tessera_device_fp8_format(device);
     if (c.dtype == TESSERA_FMHA_FP32 && is_cuda()) c.dtype = TESSERA_FMHA_FP16;
     if (c.dtype >= TESSERA_FMHA_FP8 && !has_fp8()) c.dtype = TESSERA_FMHA_FP16;
@@ -336,7 +397,6 @@ Tensors::Tensors(const Case &of, uint32_t seed)
                 fill(c, random, k, in_of(c), at(k_stride), c.hdim_q);
                 fill(c, random, v, in_of(c), at(v_stride), c.hdim_v);
             }
-    forbid_between(k, v);
     const tessera_type bias_type = c.bias == TESSERA_BIAS_ALIBI ? TESSERA_TYPE_FP32 : fmha_fwd_bias_element(c.dtype);
     fill(c, random, bias, bias_type, 0, static_cast<int>(bias.size() / bytes_of(bias_type)));
     for (int h = 0; h < c.heads; h++) sinks.as<float>()[h] = static_cast<float>(h % 3) - 1;
@@ -345,13 +405,44 @@ Tensors::Tensors(const Case &of, uint32_t seed)
     for (const Guarded *const of_rows : {&q_scales, &k_scales, &v_scales})
         for (size_t i = 0; i < of_rows->size() / sizeof(float); i++)
             of_rows->as<float>()[i] = 0.01F + 0.01F * static_cast<float>(random() % 1000) / 1000;
+    if (c.apart) forbid_rest();
 }
 
-void Tensors::forbid_between(const Guarded &of_k, const Guarded &of_v) const {
-    if (!c.apart) return;
+std::vector<Part> Tensors::linear_parts(const int64_t *stride, int hdim, const std::vector<int32_t> &first) const {
     const auto bytes = static_cast<size_t>(bytes_of(in_of(c)));
-    of_k.forbid_between(k_stride[0] * bytes, elements_of(c, c.hdim_q) * bytes);
-    of_v.forbid_between(v_stride[0] * bytes, elements_of(c, c.hdim_v) * bytes);
+    Parts parts;
+    for (int b = 0; b < c.batch; b++)
+        for (int j = first.empty() ? 0 : first[b]; j < c.seqlen_k[b]; j++)
+            for (int g = 0; g < c.heads_k; g++)
+                parts.add(static_cast<size_t>(block_of(b, j) * stride[0] + g * stride[1] + row_of(b, j) * stride[2]) *
+                              bytes,
+                          static_cast<size_t>(hdim) * bytes);
+    return parts.joined();
+}
+
+void Tensors::forbid_rest() {
+    k.allow_only(linear_parts(k_stride, c.hdim_q)), v.allow_only(linear_parts(v_stride, c.hdim_v));
+    table.allow_only(entries());
+    if (c.scales == TESSERA_QSCALE_NONE) return;
+    const bool tokens = c.scales == TESSERA_QSCALE_TOKEN_HEAD;
+    const size_t heads = c.heads_k * sizeof(float);
+    Parts scales;
+    for (int b = 0; b < c.batch; b++)
+        for (int j = 0; j < c.seqlen_k[b]; j++) {
+            const auto block = static_cast<size_t>(block_of(b, j));
+            scales.add((tokens ? block * rows + row_of(b, j) : block) * heads, heads);
+        }
+    k_scales.allow_only(scales.joined());
+    if (!tokens) v_scales.allow_only(scales.joined());
+}
+
+std::vector<Part> Tensors::entries(const std::vector<int32_t> &first) const {
+    Parts entries;
+    for (int b = 0; b < c.batch && paged(c); b++)
+        for (int j = first.empty() ? 0 : first[b]; j < c.seqlen_k[b]; j++)
+            entries.add((static_cast<size_t>(b) * columns + (offset[b] + j) / c.page) * sizeof(int32_t),
+                        sizeof(int32_t));
+    return entries.joined();
 }
 
 std::vector<float> Tensors::scales_of_q() const {

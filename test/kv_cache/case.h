@@ -29,7 +29,7 @@ struct Case {
     Keys keys = Keys::kPages;
     int page = 16;
     int first_block = 0; // pages, or sequences, of the cache below are nobody's, and there is no memory for them
-    bool apart = false;  // on a CPU: behind each page, or sequence, of the cache is memory that nobody may touch
+    bool apart = false;  // nobody may touch what lies between pages, or sequences, and what no key lies in
     int batch = 2, heads = 4, heads_k = 2, hdim_q = 32, hdim_v = 32;
     std::vector<int> seqlen_q, seqlen_k; // of each sequence; batch mode: as many queries in all
     // Whether seqlen_k_ptr is given where it need not be: in group mode beside seqstart_k, which has room for more, or
@@ -54,6 +54,21 @@ struct Case {
 // A random one.
 Case draw_case(std::mt19937 &random);
 
+// Bytes of a tensor, from the first one to that before `end`.
+struct Part {
+    size_t first, end;
+};
+
+// Parts, in any order, of which those that touch become one.
+class Parts {
+  public:
+    void add(size_t first, size_t bytes);
+    std::vector<Part> joined();
+
+  private:
+    std::vector<Part> all;
+};
+
 // Memory that ends where a page that nobody may touch begins. Of the first `untouched` bytes there are addresses alone,
 // so that they may be more than the machine has.
 class Guarded {
@@ -64,17 +79,23 @@ class Guarded {
     Guarded &operator=(const Guarded &) = delete;
     template <typename T> T *as() const { return reinterpret_cast<T *>(data); }
     size_t size() const { return bytes; }
-    // Of blocks of a cache that are so many bytes apart, which have so many: each ends at the end of a page of the
-    // machine, and one that nobody may touch follows. Blocks of whole pages have such a page on either side.
-    void forbid_between(size_t stride, size_t used) const;
-    static size_t apart(size_t used); // the distance
+    // From now on nobody may touch anything but these parts, which are in order. Simulated GPUs see that to the byte,
+    // CPUs by whole pages of the machine.
+    void allow_only(std::vector<Part> parts);
+    bool is_restricted() const { return restricted; }
+    const std::vector<Part> &parts() const { return allowed; }
+    // Bytes from one block of a cache to the next, so that each ends where a page that nobody may touch begins.
+    static size_t apart(size_t used);
 
   private:
     unsigned char *all, *data;
     size_t bytes, mapped;
+    bool restricted = false;
+    std::vector<Part> allowed;
 };
 
-// Copies on a device of what lies on the host, each made when it is first asked for; for CPUs there are none.
+// Copies on a device of what lies on the host, each made when it is first asked for; for CPUs there are none. A
+// simulated GPU is lent the parts of tensors that are restricted: these are not copied.
 class Copies {
   public:
     Copies(const tessera_device *to, bool copies) : device(to), is_needed(copies) {}
@@ -82,7 +103,7 @@ class Copies {
     Copies(const Copies &) = delete;
     Copies &operator=(const Copies &) = delete;
     void *of(const void *host, size_t bytes);
-    void *of(const Guarded &x) { return of(x.as<void>(), x.size()); }
+    void *of(const Guarded &x);
     // Of what lies behind the first `bytes`: an address so far before its copy. NVIDIA's tensor maps are of memory that
     // is there from its first byte on (CUDA's driver API, cuTensorMapEncodeTiled): there is room for all.
     void *of_rest(const Guarded &x, size_t bytes);
@@ -100,14 +121,18 @@ class Copies {
 
   private:
     void *place(size_t bytes);
+    bool is_simulated() const;
+    void lend(const Guarded &x);
     const bool is_needed;
     std::map<const void *, void *> there;
-    std::vector<void *> owned;
+    std::vector<void *> owned, lent;
+    std::vector<const void *> lenders;
     char *next = nullptr; // of those in order
     size_t left = 0;
 };
 
-// The tensors of a case. What no key of a sequence lies in is NaN, and entries of the table past its keys are no pages.
+// The tensors of a case. What no key of a sequence lies in is NaN, and entries of the table past its keys are no pages;
+// where pages are apart, nobody may touch them.
 struct Tensors {
     Tensors(const Case &c, uint32_t seed);
     const Case &c;
@@ -124,8 +149,13 @@ struct Tensors {
     bool are_equally_long() const;
     // Bytes of k or v that are nobody's.
     size_t nobodys(const int64_t *stride) const;
-    // Forbids what lies between the blocks of tensors that are as long as k and v, where they are apart.
-    void forbid_between(const Guarded &of_k, const Guarded &of_v) const;
+    // Where the sequences' rows from `first` of each on lie in a linear cache.
+    std::vector<Part> linear_parts(const int64_t *stride, int hdim, const std::vector<int32_t> &first = {}) const;
+    // The same of all rows of one whose pieces have so many numbers of so many rows: number d of a row of a head of a
+    // block is where at(block, head, row, d) says.
+    template <typename At> std::vector<Part> parts_in_pieces(int hdim, At at, int numbers, int of_rows) const;
+    // Of the table: those of such rows.
+    std::vector<Part> entries(const std::vector<int32_t> &first = {}) const;
     // Where key j of sequence b lies.
     int32_t block_of(int b, int j) const;
     int row_of(int b, int j) const;
@@ -136,9 +166,22 @@ struct Tensors {
     void make_numbers_nan() const;
 
   private:
+    void forbid_rest();
     // The scales of rows one after the other, as blocks of one row are given to fmha_fwd.
     std::vector<float> scales_of_q() const, scales_of_k() const, scales_of_v() const;
 };
+
+template <typename At> std::vector<Part> Tensors::parts_in_pieces(int hdim, At at, int numbers, int of_rows) const {
+    const auto bytes = static_cast<size_t>(element_bits(c.input())) / 8;
+    Parts parts;
+    for (int b = 0; b < c.batch; b++)
+        for (int j = 0; j < c.seqlen_k[b]; j += of_rows)
+            for (int g = 0; g < c.heads_k; g++)
+                for (int d = 0; d < hdim; d += numbers)
+                    parts.add(static_cast<size_t>(at(block_of(b, j), g, row_of(b, j), d)) * bytes,
+                              static_cast<size_t>(numbers * of_rows) * bytes);
+    return parts.joined();
+}
 
 template <typename Traits, typename Args> void Tensors::put(Copies &to, Traits &t, Args &a) const {
     const int tokens_q = c.group ? total_q : max_q;
@@ -226,7 +269,10 @@ class OnDevice : public testing::TestWithParam<const char *> {
     // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each; of others by
     // TESSERA_TEST_DAYS.
     bool is_due(int days);
+    bool is_simulated() const { return std::string(GetParam()).compare(0, 4, "sim:") == 0; }
     bool is_sampled() const; // whether the device is a simulated one and cases are few and small
+    // Whether somebody sees what is touched that nobody may.
+    bool sees_touches() const { return !is_gpu() || is_simulated(); }
     // Tensors::wrong(). Probabilities that GPUs multiply in 8 bits are further off than any that CPUs do.
     std::string wrong(const Tensors &x) const { return x.wrong(element_bits(x.c.input()) == 8 ? GetParam() : "cpu"); }
     // Runs a call, and gets what it has left in the tensors.

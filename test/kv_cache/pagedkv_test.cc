@@ -35,6 +35,23 @@ TEST_P(Pagedkv, RandomCases) {
     }
 }
 
+// Of a cache, and of its table, nothing but the sequences' keys and their entries is touched.
+TEST_P(Pagedkv, PagesApart) {
+    const uint32_t seed = test_seed() + 1;
+    std::mt19937 random(seed);
+    if (!sees_touches()) GTEST_SKIP() << "it does not say what is touched";
+    for (int n = 0; n < count(40, 1000) && !HasFailure(); n++) {
+        Case c = draw_case(random);
+        c.apart = true;
+        c = fit(c);
+        const Tensors tensors(c, seed + static_cast<uint32_t>(n));
+        run(tensors, 0);
+        if (is_served) {
+            EXPECT_EQ(wrong(tensors), "") << c.words() << ", seed " << seed;
+        }
+    }
+}
+
 // Sequences with few queries stay as they are: NaN.
 TEST_P(Pagedkv, SkipsShortSequences) {
     Case c;

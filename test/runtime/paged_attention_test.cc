@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "tessera/kernel/fmha_fwd.h"
 #include "tessera/kernel/paged_attention.h"
 #include "tessera/turbo4.h"
 
@@ -88,6 +89,8 @@ TEST_F(PagedAttention, Refuses) {
         {[](Call &c) { c.traits.bias_type = TESSERA_BIAS_ELEMENTWISE; }, "bias_type is 1: none (0) or alibi (2)"},
         {[](Call &c) { c.args.v_scale_ptr = c.at(kVScale); }, "caches of auto have no scales"},
         {[](Call &c) { c.args.sliding_window = -1; }, "sliding_window is -1: 0 or more"},
+        {[](Call &c) { c.args.num_splits = 129; }, "num_splits is 129: 1 to 128, or 0 for as many as pay"},
+        {[](Call &c) { c.args.num_splits = -1; }, "num_splits is -1: 1 to 128, or 0 for as many as pay"},
         {[](Call &c) { c.traits.has_logits_soft_cap = 1; }, "logits_soft_cap is 0: above 0"},
         {[](Call &c) { with_alibi(c), c.args.alibi_slopes_ptr = nullptr; }, "alibi_slopes_ptr is NULL"},
         {[](Call &c) { c.args.page_block_size = 12; }, "page_block_size is 12: a power of two"},
@@ -140,6 +143,7 @@ TEST_F(PagedAttention, Refuses) {
         in_turbo4,
         in_turbo4_apart,
         with_alibi,
+        [](Call &c) { c.args.num_splits = 128; },
         [](Call &c) { with_alibi(c), c.traits.has_logits_soft_cap = 1, c.args.logits_soft_cap = 5; },
         [](Call &c) { c.traits.kv_memory_layout = TESSERA_KV_VLLM; },
         [](Call &c) { // a sequence in prefill
@@ -154,6 +158,28 @@ TEST_F(PagedAttention, Refuses) {
         EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << tessera_last_error();
         EXPECT_NE(call.memory, before);
     }
+}
+
+// The instance of fmha_fwd that is named attends, or the call is refused by its name.
+TEST_F(PagedAttention, NamesWhatAttends) {
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
+    int served = 0, refused = 0;
+    for (uint32_t i = 0; i < table->row_count; i++) {
+        Call call;
+        call.args.attends = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+        const std::vector<unsigned char> before = call.memory;
+        if (call.run(device) == TESSERA_SUCCESS) {
+            EXPECT_NE(call.memory, before);
+            served++;
+        } else {
+            const std::string says = std::string(tessera_row(table, i)->name) + " does not serve this call: ";
+            EXPECT_EQ(std::string(tessera_last_error()).compare(0, says.size(), says), 0) << tessera_last_error();
+            EXPECT_EQ(call.memory, before);
+            refused++;
+        }
+    }
+    EXPECT_GT(served, 0);
+    EXPECT_GT(refused, 0);
 }
 
 TEST_F(PagedAttention, Name) {

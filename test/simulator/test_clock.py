@@ -168,6 +168,72 @@ def test_lines(library: Path, tmp_path: Path, apart: int, lines: int) -> None:
     assert timing.bytes_of("mall") == timing.bytes_of("l1") == 128 * lines
 
 
+# Workgroup g reads the region whose offset a table has for it.
+READ = """
+    s_load_dwordx4 s[8:11], s[0:1], 0x0
+    s_lshl_b32 s6, s4, 2
+    v_lshlrev_b32 v1, 4, v0
+    s_waitcnt lgkmcnt(0)
+    s_load_dword s7, s[8:9], s6
+    s_waitcnt lgkmcnt(0)
+    v_add_u32 v1, s7, v1
+"""
+
+
+def read_regions(library: Path, folder: Path, offsets: list[int], size: int, text: str) -> float:
+    """The bytes that memory delivers to workgroups that each read from their offset on, all at once."""
+    with Sim(library, "gfx942") as sim:
+        sim.set_clock("sample")
+        table = sim.upload(b"".join(offset.to_bytes(4, "little") for offset in offsets))
+        timing = run_text(sim, folder, READ + text, table, sim.malloc(size), groups=len(offsets))
+    return timing.bytes_of("hbm")
+
+
+ALL_AT_ONCE = "dies=1,units=64,mall_megabytes=0"
+
+
+@pytest.mark.parametrize("apart", [1, 3, 8])
+@pytest.mark.parametrize("readers", [1, 2, 3, 4, 8, 64])
+def test_lines_of_several_workgroups(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, readers: int, apart: int
+) -> None:
+    """Memory delivers each line once, whether few workgroups in a row read it or all.
+
+    What a few beside one another read is counted closely; rows that reach beyond the workgroups that are
+    recorded, which end 16 further on, are guessed.
+    """
+    monkeypatch.setenv("TESSERA_SIM_PARAMETERS", ALL_AT_ONCE)
+    region = 64 * 1024
+    load = "global_load_dwordx4 v[4:7], v1, s[10:11]\nv_add_u32 v1, 0x400, v1\n"
+    regions = [g // (readers * apart) * apart + g % apart for g in range(64)]
+    delivered = read_regions(
+        library, tmp_path, [region * n for n in regions], 64 * region, load * 64 + "s_waitcnt vmcnt(0)"
+    )
+    truth = region * len(set(regions))
+    if readers == 1:
+        assert delivered == truth
+    elif apart == 1 and readers != 8:
+        assert delivered == pytest.approx(truth, rel=0.25)
+    else:
+        assert truth / 3.1 < delivered < 1.7 * truth
+
+
+def test_lines_of_rows_beside_one_another(
+    library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows of 68 bytes of eight heads, as caches of 4 bits have: a line has those of two or three."""
+    monkeypatch.setenv("TESSERA_SIM_PARAMETERS", ALL_AT_ONCE)
+    heads, row, tokens = 8, 68, 512
+    sequence = heads * row * tokens
+    step = f"v_add_u32 v1, {64 * heads * row}, v1\n"
+    text = f"v_mul_u32_u24 v1, {heads * row}, v0\nv_add_u32 v1, s7, v1\n"
+    loads = "".join(f"global_load_dwordx4 v[4:7], v1, s[10:11] offset:{at}\n" for at in range(0, 64, 16))
+    text += (loads + step) * (tokens // 64) + "s_waitcnt vmcnt(0)"
+    offsets = [g // heads * sequence + g % heads * row for g in range(64)]
+    delivered = read_regions(library, tmp_path, offsets, 64 // heads * sequence, text)
+    assert delivered == pytest.approx(64 // heads * sequence, rel=0.3)
+
+
 def test_conflicts(library: Path, tmp_path: Path) -> None:
     """16 bytes a lane, side by side and two apart: the latter meet in pairs in each of eight phases."""
     counts = []

@@ -69,7 +69,7 @@ def test_figures_are_up_to_date(op: Operation, tmp_path: Path) -> None:
     versions = read_toml(figures_path(INSTANCES, op.family))["version"]
     modelled_here = [one for one in find_built(op) if op.figure_problems(one)]
     chosen = sample_each(modelled_here, lambda instance: instance.target.name)
-    runner = how(tmp_path).runner_of_build(op.program)
+    runner = how(tmp_path).runner_of_build(*figures.programs_of(chosen))
     modelled = figures.model(BUILD, chosen, runner)
     for one in chosen:
         wanted = near(said[one.name], one, tolerance(versions[one.target.name]))

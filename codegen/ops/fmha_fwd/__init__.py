@@ -52,6 +52,12 @@ def _ranges(box: Box, pad_axis: int) -> list[Ranges]:
     return [((1 if pads_q else q, q), (1 if pads_v else v, v)) for q, v in pairs]
 
 
+def _reads_caches_alone(instance: Instance) -> bool:
+    """Whether keys lie where no plain call has them."""
+    tile = instance.tile
+    return isinstance(instance.target, CdnaTarget) and (tile.kv != "auto" or tile.direct)
+
+
 class FmhaFwd(Operation):
     """The operation."""
 
@@ -149,26 +155,28 @@ class FmhaFwd(Operation):
         cycles = tile.heads * tile.bm0 * tile.bn0 * (tile.dq + tile.dv) / instance.macs_per_cycle
         return BlockCost(tile.workgroups, tile.alone * cycles, cycles, tile.lead)
 
+    def program_of(self, instance: Instance) -> str:
+        """Where a call has no cache, or an instance that reads nothing else attends."""
+        return "tile_example_paged_attention" if _reads_caches_alone(instance) else self.program
+
     def problem(self, instance: Instance) -> tuple[str, ...]:
         """Data type, head dims, layout, and scales where they must be."""
         tile = instance.tile
-        words = (
-            f"-prec={tile.dtypes[0]}",
-            f"-d={tile.hdim_q}",
-            f"-d_v={tile.hdim_v}",
-            f"-vlayout={tile.v_layout}",
-        )
+        words: tuple[str, ...] = (f"-prec={tile.dtypes[0]}", f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}")
+        if _reads_caches_alone(instance):
+            return (*words, f"-kv_cache_dtype={tile.kv}")
+        words = (*words, f"-vlayout={tile.v_layout}")
         axis = self.space.index["qscale"]
         scales = next(bits(held_values(instance.region, axis)))
         name = self.space.axes[axis].values[scales]
         return words if name == "no" else (*words, f"-qscale={name}")
 
     def figure_problems(self, instance: Instance) -> dict[Point, tuple[str, ...]]:
-        """On CDNA, but of those that read caches alone, which no plain call has."""
-        tile = instance.tile
-        if isinstance(instance.target, CdnaTarget) and tile.kv == "auto" and not tile.direct:
-            return cdna_figures.problems(instance)
-        return {}
+        """On CDNA."""
+        if not isinstance(instance.target, CdnaTarget):
+            return {}
+        over = cdna_figures.cache_problems if _reads_caches_alone(instance) else cdna_figures.problems
+        return over(instance)
 
     def figures_of(self, instance: Instance, cycles: dict[Point, float]) -> dict[str, float]:
         """How fast blocks are, and starts."""

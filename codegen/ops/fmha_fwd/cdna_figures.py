@@ -12,7 +12,7 @@ from codegen.targets import CdnaTarget
 # for long sequences: at first a unit that begins two workgroups waits for memory, and these are not yet
 # apart. So on full units of these each place has two, one after the other, of which the second begins and
 # ends beside others that compute.
-KEYS, LONG_KEYS = (128, 512), (512, 2048)
+KEYS, LONG_KEYS, CACHE_KEYS = (128, 512), (512, 2048), (256, 1024)
 ROUNDS = 2
 TILES = 8  # of queries of a head, whose workgroups share k and v
 FEW = 4  # units that show what a workgroup alone takes
@@ -63,6 +63,27 @@ def _problem(instance: Instance, point: Point) -> tuple[str, ...]:
         HALF: (f"-h={TILES * shared}", f"-h_k={shared}", f"-s={bm0 // 2}"),
     }
     return ("-b=1", *sizes[load], f"-s_k={keys}")
+
+
+def cache_problems(instance: Instance) -> dict[Point, tuple[str, ...]]:
+    """Those of an instance that attends to caches alone, each workgroup of which has all keys of a sequence.
+
+    On full units a die's workgroups share sequences, as many as a unit has room for: an XCD gets whole ones.
+    """
+    dies = parameter("dies", instance.target.name)
+    of_die = parameter("units", instance.target.name) // dies
+    sizes = {ALONE: (FEW, 1), FULL: (dies * _room(instance), of_die)}
+    return {
+        (load, keys): (
+            f"-b={sequences}",
+            f"-h={tiles * instance.tile.bm0}",
+            "-h_k=1",
+            f"-ctx={keys}",
+            "-num_splits=1",
+        )
+        for load, (sequences, tiles) in sizes.items()
+        for keys in CACHE_KEYS
+    }
 
 
 def _room(instance: Instance) -> int:
