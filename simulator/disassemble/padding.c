@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints, for each s_nop, the rule of check/hazards.c that asks for it: `tessera_sim_padding gfx942 [PLACE...] < words`.
+// Prints, for each s_nop, the rule of check/hazards.c that asks for it:
+// `tessera_sim_padding gfx942 [PLACE...] < words`.
 //
 // Input: the hexadecimal words of a kernel's code. Output: a line for each run of s_nops before another instruction,
 // with fields separated by tabs: the place of the first s_nop, the wait states of the s_nops, the states that some path
@@ -8,8 +9,8 @@
 // s_nops. Then a line for each instruction that comes too early on some path in spite of s_nops, with `short` in place
 // of `needed`.
 //
-// Paths follow branches, as LLVM's recognizer does: each instruction takes one state, a matrix instruction too. Those at
-// the places named, in bytes, take none, as inline assembly takes none for LLVM.
+// Paths follow branches, as LLVM's recognizer does: each instruction takes one state, a matrix instruction too. Those
+// at the places named, in bytes, take none, as inline assembly takes none for LLVM.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -154,8 +155,7 @@ static void print(const struct place *place, unsigned states, const struct findi
 static void examine(struct program *program, const struct place *second) {
     const struct place *run = second;
     unsigned states = 0;
-    while (run > program->places && is_nop(run - 1) && run->froms == 0)
-        states += states_of(--run);
+    while (run > program->places && is_nop(run - 1) && run->froms == 0) states += states_of(--run);
     const struct search without = look(program, second, run);
     const bool needed = without.needed.missing >= without.spare.missing;
     if (states) print(run, states, needed ? &without.needed : &without.spare, needed ? "needed" : "spare");
