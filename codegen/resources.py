@@ -23,7 +23,7 @@ from codegen.elf import CodeObject
 from codegen.machine_code import Counts, Instruction, clusters, gaps, instructions, main_loop
 from codegen.ops.mla_prefill_cdna import CdnaTile
 from codegen.ptxas import Assembled, is_image, read_assembled
-from codegen.schedule import PRODUCT, VALU, Law
+from codegen.schedule import VALU, Law
 from codegen.spec import symbol_of
 from codegen.targets import TARGETS, CdnaTarget
 
@@ -115,7 +115,7 @@ class Resources:
             return
         everything = [instruction for gap in between for instruction in gap]
         wide = any(WIDE.match(instruction.name) for instruction in code)
-        law = Law(PRODUCT * (2 if wide else 1), self.target.matrix_port, waves=1)
+        law = Law(self.target.product * (2 if wide else 1), self.target.matrix_port, waves=1)
         room = law.shared_by(sum(map(self._port, everything)), len(between)).room + PLANNED[planned]
         for gap in between:
             port = sum(self._port(instruction) for instruction in gap)

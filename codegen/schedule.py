@@ -16,7 +16,6 @@ from codegen import Refused
 
 VALU = 4  # cycles for which a vector instruction holds the port
 QUARTERS = 4  # of a cycle: rates are multiples of one
-PRODUCT = 32  # cycles of an MFMA of 32 x 32
 
 
 @dataclass(frozen=True)
@@ -34,8 +33,8 @@ class Law:
         """Instructions of a wave that a bundle has room for, beside its product."""
         if self.most:
             return self.most
-        of_product = 13 if self.waves > 1 else 8  # of 32 cycles
-        return of_product * self.bundle // (PRODUCT * self.waves)
+        of_32_cycles = 13 if self.waves > 1 else 8
+        return of_32_cycles * self.bundle // (32 * self.waves)
 
     @property
     def room(self) -> int:

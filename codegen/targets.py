@@ -123,6 +123,12 @@ class CdnaTarget(Target):
         return self.l3_bytes or self.xcds * self.l2_bytes
 
     @property
+    def product(self) -> int:
+        """Cycles for which an MFMA of 32 x 32 keeps a SIMD's matrix pipe busy, the longest of 16 bits."""
+        m, n, k = self.mfma["bf16"][0]
+        return int(self.simds * m * n * k / self.macs["bf16"])
+
+    @property
     def dies(self) -> int:
         """XCDs."""
         return self.xcds

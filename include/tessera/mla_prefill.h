@@ -5,9 +5,11 @@
 //
 // For every sequence b, query head h, its key head g = h / (nhead_q / nhead_k), query i and key j:
 //
-//   s[i,j] = scale_s * qd * kd * ( sum_{d < 128} q[b,i,h,d] k[b,j,g,d] + sum_{d < 64} q[b,i,h,128 + d] k_rope[b,j,g,d]
-//   ) s[i,j] = -inf  where the mask hides j from i lse[b,h,i] = ln sum_j exp s[i,j] o[b,i,h,:] = sum_j exp(s[i,j] -
-//   lse[b,h,i]) * vd * v[b,j,g,:]
+//   s[i,j] = scale_s * qd * kd * ( sum_{d < 128} q[b,i,h,d] k[b,j,g,d]
+//                                  + sum_{d < 64} q[b,i,h,128 + d] k_rope[b,j,g,d] )
+//   s[i,j] = -inf  where the mask hides j from i
+//   lse[b,h,i] = ln sum_j exp s[i,j]
+//   o[b,i,h,:] = sum_j exp(s[i,j] - lse[b,h,i]) * vd * v[b,j,g,:]
 //
 // qd, kd, vd are the descales of PER_TENSOR, else 1. A query that sees no key has o = 0 and lse = -inf. Rounding, NaN
 // and infinity are those of tessera/fmha_fwd.h, whose instances attend on CPUs, and so is the meaning of TOP_LEFT and

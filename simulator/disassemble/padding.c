@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Prints, for each s_nop, the rule of check/hazards.c that asks for it: `tessera_sim_padding gfx942 < words`.
+// Prints, for each s_nop, the rule of check/hazards.c that asks for it:
+// `tessera_sim_padding gfx942 [PLACE...] < words`.
 //
 // Input: the hexadecimal words of a kernel's code. Output: a line for each run of s_nops before another instruction,
 // with fields separated by tabs: the place of the first s_nop, the wait states of the s_nops, the states that some path
@@ -8,7 +9,8 @@
 // s_nops. Then a line for each instruction that comes too early on some path in spite of s_nops, with `short` in place
 // of `needed`.
 //
-// Paths follow branches, as LLVM's recognizer does: each instruction takes one state, a matrix instruction too.
+// Paths follow branches, as LLVM's recognizer does: each instruction takes one state, a matrix instruction too. Those
+// at the places named, in bytes, take none, as inline assembly takes none for LLVM.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,6 +27,7 @@ struct place {
     uint32_t from, froms; // in `edges`: branches that lead here
     uint32_t seen;        // the latest search that came here, and the states that it had counted
     unsigned seen_states;
+    bool uncounted;
 };
 
 struct edge {
@@ -56,6 +59,10 @@ static bool begins(const struct place *place, const char *prefix) {
 }
 
 static bool is_nop(const struct place *place) { return place->code->inst.row->op == SIM_OP_s_nop; }
+
+static unsigned states_of(const struct place *place) {
+    return place->uncounted ? 0 : tessera_sim_states_of(&place->code->inst);
+}
 
 static bool falls_through(const struct place *place) {
     return !begins(place, "s_branch") && !begins(place, "s_endpgm") && !begins(place, "s_setpc");
@@ -116,7 +123,7 @@ static void visit(struct search *search, struct place *place, unsigned states, b
     place->seen = search->program->searches;
     place->seen_states = states;
     consider(search, place, states, branch, dgemm);
-    states += tessera_sim_states_of(&place->code->inst);
+    states += states_of(place);
     if (states < FARTHEST) go_back(search, place, states, branch, dgemm || begins(place, "v_mfma_f64"));
 }
 
@@ -148,8 +155,7 @@ static void print(const struct place *place, unsigned states, const struct findi
 static void examine(struct program *program, const struct place *second) {
     const struct place *run = second;
     unsigned states = 0;
-    while (run > program->places && is_nop(run - 1) && run->froms == 0)
-        states += tessera_sim_states_of(&(--run)->code->inst);
+    while (run > program->places && is_nop(run - 1) && run->froms == 0) states += states_of(--run);
     const struct search without = look(program, second, run);
     const bool needed = without.needed.missing >= without.spare.missing;
     if (states) print(run, states, needed ? &without.needed : &without.spare, needed ? "needed" : "spare");
@@ -160,18 +166,22 @@ static void examine(struct program *program, const struct place *second) {
 int main(int argc, char **argv) {
     static const char *const names[SIM_ARCHS] = {"gfx90a", "gfx942", "gfx950"};
     static struct program program;
-    for (int arch = 0; argc == 2 && arch < SIM_ARCHS; arch++) {
+    for (int arch = 0; argc >= 2 && arch < SIM_ARCHS; arch++) {
         if (strcmp(argv[1], names[arch]) != 0) continue;
         while (program.word_count < MOST_WORDS && scanf("%x", &program.words[program.word_count]) == 1)
             program.word_count++;
         program.wave.first_agpr = SIM_VGPRS; // where AGPRs start does not matter here
         decode(&program, (enum sim_arch)arch);
         find_edges(&program);
+        for (int i = 2; i < argc; i++) {
+            const unsigned long at = strtoul(argv[i], NULL, 10) / 4;
+            if (at < program.word_count) program.places[program.place_of[at]].uncounted = true;
+        }
         for (uint32_t i = 0; i < program.place_count; i++)
             if (!is_nop(&program.places[i])) examine(&program, &program.places[i]);
         for (uint32_t i = 0; i < program.place_count; i++) free(program.places[i].code);
         return 0;
     }
-    fprintf(stderr, "usage: tessera_sim_padding gfx90a|gfx942|gfx950 < words\n");
+    fprintf(stderr, "usage: tessera_sim_padding gfx90a|gfx942|gfx950 [PLACE...] < words\n");
     return 2;
 }

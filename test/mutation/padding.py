@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -52,9 +52,11 @@ class Padding:
     reason: str  # of a spare one
 
 
-def paddings(tool: Path, arch: str, code: bytes) -> list[Padding]:
+def paddings(tool: Path, arch: str, code: bytes, uncounted: Sequence[int] = ()) -> list[Padding]:
+    """Those of a kernel where the instructions at some places take no state."""
     words = "".join(f"{word:x}\n" for (word,) in struct.iter_unpack("<I", code))
-    printed = subprocess.run([tool, arch], input=words, capture_output=True, text=True, check=True).stdout
+    command = [str(tool), arch, *map(str, uncounted)]
+    printed = subprocess.run(command, input=words, capture_output=True, text=True, check=True).stdout
     found = []
     for line in printed.splitlines():
         at, states, missing, first, path, kind, rule, reason = line.split("\t")
@@ -75,9 +77,15 @@ class Kernel:
         self.arch = arch
         self.instructions = disassemble(tools / "tessera_sim_disassemble", arch, code)
         self.index = {one.at: number for number, one in enumerate(self.instructions)}
-        found = paddings(tools / "tessera_sim_padding", arch, code)
+        tool = tools / "tessera_sim_padding"
+        found = paddings(tool, arch, code)
         self.short = [one for one in found if one.kind == "short"]
-        self.of_nop = {
+        self.of_nop = self.by_nop(found)
+        settling = [nop.at for nop in self.nops() if self.settles(nop)]
+        self.as_llvm_counts = self.by_nop(paddings(tool, arch, code, settling)) if settling else {}
+
+    def by_nop(self, found: list[Padding]) -> dict[int, Padding]:
+        return {
             nop.at: one for one in found if one.kind != "short" for nop in self.run_from(self.index[one.at])
         }
 
@@ -130,10 +138,9 @@ class Kernel:
             return "needed", SETTLED
         if not padding.missing and self.is_of_assembly(padding):
             return "spare", OF_ASSEMBLY
-        uncounted = sum(self.settles(one) for one in self.nops())
-        of_matrix = padding.missing and padding.rule.startswith("MFMA")
-        if of_matrix and padding.states - padding.missing <= uncounted:
-            return padding.kind, f"{padding.rule}; {NOT_COUNTED}"
+        llvms = self.as_llvm_counts.get(nop.at)
+        if llvms and llvms.missing >= padding.states:
+            return padding.kind if padding.missing else "spare", f"{llvms.rule}; {NOT_COUNTED}"
         return "", "nothing"
 
     def why_unnoticed(self, nop: Instruction) -> str | None:

@@ -20,7 +20,6 @@ Exits 1 if some mutant is neither noticed nor explained.
 from __future__ import annotations
 
 import argparse
-import ctypes
 import functools
 import itertools
 import math
@@ -30,7 +29,7 @@ import re
 import struct
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -80,16 +79,18 @@ def without(code: bytes, instructions: list[Instruction], index: int, led_to: se
 
 # ---- what runs
 
+Run = Callable[[Sim, bytes, dict[str, int]], bytes]  # given a GPU, an image and how: what it makes
+
 
 @dataclass(frozen=True)
 class Subject:
-    """A kernel, and how to run an image with it: given a GPU, the image and how, the bytes that it makes."""
+    """A kernel, and what is run of it."""
 
     name: str
     arch: str
     image: bytes
     kernel: str
-    run: Callable[[Sim, bytes, dict[str, int]], bytes]
+    runs: Sequence[Run]
     is_instance: bool = True
 
     def refused(self, image: bytes) -> str | None:
@@ -108,21 +109,10 @@ def place_in_time(how: tuple[str, str], most: int) -> dict[str, int]:
     return {"order": ORDERS[order], "landing": LANDINGS[landing], "seed": 1, "max_instructions": most}
 
 
-def outcome(
-    subject: Subject, library: Path, image: bytes, how: tuple[str, str] | None, most: int
-) -> bytes | str:
-    """The image's output or the fault's report. `how` is an order and a landing; None: not sanitized."""
-    with Sim(library, subject.arch, sanitize=how is not None) as sim:
-        try:
-            return subject.run(sim, image, place_in_time(how or TRIES[0], most))
-        except SimError as error:
-            return str(error)
-
-
-def instructions_of(subject: Subject, library: Path) -> int:
-    """How many all waves execute."""
+def instructions_of(subject: Subject, library: Path, run: Run) -> int:
+    """How many all waves execute in a run."""
     with Sim(library, subject.arch, sanitize=False) as sim:
-        subject.run(sim, subject.image, place_in_time(TRIES[0], 20_000_000))
+        run(sim, subject.image, place_in_time(TRIES[0], 20_000_000))
         return sim.instructions
 
 
@@ -241,8 +231,13 @@ class Fmha:
         if problem.sink:
             args.sink_size, args.sink = problem.sink, sim.upload(struct.pack("<2f", 0.5, 1))
 
-    def launch(self, sim: Sim, module: ctypes.c_void_p, how: dict[str, int], problem: Problem) -> bytes:
-        args = self.tensors(sim)
+    @property
+    def runs(self) -> list[Run]:
+        """One for each problem."""
+        return [functools.partial(self.run, problem) for problem in self.problems]
+
+    def run(self, problem: Problem, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
+        args, module = self.tensors(sim), sim.load(image)
         self.set_lengths(sim, args, problem.lengths)
         self.set_features(sim, args, problem)
         args.scale_log2 *= problem.scale
@@ -254,10 +249,6 @@ class Fmha:
         rows = self.heads * self.queries
         made = sim.download(args.o, self.o_bytes * rows * self.dv) + sim.download(args.lse, 4 * rows)
         return made + (sim.download(args.rand_val, rows * self.keys) if args.rand_val else b"")
-
-    def __call__(self, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
-        module = sim.load(image)
-        return b"".join(self.launch(sim, module, how, problem) for problem in self.problems)
 
 
 class Rows:
@@ -284,10 +275,14 @@ class Rows:
             args.expert = sim.upload(bytes(4 * (self.rows + 1))) if "moe" in self.kernel else 0
         return args
 
-    def launch(
-        self, sim: Sim, module: ctypes.c_void_p, how: dict[str, int], adds: bool, quantizes: int
-    ) -> bytes:
-        args = self.tensors(sim, adds, quantizes)
+    @property
+    def runs(self) -> list[Run]:
+        """One for each pair of features."""
+        pairs = itertools.product((False, True), (0, SMOOTH, DYNAMIC))
+        return [functools.partial(self.run, adds, quantizes) for adds, quantizes in pairs]
+
+    def run(self, adds: bool, quantizes: int, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
+        args, module = self.tensors(sim, adds, quantizes), sim.load(image)
         wide = ["y"] + ["residual_out"] * adds + ["unquantized"] * bool(quantizes)
         narrow = ["mean", "inv"] * adds + ["y_scale"] * bool(quantizes)
         size = 4 if self.kind == "fp32" else 2
@@ -297,10 +292,6 @@ class Rows:
         grid, threads = -(-args.m // self.rows), 64 * self.waves
         sim.launch(module, self.kernel, (grid * threads, 1, 1), (threads, 1, 1), bytes(args), **how)
         return b"".join(sim.download(getattr(args, name), count) for name, count in made)
-
-    def __call__(self, sim: Sim, image: bytes, how: dict[str, int]) -> bytes:
-        module, all_ = sim.load(image), itertools.product((False, True), (0, SMOOTH, DYNAMIC))
-        return b"".join(self.launch(sim, module, how, adds, quantizes) for adds, quantizes in all_)
 
 
 SMOOTH, DYNAMIC = 1, 2  # tessera_fused_quant
@@ -340,14 +331,14 @@ def emitted(path: Path) -> Subject:
         piece = int(match[4])
         n = piece - 4 if match[6] == "one" else piece + 4
         on_rows = Rows(kernel, match[1], int(match[3]), n, int(match[5]))
-        return Subject(path.stem, match[2], path.read_bytes(), kernel, on_rows)
+        return Subject(path.stem, match[2], path.read_bytes(), kernel, on_rows.runs)
     if match := re.match(MLA, path.stem):
         on_mla = MlaKernel(kernel, items=2, workgroups=1)
-        return Subject(path.stem, match[1], path.read_bytes(), kernel, on_mla)
+        return Subject(path.stem, match[1], path.read_bytes(), kernel, [on_mla])
     if match := re.match(BWD, path.stem):
         hdim, tile = int(match[5]), (int(match[3]), int(match[4]))
         on_bwd = BwdKernel(kernel, match[1], (hdim, int(match[6] or hdim)), tile)
-        return Subject(path.stem, match[2], path.read_bytes(), kernel, on_bwd)
+        return Subject(path.stem, match[2], path.read_bytes(), kernel, [on_bwd])
     match = re.match(FMHA, path.stem)
     if not match:
         raise SystemExit(f"waits.py: {path}: the name is none that it knows of an instance")
@@ -355,8 +346,8 @@ def emitted(path: Path) -> Subject:
     rows = read_instances(operation("simplified"), ROOT / "instances", (match["arch"],))
     turns = next(one.tile.turns for one in rows if one.name == path.stem)
     tile = int(match["bm0"]), int(match["bn0"]), int(turns)
-    run = Fmha(kernel, match["kind"], (hdims[0], hdims[-1]), tile, int(match["waves"]))
-    return Subject(path.stem, match["arch"], path.read_bytes(), kernel, run)
+    fmha = Fmha(kernel, match["kind"], (hdims[0], hdims[-1]), tile, int(match["waves"]))
+    return Subject(path.stem, match["arch"], path.read_bytes(), kernel, fmha.runs)
 
 
 def generated(seed: int, arch: str, image: bytes) -> Subject:
@@ -369,7 +360,7 @@ def generated(seed: int, arch: str, image: bytes) -> Subject:
         sim.launch(sim.load(image), f"p{seed}", (generator.ITEMS, 1, 1), (generator.BLOCK, 1, 1), args, **how)
         return sim.download(out, count)
 
-    return Subject(f"p{seed}", arch, image, f"p{seed}", run, is_instance=False)
+    return Subject(f"p{seed}", arch, image, f"p{seed}", [run], is_instance=False)
 
 
 def reduction(arch: str, image: bytes) -> Subject:
@@ -381,7 +372,7 @@ def reduction(arch: str, image: bytes) -> Subject:
         sim.launch(sim.load(image), "reduce", (512, 1, 1), (256, 1, 1), pack(given, out, layout="PP"), **how)
         return sim.download(out, 8)
 
-    return Subject("reduce", arch, image, "reduce", run, is_instance=False)
+    return Subject("reduce", arch, image, "reduce", [run], is_instance=False)
 
 
 def compiled(arch: str, level: str, seeds: range, folder: Path) -> Iterator[Subject]:
@@ -413,15 +404,22 @@ class Mutants:
                 i for i in self.removable if self.instructions[i].is_nop and self.rule_of(i)[0] != "spare"
             ]
             self.removable = sampling.sample_each(needed, self.rule_of, nops)
-        self.most = instructions_of(subject, library)  # of one wave, which is far more than it needs
-        self.expected = self.outcome(subject.image, None)
-        for how in TRIES:
-            if (got := self.outcome(subject.image, how)) != self.expected:
+        # Of one wave, which is far more than it needs.
+        self.most = {run: instructions_of(subject, library, run) for run in subject.runs}
+        self.expected = {run: self.outcome(run, subject.image, None) for run in subject.runs}
+        self.reached: dict[int, frozenset[Run]] = {}
+        for how, run in itertools.product(TRIES, subject.runs):
+            if (got := self.outcome(run, subject.image, how)) != self.expected[run]:
                 text = got if isinstance(got, str) else "another result"
                 raise SystemExit(f"waits.py: {subject.name} as it is ({', '.join(how)}): {text}")
 
-    def outcome(self, image: bytes, how: tuple[str, str] | None) -> bytes | str:
-        return outcome(self.subject, self.library, image, how, self.most)
+    def outcome(self, run: Run, image: bytes, how: tuple[str, str] | None) -> bytes | str:
+        """What a run makes, or the fault's report. `how` is an order and a landing; None: not sanitized."""
+        with Sim(self.library, self.subject.arch, sanitize=how is not None) as sim:
+            try:
+                return run(sim, image, place_in_time(how or TRIES[0], self.most[run]))
+            except SimError as error:
+                return str(error)
 
     def rule_of(self, index: int) -> tuple[str, str]:
         return self.padding.reason(self.instructions[index])
@@ -430,23 +428,29 @@ class Mutants:
         image = self.subject.image
         return image[: self.begin] + code + image[self.begin + len(code) :]
 
-    def is_reached(self, index: int) -> bool:
-        at = self.instructions[index].at
-        trap = self.code[:at] + struct.pack("<I", TRAP) + self.code[at + 4 :]
-        return isinstance(self.outcome(self.image(trap), None), str)
+    def reaching(self, index: int) -> frozenset[Run]:
+        """The runs that execute an instruction."""
+        if index not in self.reached:
+            at = self.instructions[index].at
+            trap = self.image(self.code[:at] + struct.pack("<I", TRAP) + self.code[at + 4 :])
+            stopped = (run for run in self.subject.runs if isinstance(self.outcome(run, trap, None), str))
+            self.reached[index] = frozenset(stopped)
+        return self.reached[index]
 
     def notice(self, *indices: int) -> str | None:
         """How a run shows that these instructions are missing; None: it does not."""
         code = self.code
         for index in indices:
             code = without(code, self.instructions, index, self.led_to)
-        for how in TRIES:
-            got = self.outcome(self.image(code), how)
+        image = self.image(code)
+        reaching = [run for run in self.subject.runs if any(run in self.reaching(i) for i in indices)]
+        for how, run in itertools.product(TRIES, reaching):
+            got = self.outcome(run, image, how)
             if isinstance(got, str):
                 return got.split(" (kernel", 1)[0]
-            if got != self.expected:
+            if got != self.expected[run]:
                 return f"another result ({', '.join(how)})"
-        return self.subject.refused(self.image(code))
+        return self.subject.refused(image)
 
     def least(self, waits: list[int]) -> list[int]:
         """Of some that are noticed together, those that all are needed for that; none, if it is not so."""
@@ -460,26 +464,37 @@ class Mutants:
             waits = waits[: end - 1]
         return needed if self.notice(*needed) else []
 
+    def apart(self, waits: list[int]) -> list[list[int]]:
+        """Parts of them of which none is noticed together."""
+        if len(waits) == 1 or not self.notice(*waits):
+            return [waits]
+        return self.apart(waits[::2]) + self.apart(waits[1::2])
+
+    def doers(self, left: list[int], beside: list[int]) -> Iterator[tuple[int, str]]:
+        """Of `left` those that are noticed with others of them or of `beside`, which are not without them."""
+        while left and self.notice(*left, *beside):
+            together = self.least(beside + left)
+            if not together:
+                return
+            for index in (index for index in together if index in left):
+                others = (f"+0x{self.instructions[one].at:x}" for one in together if one != index)
+                yield index, f"so does {' with '.join(others)}"
+            left = [index for index in left if index not in together]
+
     def reasons(self, unnoticed: list[int]) -> dict[int, str]:
         """Why removing instructions is not noticed, where the reason is known."""
-        found = {}
-        left = [i for i in unnoticed if not self.instructions[i].is_nop]
-        for index in unnoticed:
-            if index not in left and (why := self.padding.why_unnoticed(self.instructions[index])):
-                found[index] = why
-        while left and self.notice(*left):
-            together = self.least(left)
-            if not together:
-                return found
-            for index in together:
-                others = (f"+0x{self.instructions[one].at:x}" for one in together if one != index)
-                found[index] = f"so does {' with '.join(others)}"
-            left = [index for index in left if index not in together]
-        others = [index for index in found if not self.instructions[index].is_nop]
-        for index in left:
-            with_it = (one for one in others if self.notice(index, one))
-            if (other := next(with_it, None)) is not None:
-                found[index] = f"so does +0x{self.instructions[other].at:x}"
+        waits = [i for i in unnoticed if not self.instructions[i].is_nop]
+        found = {
+            index: why
+            for index in unnoticed
+            if index not in waits and (why := self.padding.why_unnoticed(self.instructions[index]))
+        }
+        found |= self.doers(waits, [])
+        known, left = ([i for i in waits if (i in found) == are] for are in (True, False))
+        if left and self.notice(*left):
+            return found
+        for beside in self.apart(known) if left and known else ():
+            found |= self.doers([index for index in left if index not in found], beside)
         left = [index for index in left if index not in found]
         return found | dict.fromkeys(left, "nothing of another wave and no later use depends on it")
 
@@ -497,7 +512,7 @@ def examine(subject: Subject, library: Path, tools: Path, nops: int | None) -> d
 
     unnoticed = []
     for index in mutants.removable:
-        if not mutants.is_reached(index):
+        if not mutants.reaching(index):
             say(index, "not reached", "not reached")
         elif how := mutants.notice(index):
             say(index, "noticed", f"noticed: {how}")

@@ -497,6 +497,41 @@ TEST_F(SelectOnGpu, WholeTilesAlone) {
     expect_kept_out("a window (no mask or a causal one)");
 }
 
+// Those of this build are ranked as others are: whether they are taken is for their figures to say.
+TEST_F(SelectOnGpu, WholeTilesWhereTheyAreBest) {
+    facts.targets = bit(TESSERA_TARGET_GFX950);
+    const tessera_table *const own = tessera_fmha_fwd_get_table();
+    std::vector<tessera_fmha_fwd_instance> rows;
+    for (uint32_t i = 0; i < own->row_count; i++)
+        if (tessera_row(own, i)->target == TESSERA_TARGET_GFX950)
+            rows.push_back(*reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(own, i)));
+    int whole = 0;
+    for (const tessera_fmha_fwd_instance &row : rows) {
+        if (!row.whole_tiles) continue;
+        whole++;
+        const std::string name = row.base.name;
+        SCOPED_TRACE(name);
+        call.traits.hdim_q = call.args.hdim_q = call.traits.hdim_v = call.args.hdim_v = row.tile.bk0max;
+        call.set_strides();
+        const auto chosen_with = [&](float factor) { // of the cycles of its blocks
+            std::vector<tessera_fmha_fwd_instance> changed = rows;
+            for (tessera_fmha_fwd_instance &one : changed)
+                if (one.base.name == name) one.alone_cycles *= factor, one.busy_cycles *= factor;
+            return chosen(Table(changed));
+        };
+        for (const tessera_mask type : {TESSERA_MASK_NONE, TESSERA_MASK_TOP_LEFT}) {
+            mask(type);
+            call.args.window_size_left = -1, call.args.window_size_right = 0;
+            sizes(16384, 16384);
+            EXPECT_EQ(chosen_with(0.5f), name);
+            EXPECT_NE(chosen_with(2), name);
+            sizes(16384 + 1, 16384 + 1);
+            EXPECT_NE(chosen_with(0.5f), name);
+        }
+    }
+    if (whole == 0) GTEST_SKIP() << "this build has none";
+}
+
 class GpuCost : public SelectOnGpu {
   protected:
     const double two =

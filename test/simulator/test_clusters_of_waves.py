@@ -30,11 +30,11 @@ def clusters(
     instance = instance_of("hk_prefill", hdim)
     tile = (int(instance.tile.bm0), int(instance.tile.bn0), 1)
     kernel = Fmha(f"tessera_k_{instance.name.replace('__', '_')}", "bf16", (hdim, hdim), tile, WAVES)
-    kernel.problems = (Problem("", 0, {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED}),)
+    problem = Problem("", 0, {"mask_y": UNBOUNDED, "mask_x": UNBOUNDED})
     how = {"order": ORDERS["random"], "landing": LANDINGS["late"], "seed": 1, "max_instructions": 1_000_000}
     with Sim(library, "gfx950", sanitize=True) as sim:
         sim.set_trace(folder / "trace.json")
-        kernel(sim, build(instance, folder).read_bytes(), how)
+        kernel.run(problem, sim, build(instance, folder).read_bytes(), how)
     return hdim, of_waves(json.loads((folder / "trace.json").read_text()))
 
 

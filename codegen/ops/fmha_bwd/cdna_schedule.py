@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from codegen.schedule import PRODUCT, VALU, Law, Piece, Schedule, plan
+from codegen.schedule import VALU, Law, Piece, Schedule, plan
 
 if TYPE_CHECKING:
     from codegen.ops.fmha_bwd.cdna import CdnaTile
@@ -48,7 +48,7 @@ class Step:
     @property
     def law(self) -> Law:
         """The room beside a product."""
-        return Law(PRODUCT, self.target.matrix_port, self.tile.occupancy, most=ISSUES)
+        return Law(self.target.product, self.target.matrix_port, self.tile.occupancy, most=ISSUES)
 
     @property
     def ring(self) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from codegen import Refused
-from codegen.schedule import PRODUCT, VALU, Bundle, Law, Piece, Schedule, plan
+from codegen.schedule import VALU, Bundle, Law, Piece, Schedule, plan
 
 if TYPE_CHECKING:
     from codegen.ops.fmha_fwd.cdna import CdnaTile
@@ -71,7 +71,7 @@ class Clusters:
     def other_strips(self) -> list[list[str]]:
         """Values of the other strips, beside the first exponentials of `next`."""
         products = [f"value(x, {n})" for n in range(self.strip, self.registers)]
-        begin = self.strip * PRODUCT
+        begin = self.strip * self.target.product
         return _lines(self._plan(products, list(self._first_part(len(products)))), begin)
 
     @property
@@ -86,7 +86,7 @@ class Clusters:
 
     def _plan(self, products: Sequence[str], pieces: Sequence[Piece]) -> Schedule:
         """As evenly as they go; where they hold the port longer than the products last, each gets more."""
-        cycles = PRODUCT
+        cycles = self.target.product
         while True:
             try:
                 return plan(Law(cycles, self.target.matrix_port, 1), products, pieces)

@@ -107,6 +107,7 @@ def of_cycles(instance: Instance, cycles: dict[Point, float]) -> dict[str, float
     """An instance's figures from the cycles of its launches.
 
     Where none is on few units, a workgroup is taken to be no faster alone than beside others.
+    What two launches differ by may make a block a hundredth faster than the peak, which no loop is.
     """
     assert isinstance(instance.target, CdnaTarget)
     block, starts = {}, {}
@@ -116,7 +117,7 @@ def of_cycles(instance: Instance, cycles: dict[Point, float]) -> dict[str, float
     beginnings = [starts[load] for load in loads if load in starts]
     peak = peak_cycles(instance.tile, instance.target)
     figures = {
-        "efficiency": round(_room(instance) * peak / block[FULL], 3),
+        "efficiency": round(min(_room(instance) * peak / block[FULL], 1), 3),
         "alone": round(peak / block.get(ALONE, block[FULL]), 3),
         "start": round(max(sum(beginnings) / len(beginnings), 0.1), 2),
     }

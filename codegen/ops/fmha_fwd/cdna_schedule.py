@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from codegen.schedule import PRODUCT, VALU, Bundle, Law, Piece, Schedule, plan
+from codegen.schedule import VALU, Bundle, Law, Piece, Schedule, plan
 
 if TYPE_CHECKING:
     from codegen.ops.fmha_fwd.cdna import CdnaTile
@@ -38,7 +38,8 @@ class Step:
     @property
     def law(self) -> Law:
         """The room beside a product."""
-        law = Law(PRODUCT * self.tile.operand_chunks, self.target.matrix_port, self.tile.occupancy)
+        product = self.target.product * self.tile.operand_chunks
+        law = Law(product, self.target.matrix_port, self.tile.occupancy)
         port = sum(piece.port for piece in self._softmax())
         return law.shared_by(port, self.size)
 
