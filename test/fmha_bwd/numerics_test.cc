@@ -164,7 +164,8 @@ TEST(Numerics, OneGreatNumber) {
 // much one of them counts beside the others.
 TEST(Numerics, SmallProbabilities) {
     for (const std::string &kind : kinds(cpus, {"fp32", "bf16"}))
-        for (const char *shape : {"-s=300 -s_k=600 -d=128", "-s=200 -s_k=520 -d=40 -d_v=64", "-s=200 -s_k=300 -d=64 -mask=t:150,9"})
+        for (const char *shape :
+             {"-s=300 -s_k=600 -d=128", "-s=200 -s_k=520 -d=40 -d_v=64", "-s=200 -s_k=300 -d=64 -mask=t:150,9"})
             for (const char *seed : {"1", "2", "3"})
                 for (float by : {3.0F, 12.0F, 40.0F}) {
                     const std::string arguments = kind + " -init=nf -b=1 -h=2 -h_k=1 -seed=" + seed + " " + shape;

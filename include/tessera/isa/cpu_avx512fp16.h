@@ -31,9 +31,7 @@ INLINE vi v_bits_h(vh a) { return a; }
 INLINE vf v_floats_h(vh a, int other) {
     return _mm512_cvtph_ps(other ? _mm512_extracti64x4_epi64(a, 1) : _mm512_castsi512_si256(a));
 }
-INLINE vh v_both_h(__m256i first, __m256i other) {
-    return _mm512_inserti64x4(_mm512_castsi256_si512(first), other, 1);
-}
+INLINE vh v_both_h(__m256i first, __m256i other) { return _mm512_inserti64x4(_mm512_castsi256_si512(first), other, 1); }
 
 // The half nearest to a * b + c. A sum that is no float becomes the odd one of its neighbours, which rounds as it does.
 INLINE __m256i v_half_of_sum(vf a, vf b, vf c) {
