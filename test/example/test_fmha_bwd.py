@@ -175,8 +175,9 @@ def test_flops(tmp_path: Path) -> None:
         (["-mask=q"], 1, ["-mask=q"]),
         (["-nonsense=1"], 1, ["-nonsense"]),
         (["-d=513"], 1, ["-d=513"]),
-        (["-device=cpu:x86-64-v9"], 4, ["x86-64-v9"]),
-        (["-json=1", "-jsonfile=/nonexistent/x.json"], 4, ["/nonexistent/x.json"]),
+        (["-device=cpu:x86-64-v9"], 1, ["x86-64-v9"]),
+        (["-device=cuda:77"], 4, ["cuda:77"]),
+        (["-json=1", "-jsonfile=/nonexistent/x.json"], 1, ["/nonexistent/x.json"]),
     ],
 )
 def test_refusals(arguments: list[str], code: int, words: list[str]) -> None:
