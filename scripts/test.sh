@@ -303,16 +303,16 @@ emulated() {
     case $line in *"__$2"*valid:y) ;; *) return 1 ;; esac
 }
 
-# The instances for AMX on a processor without, which takes AVX-512 with BF16: tiles in vectors, under the address
-# sanitizer.
-emulated_tiles() {
-    local directory=$build/test/tiles flag=-DTESSERA_EMULATE_TILES
-    grep -w avx512_bf16 /proc/cpuinfo | grep -qw avx512vbmi || cannot "this processor has no AVX-512 with BF16 and VBMI"
+# The instances for AMX and for AVX-512 FP16 on a processor without these, which takes AVX-512 with BF16: tiles in vectors
+# and halves in floats, under the address sanitizer.
+emulated_words() {
+    local directory=$build/test/emulated flags='-DTESSERA_EMULATE_TILES -DTESSERA_EMULATE_HALVES'
+    grep -w avx512_bf16 /proc/cpuinfo | grep -w avx512vbmi | grep -qw avx512_vnni || cannot "this processor has no AVX-512 with BF16, VBMI and VNNI"
     ! grep -q "No GoogleTest" "$build/log/configure.log" || cannot "no GoogleTest"
-    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd -DTESSERA_TARGETS=x86-64-v4-amx -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address -DTESSERA_SANITIZE_CALLS=ON -DCMAKE_C_FLAGS=$flag -DCMAKE_CXX_FLAGS=$flag \
+    configure "$directory" "${test_options[@]}" -DTESSERA_OPS=fmha_fwd,fmha_bwd -DTESSERA_TARGETS=x86-64-v4-amx,x86-64-v4-fp16 -DTESSERA_RECEIPT=ci -DTESSERA_SANITIZE=address -DTESSERA_SANITIZE_CALLS=ON "-DCMAKE_C_FLAGS=$flags" "-DCMAKE_CXX_FLAGS=$flags" \
         -DTESSERA_BUILD_EXAMPLES=OFF -DTESSERA_BUILD_SIMULATOR=OFF
-    ninja -C "$directory" -j "$(jobs)" runtime_device_test fmha_fwd_{matrix,numerics}_test
-    ctest_in "$directory" -R 'runtime\.device_test|fmha_fwd\.(matrix|numerics)_test'
+    ninja -C "$directory" -j "$(jobs)" runtime_device_test fmha_{fwd,bwd}_{matrix,numerics}_test
+    ctest_in "$directory" -R 'runtime\.device_test|fmha_(fwd|bwd)\.(matrix|numerics)_test'
 }
 
 neon() {
@@ -341,7 +341,7 @@ references=() # of tests, which sanitizers watch, too
 [ -z "$all" ] || references=(-DTESSERA_SANITIZE_REFERENCES=ON)
 
 # sanitized SANITIZER TESTS CASES: the tests whose name matches, and a part of the smoke matrix. Templates of CPU kernels are
-# the same for all targets but AMX, which "AMX in vectors" watches.
+# the same for all targets but AMX, which "AMX and FP16, emulated" watches.
 sanitized() {
     local directory=$build/test/${1%%,*} watched
     for_sanitizers -O1 # compiles in two thirds of the time
@@ -396,7 +396,7 @@ for arch in gfx90a gfx942 gfx950; do stage "CK's smoke matrix on $arch" smoke_si
 stage "simulator, sanitizers" simulator_sanitized
 stage "address, undefined sanitizers" sanitized address,undefined . '*-s=55 *'
 stage "thread sanitizer" sanitized thread "$(tests_of_threads)" '*-s=100 *-prec=bf16 -mode=1*'
-stage "AMX in vectors" emulated_tiles
+stage "AMX and FP16, emulated" emulated_words
 stage "same bytes elsewhere" same_bytes
 but="$but|\./simulator/|\./test/(simulator|runtime|mutation|fmha_fwd|rows|fuzz|common)/"
 stage "qemu: NEON" neon

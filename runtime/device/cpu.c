@@ -49,10 +49,16 @@ static bool may_use_tiles(void) {
 #endif
 }
 
-#ifdef TESSERA_EMULATE_TILES // in a build for tests, see include/tessera/isa/cpu_amx.h
+// In builds for tests, see include/tessera/isa/cpu_amx.h and cpu_avx512fp16.h.
+#ifdef TESSERA_EMULATE_TILES
 enum { TILES_ARE_EMULATED = true };
 #else
 enum { TILES_ARE_EMULATED = false };
+#endif
+#ifdef TESSERA_EMULATE_HALVES
+enum { HALVES_ARE_EMULATED = true };
+#else
+enum { HALVES_ARE_EMULATED = false };
 #endif
 
 static bool all(unsigned value, unsigned bits) { return (value & bits) == bits; }
@@ -84,7 +90,8 @@ uint32_t tessera_cpu_targets(void) {
     targets |= BIT(TESSERA_TARGET_X86_64_V4_BF16);
 
     // AVX-512 VNNI, FP16
-    if (all(seven.c, BIT(11)) && all(seven.d, BIT(23))) targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
+    if (all(seven.c, BIT(11)) && (HALVES_ARE_EMULATED || all(seven.d, BIT(23))))
+        targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
 
     // AMX-BF16, AMX-TILE
     if (!TILES_ARE_EMULATED && (!all(seven.d, BIT(22) | BIT(24)) || !all(state, BIT(17) | BIT(18)) || !may_use_tiles()))

@@ -1639,10 +1639,12 @@ static const char *tiles_missing(void) { // NULL: they may be used from here on
 static const char *missing(void) { // instructions that this CPU lacks, or NULL
 #if defined(__x86_64__)
     __builtin_cpu_init();
-#if defined(__AVX512FP16__)
+#if defined(TESSERA_ISA_CPU_AVX512FP16_H)
     unsigned a, b, c, d; // clang 14 has no name for it
     if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & 1u << 11)) return "AVX512_VNNI";
+#if !defined(TESSERA_EMULATE_HALVES)
     if (!(d & 1u << 23)) return "AVX512_FP16";
+#endif
 #endif
 #if defined(__AVX512BF16__)
     if (!__builtin_cpu_supports("avx512bf16")) return "AVX512_BF16";
