@@ -36,6 +36,15 @@ class Edited : public Problem {
         }
     }
 
+    // Adds to lse of all queries.
+    void add_to_lse(float what) {
+        const int64_t count = (args->nhead_q - 1) * args->nhead_stride_lsed + args->seqlen_q;
+        const float *const from = static_cast<const float *>(args->lse_ptr);
+        sums.emplace_back(from, from + count);
+        for (float &x : sums.back()) x += what;
+        args->lse_ptr = sums.back().data();
+    }
+
     // Which numbers of dq, dk and dv are.
     std::vector<bool> finite() const {
         std::vector<bool> all;
@@ -71,6 +80,7 @@ class Edited : public Problem {
     }
 
     std::deque<std::vector<uint8_t>> copies;
+    std::deque<std::vector<float>> sums;
 };
 
 // Blocks of queries have 96 rows at most, of keys 256.
@@ -148,6 +158,22 @@ TEST(Numerics, OneGreatNumber) {
         expect_valid_after({"fp32", "bf16"}, [=](Edited &p) {
             p.edit(tensor, [](int64_t row, int64_t column, double x) { return row + column ? x : x * 0x1p10; });
         });
+}
+
+// lse of more than these keys, as with a sink whose gradient nobody asks for: beside it the keys' P are small, however
+// much one of them counts beside the others.
+TEST(Numerics, SmallProbabilities) {
+    for (const std::string &kind : kinds(cpus, {"fp32", "bf16"}))
+        for (const char *shape :
+             {"-s=300 -s_k=600 -d=128", "-s=200 -s_k=520 -d=40 -d_v=64", "-s=200 -s_k=300 -d=64 -mask=t:150,9"})
+            for (const char *seed : {"1", "2", "3"})
+                for (float by : {3.0F, 12.0F, 40.0F}) {
+                    const std::string arguments = kind + " -init=nf -b=1 -h=2 -h_k=1 -seed=" + seed + " " + shape;
+                    SCOPED_TRACE(testing::Message() << command(fmha_bwd, arguments) << ", lse + " << by);
+                    Edited p(arguments);
+                    p.add_to_lse(by);
+                    p.launch(true);
+                }
 }
 
 TEST(Numerics, Denormals) {
