@@ -240,6 +240,7 @@ const example_program fmha_bwd_program = {
     .count = fmha_bwd_count,
     .verify = fmha_bwd_verify,
     .print = fmha_bwd_print,
+    .print_kernels = fmha_bwd_print_kernels,
     .put_json = fmha_bwd_put_json,
     .put_error = fmha_bwd_put_error,
 };

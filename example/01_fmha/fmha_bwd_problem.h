@@ -51,6 +51,7 @@ void fmha_bwd_fill_inputs(example_problem *problem);
 void fmha_bwd_count(const example_problem *problem, example_result *result);
 example_outcome fmha_bwd_verify(example_problem *problem, example_result *result);
 void fmha_bwd_print(const example_problem *problem, FILE *file);
+void fmha_bwd_print_kernels(const example_problem *problem, FILE *file);
 void fmha_bwd_put_json(const example_problem *problem, FILE *file);
 void fmha_bwd_put_error(const example_problem *problem, FILE *file);
 

@@ -64,7 +64,9 @@ typedef struct example_program {
     // Compares outputs with the reference. Guard zones and inputs were looked at:
     example_outcome (*verify)(example_problem *problem, example_result *result);
 
-    void (*print)(const example_problem *problem, FILE *file);     // CK's line up to the kernel's name
+    void (*print)(const example_problem *problem, FILE *file); // CK's line up to the kernel's name
+    // -kname=1 where a call has several kernels. NULL: it has one:
+    void (*print_kernels)(const example_problem *problem, FILE *file);
     void (*put_json)(const example_problem *problem, FILE *file);  // the problem's members; NULL: a member an argument
     void (*put_error)(const example_problem *problem, FILE *file); // members of what the verification found
 } example_program;

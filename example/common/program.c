@@ -100,7 +100,10 @@ static void explain(const example_problem *p) {
 }
 
 static void print_time(const example_problem *p, const example_result *result) {
-    if (p->options->kname) printf(", %s", p->options->kname == 1 ? result->short_name : result->ck_name);
+    if (p->options->kname == 1 && p->program->print_kernels)
+        p->program->print_kernels(p, stdout);
+    else if (p->options->kname)
+        printf(", %s", p->options->kname == 1 ? result->short_name : result->ck_name);
     if (result->simulated)
         example_print_model(result, p->program->in_microseconds);
     else if (p->program->in_microseconds)

@@ -172,6 +172,8 @@ typedef struct tessera_fmha_bwd_launcher {
     const tessera_device *device; // borrowed
     tessera_fmha_bwd_traits traits;
     const struct tessera_fmha_bwd_instance *instance; // NULL: none serves the traits
+    const struct tessera_fmha_bwd_dot_do_o_instance *dot_do_o;
+    const struct tessera_fmha_bwd_convert_dq_instance *convert_dq; // NULL: `instance` writes dq itself
     size_t workspace_size;
     size_t offsets_offset, host_ws_size, device_ws_size, scratch_offset;
     int32_t needs_zero_dq_acc;

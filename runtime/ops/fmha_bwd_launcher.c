@@ -35,6 +35,8 @@ static tessera_status fill_in(const tessera_device *device, tessera_fmha_bwd_lau
     TRY(choose(device, &call, &plan));
     TRY(tessera_fmha_bwd_lay_out(&l->traits, plan.row, plan.facts->compute_units, &layout));
     l->instance = (const tessera_fmha_bwd_instance *)plan.row;
+    l->dot_do_o = call.dot_do_o;
+    l->convert_dq = call.convert_dq;
     l->workspace_size = tessera_plan_workspace(&plan);
     l->offsets_offset = layout.offsets_offset;
     l->host_ws_size = layout.host_bytes;

@@ -94,7 +94,7 @@ def test_receipts_are_of_the_whole_api() -> None:
 
 
 # Words of the names that each receipt leaves out: as get_bwd_blobs() does in CK's fmha_bwd.py (7a57db74);
-# receipts 2 to 4 also what CK does not have, and 0 and 1 fp32, as those of other apis.
+# receipts 2 to 4 and 801 also what CK does not have, and 0 and 1 fp32, as those of other apis.
 NO_RANDVAL, EVEN_PADS = {"storerandval"}, {"pd8", "pd1", "pdv8", "pdv1", "pd8dv1", "pd1dv8"}
 LEFT_OUT = {
     "0": {"fp32"},
@@ -105,6 +105,11 @@ LEFT_OUT = {
     "300": {"fp32", "group"} | NO_RANDVAL,
     "400": {"fp32", "batch"} | NO_RANDVAL,
     "600": {"fp32"},
+    "700": {"fp32"},
+    "800": {"fp16", "bf16"} | EVEN_PADS,
+    "801": {"fp16", "bf16", "group", "bias", "alibi", "dropout", "mask", "deterministic"}
+    | {"dkvk", "logits"}
+    | EVEN_PADS,
 }
 
 
