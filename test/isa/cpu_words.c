@@ -1185,8 +1185,8 @@ static void test_bytes_as_pairs(void) {
             memcpy(in.u, codes, sizeof codes);
             for (int l = 0; l < LANES; l++) {
                 const uint8_t *const pair = codes + l / 4 * 16 + part * 8 + l % 4 * 2;
-                want_e4m3.u[l] = pair_code(decode(TESSERA_TYPE_E4M3, pair[0])) |
-                                 pair_code(decode(TESSERA_TYPE_E4M3, pair[1])) << 16;
+                want_e4m3.u[l] =
+                    pair_code(decode(TESSERA_TYPE_E4M3, pair[0])) | pair_code(decode(TESSERA_TYPE_E4M3, pair[1])) << 16;
                 want_s8.u[l] = pair_code((float)(int8_t)pair[0]) | pair_code((float)(int8_t)pair[1]) << 16;
             }
             const lanes e4m3 = of_i(v_bf16_of_e4m3_bytes(v_load_i(in.i), part));

@@ -89,8 +89,9 @@ INLINE vi v_repeat_half(const void *p) { return _mm512_broadcast_i64x4(_mm256_lo
 
 // Pairs of bytes of both rows: part 0 has the first LANES, part 1 the others.
 INLINE vi v_zip_bytes(vi rows) {
-    const __m512i lanes = _mm512_set_epi64(0x3f1f3e1e3d1d3c1c, 0x2f0f2e0e2d0d2c0c, 0x3b1b3a1a39193818, 0x2b0b2a0a29092808,
-                                           0x3717361635153414, 0x2707260625052404, 0x3313321231113010, 0x2303220221012000);
+    const __m512i lanes =
+        _mm512_set_epi64(0x3f1f3e1e3d1d3c1c, 0x2f0f2e0e2d0d2c0c, 0x3b1b3a1a39193818, 0x2b0b2a0a29092808,
+                         0x3717361635153414, 0x2707260625052404, 0x3313321231113010, 0x2303220221012000);
     return _mm512_permutexvar_epi8(lanes, rows);
 }
 
@@ -121,7 +122,8 @@ INLINE void v_transpose_quarters(vf x[4]) {
 INLINE vi v_order_bytes(vi x) { return _mm512_shuffle_i64x2(x, x, 0xd8); }
 INLINE void v_order_u4(vi x[2]) {
     const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14);
-    const __m512i fourths = _mm512_or_si512(_mm512_slli_epi32(lanes, 2), _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(1)), 18));
+    const __m512i fourths = _mm512_or_si512(_mm512_slli_epi32(lanes, 2),
+                                            _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(1)), 18));
     const __m512i second = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(1), 1);
     const __m512i low = _mm512_add_epi16(fourths, second), high = _mm512_add_epi16(low, _mm512_set1_epi16(2));
     const __m512i first = _mm512_permutex2var_epi16(x[0], low, x[1]);
@@ -141,12 +143,21 @@ INLINE vi v_bf16_of_e4m3_bytes(vi codes, int part) {
                            _mm512_ternarylogic_epi32(unsigned_upper, codes, sign, 0xf8), part);
 }
 INLINE vi v_bf16_of_s8_bytes(vi codes, int part) { // entry 0 is that of 128
-    const __m512i low[2] = {_mm512_setr_epi64((int64_t)0xe0c0a08040008000, 0x7060504030201000, (int64_t)0xb8b0a8a098908880, (int64_t)0xf8f0e8e0d8d0c8c0, 0x1c1814100c080400, 0x3c3834302c282420, 0x5c5854504c484440, 0x7c7874706c686460),
-                            _mm512_setr_epi64((int64_t)0x8e8c8a8886848280, (int64_t)0x9e9c9a9896949290, (int64_t)0xaeacaaa8a6a4a2a0, (int64_t)0xbebcbab8b6b4b2b0, (int64_t)0xcecccac8c6c4c2c0, (int64_t)0xdedcdad8d6d4d2d0, (int64_t)0xeeeceae8e6e4e2e0, (int64_t)0xfefcfaf8f6f4f2f0)};
-    const __m512i upper[2] = {_mm512_setr_epi64(0x4040404040403f43, 0x4141414141414141, 0x4141414141414141, 0x4141414141414141, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242),
-                              _mm512_setr_epi64(0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242)};
+    const __m512i low[2] = {
+        _mm512_setr_epi64((int64_t)0xe0c0a08040008000, 0x7060504030201000, (int64_t)0xb8b0a8a098908880,
+                          (int64_t)0xf8f0e8e0d8d0c8c0, 0x1c1814100c080400, 0x3c3834302c282420, 0x5c5854504c484440,
+                          0x7c7874706c686460),
+        _mm512_setr_epi64((int64_t)0x8e8c8a8886848280, (int64_t)0x9e9c9a9896949290, (int64_t)0xaeacaaa8a6a4a2a0,
+                          (int64_t)0xbebcbab8b6b4b2b0, (int64_t)0xcecccac8c6c4c2c0, (int64_t)0xdedcdad8d6d4d2d0,
+                          (int64_t)0xeeeceae8e6e4e2e0, (int64_t)0xfefcfaf8f6f4f2f0)};
+    const __m512i upper[2] = {
+        _mm512_setr_epi64(0x4040404040403f43, 0x4141414141414141, 0x4141414141414141, 0x4141414141414141,
+                          0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242),
+        _mm512_setr_epi64(0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242,
+                          0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242)};
     const __m512i size = _mm512_abs_epi8(codes), sign = _mm512_set1_epi8(-0x80);
-    const __m512i unsigned_upper = _mm512_maskz_permutex2var_epi8(_mm512_test_epi8_mask(codes, codes), upper[0], size, upper[1]);
+    const __m512i unsigned_upper =
+        _mm512_maskz_permutex2var_epi8(_mm512_test_epi8_mask(codes, codes), upper[0], size, upper[1]);
     return v_part_of_bytes(_mm512_permutex2var_epi8(low[0], size, low[1]),
                            _mm512_ternarylogic_epi32(unsigned_upper, codes, sign, 0xf8), part);
 }
