@@ -1155,6 +1155,103 @@ static void test_dot2(void) {
         check("v_dot2", same_float, &got, &want, 3, in);
     }
 }
+
+// ---- pieces of two rows
+
+static void check_word(const char *word, int lane, uint16_t got, int want) {
+    if ((int16_t)got == want || !complain()) return;
+    printf("%s: %s, word %d: %d, not %d\n", test, word, lane, (int16_t)got, want);
+}
+
+static void test_piece_loads(void) {
+    const uint8_t *const p = place(0, 256);
+    fill_page();
+    const lanes halves = of_i(v_load_halves(p + 3, p + 101)), repeated = of_i(v_repeat_half(p + 17));
+    lanes want;
+    memcpy(want.u, p + 3, 32);
+    memcpy(want.u + LANES / 2, p + 101, 32);
+    check("v_load_halves", same_bits, &halves, &want, 0, NULL);
+    for (int half = 0; half < 2; half++) memcpy(want.u + half * LANES / 2, p + 17, 32);
+    check("v_repeat_half", same_bits, &repeated, &want, 0, NULL);
+}
+
+// Every code: numbers 16 q .. of a vector of bytes are those of its quarter q, eight of them for each part.
+static void test_bytes_as_pairs(void) {
+    for (uint32_t first = 0; first < 256; first += 16)
+        for (int part = 0; part < 2; part++) {
+            lanes in, want_e4m3, want_s8;
+            uint8_t codes[4 * LANES];
+            for (int n = 0; n < 4 * LANES; n++) codes[n] = (uint8_t)(first + (uint32_t)(n * 17 % 64));
+            memcpy(in.u, codes, sizeof codes);
+            for (int l = 0; l < LANES; l++) {
+                const uint8_t *const pair = codes + l / 4 * 16 + part * 8 + l % 4 * 2;
+                want_e4m3.u[l] =
+                    pair_code(decode(TESSERA_TYPE_E4M3, pair[0])) | pair_code(decode(TESSERA_TYPE_E4M3, pair[1])) << 16;
+                want_s8.u[l] = pair_code((float)(int8_t)pair[0]) | pair_code((float)(int8_t)pair[1]) << 16;
+            }
+            const lanes e4m3 = of_i(v_bf16_of_e4m3_bytes(v_load_i(in.i), part));
+            const lanes s8 = of_i(v_bf16_of_s8_bytes(v_load_i(in.i), part));
+            check("v_bf16_of_e4m3_bytes", same_pair, &e4m3, &want_e4m3, 1, &in);
+            check("v_bf16_of_s8_bytes", same_bits, &s8, &want_s8, 1, &in);
+        }
+}
+
+// Which byte, or half of a word, of the two rows lies where, and what puts it in order.
+static void test_piece_orders(void) {
+    uint8_t bytes[4 * LANES], zipped[4 * LANES];
+    uint16_t words[4 * LANES], moved[4 * LANES];
+    for (int n = 0; n < 4 * LANES; n++) bytes[n] = (uint8_t)n, words[n] = (uint16_t)(1000 + n);
+    v_store_i(zipped, v_zip_bytes(v_load_i(bytes)));
+    for (int n = 0; n < 2 * LANES; n++) { // pair n % 16 of part n / 16
+        const int at = n % LANES / 4 * 16 + n / LANES * 8 + n % 4 * 2;
+        check_word("v_zip_bytes", n, zipped[at], n);
+        check_word("v_zip_bytes", n, zipped[at + 1], 2 * LANES + n);
+    }
+    v_store_i(moved, v_zip_words(v_load_i(words)));
+    for (int n = 0; n < LANES; n++) {
+        const int at = n % 4 * 8 + n / 4 * 2;
+        check_word("v_zip_words", n, moved[at], words[n]);
+        check_word("v_zip_words", n, moved[at + 1], words[LANES + n]);
+    }
+    v_store_i(moved, v_order_bytes(v_load_i(words)));
+    for (int n = 0; n < 2 * LANES; n++) // number n of a piece of bytes
+        check_word("v_order_bytes", n, moved[n % 16 / 8 * 16 + n / 16 * 8 + n % 8], words[n]);
+    vi x[2] = {v_load_i(words), v_load_i(words + 2 * LANES)};
+    v_order_u4(x);
+    v_store_i(moved, x[0]);
+    v_store_i(moved + 2 * LANES, x[1]);
+    for (int n = 0; n < 4 * LANES; n++) check_word("v_order_u4", n, moved[n % 4 * 16 + n / 4], words[n]);
+    float in[4][LANES], out[LANES];
+    vf rows[4];
+    for (int r = 0; r < 4; r++) {
+        for (int l = 0; l < LANES; l++) in[r][l] = (float)(100 * r + l);
+        rows[r] = v_load(in[r]);
+    }
+    v_transpose_quarters(rows);
+    for (int r = 0; r < 4; r++) {
+        v_store(out, rows[r]);
+        for (int l = 0; l < LANES; l++)
+            check_word("v_transpose_quarters", l, (uint16_t)out[l], (int)in[l % 4][l / 4 * 4 + r]);
+    }
+}
+
+// Whole numbers, whose sums are exact.
+static void test_part_sums(void) {
+    lanes in[8], of_quarters, of_halves;
+    vf x[8];
+    for (int r = 0; r < 8; r++) {
+        for (int l = 0; l < LANES; l++) in[r].f[l] = (float)(random_bits() % 1000);
+        x[r] = v_load(in[r].f);
+    }
+    for (int l = 0; l < LANES; l++) {
+        of_quarters.f[l] = of_halves.f[l] = 0;
+        for (int n = 0; n < 4; n++) of_quarters.f[l] += in[l % 4].f[l / 4 * 4 + n];
+        for (int n = 0; n < 8; n++) of_halves.f[l] += in[l / 8 * 4 + l % 4].f[l / 4 % 2 * 8 + n];
+    }
+    const lanes quarters = of_f(v_sums_of_quarters(x)), halves = of_f(v_sums_of_halves(x));
+    check("v_sums_of_quarters", same_float, &quarters, &of_quarters, 0, NULL);
+    check("v_sums_of_halves", same_float, &halves, &of_halves, 0, NULL);
+}
 #endif
 
 // ---- upper halves, and tiles ---------------------------------------------------------------------------------------
@@ -1291,11 +1388,6 @@ static void test_greatests(void) {
     }
 }
 
-static void check_word(const char *word, int lane, uint16_t got, int want) {
-    if ((int16_t)got == want || !complain()) return;
-    printf("%s: %s, word %d: %d, not %d\n", test, word, lane, (int16_t)got, want);
-}
-
 // Every code in either byte of a word, beside random ones, times a power of 2 that leaves whole numbers or not; of each
 // number of 4 bits in each place; products of any words, without overflow.
 static void test_words(void) {
@@ -1372,22 +1464,6 @@ static void test_greatest_byte(void) {
         const int found = v_greatest_byte(v_load_i(a.words.i));
         if (found != greatest && complain()) printf("%s: v_greatest_byte %d, not %d\n", test, found, greatest);
     }
-}
-
-// Whole numbers, whose sums are exact.
-static void test_quarter_sums(void) {
-    lanes in[4], want;
-    vf x[4];
-    for (int r = 0; r < 4; r++) {
-        for (int l = 0; l < LANES; l++) in[r].f[l] = (float)(random_bits() % 1000);
-        x[r] = v_load(in[r].f);
-    }
-    for (int l = 0; l < LANES; l++) {
-        want.f[l] = 0;
-        for (int n = 0; n < 4; n++) want.f[l] += in[l % 4].f[l / 4 * 4 + n];
-    }
-    const lanes got = of_f(v_sums_of_quarters(x));
-    check("v_sums_of_quarters", same_float, &got, &want, 0, NULL);
 }
 #endif
 
@@ -1709,6 +1785,10 @@ static const struct {
     {"codes of pairs", test_pair_codes},
     {"v_scale_pairs", test_scale_pairs},
     {"v_dot2", test_dot2},
+    {"loads of pieces", test_piece_loads},
+    {"bytes as pairs", test_bytes_as_pairs},
+    {"orders of pieces", test_piece_orders},
+    {"sums of parts", test_part_sums},
 #endif
 #ifdef TESSERA_ISA_CPU_AVX512FP16_H
     {"codes as halves", test_half_codes},
@@ -1719,7 +1799,6 @@ static const struct {
     {"words of 16 bits", test_words},
     {"stores of words", test_stored_words},
     {"greatest bytes", test_greatest_byte},
-    {"sums of quarters", test_quarter_sums},
 #endif
 #ifdef TESSERA_ISA_CPU_AMX_H
     {"upper halves", test_upper},

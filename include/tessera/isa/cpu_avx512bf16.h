@@ -37,17 +37,22 @@ INLINE vi v_load_u4_pairs(const uint8_t *p) {
 // Each half of a word becomes one of the 16 halves of which `table` has two copies, by its number of 4 bits.
 INLINE vi v_lookup_pairs(vi table, vi numbers) { return _mm512_permutexvar_epi16(numbers, table); }
 
-// The bf16 of codes that both bytes of each half of a word have: the lower byte and the upper one, without the sign, of
-// each of 128 magnitudes. Those below 8 are multiples of 2^-9, and 0x7f is NaN.
-INLINE vi v_bf16_of_twice(vi codes) {
+// The lower byte and the upper one, without the sign, of the bf16 of each of 128 magnitudes of e4m3. Those below 8 are
+// multiples of 2^-9, and 0x7f is NaN.
+INLINE void v_tables_of_e4m3(vi low[2], vi upper[2]) {
     const int64_t rise = 0x7060504030201000, high = (int64_t)0xf0e0d0c0b0a09080, last = (int64_t)0xc0e0d0c0b0a09080;
-    const __m512i low[2] = {_mm512_setr_epi64(0x60402000c0800000, high, rise, high, rise, high, rise, high),
-                            _mm512_setr_epi64(rise, high, rise, high, rise, high, rise, last)};
-    const __m512i upper[2] = {
-        _mm512_setr_epi64(0x3c3c3c3c3b3b3b00, 0x3c3c3c3c3c3c3c3c, 0x3d3d3d3d3d3d3d3d, 0x3d3d3d3d3d3d3d3d,
-                          0x3e3e3e3e3e3e3e3e, 0x3e3e3e3e3e3e3e3e, 0x3f3f3f3f3f3f3f3f, 0x3f3f3f3f3f3f3f3f),
-        _mm512_setr_epi64(0x4040404040404040, 0x4040404040404040, 0x4141414141414141, 0x4141414141414141,
-                          0x4242424242424242, 0x4242424242424242, 0x4343434343434343, 0x7f43434343434343)};
+    low[0] = _mm512_setr_epi64(0x60402000c0800000, high, rise, high, rise, high, rise, high);
+    low[1] = _mm512_setr_epi64(rise, high, rise, high, rise, high, rise, last);
+    upper[0] = _mm512_setr_epi64(0x3c3c3c3c3b3b3b00, 0x3c3c3c3c3c3c3c3c, 0x3d3d3d3d3d3d3d3d, 0x3d3d3d3d3d3d3d3d,
+                                 0x3e3e3e3e3e3e3e3e, 0x3e3e3e3e3e3e3e3e, 0x3f3f3f3f3f3f3f3f, 0x3f3f3f3f3f3f3f3f);
+    upper[1] = _mm512_setr_epi64(0x4040404040404040, 0x4040404040404040, 0x4141414141414141, 0x4141414141414141,
+                                 0x4242424242424242, 0x4242424242424242, 0x4343434343434343, 0x7f43434343434343);
+}
+
+// The bf16 of codes that both bytes of each half of a word have.
+INLINE vi v_bf16_of_twice(vi codes) {
+    vi low[2], upper[2];
+    v_tables_of_e4m3(low, upper);
     vi x = _mm512_mask2_permutex2var_epi8(low[0], codes, 0x5555555555555555, low[1]);
     x = _mm512_mask2_permutex2var_epi8(upper[0], x, 0xaaaaaaaaaaaaaaaa, upper[1]);
     return _mm512_ternarylogic_epi32(x, codes, _mm512_set1_epi16(-0x8000), 0xf8); // x | codes & sign
@@ -70,6 +75,108 @@ INLINE vi v_bf16_of_e2m1(vi codes) {
         _mm256_setr_epi16(0, 0x3f00, 0x3f80, 0x3fc0, 0x4000, 0x4040, 0x4080, 0x40c0, // 0 0.5 1 1.5 2 3 4 6
                           -0x8000, -0x4100, -0x4080, -0x4040, -0x4000, -0x3fc0, -0x3f80, -0x3f40));
     return v_lookup_pairs(numbers, codes);
+}
+
+// A piece is 32 bytes of a row, and a vector holds those of two: one after the other, or zipped, so that the bytes or
+// halves of words of both rows are pairs. Its numbers become vectors of bf16, part by part, where they lie: of bytes
+// those of the lower half of each quarter are part 0, of numbers of 4 bits part n is the nth of each half of a word.
+
+INLINE vi v_load_halves(const void *first, const void *second) {
+    const __m512i low = _mm512_castsi256_si512(_mm256_loadu_si256((const __m256i *)first));
+    return _mm512_inserti64x4(low, _mm256_loadu_si256((const __m256i *)second), 1);
+}
+INLINE vi v_repeat_half(const void *p) { return _mm512_broadcast_i64x4(_mm256_loadu_si256((const __m256i *)p)); }
+
+// Pairs of bytes of both rows: part 0 has the first LANES, part 1 the others.
+INLINE vi v_zip_bytes(vi rows) {
+    const __m512i lanes =
+        _mm512_set_epi64(0x3f1f3e1e3d1d3c1c, 0x2f0f2e0e2d0d2c0c, 0x3b1b3a1a39193818, 0x2b0b2a0a29092808,
+                         0x3717361635153414, 0x2707260625052404, 0x3313321231113010, 0x2303220221012000);
+    return _mm512_permutexvar_epi8(lanes, rows);
+}
+
+// Pairs of halves of words of both rows: quarter q has pairs q, q + 4, q + 8 and q + 12. So v_transpose_quarters() of
+// four vectors of their columns puts these in order.
+INLINE vi v_zip_words(vi rows) {
+    const __m512i pairs = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    const __m512i order = _mm512_or_si512(pairs, _mm512_slli_epi32(_mm512_add_epi32(pairs, _mm512_set1_epi32(16)), 16));
+    return _mm512_permutexvar_epi16(order, rows);
+}
+
+// Quarter q of x[r] gets word r of that quarter of each x.
+INLINE void v_transpose_quarters(vf x[4]) {
+    __m512d t[4];
+    UNROLL
+    for (int i = 0; i < 4; i += 2) {
+        t[i] = _mm512_castps_pd(_mm512_unpacklo_ps(x[i], x[i + 1]));
+        t[i + 1] = _mm512_castps_pd(_mm512_unpackhi_ps(x[i], x[i + 1]));
+    }
+    UNROLL
+    for (int i = 0; i < 2; i++) {
+        x[2 * i] = _mm512_castpd_ps(_mm512_unpacklo_pd(t[i], t[i + 2]));
+        x[2 * i + 1] = _mm512_castpd_ps(_mm512_unpackhi_pd(t[i], t[i + 2]));
+    }
+}
+
+// Halves of words in the order in which those of a piece come: of bytes in one vector, of 4 bits in two.
+INLINE vi v_order_bytes(vi x) { return _mm512_shuffle_i64x2(x, x, 0xd8); }
+INLINE void v_order_u4(vi x[2]) {
+    const __m512i lanes = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 0, 2, 4, 6, 8, 10, 12, 14);
+    const __m512i fourths = _mm512_or_si512(_mm512_slli_epi32(lanes, 2),
+                                            _mm512_slli_epi32(_mm512_add_epi32(lanes, _mm512_set1_epi32(1)), 18));
+    const __m512i second = _mm512_inserti64x4(_mm512_setzero_si512(), _mm256_set1_epi16(1), 1);
+    const __m512i low = _mm512_add_epi16(fourths, second), high = _mm512_add_epi16(low, _mm512_set1_epi16(2));
+    const __m512i first = _mm512_permutex2var_epi16(x[0], low, x[1]);
+    x[1] = _mm512_permutex2var_epi16(x[0], high, x[1]);
+    x[0] = first;
+}
+
+// Part `part` of bytes, whose bf16 have so and so lower and upper bytes.
+INLINE vi v_part_of_bytes(vi low, vi upper, int part) {
+    return part ? _mm512_unpackhi_epi8(low, upper) : _mm512_unpacklo_epi8(low, upper);
+}
+INLINE vi v_bf16_of_e4m3_bytes(vi codes, int part) {
+    vi low[2], upper[2];
+    v_tables_of_e4m3(low, upper);
+    const __m512i unsigned_upper = _mm512_permutex2var_epi8(upper[0], codes, upper[1]), sign = _mm512_set1_epi8(-0x80);
+    return v_part_of_bytes(_mm512_permutex2var_epi8(low[0], codes, low[1]),
+                           _mm512_ternarylogic_epi32(unsigned_upper, codes, sign, 0xf8), part);
+}
+INLINE vi v_bf16_of_s8_bytes(vi codes, int part) { // entry 0 is that of 128
+    const __m512i low[2] = {
+        _mm512_setr_epi64((int64_t)0xe0c0a08040008000, 0x7060504030201000, (int64_t)0xb8b0a8a098908880,
+                          (int64_t)0xf8f0e8e0d8d0c8c0, 0x1c1814100c080400, 0x3c3834302c282420, 0x5c5854504c484440,
+                          0x7c7874706c686460),
+        _mm512_setr_epi64((int64_t)0x8e8c8a8886848280, (int64_t)0x9e9c9a9896949290, (int64_t)0xaeacaaa8a6a4a2a0,
+                          (int64_t)0xbebcbab8b6b4b2b0, (int64_t)0xcecccac8c6c4c2c0, (int64_t)0xdedcdad8d6d4d2d0,
+                          (int64_t)0xeeeceae8e6e4e2e0, (int64_t)0xfefcfaf8f6f4f2f0)};
+    const __m512i upper[2] = {
+        _mm512_setr_epi64(0x4040404040403f43, 0x4141414141414141, 0x4141414141414141, 0x4141414141414141,
+                          0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242),
+        _mm512_setr_epi64(0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242,
+                          0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242)};
+    const __m512i size = _mm512_abs_epi8(codes), sign = _mm512_set1_epi8(-0x80);
+    const __m512i unsigned_upper =
+        _mm512_maskz_permutex2var_epi8(_mm512_test_epi8_mask(codes, codes), upper[0], size, upper[1]);
+    return v_part_of_bytes(_mm512_permutex2var_epi8(low[0], size, low[1]),
+                           _mm512_ternarylogic_epi32(unsigned_upper, codes, sign, 0xf8), part);
+}
+
+// Lane 4 * q + r gets the sum of quarter q of x[r].
+INLINE vf v_sums_of_quarters(const vf x[4]) {
+    __m512d t[2];
+    UNROLL
+    for (int i = 0; i < 4; i += 2)
+        t[i / 2] =
+            _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(x[i], x[i + 1]), _mm512_unpackhi_ps(x[i], x[i + 1])));
+    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(t[0], t[1])),
+                         _mm512_castpd_ps(_mm512_unpackhi_pd(t[0], t[1])));
+}
+
+// Lane 8 * (r / 4) + 4 * h + r % 4 gets the sum of half h of x[r].
+INLINE vf v_sums_of_halves(const vf x[8]) {
+    const __m512 low = v_sums_of_quarters(x), high = v_sums_of_quarters(x + 4);
+    return _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
 }
 
 // 2^x like v_exp2() of cpu_common.h, within 7.5e-5: enough for a result that is rounded to bf16. Here 2^(x - floor x)

@@ -152,15 +152,4 @@ INLINE vi v_greatests_i(const vi x[LANES]) {
     return t[0];
 }
 
-// Lane 4 * q + r gets the sum of quarter q of x[r].
-INLINE vf v_sums_of_quarters(const vf x[4]) {
-    __m512d t[2];
-    UNROLL
-    for (int i = 0; i < 4; i += 2)
-        t[i / 2] =
-            _mm512_castps_pd(_mm512_add_ps(_mm512_unpacklo_ps(x[i], x[i + 1]), _mm512_unpackhi_ps(x[i], x[i + 1])));
-    return _mm512_add_ps(_mm512_castpd_ps(_mm512_unpacklo_pd(t[0], t[1])),
-                         _mm512_castpd_ps(_mm512_unpackhi_pd(t[0], t[1])));
-}
-
 #endif
