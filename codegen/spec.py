@@ -261,17 +261,16 @@ class Operation(ABC):
 
     def cost_words(self, instance: Instance) -> str:
         """What is known of an instance's speed."""
-        if not hasattr(instance.tile, "efficiency"):
-            return f"memory's rate, {self.block_words(instance)}"
-        peak = instance.target.macs[instance.compute]
-        return (
-            f"{instance.macs_per_cycle:.1f} multiply-adds a cycle ({instance.tile.efficiency:.0%} of the "
-            f"peak of {peak:g}), {self.block_words(instance)}"
-        )
+        rate = "memory's rate"
+        if hasattr(instance.tile, "efficiency"):
+            share, peak = instance.tile.efficiency, instance.target.macs[instance.compute]
+            macs = f"{instance.macs_per_cycle:.1f} multiply-adds"
+            rate = f"{macs} a cycle ({share:.0%} of the peak of {peak:g})"
+        return ", ".join(filter(None, (rate, self.block_words(instance))))
 
     def block_words(self, instance: Instance) -> str:
-        """What a block costs beside the rate of its multiply-adds."""
-        return f"{instance.tile_cycles:.0f} cycles a block"
+        """What a block costs beside its multiply-adds or memory; "": nothing."""
+        return f"{instance.tile_cycles:.0f} cycles a block" if instance.tile_cycles else ""
 
     @abstractmethod
     def ck_middle(self, instance: Instance, first: int) -> tuple[str, ...]: ...
