@@ -105,7 +105,7 @@ tessera_status check_row(const void *of, const tessera_instance *row) {
 
 tessera_status add_regions(void *of, tessera_plan *plan) {
     Call *const call = static_cast<Call *>(of);
-    const tessera_status status = tessera_plan_choose(plan, &sum_kernels, &call->traits, call, &call->sum);
+    const tessera_status status = tessera_plan_choose(plan, &sum_kernels, &call->traits, call, nullptr, &call->sum);
     if (status != TESSERA_SUCCESS) return status;
     tessera_add_region(plan, "sum", 4, true);
     tessera_add_region(plan, "factor", 100, false);
@@ -318,9 +318,10 @@ TEST_F(Plans, WhatDoesNotFitFails) {
     EXPECT_EQ(failure(tessera_add_region(&plan, "r", 1, false), TESSERA_ERROR_OUT_OF_MEMORY),
               "a plan has room for 8 regions");
     for (int i = 1; i < TESSERA_PLAN_ROWS; i++)
-        EXPECT_EQ(tessera_plan_choose(&plan, &sum_kernels, &asked, nullptr, &row), TESSERA_SUCCESS);
-    EXPECT_EQ(failure(tessera_plan_choose(&plan, &sum_kernels, &asked, nullptr, &row), TESSERA_ERROR_OUT_OF_MEMORY),
-              "a plan has room for 8 rows");
+        EXPECT_EQ(tessera_plan_choose(&plan, &sum_kernels, &asked, nullptr, nullptr, &row), TESSERA_SUCCESS);
+    EXPECT_EQ(
+        failure(tessera_plan_choose(&plan, &sum_kernels, &asked, nullptr, nullptr, &row), TESSERA_ERROR_OUT_OF_MEMORY),
+        "a plan has room for 8 rows");
 }
 
 class GpuPlans : public Plans {
