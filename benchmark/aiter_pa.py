@@ -23,6 +23,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import groupby, product
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -210,28 +212,29 @@ def row(line: dict[str, Any]) -> str:
     return " | ".join(["", place, line["layout"], f"`{name}`", *times, *counts, ""]).strip()
 
 
-def examine(build: Path, hsa: Path, one: Decoder, sequences: int) -> Iterator[dict[str, Any]]:
-    """Lines of an object and of ours beside it."""
-    run = run_object(build, hsa, one, (KEYS,) * sequences, "on")
-    yield figures(one, sequences, LAYOUTS[0], f"AITER {one.stem}", run)
+def examine(build: Path, hsa: Path, objects: list[Decoder], sequences: int) -> Iterator[dict[str, Any]]:
+    """Lines of objects for the same caches, and of ours beside them."""
+    for one in objects:
+        run = run_object(build, hsa, one, (KEYS,) * sequences, "on")
+        yield figures(one, sequences, LAYOUTS[0], f"AITER {one.stem}", run)
     for layout in LAYOUTS:
-        yield figures(one, sequences, layout, *run_ours(build, one, sequences, layout))
+        yield figures(objects[0], sequences, layout, *run_ours(build, objects[0], sequences, layout))
 
 
 def main() -> None:
     """The command line."""
     options = command_line(__doc__)
-    print(f"| sequences | pages | | thousands of cycles | us | {' | '.join(KINDS)} |")
-    print("|---" * (5 + len(KINDS)) + "|")
-    for one in OBJECTS:
-        if options.match not in one.file:
-            continue
+    chosen = [one for one in OBJECTS if options.match in one.file]
+    for one in chosen:
         run_object(options.build, options.objects, one, CHECKED, "off")
-        for sequences in SEQUENCES:
-            for line in examine(options.build, options.objects, one, sequences):
-                with options.results.open("a") as results:
-                    results.write(json.dumps(line) + "\n")
-                print(row(line), flush=True)
+    print(f"| | pages | | thousands of cycles | us | {' | '.join(KINDS)} |")
+    print("|---" * (5 + len(KINDS)) + "|")
+    alike = [list(objects) for _, objects in groupby(chosen, key=attrgetter("target", "kind"))]
+    for objects, sequences in product(alike, SEQUENCES):
+        for line in examine(options.build, options.objects, objects, sequences):
+            with options.results.open("a") as results:
+                results.write(json.dumps(line) + "\n")
+            print(row(line), flush=True)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def place_of(target: str, name: str, hdim: Sequence[int]) -> list[str]:
 def run_program(
     build: Path, name: str, words: list[str], *, sampled: bool = True, **environment: str
 ) -> dict[str, Any]:
-    """What an example program says of a problem on a simulated GPU: a run, or a sample of one, not verified."""
+    """What an example program says of a problem on a simulated GPU: of a run, or a sample, not verified."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
         command = [str(build / "bin" / f"tile_example_{name}"), *words]
