@@ -23,7 +23,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby, product
+from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -203,22 +203,26 @@ def figures(one: Decoder, sequences: int, layout: str, name: str, run: dict[str,
     return problem | {"length": KEYS, "layout": layout, "name": name, "model": version()} | run | a_key
 
 
-def row(line: dict[str, Any]) -> str:
-    """A line of the table."""
-    place = f"{line['target']} {line['kind']}, {line['sequences']}"
-    name = line["name"].rpartition(f"_{line['target']}_")[2]
-    times = [f"{line['cycles'] / 1000:.0f}", f"{line['ms'] * 1000:.0f}"]
-    counts = [f"{line[kind]:.2f}" for kind in KINDS]
-    return " | ".join(["", place, line["layout"], f"`{name}`", *times, *counts, ""]).strip()
-
-
-def examine(build: Path, hsa: Path, objects: list[Decoder], sequences: int) -> Iterator[dict[str, Any]]:
-    """Lines of objects for the same caches, and of ours beside them."""
+def examine(build: Path, hsa: Path, objects: list[Decoder]) -> Iterator[list[dict[str, Any]]]:
+    """Lines of objects for the same caches, and of ours beside them: of each for all numbers of sequences."""
     for one in objects:
-        run = run_object(build, hsa, one, (KEYS,) * sequences, "on")
-        yield figures(one, sequences, LAYOUTS[0], f"AITER {one.stem}", run)
+        runs = [run_object(build, hsa, one, (KEYS,) * sequences, "on") for sequences in SEQUENCES]
+        name = f"AITER {one.stem}"
+        yield [figures(one, n, LAYOUTS[0], name, run) for n, run in zip(SEQUENCES, runs)]
+    one = objects[0]
     for layout in LAYOUTS:
-        yield figures(objects[0], sequences, layout, *run_ours(build, objects[0], sequences, layout))
+        yield [figures(one, n, layout, *run_ours(build, one, n, layout)) for n in SEQUENCES]
+
+
+def row(lines: list[dict[str, Any]]) -> str:
+    """A line of the table; counts are those with most sequences."""
+    first, last = lines[0], lines[-1]
+    prefix = f"_{first['target']}_"
+    names = dict.fromkeys(f"`{line['name'].rpartition(prefix)[2]}`" for line in lines)
+    times = [f"{line['cycles'] / 1000:.0f}, {line['ms'] * 1000:.0f}" for line in lines]
+    counts = [f"{last[kind]:.2f}" for kind in KINDS]
+    place = [f"{first['target']} {first['kind']}", first["layout"], ", ".join(names)]
+    return " | ".join(["", *place, *times, *counts, ""]).strip()
 
 
 def main() -> None:
@@ -227,14 +231,14 @@ def main() -> None:
     chosen = [one for one in OBJECTS if options.match in one.file]
     for one in chosen:
         run_object(options.build, options.objects, one, CHECKED, "off")
-    print(f"| | pages | | thousands of cycles | us | {' | '.join(KINDS)} |")
-    print("|---" * (5 + len(KINDS)) + "|")
-    alike = [list(objects) for _, objects in groupby(chosen, key=attrgetter("target", "kind"))]
-    for objects, sequences in product(alike, SEQUENCES):
-        for line in examine(options.build, options.objects, objects, sequences):
+    heads = [f"{n} sequence{'s' if n > 1 else ''}" for n in SEQUENCES]
+    print(f"| thousands of cycles, us | pages | | {' | '.join([*heads, *KINDS])} |")
+    print("|---" * (3 + len(heads) + len(KINDS)) + "|")
+    for _, objects in groupby(chosen, key=attrgetter("target", "kind")):
+        for lines in examine(options.build, options.objects, list(objects)):
             with options.results.open("a") as results:
-                results.write(json.dumps(line) + "\n")
-            print(row(line), flush=True)
+                results.writelines(json.dumps(line) + "\n" for line in lines)
+            print(row(lines), flush=True)
 
 
 if __name__ == "__main__":

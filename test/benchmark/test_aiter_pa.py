@@ -101,6 +101,7 @@ def test_counts_are_for_each_key_of_a_key_head() -> None:
     run = {"cycles": 1000, "ms": 0.5, **dict.fromkeys(aiter_pa.KINDS, 2 * KEY_HEADS * aiter_pa.KEYS)}
     line = aiter_pa.figures(one, 2, "nhd", "fmha_fwd_d128_bf16_gfx942_b32_w1", run)
     assert [line[kind] for kind in aiter_pa.KINDS] == [1.0] * 5
-    assert aiter_pa.row(line) == (
-        "| gfx942 bf16, 2 | nhd | `b32_w1` | 1 | 500 | 1.00 | 1.00 | 1.00 | 1.00 | 1.00 |"
+    other = line | {"cycles": 3000, "name": "fmha_fwd_d128_bf16_gfx942_b64_w2", "vector": 2.5}
+    assert aiter_pa.row([line, other]) == (
+        "| gfx942 bf16 | nhd | `b32_w1`, `b64_w2` | 1, 500 | 3, 500 | 1.00 | 2.50 | 1.00 | 1.00 | 1.00 |"
     )
