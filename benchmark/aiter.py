@@ -43,8 +43,8 @@ LENGTHS = (1024, 2048, 4096, 16384)
 QUERIES = 256 * 1024
 CHECKED = (2, 1024)  # heads and length of what is compared, with workgroups that cut some blocks
 CUTTING = 3
-# Of the greatest element: 16 bits, and 8, of which probabilities have four.
-TOLERANCES = {"bf16": 0.02, "fp8": 0.05}
+# Of the greatest element: 16 bits, and 8, of which probabilities have four in fp8.
+TOLERANCES = {"bf16": 0.02, "fp8": 0.05, "int8": 0.05}
 BEHIND = 1 << 17  # bytes: objects load tiles behind the last one
 BLOCK, TILE = 256, 128  # queries and keys of mla_prefill's objects
 
@@ -94,13 +94,16 @@ OBJECTS = (
 # ---- inputs and what attention gives for them
 
 
-def random_tensor(one: Object, shape: tuple[int, ...], seed: int) -> tuple[bytes, Any]:
-    """A tensor as kernels read it, and its numbers: up to 2, of fp8 1/4 and more."""
+def random_tensor(kind: str, target: str, shape: tuple[int, ...], seed: int) -> tuple[bytes, Any]:
+    """A tensor as kernels read it, and its numbers: up to 2, of fp8 1/4 and more, of int8 all but -128."""
     random = np.random.default_rng(seed)
-    if one.kind == "fp8":
+    if kind == "fp8":
         raw = random.integers(0x28, 0x40, shape, np.uint8) | random.integers(0, 2, shape, np.uint8) << 7
-        values = e4m3fnuz_values if one.target == "gfx942" else e4m3_values
+        values = e4m3fnuz_values if target == "gfx942" else e4m3_values
         return raw.tobytes(), values(raw)
+    if kind == "int8":
+        integers = random.integers(-127, 128, shape, np.int8)
+        return integers.tobytes(), integers.astype(np.float64)
     halves = (random.uniform(-2, 2, shape).astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
     return halves.tobytes(), bf16_values(halves)
 
@@ -243,6 +246,24 @@ def launch_mla(sim: Sim, one: Object, at: dict[str, int], sizes: tuple[int, int]
     return Launch((len(begins) - 1, 1, 1), argument, result)
 
 
+def start(sim: Sim, image: bytes, launch: Launch, threads: int) -> dict[str, int]:
+    """Launches an object's kernel, in the order that keeps waves in step; what it issued, by classes."""
+    kernel = CodeObject(image).metadata["amdhsa.kernels"][0]
+    argument = launch.argument[: kernel[".kernarg_segment_size"]]  # older ones end earlier
+    x, y, z = launch.workgroups
+    grid, block = (x * threads, y, z), (threads, 1, 1)
+    return sim.launch(sim.load(image), kernel[".name"], grid, block, argument, order=ORDERS["alternate"])
+
+
+def compare(file: str, kind: str, got: Any, want: Any) -> float:
+    """How far results are from what they should be, of the greatest element: too far ends the program."""
+    error = float(np.abs(got - want).max() / np.abs(want).max())
+    if not error < TOLERANCES[kind]:
+        sys.exit(f"{file}: off by {error:.3f} of the greatest element")
+    print(f"{file}: off by {error:.4f} of the greatest element", file=sys.stderr, flush=True)
+    return error
+
+
 def run_object(
     library: Path, hsa: Path, one: Object, sizes: tuple[int, int], causal: bool
 ) -> dict[str, float]:
@@ -253,7 +274,10 @@ def run_object(
     with Sim(library, one.target, threads=2) as sim:
         sim.set_clock("off" if is_checked else "sample")
         shapes = {name: (heads, length, one.hdims[name == "v"]) for name in "qkv"}
-        made = {name: random_tensor(one, shape, i) for i, (name, shape) in enumerate(shapes.items())}
+        made = {
+            name: random_tensor(one.kind, one.target, shape, i)
+            for i, (name, shape) in enumerate(shapes.items())
+        }
         if one.is_mla:  # rows of tokens, heads within
             made = {
                 name: (raw, x.reshape(length, heads, -1).swapaxes(0, 1)) for name, (raw, x) in made.items()
@@ -261,19 +285,12 @@ def run_object(
         at = {name: sim.upload(raw + bytes(BEHIND)) for name, (raw, _) in made.items()}
         at["one"] = sim.upload(struct.pack("<f", 1) * heads)
         launch = (launch_mla if one.is_mla else launch_fwd)(sim, one, at, sizes, causal)
-        x, y, z = launch.workgroups
-        kernel = CodeObject(image).metadata["amdhsa.kernels"][0]
-        argument = launch.argument[: kernel[".kernarg_segment_size"]]  # older ones end earlier
-        grid, block = (x * one.threads, y, z), (one.threads, 1, 1)
-        sim.launch(sim.load(image), kernel[".name"], grid, block, argument, order=ORDERS["alternate"])
+        start(sim, image, launch, one.threads)
         if not is_checked:
             timing = sim.take_timing()
             return {"cycles": timing.cycles, "ms": timing.ms, "cycles_a_mfma": timing.cycles_a_matrix}
         want = reference({name: x for name, (_, x) in made.items()}, causal)
-        error = np.abs(launch.result() - want).max() / np.abs(want).max()
-        if not error < TOLERANCES[one.kind]:
-            sys.exit(f"{one.files[causal]}: off by {error:.3f} of the greatest element")
-        return {"error": float(error)}
+        return {"error": compare(one.files[causal], one.kind, launch.result(), want)}
 
 
 # ---- ours
@@ -310,8 +327,7 @@ def figures(one: Object, length: int, causal: bool, name: str, run: dict[str, fl
 def examine(options: argparse.Namespace, one: Object, causal: bool) -> Iterator[dict[str, Any]]:
     """Lines of an object and of ours beside it, for each length."""
     library, file = options.build / "libtessera_sim.so", one.files[causal]
-    error = run_object(library, options.objects, one, CHECKED, causal)["error"]
-    print(f"{file}: off by {error:.4f} of the greatest element", file=sys.stderr, flush=True)
+    run_object(library, options.objects, one, CHECKED, causal)
     for length in LENGTHS:
         run = run_object(library, options.objects, one, (QUERIES // length, length), causal)
         yield figures(one, length, causal, f"AITER {Path(file).stem}", run)
@@ -329,16 +345,21 @@ def row(lines: list[dict[str, Any]]) -> str:
     return " | ".join(["", place, ", ".join(names), *cells, ""]).strip()
 
 
-def main() -> None:
-    """The command line."""
+def command_line(description: str | None) -> argparse.Namespace:
+    """What a program that sets objects beside ours is asked."""
     parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--build", type=Path, required=True, help="a build with GPU instances")
     parser.add_argument("--objects", type=Path, required=True, help="the folder hsa of ROCm/aiter")
     parser.add_argument("--results", type=Path, default=ROOT / "benchmark" / "results" / "aiter.jsonl")
     parser.add_argument("--match", default="", help="only objects whose files' names have this")
-    options = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    """The command line."""
+    options = command_line(__doc__)
     print(f"| thousands of cycles, TFLOP/s | | {' | '.join(map(str, LENGTHS))} |")
     print("|---" * (2 + len(LENGTHS)) + "|")
     for one in OBJECTS:

@@ -80,13 +80,15 @@ def place_of(target: str, name: str, hdim: Sequence[int]) -> list[str]:
     ]
 
 
-def run_program(build: Path, name: str, words: list[str], **environment: str) -> dict[str, Any]:
-    """What an example program says of a problem on a simulated GPU, run once and not verified."""
+def run_program(
+    build: Path, name: str, words: list[str], *, sampled: bool = True, **environment: str
+) -> dict[str, Any]:
+    """What an example program says of a problem on a simulated GPU: of a run, or a sample, not verified."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "result.json"
         command = [str(build / "bin" / f"tile_example_{name}"), *words]
         done = subprocess.run(
-            [*command, "-v=0", "-sample=1", "-json=1", f"-jsonfile={path}"],
+            [*command, "-v=0", f"-sample={int(sampled)}", "-json=1", f"-jsonfile={path}"],
             env={**os.environ, **environment},
             capture_output=True,
             text=True,

@@ -251,7 +251,8 @@ class Sim:
         order: int = 0,
         landing: int = 0,
         seed: int = 0,
-    ) -> None:
+    ) -> dict[str, int]:
+        """What it issued, by classes."""
         found = self._lib.tessera_sim_kernel_find(module, kernel.encode())
         if not found:
             raise SimError(f"no kernel {kernel}")
@@ -271,6 +272,7 @@ class Sim:
         status = self._lib.tessera_sim_launch(c.c_void_p(found), c.byref(args), c.byref(stats))
         self.instructions += stats.instructions
         self._check(status)
+        return {name: int(getattr(stats, name)) for name, _ in _Stats._fields_}
 
 
 def pack(*values: int | float, layout: str) -> bytes:
