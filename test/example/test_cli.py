@@ -147,7 +147,7 @@ def test_help_names_every_argument() -> None:
 def test_readme_has_the_help_and_no_placeholder() -> None:
     readme = (ROOT / "example/01_fmha/README.md").read_text()
     assert f"```\n{run('-?').stdout}```\n" in readme
-    assert not re.search(r"@\w+@", readme)
+    assert not re.search(r"@[A-Z_]+@", readme)
 
 
 # --- the same thing in other words --------------------------------------------------------------------------
