@@ -725,10 +725,10 @@ TEST_F(MergedOnCdna, PartsThatAreAskedFor) {
     const auto args = argument<tessera_fmha_fwd_cdna_args>(0);
     const FakeLaunch &l = hip.launches[0];
     EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3),
-              (std::vector<unsigned>{2 * 8, 2, 2})); // key heads and 7 parts of 8 dies, blocks, batch
+              (std::vector<unsigned>{2, 2 * 7, 2})); // key heads, blocks and parts, batch: no die of 8 without work
     EXPECT_EQ(args.sequences, 2);
     EXPECT_EQ(args.log_sequences, 0);
-    EXPECT_EQ(args.log_parts, 3);
+    EXPECT_EQ(args.log_parts, 0);
     EXPECT_EQ(args.parts, 7);
     EXPECT_EQ(args.part_tiles, 15);
     EXPECT_EQ(args.queries, 20);
@@ -745,7 +745,7 @@ TEST_F(MergedOnCdna, PartsThatAreAskedFor) {
 
 // A causal mask of one query hides nothing: as many workgroups as without it, one for each key head and part.
 TEST_F(MergedOnCdna, OneQueryUnderACausalMask) {
-    call.args.num_splits = 7;
+    call.args.num_splits = 8;
     call.args.seqlen_q = call.args.max_seqlen_q = 1;
     call.set_strides();
     for (const tessera_mask mask : {TESSERA_MASK_NONE, TESSERA_MASK_BOTTOM_RIGHT}) {
@@ -754,8 +754,8 @@ TEST_F(MergedOnCdna, OneQueryUnderACausalMask) {
         ASSERT_EQ(launch_all(), TESSERA_SUCCESS) << tessera_last_error();
         ASSERT_EQ(hip.launches.size(), 2u);
         const FakeLaunch &l = hip.launches[0];
-        EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{2 * 8, 1, 2}));
-        EXPECT_EQ(argument<tessera_fmha_fwd_cdna_args>(0).part_tiles, 15);
+        EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{2 * 8, 1, 2})); // a part a die
+        EXPECT_EQ(argument<tessera_fmha_fwd_cdna_args>(0).part_tiles, 13);
     }
 }
 
