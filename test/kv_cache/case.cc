@@ -91,13 +91,15 @@ bool Copies::is_simulated() const {
 }
 
 // Calls an entry point of the HIP runtime that simulated GPUs are on.
-template <typename... Parameters> static int hip([[maybe_unused]] const char *name, Parameters... parameters) {
+template <typename... Parameters> static int hip(const char *name, Parameters... parameters) {
     int error = -1;
 #ifdef TESSERA_SIM
     void *const library = dlopen(TESSERA_SIM, RTLD_NOW | RTLD_NOLOAD);
     const auto function = library ? reinterpret_cast<int (*)(Parameters...)>(dlsym(library, name)) : nullptr;
     if (function) error = function(parameters...);
     if (library) dlclose(library);
+#else
+    (void)name, ((void)parameters, ...);
 #endif
     return error;
 }
