@@ -8,7 +8,8 @@ asks the library for each problem of a grid, of targets, types, head dims, lengt
 instance it chooses, and models that and all others whose cost is at most half as much again. What the choice
 takes longer than the modelled best one is its loss. Appends a line of JSON for each problem to
 benchmark/results/ranking.jsonl; what that has of this version of the model is not done again. --every N takes
-each Nth problem, --summary [VERSION] models nothing. All of it is modelled, nothing measured.
+each Nth problem; --summary [VERSION] models nothing, and is of all versions where none is given. All of it
+is modelled, nothing measured.
 """
 
 from __future__ import annotations
@@ -56,10 +57,10 @@ def grid(target: str) -> Iterator[str]:
             yield f"prec={dtype}{scales} {sizes} mask={mask}"
 
 
-def read(path: Path, model: str) -> list[Row]:
-    """What a file has by a version of the model."""
+def read(path: Path, model: str = "") -> list[Row]:
+    """What a file has by a version of the model, or by any."""
     rows = map(json.loads, path.read_text().splitlines()) if path.exists() else ()
-    return [row for row in rows if row["model"] == model]
+    return [row for row in rows if model in ("", row["model"])]
 
 
 def check(build: Path, path: Path, problems: Iterable[tuple[str, str]]) -> None:
@@ -101,15 +102,16 @@ def main() -> None:
     parser.add_argument("--targets", default=",".join(MODELLED), help="a comma list")
     parser.add_argument("--every", type=int, default=1, help="only each Nth problem")
     parser.add_argument(
-        "--summary", nargs="?", const=version(), metavar="VERSION", help="only sum up what the results have"
+        "--summary", nargs="?", const="", metavar="VERSION", help="only sum up what the results have"
     )
     arguments = parser.parse_args()
-    if not arguments.summary:
+    if arguments.summary is None:
         if arguments.build is None:
             parser.error("--build is missing")
         problems = [(target, shape) for target in arguments.targets.split(",") for shape in grid(target)]
         check(arguments.build, arguments.results, problems[:: arguments.every])
-    print(document(read(arguments.results, arguments.summary or version())), end="")
+    model = version() if arguments.summary is None else arguments.summary
+    print(document(read(arguments.results, model)), end="")
 
 
 if __name__ == "__main__":
