@@ -6,10 +6,10 @@
 
 asks the library for each problem of a grid, of targets, types, head dims, lengths, heads and masks, which
 instance it chooses, and models that and all others whose cost is at most half as much again. What the choice
-takes longer than the modelled best one is its loss. Appends a line of JSON for each problem to
-benchmark/results/ranking.jsonl; what that has of this version of the model is not done again. --every N takes
-each Nth problem; --summary [VERSION] models nothing, and is of all versions where none is given. All of it
-is modelled, nothing measured.
+takes longer than the modelled best one is its loss. Writes a line of JSON for each problem to
+benchmark/results/ranking.jsonl, in place of an older one; what that has of this version of the model is not
+done again. --every N takes each Nth problem; --summary [VERSION] models nothing, and without VERSION is of all
+versions. All of it is modelled, nothing measured.
 """
 
 from __future__ import annotations
@@ -63,16 +63,21 @@ def read(path: Path, model: str = "") -> list[Row]:
     return [row for row in rows if model in ("", row["model"])]
 
 
+def replace(path: Path, row: Row) -> None:
+    """Writes what came of a problem in place of what a file has of it."""
+    others = [one for one in read(path) if (one["target"], one["shape"]) != (row["target"], row["shape"])]
+    path.write_text("".join(json.dumps(one) + "\n" for one in [*others, row]))
+
+
 def check(build: Path, path: Path, problems: Iterable[tuple[str, str]]) -> None:
-    """Models problems, each a target and a shape, and appends what comes of it, one by one."""
+    """Models problems, each a target and a shape, and writes what comes of it, one by one."""
     op = operations()["fwd"]
     done = {(row["target"], row["shape"]) for row in read(path, version())}
     rest = [problem for problem in problems if problem not in done]
     for number, (target, shape) in enumerate(rest, 1):
         how = How(build, (shape,), None, lambda done, of: None, print)
         (ranked,) = rank(op, (target,), how)
-        with path.open("a") as results:
-            results.write(json.dumps(ranked.row) + "\n")
+        replace(path, ranked.row)
         print(f"{number}/{len(rest)} {target} {shape}: {ranked.loss:.1%}", file=sys.stderr, flush=True)
 
 

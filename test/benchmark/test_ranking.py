@@ -35,6 +35,14 @@ def test_summary() -> None:
     ]
 
 
+def test_a_problem_is_recorded_once(tmp_path: Path) -> None:
+    path = tmp_path / "ranking.jsonl"
+    for model, shape in (("1", "s=1"), ("1", "s=2"), ("2", "s=1")):
+        ranking.replace(path, row("gfx942", shape, {"a": 100}, "a") | {"model": model})
+    assert [(one["model"], one["shape"]) for one in ranking.read(path)] == [("1", "s=2"), ("2", "s=1")]
+    assert [one["shape"] for one in ranking.read(path, "1")] == ["s=2"]
+
+
 def test_every_third_problem_has_all_of_each_axis() -> None:
     problems = [(target, shape) for target in ranking.MODELLED for shape in ranking.grid(target)]
     assert len(set(problems)) == len(problems)
