@@ -8,7 +8,7 @@ asks the library for each problem of a grid, of targets, types, head dims, lengt
 instance it chooses, and models that and all others whose cost is at most half as much again. What the choice
 takes longer than the modelled best one is its loss. Writes a line of JSON for each problem to
 benchmark/results/ranking.jsonl, in place of an older one; what that has of this version of the model is not
-done again. --every N takes each Nth problem; --summary [VERSION] models nothing, and without VERSION is of all
+done again. --every N takes each Nth problem; --summary [VERSION] models nothing, without VERSION of all
 versions. All of it is modelled, nothing measured.
 """
 
