@@ -78,6 +78,11 @@ class Decoder:
         """Of an element of the cache."""
         return 2 if self.kind == "bf16" else 1
 
+    @property
+    def cache_dtype(self) -> str:
+        """Our name of the kind."""
+        return {"bf16": "auto", "fp8": "fp8_e4m3"}.get(self.kind, self.kind)
+
 
 OBJECTS = tuple(
     Decoder(target, kind, f"pa_bf16_{name}")
@@ -119,10 +124,9 @@ def expected(build: Path, one: Decoder, keys: tuple[int, ...], tensors: Tensors)
         tensors = tensors | {name: halve(tensors[name]) for name in ("k_scale_ptr", "v_scale_ptr")}
     o = np.empty((len(keys), HEADS, HDIM), np.uint16)
     tessera = Tessera(build, "cpu")
-    cache = {"bf16": "auto", "fp8": "fp8_e4m3"}.get(one.kind, one.kind)
     traits = {
         "hdim_q": HDIM, "hdim_v": HDIM, "data_type": tessera.value("fmha_dtype", "bf16"),
-        "kv_cache_dtype": tessera.value("kv_cache_dtype", cache),
+        "kv_cache_dtype": tessera.value("kv_cache_dtype", one.cache_dtype),
         "kv_memory_layout": tessera.value("kv_layout", "vectorized"),
     }  # fmt: skip
     columns, row = -(-max(keys) // PAGE), HEADS * HDIM
@@ -182,7 +186,7 @@ def run_object(build: Path, hsa: Path, one: Decoder, keys: tuple[int, ...], cloc
 
 def run_ours(build: Path, one: Decoder, sequences: int, layout: str) -> tuple[str, dict[str, float]]:
     """Name of the instance that a call takes, and its figures, of all launches."""
-    cache = ["-kv_cache_dtype=" + {"fp8": "fp8_e4m3"}.get(one.kind, one.kind), "-kv_scale=token"]
+    cache = [f"-kv_cache_dtype={one.cache_dtype}", "-kv_scale=token"]
     problem = [f"-b={sequences}", f"-h={HEADS}", f"-h_k={KEY_HEADS}", f"-ctx={KEYS}", f"-d={HDIM}"]
     problem += [f"-block_size={PAGE}", f"-kv_layout={layout}", *(cache if one.kind != "bf16" else ())]
     words = [f"-device=sim:{one.target}", *problem, "-warmup=0", "-repeat=1"]
