@@ -43,7 +43,7 @@ typedef struct tessera_fmha_bwd_traits {
     int32_t seqlen_q, seqlen_k;   // batch mode: of every sequence; group mode: of all, padding included
     int32_t batch;                // sequences
     int32_t max_seqlen_q;         // at least the longest; batch mode ignores both
-    int32_t max_seqlen_k;         //
+    int32_t max_seqlen_k;         // where is_deterministic without seqstart_qs and _ks, padding included
     int32_t hdim_q, hdim_v;       // 1 .. 512
     int32_t nhead_q, nhead_k;     // nhead_q is a multiple of nhead_k
     tessera_fmha_dtype data_type; // fp32, fp16, bf16

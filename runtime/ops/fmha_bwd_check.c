@@ -140,6 +140,10 @@ static tessera_status check_sequence(const tessera_fmha_bwd_traits *t, const tes
     GUARD(s.seqlen_q <= a->max_seqlen_q, "max_seqlen_q is %d: sequence %d has %d queries", a->max_seqlen_q, b,
           s.seqlen_q);
     GUARD(s.seqlen_k <= a->max_seqlen_k, "max_seqlen_k is %d: sequence %d has %d keys", a->max_seqlen_k, b, s.seqlen_k);
+    GUARD(!t->is_deterministic || (t->seqstart_qs && t->seqstart_ks) || s.physical_k <= a->max_seqlen_k,
+          "max_seqlen_k is %d: sequence %d has %d keys, padding included, and without seqstart_qs and seqstart_ks it "
+          "sizes the workspace of a deterministic call",
+          a->max_seqlen_k, b, s.physical_k);
     *out = (struct extents){s.token_q + s.physical_q, s.token_k + s.physical_k, tessera_max(out->columns, s.seqlen_k)};
     GUARD(out->tokens_q <= a->seqlen_q, "seqlen_q is %d: sequences up to number %d have %lld tokens of q", a->seqlen_q,
           b, (long long)out->tokens_q);

@@ -237,11 +237,11 @@ static void add_query(const job *job, bench *x, const fmha_bwd_sequence *s, int3
         x->s[j] = ds;
         x->row_bound[j] = error;
     }
-    if (a->dbias_ptr) {
+    if (job->t->has_dbias) {
         finish_bound(job, x->s, keys, x->row_bound);
         tell(job, FMHA_BWD_DBIAS, b, h, i, keys, x->s, x->row_bound);
     }
-    if (a->rand_val_ptr) {
+    if (job->t->is_store_randval) {
         memset(x->row_bound, 0, sizeof(double) * (size_t)keys);
         tell(job, FMHA_BWD_RANDVAL, b, h, i, keys, x->bytes, x->row_bound);
     }

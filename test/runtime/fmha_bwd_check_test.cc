@@ -141,6 +141,12 @@ const Refusal refusals[] = {
      true},
     {"max_seqlen_q is 2: sequence 0", [](Call &c) { c.traits.max_seqlen_q = c.args.max_seqlen_q = 2; }, true},
     {"max_seqlen_k is 4: sequence 0", [](Call &c) { c.traits.max_seqlen_k = c.args.max_seqlen_k = 4; }, true},
+    {"5 keys, padding included",
+     [](Call &c) {
+         c.args.seqlen_k_ptr = c.lengths_k.data(), c.lengths_k[0] = 4, c.traits.max_seqlen_k = c.args.max_seqlen_k = 4;
+         c.traits.is_deterministic = 1, c.traits.seqstart_ks = c.k.data();
+     },
+     true},
     {"have 6 tokens of q", [](Call &c) { c.traits.seqlen_q = c.args.seqlen_q = 5; }, true},
     {"dq_ptr is NULL", [](Call &c) { c.args.dq_ptr = nullptr; }},
     {"d_sink_ptr is NULL", [](Call &c) { c.args.sink_ptr = c.at(13); }},
@@ -158,6 +164,17 @@ TEST(FmhaBwdCheck, Refusals) {
         EXPECT_EQ(tessera_fmha_bwd_check(&call.traits, &call.args), TESSERA_ERROR_INVALID_ARGUMENT) << refusal.says;
         EXPECT_NE(std::string(tessera_last_error()).find(refusal.says), std::string::npos)
             << refusal.says << ": " << tessera_last_error();
+    }
+}
+
+TEST(FmhaBwdCheck, WithoutPaddingWhereItSizesNothing) {
+    for (bool deterministic : {false, true}) {
+        Call call(true);
+        call.args.seqlen_k_ptr = call.lengths_k.data(), call.lengths_k[0] = 4;
+        call.traits.max_seqlen_k = call.args.max_seqlen_k = 4;
+        call.traits.is_deterministic = deterministic;
+        if (deterministic) call.traits.seqstart_qs = call.q.data(), call.traits.seqstart_ks = call.k.data();
+        EXPECT_EQ(tessera_fmha_bwd_check(&call.traits, &call.args), TESSERA_SUCCESS) << tessera_last_error();
     }
 }
 

@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: MIT
+// Calls the public functions of fmha_bwd with random traits and args, sensible ones and nonsense, at once or by a
+// launcher. None may crash; each returns a status, and writes only the outputs of a call that succeeds, which match the
+// reference.
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "fmha_bwd_reference.h"
+#include "fuzz.h"
+
+const char fuzz_name[] = "fuzz_fmha_bwd";
+
+typedef tessera_fmha_bwd_args args_t;
+typedef tessera_fmha_bwd_traits traits_t;
+
+// The rooms, and the pointers of args to them.
+enum {
+    Q,
+    K,
+    V,
+    BIAS,
+    O_,
+    LSE,
+    DO,
+    SINK,
+    DROP_SEED,
+    DROP_OFFSET,
+    SEQSTART_Q, // from here on int32 lengths
+    SEQSTART_K,
+    SEQLEN_Q,
+    SEQLEN_K,
+    CU_SEQLEN_Q,
+    CU_SEQLEN_K,
+    D, // from here on outputs
+    RAND_VAL,
+    DQ,
+    DK,
+    DV,
+    DBIAS,
+    D_SINK,
+    POINTERS
+};
+static const size_t pointers[POINTERS] = {
+    [Q] = offsetof(args_t, q_ptr),
+    [K] = offsetof(args_t, k_ptr),
+    [V] = offsetof(args_t, v_ptr),
+    [BIAS] = offsetof(args_t, bias_ptr),
+    [O_] = offsetof(args_t, o_ptr),
+    [LSE] = offsetof(args_t, lse_ptr),
+    [DO] = offsetof(args_t, do_ptr),
+    [SINK] = offsetof(args_t, sink_ptr),
+    [DROP_SEED] = offsetof(args_t, drop_seed_ptr),
+    [DROP_OFFSET] = offsetof(args_t, drop_offset_ptr),
+    [SEQSTART_Q] = offsetof(args_t, seqstart_q_ptr),
+    [SEQSTART_K] = offsetof(args_t, seqstart_k_ptr),
+    [SEQLEN_Q] = offsetof(args_t, seqlen_q_ptr),
+    [SEQLEN_K] = offsetof(args_t, seqlen_k_ptr),
+    [CU_SEQLEN_Q] = offsetof(args_t, cu_seqlen_q_ptr),
+    [CU_SEQLEN_K] = offsetof(args_t, cu_seqlen_k_ptr),
+    [D] = offsetof(args_t, d_ptr),
+    [RAND_VAL] = offsetof(args_t, rand_val_ptr),
+    [DQ] = offsetof(args_t, dq_ptr),
+    [DK] = offsetof(args_t, dk_ptr),
+    [DV] = offsetof(args_t, dv_ptr),
+    [DBIAS] = offsetof(args_t, dbias_ptr),
+    [D_SINK] = offsetof(args_t, d_sink_ptr),
+};
+
+// ---- a sensible call
+
+static struct {
+    traits_t traits;
+    uint8_t traits_tail[64];
+    args_t args;
+    uint8_t args_tail[64];
+} call, call_before;
+
+// The shape of calls: few rows of wide heads, more rows than a tile has, or a bit of everything.
+static enum { USUAL, WIDE, LONG } shape;
+
+static void choose_traits(traits_t *t) {
+    static const int32_t wide[] = {48, 512, 40};
+    shape = chance(8) ? WIDE : chance(4) ? LONG : USUAL;
+    *t = tessera_fmha_bwd_traits_init();
+    t->data_type = (tessera_fmha_dtype)below(TESSERA_FMHA_BF16 + 1);
+    t->hdim_q = between(1, wide[shape]), t->hdim_v = between(1, wide[shape]);
+    t->batch = shape == LONG ? 1 : between(1, LENGTHS - 1), t->nhead_k = shape == LONG ? 1 : between(1, 2);
+    t->nhead_q = t->nhead_k * between(1, shape == LONG ? 2 : 3);
+    t->is_group_mode = (int32_t)below(2);
+    t->mask_type = (tessera_mask)below(TESSERA_MASK_COUNT);
+    t->bias_type = (tessera_bias)below(TESSERA_BIAS_COUNT);
+    t->has_dbias = t->bias_type == TESSERA_BIAS_ELEMENTWISE && chance(2);
+    t->has_dropout = chance(3), t->is_store_randval = t->has_dropout && chance(2);
+    t->is_deterministic = (int32_t)below(2), t->is_dkv_reduced = (int32_t)below(2);
+    t->has_logits_soft_cap = t->bias_type == TESSERA_BIAS_NONE && chance(3);
+}
+
+static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
+
+static void choose_lengths(traits_t *t, args_t *a) {
+    static const int32_t queries[] = {32, 5, 96}, keys[] = {60, 10, 240};
+    const struct side q = {room(SEQSTART_Q),   room(SEQLEN_Q),   room(CU_SEQLEN_Q),
+                           &a->seqstart_q_ptr, &a->seqlen_q_ptr, &a->cu_seqlen_q_ptr},
+                      k = {room(SEQSTART_K),   room(SEQLEN_K),   room(CU_SEQLEN_K),
+                           &a->seqstart_k_ptr, &a->seqlen_k_ptr, &a->cu_seqlen_k_ptr};
+    t->seqlen_q = between(0, queries[shape]), t->seqlen_k = between(0, keys[shape]);
+    t->max_seqlen_q = choose_side(&q, t->batch, t->is_group_mode, t->seqlen_q, 0) + between(0, 3);
+    t->max_seqlen_k = choose_side(&k, t->batch, t->is_group_mode, t->seqlen_k, 0) + between(0, 3);
+    if (!t->is_group_mode) return;
+    t->seqlen_q = q.starts[t->batch] + between(0, 3), t->seqlen_k = k.starts[t->batch] + between(0, 3);
+    if (chance(2))
+        t->seqstart_qs = q.starts, t->seqstart_ks = k.starts;
+    else if (t->is_deterministic) // the workspace is sized by keys with padding
+        for (int32_t b = 0; b < t->batch; b++) t->max_seqlen_k = most(t->max_seqlen_k, k.starts[b + 1] - k.starts[b]);
+}
+
+static void choose_tensors(const traits_t *t, args_t *a) {
+    const int64_t q = t->seqlen_q, k = t->seqlen_k, columns = t->is_group_mode ? t->max_seqlen_k : k;
+    const int64_t dkv_heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q;
+    int64_t unused;
+#define STRIDES(x, heads, tokens, inner)                                                                               \
+    choose_strides(heads, tokens, inner, &a->batch_stride_##x, &a->nhead_stride_##x, &a->stride_##x)
+    STRIDES(q, t->nhead_q, q, t->hdim_q);
+    STRIDES(k, t->nhead_k, k, t->hdim_q);
+    STRIDES(v, t->nhead_k, k, t->hdim_v);
+    STRIDES(o, t->nhead_q, q, t->hdim_v);
+    STRIDES(do, t->nhead_q, q, t->hdim_v);
+    STRIDES(dq, t->nhead_q, q, t->hdim_q);
+    STRIDES(dk, dkv_heads, k, t->hdim_q);
+    STRIDES(dv, dkv_heads, k, t->hdim_v);
+    STRIDES(randval, t->nhead_q, q, columns);
+    STRIDES(dbias, t->nhead_q, q, columns);
+    STRIDES(bias, t->nhead_q, q, columns);
+#undef STRIDES
+    if (t->bias_type == TESSERA_BIAS_ALIBI) a->stride_bias = chance(2) ? 0 : t->nhead_q;
+    choose_strides(t->nhead_q, 1, q, &a->batch_stride_lsed, &a->nhead_stride_lsed, &unused);
+    if (chance(4)) a->nhead_stride_bias = a->batch_stride_bias = 0;
+    if (chance(8)) a->nhead_stride_k = a->nhead_stride_v = 0;
+    a->batch_stride_sink = chance(2) ? 0 : t->nhead_q;
+    for (int n = 0; n < POINTERS; n++)
+        if (n < SEQSTART_Q || n >= D) *pointer_at(a, pointers[n]) = room(n);
+    if (chance(2)) a->sink_ptr = NULL;
+}
+
+static void choose_args(traits_t *t, args_t *a) {
+    *a = tessera_fmha_bwd_args_init();
+    choose_lengths(t, a);
+    a->seqlen_q = t->seqlen_q, a->seqlen_k = t->seqlen_k, a->batch = t->batch;
+    a->max_seqlen_q = t->max_seqlen_q, a->max_seqlen_k = t->max_seqlen_k;
+    a->hdim_q = t->hdim_q, a->hdim_v = t->hdim_v, a->nhead_q = t->nhead_q, a->nhead_k = t->nhead_k;
+    a->mask_type = t->mask_type;
+    choose_tensors(t, a);
+    a->scale = (float)uniform(-1, 1) / sqrtf((float)t->hdim_q);
+    a->logits_soft_cap = (float)uniform(0.5, 50);
+    a->window_size_left = between(-1, 90), a->window_size_right = between(-1, 90);
+    a->sink_size = chance(2) ? between(0, 90) : 0;
+    a->p_drop = (float)uniform(0, 0.9);
+    a->drop_prefs = (int32_t)below(2), a->drop_seed = below(1u << 31), a->drop_offset = below(1u << 31);
+}
+
+// ---- inputs: lse is above all scores, as a sum's logarithm is, so that no probability is above 1
+
+static void fill_inputs(const traits_t *t) {
+    static const enum pattern elements[] = {FP32, FP16, BF16};
+    const enum pattern element = elements[t->data_type];
+    fill_room(Q, element), fill_room(K, element), fill_room(V, element), fill_room(O_, element), fill_room(DO, element);
+    fill_room(BIAS, t->bias_type == TESSERA_BIAS_ALIBI ? SLOPES : element);
+    fill_room(LSE, shape == WIDE ? LOGS_10 : LOGS_4);
+    fill_room(SINK, FP32);
+    *(uint64_t *)room(DROP_SEED) = 1234567890123, *(uint64_t *)room(DROP_OFFSET) = 77;
+}
+
+// ---- nonsense
+
+static void spoil_traits(traits_t *t) {
+    int32_t *const fields = &t->seqlen_q; // enums and int32 alike, up to the pointers
+    const uint32_t count = (uint32_t)((offsetof(traits_t, is_dkv_reduced) - offsetof(traits_t, seqlen_q)) / 4 + 1);
+    fields[below(count)] = chance(2) ? odd_int() : between(0, 9);
+}
+
+static void spoil_args(args_t *a) {
+    static const size_t floats[] = {offsetof(args_t, scale), offsetof(args_t, logits_soft_cap),
+                                    offsetof(args_t, p_drop)};
+    static const size_t integers[] = {offsetof(args_t, window_size_left), offsetof(args_t, window_size_right),
+                                      offsetof(args_t, sink_size),        offsetof(args_t, mask_type),
+                                      offsetof(args_t, drop_prefs),       offsetof(args_t, is_workspace_prepared)};
+    char *const base = (char *)a;
+    switch (below(6)) {
+    case 0: { // sizes, which lie side by side
+        const uint32_t count = (uint32_t)((offsetof(args_t, nhead_k) - offsetof(args_t, seqlen_q)) / 4 + 1);
+        (&a->seqlen_q)[below(count)] = odd_int();
+        break;
+    }
+    case 1:
+        *(float *)(void *)(base + floats[below(sizeof floats / sizeof *floats)]) = odd_float();
+        break;
+    case 2: { // as do strides
+        const uint32_t count = (uint32_t)((offsetof(args_t, window_size_left) - offsetof(args_t, stride_q)) / 8);
+        (&a->stride_q)[below(count)] = odd_stride();
+        break;
+    }
+    case 3:
+        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
+        break;
+    case 4:
+        *(int32_t *)(void *)(base + integers[below(sizeof integers / sizeof *integers)]) = odd_int();
+        break;
+    default:
+        ((int32_t *)room(between(SEQSTART_Q, CU_SEQLEN_K)))[below(LENGTHS)] = odd_int();
+    }
+}
+
+// ---- what the call may touch
+
+// Whether everything that a successful call may read or write lies in the rooms. The library is not used to find out.
+static int all_fits(const traits_t *t, const args_t *a, int *comparable) {
+    const int group = t->is_group_mode, bits = t->data_type == TESSERA_FMHA_FP32 ? 32 : 16;
+    const double batches = group ? 1 : a->batch;
+    const double q = group ? ((const int32_t *)a->seqstart_q_ptr)[a->batch] : a->seqlen_q,
+                 k = group ? ((const int32_t *)a->seqstart_k_ptr)[a->batch] : a->seqlen_k;
+    const double heads = a->nhead_q, dkv_heads = t->is_dkv_reduced ? a->nhead_k : heads;
+    double columns = group ? 0 : a->seqlen_k;
+    for (int32_t b = 0; b < a->batch; b++) columns = fmax(columns, fmha_bwd_sequence_of(t, a, b).seqlen_k);
+#define FITS(x, bits, heads, rows, inner)                                                                              \
+    fits(a->x##_ptr, last_of(batches, heads, rows, inner, a->batch_stride_##x, a->nhead_stride_##x, a->stride_##x),    \
+         bits, comparable)
+    int good = FITS(q, bits, heads, q, a->hdim_q) && FITS(k, bits, a->nhead_k, k, a->hdim_q) &&
+               FITS(v, bits, a->nhead_k, k, a->hdim_v) && FITS(o, bits, heads, q, a->hdim_v) &&
+               FITS(do, bits, heads, q, a->hdim_v) && FITS(dq, bits, heads, q, a->hdim_q) &&
+               FITS(dk, bits, dkv_heads, k, a->hdim_q) && FITS(dv, bits, dkv_heads, k, a->hdim_v);
+    if (t->bias_type == TESSERA_BIAS_ELEMENTWISE) good &= FITS(bias, bits, heads, q, columns);
+    if (t->has_dbias) good &= FITS(dbias, bits, heads, q, columns);
+#undef FITS
+    const double lsed = last_of(batches, heads, 1, q, a->batch_stride_lsed, a->nhead_stride_lsed, 0);
+    good &= fits(a->lse_ptr, lsed, 32, comparable) && fits(a->d_ptr, lsed, 32, comparable);
+    if (t->bias_type == TESSERA_BIAS_ALIBI)
+        good &= fits(a->bias_ptr, last_of(a->batch, 1, 1, heads, a->stride_bias, 0, 0), 32, comparable);
+    if (t->is_store_randval)
+        good &= fits(
+            a->rand_val_ptr,
+            last_of(batches, heads, q, columns, a->batch_stride_randval, a->nhead_stride_randval, a->stride_randval), 8,
+            comparable);
+    if (a->sink_ptr)
+        good &= fits(a->sink_ptr, last_of(a->batch, 1, 1, heads, a->batch_stride_sink, 0, 0), 32, comparable) &&
+                fits(a->d_sink_ptr, heads - 1, 32, comparable);
+    return good;
+}
+
+static void allow_row(const traits_t *t, const args_t *a, fmha_bwd_tensor tensor, int32_t b, int32_t head, int32_t row,
+                      int32_t count) {
+    tessera_type type;
+    const void *const at = fmha_bwd_row_at(t, a, tensor, b, head, row, &type);
+    if (count > 0) allow(at, (int64_t)count * element_bits(type) / 8);
+}
+
+static void allow_outputs(const traits_t *t, const args_t *a) {
+    const int32_t dkv_heads = t->is_dkv_reduced ? a->nhead_k : a->nhead_q;
+    for (int32_t b = 0; b < a->batch; b++) {
+        const fmha_bwd_sequence s = fmha_bwd_sequence_of(t, a, b);
+        for (int32_t h = 0; h < a->nhead_q; h++)
+            for (int32_t i = 0; i < s.seqlen_q; i++) {
+                allow_row(t, a, FMHA_BWD_D, b, h, i, 1);
+                allow_row(t, a, FMHA_BWD_DQ, b, h, i, a->hdim_q);
+                if (t->has_dbias) allow_row(t, a, FMHA_BWD_DBIAS, b, h, i, s.seqlen_k);
+                if (t->is_store_randval) allow_row(t, a, FMHA_BWD_RANDVAL, b, h, i, s.seqlen_k);
+            }
+        for (int32_t h = 0; h < dkv_heads; h++)
+            for (int32_t j = 0; j < s.seqlen_k; j++) {
+                allow_row(t, a, FMHA_BWD_DK, b, h, j, a->hdim_q);
+                allow_row(t, a, FMHA_BWD_DV, b, h, j, a->hdim_v);
+            }
+    }
+    if (a->sink_ptr) allow(a->d_sink_ptr, 4 * (int64_t)a->nhead_q);
+}
+
+// ---- verdicts
+
+void fuzz_describe(void) {
+    const traits_t *const t = &call_before.traits;
+    const args_t *const a = &call_before.args;
+    fprintf(stderr, "  dtype %d d %d/%d group %d mask %d bias %d dbias %d drop %d/%d deterministic %d cap %d dkv %d\n",
+            (int)t->data_type, t->hdim_q, t->hdim_v, t->is_group_mode, (int)t->mask_type, (int)t->bias_type,
+            t->has_dbias, t->has_dropout, t->is_store_randval, t->is_deterministic, t->has_logits_soft_cap,
+            t->is_dkv_reduced);
+    fprintf(stderr, "  b %d h %d/%d s %d/%d max %d/%d window %d,%d sink %d scale %g cap %g p %g\n", a->batch,
+            a->nhead_q, a->nhead_k, a->seqlen_q, a->seqlen_k, a->max_seqlen_q, a->max_seqlen_k, a->window_size_left,
+            a->window_size_right, a->sink_size, (double)a->scale, (double)a->logits_soft_cap, (double)a->p_drop);
+}
+
+struct compared {
+    const traits_t *traits;
+    const args_t *args;
+};
+
+static void check_row(void *user, const fmha_bwd_row *row) {
+    static const char *const messages[FMHA_BWD_TENSORS] = {
+        "d differs from the reference",  "dq differs from the reference",    "dk differs from the reference",
+        "dv differs from the reference", "dbias differs from the reference", "rand_val differs from the reference"};
+    const struct compared *const c = user;
+    double error = 0;
+    if (!(fmha_bwd_compare(c->traits, c->args, row, &error) <= 1)) fail(messages[row->tensor]);
+    counts.rows++;
+}
+
+// Compares one key head of one sequence, and d_sink of one head.
+static void compare(const traits_t *t, const args_t *a) {
+    const int32_t unit = (int32_t)below((uint32_t)(a->batch * a->nhead_k)), h = (int32_t)below((uint32_t)a->nhead_q);
+    struct compared user = {t, a};
+    double want, bound;
+    if (fmha_bwd_reference(t, a, 0, &unit, 1, 1, check_row, &user) != 0) fail("the reference ran out of memory");
+    if (!a->sink_ptr) return;
+    fmha_bwd_reference_d_sink(t, a, h, &want, &bound);
+    if (!(fabs(((const float *)a->d_sink_ptr)[h] - want) <= bound)) fail("d_sink differs from the reference");
+}
+
+// ---- one iteration
+
+static tessera_status launch(const tessera_device *device, size_t bytes) {
+    uint8_t *const workspace = new_workspace(bytes);
+    const int spoil = bytes > 0 && chance(10);
+    call.args.workspace_ptr = spoil && chance(2) ? (chance(2) ? NULL : workspace + 8) : workspace;
+    call.args.workspace_size = spoil ? bytes - 1 : bytes;
+    const tessera_status status = tessera_fmha_bwd(device, &call.traits, &call.args, NULL);
+    if (spoil && status == TESSERA_SUCCESS) fail("a wrong workspace was accepted");
+    free_workspace(workspace, bytes);
+    return status;
+}
+
+// The same as CK's callers do it: the workspace is prepared by lengths of the host or of the device.
+static tessera_status launch_prepared(const tessera_device *device, size_t bytes) {
+    tessera_fmha_bwd_launcher launcher;
+    if (tessera_fmha_bwd_launcher_init(device, &call.traits, &launcher) != TESSERA_SUCCESS)
+        fail("the call is served and there is no launcher");
+    if (launcher.workspace_size != bytes) fail("launcher and workspace_size do not agree");
+    uint8_t *const workspace = new_workspace(bytes);
+    memset(workspace, 0xff, bytes); // numbers that are none
+    const int by_host = !call.traits.is_group_mode || (call.traits.seqstart_qs && chance(2));
+    tessera_status status =
+        by_host ? tessera_fmha_bwd_prepare_workspace(&launcher, workspace, NULL)
+                : tessera_fmha_bwd_prepare_workspace_async(&launcher, workspace, call.args.seqstart_q_ptr,
+                                                           call.args.seqstart_k_ptr, NULL);
+    call.args.workspace_ptr = workspace, call.args.workspace_size = bytes;
+    if (status == TESSERA_SUCCESS) status = tessera_fmha_bwd_launcher_run(&launcher, &call.args, NULL);
+    free_workspace(workspace, bytes);
+    return status;
+}
+
+// Runs a call that the check allows. Returns whether it ran.
+static int run(const tessera_device *device, int sensible, size_t bytes) {
+    traits_t traits = tessera_fmha_bwd_traits_init();
+    args_t args = tessera_fmha_bwd_args_init();
+    int comparable = sensible;
+    read_struct(&traits, &call.traits, sizeof traits);
+    read_struct(&args, &call.args, sizeof args);
+    const int is_whole = call.args.struct_size == sizeof args && call.traits.struct_size == sizeof traits;
+    if (!is_whole || bytes >= 1 << 28 || !all_fits(&traits, &args, &comparable)) return 0;
+    const tessera_status status = sensible && chance(3) ? launch_prepared(device, bytes) : launch(device, bytes);
+    call.args.workspace_ptr = NULL, call.args.workspace_size = 0;
+    if (status != TESSERA_SUCCESS && status != TESSERA_ERROR_WORKSPACE) fail("check said success, the call did not");
+    if (status != TESSERA_SUCCESS) return 0;
+    counts.launches++;
+    allow_outputs(&traits, &args);
+    if (comparable) compare(&traits, &args);
+    return 1;
+}
+
+void fuzz_iterate(void) {
+    memset(&call, 0, sizeof call);
+    choose_traits(&call.traits);
+    choose_args(&call.traits, &call.args);
+    const int sensible = !chance(3);
+    for (int n = sensible ? 0 : between(1, 3); n > 0; n--) {
+        if (chance(3))
+            spoil_traits(&call.traits);
+        else
+            spoil_args(&call.args);
+    }
+    if (!sensible && chance(20)) call.traits.struct_size = odd_size(sizeof call.traits);
+    if (!sensible && chance(20)) call.args.struct_size = odd_size(sizeof call.args);
+    if (call.traits.data_type <= TESSERA_FMHA_BF16) fill_inputs(&call.traits);
+    begin_call();
+    call_before = call;
+
+    const tessera_device *const device = some_device();
+    tessera_set_num_threads(between(1, 4));
+    const tessera_status checked = tessera_fmha_bwd_check(&call.traits, &call.args);
+    check_refusal(checked);
+    if (sensible && checked != TESSERA_SUCCESS) fail("a sensible call was refused");
+    char text[512];
+    size_t bytes = 0;
+    const tessera_fmha_bwd_instance *instance = NULL;
+    const tessera_status sized = tessera_fmha_bwd_workspace_size(device, &call.traits, &call.args, &bytes);
+    const tessera_status selected =
+        tessera_fmha_bwd_select(tessera_device_get_facts(device), &call.traits, &call.args, &instance);
+    tessera_fmha_bwd_explain(tessera_device_get_facts(device), &call.traits, &call.args,
+                             chance(2) ? TESSERA_EXPLAIN_REASONS : TESSERA_EXPLAIN_INSTANCES, text,
+                             below(sizeof text + 1));
+    if (selected == TESSERA_SUCCESS)
+        tessera_fmha_bwd_ck_name(instance, &call.traits, &call.args, text, below(sizeof text + 1));
+    if (checked == TESSERA_SUCCESS && sized != selected) fail("workspace_size and select do not agree");
+    const int succeeded = checked == TESSERA_SUCCESS && sized == TESSERA_SUCCESS && run(device, sensible, bytes);
+    if (memcmp(&call, &call_before, sizeof call) != 0) fail("traits or args were written");
+    end_call(succeeded);
+}
