@@ -77,6 +77,11 @@ INSTANCES = read_instances(
         ({"compute": "fp8", "o": "bf16", "general": 0}, ""),
         ({"compute": "fp8", "o": "bf16"}, ""),
         ({"compute": "fp8", "o": "bf16", "keeps": 0}, ""),
+        ({"compute": "fp8", "o": "bf16", "general": 0, "late": 1, "early": 0}, ""),
+        (
+            {"compute": "fp8", "o": "bf16", "late": 1},
+            "late = 1 needs products of 8 bits, keeps = 1, early = 0, general = 0 and merge = 0",
+        ),
         (
             {"stages": 4},
             "q, k and v take 328160 bytes of shared memory, a workgroup of sm_90a has at most 232448",
@@ -236,12 +241,18 @@ def test_eight_bits_are_read_along_rows(layout: str) -> None:
         assert not re.search(r"(, \d){4};", text)  # no operands that choose
 
 
+def test_sums_that_say_whether_probabilities_fit() -> None:
+    """Sums of twelve probabilities, of which none exceeds 1, are numbers of the type."""
+    (instance,) = (i for i in instances(128, "fp8", "r") if i.tile.late and i.tile.o_type == "bf16")
+    assert 12 * 2**instance.tile.p_shift <= 448 < 12 * 2 ** (instance.tile.p_shift + 1)
+
+
 def test_a_part_of_a_slice_of_keys() -> None:
     """Three steps of 32 keys, of which a slice has room for four."""
     (instance,) = (i for i in instances(128, "fp8", "r") if i.tile.bn0 == 96 and i.tile.o_type == "bf16")
     values = chain(instance, "add_values")
     assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)] == [0, 2, 4]
-    assert instance.tile.shared_bytes == 2 * 192 * 128 + 2 * (2 * 96 + 128) * 128 + 4 * 64 + 8 * (4 + 8 + 12)
+    assert instance.tile.shared_bytes == 2 * 192 * 128 + 4 * (2 * 96 + 128) * 128 + 4 * 64 + 8 * (4 + 8 + 24)
 
 
 @pytest.mark.parametrize(

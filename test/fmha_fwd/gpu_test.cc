@@ -15,7 +15,8 @@ namespace {
 Suite instances_suite(const Place &on) {
     return {"Instances",
             {instances(on, precs, times(vlayouts, kernel_hdims)),
-             {"-b=1 -h=2 -h_k=1 -s=150 -s_k=200 -mask=b", "-b=2 -h=1 -s=33 -s_k=129 -bias=e"}},
+             {"-b=1 -h=2 -h_k=1 -s=150 -s_k=200 -mask=b", "-b=2 -h=1 -s=33 -s_k=129 -bias=e",
+              "-b=1 -h=1 -s=20 -s_k=400 -scale_s=8"}}, // maxima leap from tile to tile
             {{"-lse=1 -init=nf"}}};
 }
 

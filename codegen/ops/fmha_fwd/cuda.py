@@ -10,6 +10,7 @@ than the test, and none takes registers from the products.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
@@ -33,6 +34,8 @@ CONSUMER_REGISTERS = {1: 240, 2: 224, 3: 160}
 # Of pipeline qr_pages, whose warps each have all of a task's rows, and keys of their own.
 WARP_ROWS, STEP_KEYS = 16, 16  # rows of a product, and keys that one of P and V sums over
 TABLE_BYTES = 256 * 256  # of shared memory: pairs of turbo4's numbers
+CHAINS = 2  # in which a thread sums up a row (device/attention/cuda/softmax_late.h)
+GREATEST_FP8 = 448.0  # of OCP's E4M3
 # Beside scores, results and probabilities: maxima, sums, the task, addresses. Estimated from ptxas' figures.
 OTHER_REGISTERS = 24
 
@@ -99,6 +102,7 @@ class CudaTile(GpuTile):
     alone: float = 1.0  # a tile's time where a workgroup has a multiprocessor, over that of its share
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
+    late: int = 0  # 1: whether it still serves is known by sums of probabilities, not by maxima of scores
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
     fused_exp2: int = 1  # of so many exponentials one is made by multiply-adds, if they are more than 1
     general: int = 1  # 0: without soft cap, bias, alibi, dropout and descales of blocks, which take registers
@@ -223,8 +227,10 @@ class CudaTile(GpuTile):
 
     @property
     def p_shift(self) -> int:
-        """The power of 2 that p in [0, 1] is stored times."""
-        return COMPUTES[self.factors].p_shift
+        """The power of 2 that p in [0, 1] is stored times: a lesser one where sums are to fit p's type."""
+        most = COMPUTES[self.factors].p_shift
+        chain = self.keys // 4 // CHAINS  # a thread has a quarter of a row's keys
+        return min(most, int(math.log2(GREATEST_FP8 / chain))) if self.late else most
 
     @property
     def headroom(self) -> float:
@@ -419,6 +425,8 @@ class CudaTile(GpuTile):
         types = COMPUTES[self.compute].dtypes
         if self.o_type not in types:
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
+        if self.late and (self.bits == 16 or not self.keeps or self.early or self.general or self.merge):
+            return "late = 1 needs products of 8 bits, keeps = 1, early = 0, general = 0 and merge = 0"
         if complaint := self._complaint_of_layout() or self._complaint_of_heads() or self._complaint_of_kv():
             return complaint
         epilogue = "quant" if self.o_type == "fp8" else "store"

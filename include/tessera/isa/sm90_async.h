@@ -283,6 +283,8 @@ INLINE uint64_t operand(uint32_t address, uint32_t leading) {
     return (uint64_t)((address & 0x3ffff) >> 4 | leading >> 4 << 16) | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
+INLINE uint32_t address_of(uint64_t operand) { return (uint32_t)(operand & 0x3fff) << 4; }
+
 // ---- random bits
 
 INLINE u32x4 philox(u32x4 counter, uint64_t seed) { return philox_rounds(counter, seed); } // Philox4x32-10

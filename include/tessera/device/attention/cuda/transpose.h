@@ -13,34 +13,35 @@
 
 #include "tessera/device/attention/cuda/tasks.h"
 
-// Where 16 bytes of a tile lie: `piece` of a row of a slice.
-INLINE uint32_t piece_at(uint32_t slice, int row, int piece) { return slice + row * SLICE + (piece ^ row % 8) * 16; }
-
 // Blocks of 32 keys and 16 columns that lie side by side and are read before the first of them is stored.
 enum { BLOCKS = DV % 128 ? 2 : 4, GROUP_COLUMNS = 16 * BLOCKS };
 
 // Reads of 8 x 8 pairs of bytes give a lane the pair of columns lane / 4 of keys 8 m + 2 q and the next one, for
 // m = 0..3; rows of the pair's first and second columns are stored, 16 bytes of four lanes each.
-INLINE void transpose_blocks(uint32_t from, uint32_t to, int keys, int columns) {
-    const int lane = lane_id(), matrix = lane / 8, row = lane % 8;
+INLINE void transpose_blocks(uint32_t from, uint32_t to) {
     uint32_t x[BLOCKS][4];
     UNROLL
-    for (int i = 0; i < BLOCKS; i++)
-        read_transposed(x[i], piece_at(from, keys + 8 * matrix + row, columns / 16 % 8 + i));
+    for (int i = 0; i < BLOCKS; i++) read_transposed(x[i], from ^ i * 16);
     UNROLL
     for (int i = 0; i < BLOCKS; i++) {
         const uint32_t y[4] = {even_bytes(x[i][0], x[i][1]), odd_bytes(x[i][0], x[i][1]), even_bytes(x[i][2], x[i][3]),
                                odd_bytes(x[i][2], x[i][3])};
-        store_matrices(piece_at(to, columns + 16 * i + 2 * row + matrix % 2, keys / 16 % 8 + matrix / 2), y);
+        store_matrices(to + 16 * i * SLICE, y);
     }
 }
 
 // The groups of blocks of a tile are dealt out to the warps.
 INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
     enum { ACROSS = DV / GROUP_COLUMNS, GROUPS = BN / 32 * ACROSS };
-    for (int group = warp; group < GROUPS; group += TRANSPOSING_WARPS) {
+    enum { EACH = (GROUPS + TRANSPOSING_WARPS - 1) / TRANSPOSING_WARPS };
+    const int matrix = lane_id() / 8, row = lane_id() % 8;
+    from += piece_at(8 * matrix + row, 0);
+    to += piece_at(2 * row + matrix % 2, matrix / 2);
+    // Not unrolled, for few registers.
+    _Pragma("unroll 1") for (int group = warp * EACH; group < min_i32(warp * EACH + EACH, GROUPS); group++) {
         const int keys = group / ACROSS * 32, columns = group % ACROSS * GROUP_COLUMNS;
-        transpose_blocks(from + columns / SLICE * BN * SLICE, to + keys / SLICE * DV * SLICE, keys, columns);
+        transpose_blocks((from + (columns / SLICE * BN + keys) * SLICE) ^ columns / 16 % 8 * 16,
+                         (to + (keys / SLICE * DV + columns) * SLICE) ^ keys / 16 % 8 * 16);
     }
     finish_stores();
     meet_lanes();
