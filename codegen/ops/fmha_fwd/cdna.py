@@ -212,14 +212,19 @@ class CdnaTile(GpuTile):
 
     @property
     def direct(self) -> bool:
-        """Whether rows of a cache, in linear pages, go to registers, where products read them."""
-        return self.pipeline == "qr_direct"
+        """Whether rows of a cache go to registers, where products read them."""
+        return self.pipeline == "qr_direct" or self.pieces
+
+    @property
+    def pieces(self) -> bool:
+        """Whether these lie in pages in pieces, and linear ones are others'."""
+        return self.pipeline == "qr_pieces"
 
     @property
     def keys_in(self) -> tuple[str, ...]:
         """Where keys may lie: tessera_keys_in."""
         if self.direct:
-            return ("PAGES",)
+            return ("PIECES",) if self.pieces else ("PAGES",)
         return ("ROWS", "PAGES", "PIECES") if self.paged else ("ROWS",)
 
     @property

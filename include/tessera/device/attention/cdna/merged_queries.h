@@ -30,9 +30,15 @@ INLINE int64_t row_element(const struct task *task, const struct row *r, int64_t
     return task->batch * batch_stride + r->head * nhead_stride + (task->token_q + r->query) * stride;
 }
 
-// Which chunk of a row an operand's chunk is, and which columns of O lanes have. DIRECT: as direct_rows.h has them.
+// Which chunk of a row an operand's chunk is, where a lane has runs of two of K (direct_rows.h) and where not.
 #if DIRECT
 INLINE int chunk_of_operand(int c) { return c / 2 * 4 + 2 * (lane_id() / 32) + c % 2; }
+#else
+INLINE int chunk_of_operand(int c) { return 2 * c + lane_id() / 32; }
+#endif
+
+// Which columns of O lanes have, where these are of rows of V (direct_linear.h) and where not.
+#if DIRECT && !PIECES
 INLINE int first_column(int four) {
     return D_BLOCKS * (four / D_BLOCKS * 8 + 4 * (lane_id() / 32)) + four % D_BLOCKS * 4;
 }
@@ -41,7 +47,6 @@ INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) {
     return o[of_run % D_BLOCKS][four / D_BLOCKS * 4 + of_run / D_BLOCKS];
 }
 #else
-INLINE int chunk_of_operand(int c) { return 2 * c + lane_id() / 32; }
 INLINE int first_column(int four) { return four / 4 * 32 + four % 4 * 8 + 4 * (lane_id() / 32); }
 INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) { return o[four / 4][four % 4 * 4 + n]; }
 #endif

@@ -10,6 +10,7 @@
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 
+#include "tessera/device/attention/cdna/scores.h"
 #include "tessera/device/attention/cdna/staged.h"
 #include "tessera/isa/cdna_exchange.h"
 
@@ -17,7 +18,11 @@
 #define NUMBER_BYTES(numbers) ((numbers) * (KV == TESSERA_KV_AUTO ? BITS : KV == TESSERA_KV_TURBO4 ? 4 : 8) / 8)
 
 // Chunks of K that a lane loads at once, and words of one; keys of a column of V in pieces that it does.
-enum { RUN = KV == TESSERA_KV_AUTO ? 1 : 2, CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4, KEYS = CHUNK };
+enum {
+    RUN = KV == TESSERA_KV_AUTO ? 1 : 2,
+    CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4,
+    KEYS = PIECES ? TESSERA_PIECE_BYTES : CHUNK
+};
 
 // The cache of the task's sequence and head.
 struct cache {
@@ -64,7 +69,7 @@ struct spot {
 // Of the lane's key, or the last one where that is behind it.
 INLINE struct spot look_up_key(const struct cache *x, int key, int end) {
     const uint32_t at = (uint32_t)(min_i32(key, end - 1) + x->offset);
-    const int quantised = KV != TESSERA_KV_AUTO, shifts = DIRECT & quantised; // pages of these are powers of 2
+    const int quantised = KV != TESSERA_KV_AUTO, shifts = DIRECT && quantised; // pages of these are powers of 2
     const uint32_t size = (uint32_t)x->page_size, page = shifts ? at >> trailing_zeros(size) : at / size;
     const int listed = quantised || x->table; // they are in pages
     const struct spot spot = {listed ? *(GLOBAL const int32_t *)(uint64_t)(x->table + page) : x->batch,
