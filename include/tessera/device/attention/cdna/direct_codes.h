@@ -2,7 +2,7 @@
 // What products take for the numbers of 8 and 4 bits of a quantised cache's rows in registers (direct_rows.h), and for
 // queries where they take fp16 in place of bf16.
 //
-// Takes KV, DIRECT, NUMBERS_OF_WORD, Q_BF16.
+// Takes KV, PIECES, NUMBERS_OF_WORD, Q_BF16.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_CODES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_CODES_H
 

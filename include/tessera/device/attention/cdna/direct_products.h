@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The two products of a tile whose rows are in registers (direct_rows.h).
 //
-// Takes BN, DIRECT, numbers_of_chunk.
+// Takes BN, PIECES, numbers_of_chunk.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_PRODUCTS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_PRODUCTS_H
 

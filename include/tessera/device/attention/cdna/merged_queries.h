@@ -3,7 +3,7 @@
 // sum, or those of a part of the keys. Rows past the last one are copies of it that are not stored. Elements of o have
 // O_BITS; TWO_OF_O packs two of 16.
 //
-// Takes args, P_SHIFT, MERGED, DIRECT, O_BITS.
+// Takes args, P_SHIFT, MERGED, DIRECT, PIECES, O_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 

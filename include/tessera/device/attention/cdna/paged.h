@@ -6,11 +6,10 @@
 //
 // Pages in pieces have 16 bytes of each row of K beside one another, and keys of a column of V.
 //
-// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, DIRECT, KV.
+// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, DIRECT, PIECES, KV.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 
-#include "tessera/device/attention/cdna/scores.h"
 #include "tessera/device/attention/cdna/staged.h"
 #include "tessera/isa/cdna_exchange.h"
 
@@ -69,7 +68,7 @@ struct spot {
 // Of the lane's key, or the last one where that is behind it.
 INLINE struct spot look_up_key(const struct cache *x, int key, int end) {
     const uint32_t at = (uint32_t)(min_i32(key, end - 1) + x->offset);
-    const int quantised = KV != TESSERA_KV_AUTO, shifts = DIRECT && quantised; // pages of these are powers of 2
+    const int quantised = KV != TESSERA_KV_AUTO, shifts = DIRECT & quantised; // pages of these are powers of 2
     const uint32_t size = (uint32_t)x->page_size, page = shifts ? at >> trailing_zeros(size) : at / size;
     const int listed = quantised || x->table; // they are in pages
     const struct spot spot = {listed ? *(GLOBAL const int32_t *)(uint64_t)(x->table + page) : x->batch,

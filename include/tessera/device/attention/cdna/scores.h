@@ -1,19 +1,12 @@
 // SPDX-License-Identifier: MIT
 // A wave's scores, and the state of a lane's row of them. DESCALED: fp8, whose tensors or blocks have descales. MERGED:
-// rows are queries of all heads of a key head; DIRECT: of a cache whose rows go to registers, 2: from pages in pieces, in
-// whose order of keys rows of K are multiplied.
+// rows are queries of all heads of a key head. PIECES: rows of K are multiplied in the order in which pieces have keys.
 //
-// Takes DESCALED, MERGED, DIRECT.
+// Takes DESCALED, MERGED, PIECES.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_SCORES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_SCORES_H
 
 #include "tessera/device/attention/cdna/operands.h"
-
-#if MERGED
-#define PIECES (DIRECT == 2)
-#else
-#define PIECES 0
-#endif
 
 // The row of scores of a lane's query; lanes l and l + 32 have the same query and different keys. Element e of block b
 // of the scores is of row 32 b + 8 (e / 4) + 4 (lane / 32) + e % 4 of the product's first operand: of this key. PIECES:
