@@ -84,6 +84,8 @@ def rows(tile: CdnaTile) -> Needs:
         complaint = f"kv = '{tile.kv}' is none of {', '.join(CACHE_TYPES)}"
     elif tile.pieces and bits != 8:
         complaint = f"kv = '{tile.kv}': in pipeline 'qr_pieces' a lane has 16 numbers of 8 bits of a piece"
+    elif tile.parts == 2 and (tile.compute, tile.kv) != ("bf16", "fp8_e4m3"):
+        complaint = f"bm0 = {tile.bm0}: two parts have the bits of bf16 for products with fp8_e4m3, no others"
     elif (tile.rm0, tile.bn0) != (1, 32):
         complaint = (
             f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in pipeline '{tile.pipeline}' one wave has tiles of 32 keys"

@@ -11,7 +11,10 @@
 #include "tessera/device/attention/cdna/totals.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
-INLINE int row_number(const struct task *task) { return task->first + 32 * wave_id() + lane_id() % 32; }
+// A lane's row of the wave's. Where these are 16, lanes l and l + 8 of 16 have the same one (parts_of_8_bits.h).
+INLINE int row_of_lane(void) { return WAVE_ROWS == 32 ? lane_id() % 32 : lane_id() % 32 / 16 * 8 + lane_id() % 8; }
+INLINE int has_copy_of_row(void) { return WAVE_ROWS == 16 && lane_id() & 8; }
+INLINE int row_number(const struct task *task) { return task->first + WAVE_ROWS * wave_id() + row_of_lane(); }
 
 INLINE struct row find_row(const args *a, const struct task *task) {
     const int number = min_i32(row_number(task), count_rows(a, task) - 1), query = row_query(a, number);
@@ -90,7 +93,7 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
     const args *a = &p->call;
     const struct task task = find_task(a);
     const struct total total = total_of(r, a, r->head, scale, unit);
-    if (row_number(&task) >= count_rows(a, &task)) return;
+    if (row_number(&task) >= count_rows(a, &task) || has_copy_of_row()) return;
     if (p->parts > 1) {
         const int64_t head = (int64_t)task.batch * a->nhead_q + r->head;
         const int64_t number = (head * p->queries + r->query) * p->parts + part_of_keys(a);
