@@ -92,7 +92,8 @@ INLINE f32x2 unpack_fp8_high(uint32_t x) {
 
 // Numbers of OCP's E4M3 over 2 as those of FNUZ: -0 becomes 0. Bits 7 of bytes of *nan become 1 where one was NaN.
 INLINE uint32_t fnuz_of_e4m3(uint32_t x, uint32_t *nan) {
-    const uint32_t sizes = x & 0x7f7f7f7f;
+    uint32_t sizes = x & 0x7f7f7f7f;
+    __asm__("" : "+v"(sizes)); // or the compiler takes two instructions for the last two operations
     *nan |= sizes + 0x01010101;
     return (x & (sizes + 0x7f7f7f7f)) | sizes;
 }

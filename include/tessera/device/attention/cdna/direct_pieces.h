@@ -17,10 +17,11 @@ struct rows_of_v {
 // The lane whose row of K is the first one of the half's keys has the piece's address.
 INLINE void load_v(struct rows_of_v *to, const struct cache *x, const struct spot *spot) {
     const char *const first = address_of(own_v(x, spot), lane_id() / 32 * 4);
+    const uint32_t log = trailing_zeros((uint32_t)x->piece); // it is a power of 2
     UNROLL
     for (int b = 0; b < D_BLOCKS; b++) {
         const int column = 32 * b + lane_id() % 32;
-        load_words(to->piece[b], PIECE_WORDS, first + (column < x->hdim_v ? column * x->piece : 0));
+        load_words(to->piece[b], PIECE_WORDS, first + (column < x->hdim_v ? column << log : 0));
     }
 }
 

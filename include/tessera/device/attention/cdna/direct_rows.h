@@ -29,9 +29,10 @@ INLINE struct spot own_spot(const struct cache *x, int tile, int end) {
 // What lies past the head dim is the row's beginning: numbers of q are 0 there, and of o none is stored.
 INLINE void load_k(struct rows_of_k *to, const struct cache *x, const struct spot *spot) {
     const char *const row = (const char *)own_k(x, spot);
+    const int half = lane_id() < 32 ? 0 : x->k_step; // in pieces
     UNROLL
     for (int n = 0; n < K_RUNS; n++) {
-        const int first = first_of_run(n), offset = PIECES ? first / 16 * x->k_step : NUMBER_BYTES(first);
+        const int first = first_of_run(n), offset = PIECES ? 2 * n * x->k_step + half : NUMBER_BYTES(first);
         load_words(to->run[n], 2 * CHUNK_WORDS, row + (first < x->hdim_q ? offset : 0));
     }
 }
