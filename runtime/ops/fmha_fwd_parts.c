@@ -60,10 +60,10 @@ struct pace {
     double begin, tile;
 };
 
-// How many workgroups take as long: on AMD's GPUs waves of 32 rows go round SIMDs, and the one with most is the last.
-enum { SIMDS = 4, WAVE_ROWS = 32 };
+// How many workgroups take as long: on AMD's GPUs waves go round SIMDs, and the one with most is the last.
+enum { SIMDS = 4 };
 static double even_on_simds(const instance_t *row, double beside) {
-    const double waves = is_cuda(row) ? SIMDS : (double)row->tile.bm0 / WAVE_ROWS;
+    const double waves = is_cuda(row) ? SIMDS : (double)row->tile.rm0;
     return SIMDS / waves * ceil(beside * waves / SIMDS);
 }
 
