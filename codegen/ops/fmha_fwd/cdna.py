@@ -336,6 +336,11 @@ class CdnaTile(GpuTile):
 
     def numerics(self, target: CdnaTarget) -> str:
         """How numbers are rounded and functions approximated."""
+        if self.parts == 2:
+            return (
+                "fp8 products of q and p as sums of two numbers and fp32 sums, p rounded to nearest even, "
+                "exp2 within 1 ulp"
+            )
         return COMPUTES[self.product(target)].numerics.format(rounding=ROUNDINGS[self.p_rounding(target)])
 
     def cycles(self, target: CdnaTarget) -> float:

@@ -12,7 +12,7 @@
 
 #include "tessera/device/common/cdna/buffers.h"
 
-enum { THREADS = 64 * WAVES, WAVE_ROWS = BM / WAVES };
+enum { THREADS = 64 * WAVES, WAVE_ROWS = BM < 32 ? BM : 32 };
 // CHUNK: elements of 16 bytes, which one access moves. STEP: elements that one product sums over; STEPS: products along
 // the reduced dimension. BLOCKS: groups of 32 rows.
 enum { CHUNK = 128 / BITS, STEP = 2 * OPERAND_CHUNKS * CHUNK, Q_CHUNKS = DQ / CHUNK };
