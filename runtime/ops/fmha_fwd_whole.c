@@ -28,7 +28,8 @@ static bool are_heads_together(const tessera_fmha_fwd_instance *instance, const 
            s->page_size >= instance->tile.bn0 / 32;
 }
 
-// Whether columns of v have as many keys side by side as lanes load of quantised ones to registers (cdna/direct_pieces.h).
+// Whether columns of v have as many keys side by side as lanes load of quantised ones to registers
+// (cdna/direct_pieces.h).
 static bool are_pieces_whole(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_shape *s) {
     const bool loads_pieces = instance->keys_in == TESSERA_KEYS_IN_PIECES && instance->kv != TESSERA_KV_AUTO;
     return !loads_pieces || s->page_size >= TESSERA_PIECE_BYTES;

@@ -76,7 +76,7 @@ def test_every_byte_as_16_bits(run: Run, of: str) -> None:
 
 
 def test_every_byte_as_fnuz(run: Run) -> None:
-    """Numbers of OCP's E4M3 over 2, where products take FNUZ's; NaN is first only noticed, as 0x7f or 0xff."""
+    """Numbers of OCP's E4M3 over 2, where products take FNUZ's; NaN is at first only noticed."""
     if flavour_of(run) != "fnuz":
         pytest.skip("the target has no e4m3, or OCP's")
     every = np.tile(np.arange(256, dtype=np.uint8), 2)

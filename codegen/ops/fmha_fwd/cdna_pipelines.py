@@ -70,7 +70,7 @@ def split(tile: CdnaTile) -> Needs:
 
 
 def rows(tile: CdnaTile) -> Needs:
-    """Pipelines qr_direct and qr_pieces: rows of a cache in registers; LDS has scales, and numbers of codes."""
+    """Pipelines qr_direct and qr_pieces: rows of a cache in registers; scales and numbers of codes in LDS."""
     bits = {"auto": tile.bits, "turbo4": 4}.get(tile.kv, 8)
     registers = tile.operand_registers + tile.score_registers + tile.bn0 * (tile.dq + tile.dv) * bits // 2048
     lds = 4 * tile.scaled_rows + (PAIRS_OF_CODES if tile.kv == "turbo4" else 0)

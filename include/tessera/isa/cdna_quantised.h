@@ -83,9 +83,7 @@ INLINE u32x2 bf16_of_e4m3(uint32_t x) {
 
 #ifdef __gfx942__
 // Two of the four numbers of a word of the hardware's e4m3.
-INLINE f32x2 unpack_fp8(uint32_t x) {
-    return __builtin_bit_cast(f32x2, __builtin_amdgcn_cvt_pk_f32_fp8((int)x, 0));
-}
+INLINE f32x2 unpack_fp8(uint32_t x) { return __builtin_bit_cast(f32x2, __builtin_amdgcn_cvt_pk_f32_fp8((int)x, 0)); }
 INLINE f32x2 unpack_fp8_high(uint32_t x) {
     return __builtin_bit_cast(f32x2, __builtin_amdgcn_cvt_pk_f32_fp8((int)x, 1));
 }

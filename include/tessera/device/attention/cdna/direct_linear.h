@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Rows of V in linear pages, in registers: a lane has D_BLOCKS columns, from D_BLOCKS * (l % 32) on, of the keys that it
-// has P of: operand b is every D_BLOCKS-th column. Results follow (merged_queries.h).
+// Rows of V in linear pages, in registers: a lane has D_BLOCKS columns, from D_BLOCKS * (l % 32) on, of the keys that
+// it has P of: operand b is every D_BLOCKS-th column. Results follow (merged_queries.h).
 //
 // Takes KV, BN.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_LINEAR_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// V of 8 bits in pages in pieces, in registers: of each block of 32 columns a lane has one, and of that the keys that it
-// has P of, which lie side by side.
+// V of 8 bits in pages in pieces, in registers: of each block of 32 columns a lane has one, and of that the keys that
+// it has P of, which lie side by side.
 //
 // Takes KV, BN.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_PIECES_H

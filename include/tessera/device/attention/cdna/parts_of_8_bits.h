@@ -4,8 +4,8 @@
 // Of 32 columns of a product, 16 have the first parts of 16 rows, and the others the second ones: lane l has the first
 // part of a row, and lane l + 8 its second one.
 //
-// The hardware's e4m3 has no -0 in whose place it has NaN, and its numbers are half of OCP's (CDNA 3 ISA, "FP8 and BF8";
-// OCP OFP8, 5.2): rows are changed to it in registers.
+// The hardware's e4m3 has no -0 in whose place it has NaN, and its numbers are half of OCP's (CDNA 3 ISA, "FP8 and
+// BF8"; OCP OFP8, 5.2): rows are changed to it in registers.
 //
 // Takes BN, KV.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PARTS_OF_8_BITS_H
