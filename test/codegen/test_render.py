@@ -112,7 +112,6 @@ enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
 #define UNPACK unpack_bf16
 #define TWO_OF_O pack_bf16
 #define PAGED 0
-#define PIECES 0
 typedef struct tessera_fmha_fwd_cuda_args args;
 """
 OF_CACHES = {"paged.h": 1, "spots.h": 1, "pieces.h": 2}  # headers that find keys in caches
