@@ -6,7 +6,7 @@
 // values take on AMD's GPUs, fmha_fwd_memory.c says, and how the two add up there fmha_fwd_cost_cdna.c. More parts give
 // work to more compute units, and cost the way of their results to memory and back, and the launch that combines them.
 // Where sequences have lengths that only the device knows, some workgroup begins the last part when the others are
-// done.
+// done, and where memory is the limit on AMD's GPUs products of a task's last tile follow its rows.
 #include <math.h>
 
 #include "library.h"
@@ -60,10 +60,10 @@ struct pace {
     double begin, tile;
 };
 
-// How many workgroups take as long: on AMD's GPUs waves of 32 rows go round SIMDs, and the one with most is the last.
-enum { SIMDS = 4, WAVE_ROWS = 32 };
+// How many workgroups take as long: on AMD's GPUs waves go round SIMDs, and the one with most is the last.
+enum { SIMDS = 4 };
 static double even_on_simds(const instance_t *row, double beside) {
-    const double waves = is_cuda(row) ? SIMDS : (double)row->tile.bm0 / WAVE_ROWS;
+    const double waves = is_cuda(row) ? SIMDS : (double)row->tile.rm0;
     return SIMDS / waves * ceil(beside * waves / SIMDS);
 }
 
@@ -104,7 +104,8 @@ static double cycles_of(const instance_t *row, const struct tessera_fmha_fwd_sha
     if (s->is_ragged) {
         const int64_t reading = is_cuda(row) ? tessera_min(tasks, places) : places; // of which units get equal shares
         const double share = keys / (double)(w->tasks * w->tiles) * (double)reading;
-        const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share);
+        const double last_one = is_cuda(row) || pace.tile > share ? 0 : pace.tile; // whose rows nothing hides any more
+        const double slow = pace.begin + (double)tiles * (pace.tile > share ? pace.tile : share) + last_one;
         time = at_once ? slow : (double)tasks / (double)places * slow + slow;
         if (is_cuda(row)) time += results / rates->device_bytes;
     }

@@ -28,6 +28,13 @@ static bool are_heads_together(const tessera_fmha_fwd_instance *instance, const 
            s->page_size >= instance->tile.bn0 / 32;
 }
 
+// Whether columns of v have as many keys side by side as lanes load of quantised ones to registers
+// (cdna/direct_pieces.h).
+static bool are_pieces_whole(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_shape *s) {
+    const bool loads_pieces = instance->keys_in == TESSERA_KEYS_IN_PIECES && instance->kv != TESSERA_KV_AUTO;
+    return !loads_pieces || s->page_size >= TESSERA_PIECE_BYTES;
+}
+
 // Whether an instance is not for where the call has its keys. Kernels for CPUs are handed rows, wherever they lie.
 static bool keeps_keys_out(const tessera_fmha_fwd_instance *instance, const struct tessera_fmha_fwd_shape *s,
                            struct tessera_text *why) {
@@ -39,6 +46,8 @@ static bool keeps_keys_out(const tessera_fmha_fwd_instance *instance, const stru
                                                                                                : words_for(place));
     else if (instance->kv != s->kv)
         tessera_text_add(why, "keys in %s", tessera_kv_cache_dtype_string(s->kv));
+    else if (!are_pieces_whole(instance, s))
+        tessera_text_add(why, "pages of %d keys (at least %d)", s->page_size, TESSERA_PIECE_BYTES);
     else if (instance->heads > 1 && !are_heads_together(instance, s))
         tessera_text_add(why, "rows that are not those of %u key heads together", instance->heads);
     else

@@ -128,7 +128,7 @@ def test_every_row_is_the_best_for_some_size(name: str) -> None:
         lengths, (1, 8, 16, 64, 256, 1000), lengths, (page.compute_units,), (None, -1, 64)
     )
     calls = [Call(*sizes) for sizes in points]
-    serves = {i: (i.region, i.tile.alignment, i.tile.paged, i.tile.kv) for i in instances}
+    serves = {i: (i.region, i.tile.alignment, i.tile.paged, i.tile.pieces, i.tile.kv) for i in instances}
     for what in set(serves.values()):
         rivals = [instance for instance in instances if serves[instance] == what]
         best = {min(rivals, key=lambda rival: time(rival, call)).name for call in calls}

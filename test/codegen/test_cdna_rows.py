@@ -228,11 +228,11 @@ def test_large_16_bit_tiles_have_both_pipelines(target: str) -> None:
 @pytest.mark.parametrize("target", DTYPES)
 def test_ci_is_small_and_shows_every_type_and_head_dim(target: str) -> None:
     rows = json.loads(run("--targets", target, "--table", "--format", "json", "-r", "ci").out)
-    assert len(rows) <= len(HDIMS) + 4
+    assert len(rows) <= len(HDIMS) + 5
     smallest = selected(target, "-r", "ci")
     assert {hdim for hdim, _ in smallest} == set(HDIMS)
     assert {dtype for _, dtype in smallest} == set(DTYPES[target])
-    pipelines = {"qr", "qr_async", "qr_bundled", "qr_split", "qr_pages", "qr_direct"}
+    pipelines = {"qr", "qr_async", "qr_bundled", "qr_split", "qr_pages", "qr_direct", "qr_pieces"}
     assert {row["pipeline"] for row in rows} == pipelines | ({"hk_prefill"} if target == "gfx950" else set())
 
 

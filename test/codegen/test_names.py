@@ -20,7 +20,7 @@ INSTANCES = read_instances(FWD, ROOT / "instances", tuple(TARGETS))
 CK_NAME = re.compile(
     r"fmha_fwd_d(32|48|64|80|96|128|192|256|512)_(fp32|fp16|bf16|fp8|fp8bf16|fp8fp32|mxfp8|mxfp4)_(batch|group)"
     r"_b(\d+)x(\d+)x(\d+)x(\d+)x(\d+)x(\d+)_r(\d+)x(\d+)x(\d+)_r(\d+)x(\d+)x(\d+)"
-    r"_w(\d+)x(\d+)x(\d+)_w(\d+)x(\d+)x(\d+)_(qr|qr_async|qr_bundled|qr_heads|qr_pages|qr_direct|qr_tile|decode)"
+    r"_w(\d+)x(\d+)x(\d+)_w(\d+)x(\d+)x(\d+)_(qr|qr_async|qr_bundled|qr_heads|qr_pages|qr_direct|qr_pieces|qr_tile|decode)"
     r"_v(r|c)_(npad|p(s)?(sk)?(d)?(dv)?)_(nlogits|logits)_(nbias|bias|alibi)_(nmask|mask)_(nlse|lse)"
     r"_(ndropout|dropout)_(nskip|skip)_(nqscale|pertensor|blockscale|mx)_ntrload_(nsink|sink)"
 )

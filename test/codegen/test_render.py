@@ -57,6 +57,7 @@ enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, PASSES = 1, P_SHIFT = 0
 #define DESCALED 0
 #define MERGED 0
 #define PAGED 0
+#define PIECES 0
 #define KV TESSERA_KV_AUTO
 #define NUMBERS_OF_WORD fp16_of_int8
 #define DIRECT 0
@@ -208,18 +209,23 @@ def test_a_header_compiles_alone(header: Path, tmp_path: Path) -> None:
         said = said.replace("MX 0", "MX 1").replace(
             "BITS 16\n#define OPERAND_CHUNKS", "BITS 8\n#define OPERAND_CHUNKS"
         )
-    of_quantised_rows = ("numbers.h", "quantised.h", "direct_codes.h")
-    of_pages = ("paged.h", "scaled_rows.h", "direct_rows.h", "direct_halves.h", "direct_products.h")
+    of_pieces = ("direct_pieces.h", "parts_of_8_bits.h")
+    of_quantised_rows = ("numbers.h", "quantised.h", "direct_codes.h", *of_pieces)
+    of_pages = ("paged.h", "scaled_rows.h", "direct_rows.h", "direct_linear.h", "direct_halves.h")
+    of_pages += ("direct_products.h",)
     if header.name in ("merged_queries.h", *of_pages, *of_quantised_rows):
         said = said.replace("MERGED 0", "MERGED 1")
     if header.name in (*of_pages, *of_quantised_rows):
         said = said.replace("PAGED 0", "PAGED 1")
     if header.name in of_quantised_rows:
         said = said.replace("TESSERA_KV_AUTO", "TESSERA_KV_INT8")
+    if header.name in of_pieces:
+        said = said.replace("PIECES 0", "PIECES 1")
     if header.name == "staged_columns.h":
         said = said.replace("V_COLUMNS 0", "V_COLUMNS 1")
+    target = "gfx942" if header.name == "parts_of_8_bits.h" else "gfx950"  # whose fp8 is FNUZ's
     try:
-        compile_object(said + before + own, tmp_path / "alone.so", "gfx950", "-Wall", "-Wextra", "-Werror")
+        compile_object(said + before + own, tmp_path / "alone.so", target, "-Wall", "-Wextra", "-Werror")
     except subprocess.CalledProcessError:
         pytest.fail(f"{header} does not compile alone")
 

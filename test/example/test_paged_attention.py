@@ -103,6 +103,19 @@ def test_instances_of_both_operations() -> None:
     assert done.returncode == 2
 
 
+def test_pieces_of_too_few_keys() -> None:
+    """Lanes of qr_pieces load 16 keys of a column of V, of which smaller pages of vLLM have fewer."""
+    words = ("-ctx=40", "-kv_layout=vllm", "-kv_cache_dtype=int8", "-device=sim:gfx950", "-d=128")
+    name = "-instance=fmha_fwd_d128_bf16__gfx950_b32x32x128_w1_qr_pieces_int8"
+    done = run(*words, name, "-block_size=16")
+    if "there is none" in done.stderr or done.returncode == 4:
+        pytest.skip("this build has no such instance, or no simulated GPU")
+    assert done.returncode == 0 and "valid:y" in done.stdout
+    done = run(*words, name, "-block_size=8")
+    assert done.returncode == 2 and "pages of 8 keys (at least 16)" in done.stdout + done.stderr
+    assert run(*words, "-block_size=8").returncode == 0
+
+
 def test_explain() -> None:
     done = run("-explain=1", "-warmup=0", "-repeat=1")
     assert done.returncode == 0 and "* paged_attention__" in done.stdout

@@ -387,6 +387,26 @@ WORD(word_bf16_of_e4m3) {
 }
 WORD(word_bf16_of_fp16) { out[THREAD] = bf16_of_fp16(in[THREAD]); }
 
+#ifdef __gfx942__
+WORD(word_unpack_fp8) {
+    const f32x2 x = unpack_fp8(in[THREAD]);
+    for (int i = 0; i < 2; i++) out[2 * THREAD + i] = AS_U32(x[i]);
+}
+WORD(word_unpack_fp8_high) {
+    const f32x2 x = unpack_fp8_high(in[THREAD]);
+    for (int i = 0; i < 2; i++) out[2 * THREAD + i] = AS_U32(x[i]);
+}
+WORD(word_fnuz_of_e4m3) { // and which are NaN
+    uint32_t nan = 0;
+    out[2 * THREAD] = fnuz_of_e4m3(in[THREAD], &nan);
+    out[2 * THREAD + 1] = nan;
+}
+WORD(word_fnuz_with_nan) { // of what that gives
+    uint32_t nan = 0;
+    out[THREAD] = fnuz_with_nan(fnuz_of_e4m3(in[THREAD], &nan));
+}
+#endif
+
 WORD(word_numbers_of_nibbles) { // in: 16 numbers of 16 bits, then a word for each thread
     uint32_t pairs[8];
     for (int i = 0; i < 8; i++) pairs[i] = in[i];

@@ -75,6 +75,23 @@ def test_every_byte_as_16_bits(run: Run, of: str) -> None:
     assert (np.signbit(got) == (every >= 128))[~np.isnan(want)].all()
 
 
+def test_every_byte_as_fnuz(run: Run) -> None:
+    """Numbers of OCP's E4M3 over 2, where products take FNUZ's; NaN is at first only noticed."""
+    if flavour_of(run) != "fnuz":
+        pytest.skip("the target has no e4m3, or OCP's")
+    every = np.tile(np.arange(256, dtype=np.uint8), 2)
+    given, ocp, fnuz = every.view(np.uint32), e4m3("ocp")[every], e4m3("fnuz")
+    got = run("fnuz_of_e4m3", given, 2 * T)
+    numbers_of, is_nan = (got[n::2].copy().view(np.uint8) for n in range(2))
+    assert ((is_nan >= 128) == np.isnan(ocp)).all()
+    assert (fnuz[numbers_of] * 2 == ocp)[~np.isnan(ocp)].all()
+    got = fnuz[run("fnuz_with_nan", given).view(np.uint8)] * 2
+    assert ((got == ocp) | (np.isnan(got) & np.isnan(ocp))).all()
+    low, high = (run(f"unpack_fp8{of}", given, 2 * T).view(np.float32).reshape(T, 2) for of in ("", "_high"))
+    got, want = np.hstack([low, high]).ravel(), fnuz[every]
+    assert ((got == want) | (np.isnan(got) & np.isnan(want))).all()
+
+
 def test_fp16_as_bf16(run: Run) -> None:
     """The upper halves of the numbers' fp32."""
     want = IN[:T].view(np.float16).astype(np.float32).view(np.uint32) >> 16

@@ -308,7 +308,13 @@ BWD = (
 )
 MLA = r"mla_prefill_fp8bf16__(gfx\w+?)_b256x128x192_w8_staggered"
 
-OTHERS = ("_vc_", "_qr_pages", "_qr_direct", "_qr_split")  # columns of v; other arguments, for caches
+OTHERS = (  # columns of v; other arguments, for caches
+    "_vc_",
+    "_qr_pages",
+    "_qr_direct",
+    "_qr_pieces",
+    "_qr_split",
+)
 
 
 def objects(path: Path) -> list[Path]:

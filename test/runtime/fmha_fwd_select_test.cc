@@ -542,6 +542,7 @@ class GpuCost : public SelectOnGpu {
 
     void expect_cost(double cost, float half = 1, int merged = 0, int turns = 1, uint32_t workgroups = 3) {
         auto instance = make_gpu_instance("gpu", &all, 128, 1000, 1500, workgroups);
+        instance.tile.rm0 = 128 / 32;
         instance.half = half;
         instance.merged = merged;
         instance.turns = turns;

@@ -164,7 +164,8 @@ class FmhaFwd(Operation):
         tile = instance.tile
         words: tuple[str, ...] = (f"-prec={tile.dtypes[0]}", f"-d={tile.hdim_q}", f"-d_v={tile.hdim_v}")
         if _reads_caches_alone(instance):
-            return (*words, f"-kv_cache_dtype={tile.kv}")
+            layout = ("-kv_layout=vectorized",) if "PAGES" not in tile.keys_in else ()
+            return (*words, f"-kv_cache_dtype={tile.kv}", *layout)
         words = (*words, f"-vlayout={tile.v_layout}")
         axis = self.space.index["qscale"]
         scales = next(bits(held_values(instance.region, axis)))

@@ -137,6 +137,8 @@ class CdnaTile(GpuTile):
     def product(self, target: CdnaTarget) -> str:
         """The type of products: of `direct` that which numbers of 8 bits become in fewest instructions."""
         by_fp16 = self.kv == "int8" or (self.kv == "fp8_e4m3" and target.fp8 != "ocp")
+        if self.parts == 2:
+            return "fp8"
         return "fp16" if self.direct and by_fp16 else self.compute
 
     @property
@@ -177,7 +179,7 @@ class CdnaTile(GpuTile):
 
     def p_shift(self, target: CdnaTarget) -> int:
         """The power of 2 that p in [0, 1] is stored times, for the type's range; 0 where that is fp32's."""
-        if self.bits < 16:
+        if COMPUTES[self.product(target)].bits < 16:
             return {"ocp": 8, "fnuz": 7}[target.fp8]
         if self.stays:
             return STAYING
@@ -212,14 +214,24 @@ class CdnaTile(GpuTile):
 
     @property
     def direct(self) -> bool:
-        """Whether rows of a cache, in linear pages, go to registers, where products read them."""
-        return self.pipeline == "qr_direct"
+        """Whether rows of a cache go to registers, where products read them."""
+        return self.pipeline == "qr_direct" or self.pieces
+
+    @property
+    def pieces(self) -> bool:
+        """Whether these lie in pages in pieces, and linear ones are others'."""
+        return self.pipeline == "qr_pieces"
+
+    @property
+    def parts(self) -> int:
+        """2: rows of a product's operand are parts of 8 bits, two of each query."""
+        return 2 if self.pieces and 2 * self.bm0 == self.rm0 * self.wm0 else 1
 
     @property
     def keys_in(self) -> tuple[str, ...]:
         """Where keys may lie: tessera_keys_in."""
         if self.direct:
-            return ("PAGES",)
+            return ("PIECES",) if self.pieces else ("PAGES",)
         return ("ROWS", "PAGES", "PIECES") if self.paged else ("ROWS",)
 
     @property
@@ -324,6 +336,11 @@ class CdnaTile(GpuTile):
 
     def numerics(self, target: CdnaTarget) -> str:
         """How numbers are rounded and functions approximated."""
+        if self.parts == 2:
+            return (
+                "fp8 products of q and p as sums of two numbers and fp32 sums, p rounded to nearest even, "
+                "exp2 within 1 ulp"
+            )
         return COMPUTES[self.product(target)].numerics.format(rounding=ROUNDINGS[self.p_rounding(target)])
 
     def cycles(self, target: CdnaTarget) -> float:
@@ -427,7 +444,7 @@ class CdnaTile(GpuTile):
         """Sizes that do not divide evenly, or an empty text."""
         if self.access not in (4, ALIGNMENT) or (self.access == 4 and self.v_layout == "c"):
             return f"access = {self.access} is neither {ALIGNMENT} nor, for row-major v, 4"
-        if self.bm0 != self.rm0 * self.wm0:
+        if self.parts * self.bm0 != self.rm0 * self.wm0:
             return f"bm0 = {self.bm0} is not rm0 x wm0 = {self.rm0 * self.wm0}: a wave has wm0 of the queries"
         for size, value, part, of in (
             ("bn0", self.bn0, "wn0", self.wn0),

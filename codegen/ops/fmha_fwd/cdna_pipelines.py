@@ -70,21 +70,25 @@ def split(tile: CdnaTile) -> Needs:
 
 
 def rows(tile: CdnaTile) -> Needs:
-    """Pipeline qr_direct: rows of a cache in registers; LDS has scales, and numbers of codes."""
+    """Pipelines qr_direct and qr_pieces: rows of a cache in registers; scales and numbers of codes in LDS."""
     bits = {"auto": tile.bits, "turbo4": 4}.get(tile.kv, 8)
     registers = tile.operand_registers + tile.score_registers + tile.bn0 * (tile.dq + tile.dv) * bits // 2048
     lds = 4 * tile.scaled_rows + (PAIRS_OF_CODES if tile.kv == "turbo4" else 0)
     complaint = ""
     if tile.compute not in ("fp16", "bf16") or tile.v_layout != "r" or tile.access != 16:
         complaint = (
-            "pipeline 'qr_direct' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
+            f"pipeline '{tile.pipeline}' is for fp16 and bf16, row-major v and accesses of 16 bytes, "
             f"not {tile.compute}, {tile.v_layout}, {tile.access}"
         )
     elif tile.kv not in CACHE_TYPES:
         complaint = f"kv = '{tile.kv}' is none of {', '.join(CACHE_TYPES)}"
+    elif tile.pieces and bits != 8:
+        complaint = f"kv = '{tile.kv}': in pipeline 'qr_pieces' a lane has 16 numbers of 8 bits of a piece"
+    elif tile.parts == 2 and (tile.compute, tile.kv) != ("bf16", "fp8_e4m3"):
+        complaint = f"bm0 = {tile.bm0}: two parts have the bits of bf16 for products with fp8_e4m3, no others"
     elif (tile.rm0, tile.bn0) != (1, 32):
         complaint = (
-            f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in pipeline 'qr_direct' one wave has tiles of 32 keys"
+            f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in pipeline '{tile.pipeline}' one wave has tiles of 32 keys"
         )
     elif tile.hdim_q != tile.hdim_v or tile.hdim_q not in (64, 128, 256):
         complaint = (
@@ -155,5 +159,6 @@ PIPELINES = {
     "qr_split": split,
     "qr_pages": split,
     "qr_direct": rows,
+    "qr_pieces": rows,
     "hk_prefill": prefill,
 }

@@ -79,6 +79,29 @@ INLINE u32x2 bf16_of_e4m3(uint32_t x) {
 }
 #endif
 
+// ---- numbers of 8 bits that products take as they are
+
+#ifdef __gfx942__
+// Two of the four numbers of a word of the hardware's e4m3.
+INLINE f32x2 unpack_fp8(uint32_t x) { return __builtin_bit_cast(f32x2, __builtin_amdgcn_cvt_pk_f32_fp8((int)x, 0)); }
+INLINE f32x2 unpack_fp8_high(uint32_t x) {
+    return __builtin_bit_cast(f32x2, __builtin_amdgcn_cvt_pk_f32_fp8((int)x, 1));
+}
+
+// Numbers of OCP's E4M3 over 2 as those of FNUZ: -0 becomes 0. Bits 7 of bytes of *nan become 1 where one was NaN.
+INLINE uint32_t fnuz_of_e4m3(uint32_t x, uint32_t *nan) {
+    uint32_t sizes = x & 0x7f7f7f7f;
+    __asm__("" : "+v"(sizes)); // or the compiler takes two instructions for the last two operations
+    *nan |= sizes + 0x01010101;
+    return (x & (sizes + 0x7f7f7f7f)) | sizes;
+}
+// What NaN came to becomes NaN.
+INLINE uint32_t fnuz_with_nan(uint32_t x) {
+    const uint32_t nan = ((x & 0x7f7f7f7f) + 0x01010101) & 0x80808080;
+    return (x & ~(nan - (nan >> 7))) | nan;
+}
+#endif
+
 // ---- the eight numbers of 4 bits of a word, by 16 numbers of 16 bits
 
 // Their bytes, four to a word.

@@ -2,12 +2,16 @@
 // What products take for the numbers of 8 and 4 bits of a quantised cache's rows in registers (direct_rows.h), and for
 // queries where they take fp16 in place of bf16.
 //
-// Takes KV, NUMBERS_OF_WORD, Q_BF16.
+// Takes KV, PIECES, NUMBERS_OF_WORD, Q_BF16.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_CODES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_CODES_H
 
-#include "tessera/device/attention/cdna/direct_rows.h"
 #include "tessera/device/attention/cdna/numbers.h"
+#if PIECES
+#include "tessera/device/attention/cdna/direct_pieces.h"
+#else
+#include "tessera/device/attention/cdna/direct_linear.h"
+#endif
 
 // ---- queries of bf16 as fp16
 
@@ -48,8 +52,9 @@ INLINE u32x4 numbers_of_chunk(const uint32_t words[CHUNK_WORDS]) {
     return numbers_of_words(words);
 }
 
+#if !PIECES
 // Pairs of two keys' numbers of `count` <= 4 columns, from number `first` of those of two rows on.
-INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[COLUMN_WORDS], const uint32_t other[COLUMN_WORDS],
+INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[PART_WORDS], const uint32_t other[PART_WORDS],
                              int first) {
     if (KV == TESSERA_KV_TURBO4) {
         const uint32_t a = one[0] >> 4 * first, b = other[0] >> 4 * first;
@@ -62,5 +67,6 @@ INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[COLUMN_WORDS], c
         to[0] = low.x, to[1] = low.y, to[2] = high.x, to[3] = high.y;
     }
 }
+#endif
 
 #endif

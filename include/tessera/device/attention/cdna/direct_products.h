@@ -1,22 +1,34 @@
 // SPDX-License-Identifier: MIT
 // The two products of a tile whose rows are in registers (direct_rows.h).
 //
-// Takes BN, numbers_of_chunk, pairs_of_columns.
+// Takes BN, PIECES, numbers_of_chunk.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_PRODUCTS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_PRODUCTS_H
 
 #include "tessera/device/attention/cdna/direct_rows.h"
 
-INLINE void scores_of_rows(f32x16 *s, const operand q[Q_STEPS], const struct rows *x) {
+INLINE void scores_of_rows(f32x16 *s, const operand q[Q_STEPS], const struct rows_of_k *x) {
     *s = (f32x16)0.0f;
     UNROLL
     for (int n = 0; n < Q_STEPS; n++) {
-        const operand k = {{numbers_of_chunk(x->k[n / 2] + n % 2 * CHUNK_WORDS)}};
+        const operand k = {{numbers_of_chunk(x->run[n / 2] + n % 2 * CHUNK_WORDS)}};
         *s = MMA(k, q[n], *s);
     }
 }
 
-INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows *x, const p_operand p[KEY_STEPS]) {
+#if PIECES
+INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows_of_v *x, const p_operand p[KEY_STEPS]) {
+    UNROLL
+    for (int n = 0; n < KEY_STEPS; n++) {
+        UNROLL
+        for (int b = 0; b < D_BLOCKS; b++) {
+            const operand v = {{numbers_of_chunk(x->piece[b] + n * CHUNK_WORDS)}};
+            o[b] = MMA_P(v, p[n], o[b]);
+        }
+    }
+}
+#else
+INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows_of_v *x, const p_operand p[KEY_STEPS]) {
     UNROLL
     for (int n = 0; n < KEY_STEPS; n++) {
         UNROLL
@@ -25,7 +37,7 @@ INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows *x, const p
             UNROLL
             for (int w = 0; w < 4; w++) {
                 uint32_t pairs[4];
-                pairs_of_columns(pairs, x->v[8 * n + 2 * w], x->v[8 * n + 2 * w + 1], b);
+                pairs_of_columns(pairs, x->part[8 * n + 2 * w], x->part[8 * n + 2 * w + 1], b);
                 UNROLL
                 for (int i = 0; i < 4; i++) v[i].chunk[0][w] = pairs[i];
             }
@@ -34,5 +46,6 @@ INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows *x, const p
         }
     }
 }
+#endif
 
 #endif

@@ -3,7 +3,7 @@
 // sum, or those of a part of the keys. Rows past the last one are copies of it that are not stored. Elements of o have
 // O_BITS; TWO_OF_O packs two of 16.
 //
-// Takes args, P_SHIFT, MERGED, DIRECT, O_BITS.
+// Takes args, P_SHIFT, MERGED, DIRECT, PIECES, O_BITS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 
@@ -11,7 +11,10 @@
 #include "tessera/device/attention/cdna/totals.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
-INLINE int row_number(const struct task *task) { return task->first + 32 * wave_id() + lane_id() % 32; }
+// A lane's row of the wave's. Where these are 16, lanes l and l + 8 of 16 have the same one (parts_of_8_bits.h).
+INLINE int row_of_lane(void) { return WAVE_ROWS == 32 ? lane_id() % 32 : lane_id() % 32 / 16 * 8 + lane_id() % 8; }
+INLINE int has_copy_of_row(void) { return WAVE_ROWS == 16 && lane_id() & 8; }
+INLINE int row_number(const struct task *task) { return task->first + WAVE_ROWS * wave_id() + row_of_lane(); }
 
 INLINE struct row find_row(const args *a, const struct task *task) {
     const int number = min_i32(row_number(task), count_rows(a, task) - 1), query = row_query(a, number);
@@ -30,9 +33,15 @@ INLINE int64_t row_element(const struct task *task, const struct row *r, int64_t
     return task->batch * batch_stride + r->head * nhead_stride + (task->token_q + r->query) * stride;
 }
 
-// Which chunk of a row an operand's chunk is, and which columns of O lanes have. DIRECT: as direct_rows.h has them.
+// Which chunk of a row an operand's chunk is, where a lane has runs of two of K (direct_rows.h) and where not.
 #if DIRECT
 INLINE int chunk_of_operand(int c) { return c / 2 * 4 + 2 * (lane_id() / 32) + c % 2; }
+#else
+INLINE int chunk_of_operand(int c) { return 2 * c + lane_id() / 32; }
+#endif
+
+// Which columns of O lanes have, where these are of rows of V (direct_linear.h) and where not.
+#if DIRECT && !PIECES
 INLINE int first_column(int four) {
     return D_BLOCKS * (four / D_BLOCKS * 8 + 4 * (lane_id() / 32)) + four % D_BLOCKS * 4;
 }
@@ -41,7 +50,6 @@ INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) {
     return o[of_run % D_BLOCKS][four / D_BLOCKS * 4 + of_run / D_BLOCKS];
 }
 #else
-INLINE int chunk_of_operand(int c) { return 2 * c + lane_id() / 32; }
 INLINE int first_column(int four) { return four / 4 * 32 + four % 4 * 8 + 4 * (lane_id() / 32); }
 INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) { return o[four / 4][four % 4 * 4 + n]; }
 #endif
@@ -85,7 +93,7 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
     const args *a = &p->call;
     const struct task task = find_task(a);
     const struct total total = total_of(r, a, r->head, scale, unit);
-    if (row_number(&task) >= count_rows(a, &task)) return;
+    if (row_number(&task) >= count_rows(a, &task) || has_copy_of_row()) return;
     if (p->parts > 1) {
         const int64_t head = (int64_t)task.batch * a->nhead_q + r->head;
         const int64_t number = (head * p->queries + r->query) * p->parts + part_of_keys(a);

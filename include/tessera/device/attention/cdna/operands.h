@@ -2,9 +2,9 @@
 // Sizes of an instance, and the operands of its products as lanes hold them.
 //
 // BM, BN: queries of a workgroup and keys of a tile. DQ, DV: head dims, of which a call may use a part. WAVES: of a
-// workgroup, each with 32 queries. BITS: of an element of q, k and v. OPERAND_CHUNKS: chunks that a lane holds of an
-// operand.
-// MX: each 32 elements have a scale; else MMA_OF is the product. TWO_OF_P packs two numbers of softmax, of 16 bits.
+// workgroup, each with 32 queries, or 16 in two parts. BITS: of an element of q, k and v. OPERAND_CHUNKS: chunks that a
+// lane holds of an operand. MX: each 32 elements have a scale; else MMA_OF is the product. TWO_OF_P packs two numbers
+// of softmax, of 16 bits.
 //
 // Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_OPERANDS_H
@@ -12,7 +12,7 @@
 
 #include "tessera/device/common/cdna/buffers.h"
 
-enum { THREADS = 64 * WAVES };
+enum { THREADS = 64 * WAVES, WAVE_ROWS = BM < 32 ? BM : 32 };
 // CHUNK: elements of 16 bytes, which one access moves. STEP: elements that one product sums over; STEPS: products along
 // the reduced dimension. BLOCKS: groups of 32 rows.
 enum { CHUNK = 128 / BITS, STEP = 2 * OPERAND_CHUNKS * CHUNK, Q_CHUNKS = DQ / CHUNK };

@@ -6,7 +6,7 @@
 //
 // Pages in pieces have 16 bytes of each row of K beside one another, and keys of a column of V.
 //
-// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, DIRECT, KV.
+// Takes MX, V_COLUMNS, WHOLE_CHUNKS, MERGED, PAGED, DIRECT, PIECES, KV.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_PAGED_H
 
@@ -17,7 +17,11 @@
 #define NUMBER_BYTES(numbers) ((numbers) * (KV == TESSERA_KV_AUTO ? BITS : KV == TESSERA_KV_TURBO4 ? 4 : 8) / 8)
 
 // Chunks of K that a lane loads at once, and words of one; keys of a column of V in pieces that it does.
-enum { RUN = KV == TESSERA_KV_AUTO ? 1 : 2, CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4, KEYS = CHUNK };
+enum {
+    RUN = KV == TESSERA_KV_AUTO ? 1 : 2,
+    CHUNK_WORDS = NUMBER_BYTES(CHUNK) / 4,
+    KEYS = PIECES ? TESSERA_PIECE_BYTES : CHUNK
+};
 
 // The cache of the task's sequence and head.
 struct cache {

@@ -65,11 +65,11 @@ INLINE void raise_unit(float *unit, f32x16 o[D_BLOCKS], float scale) {
 
 // ---- LDS
 
-LDS f32x4 k_scales[BN / 4], v_scales[BN / 4];
+LDS f32x4 k_scales[BN / 4], v_scales[BN / 4]; // in the order of the product's rows
 
 // Those of a tile that has `left` keys, or more than BN.
 INLINE void store_row_scales(struct row_scales *s, float unit, int left) {
-    if (SELDOM(left < BN)) s->v = thread_id() < left ? s->v : 0.0f;
+    if (SELDOM(left < BN)) s->v = key_of_operand_row(thread_id()) < left ? s->v : 0.0f;
     if (thread_id() < BN) {
         ((SHARED float *)k_scales)[thread_id()] = s->k;
         ((SHARED float *)v_scales)[thread_id()] = s->v * over_unit(unit);
@@ -82,7 +82,7 @@ INLINE void scale_keys(f32x16 s[KEY_BLOCKS], SHARED const f32x4 *scales, float b
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e += 4) {
-            const f32x4 x = scales[KEY(b, e) / 4 + lane_id() / 32] * by;
+            const f32x4 x = scales[OPERAND_ROW(b, e) / 4 + lane_id() / 32] * by;
             s[b][e] *= x.x, s[b][e + 1] *= x.y, s[b][e + 2] *= x.z, s[b][e + 3] *= x.w;
         }
     }

@@ -16,12 +16,12 @@ struct tiles {
 
 INLINE struct tiles find_tiles(const args *a, const struct task *task) {
     const int rows = count_rows(a, task), first = row_query(a, task->first);
-    const int last = row_query(a, min_i32(task->first + BM, rows) - 1), wave_row = task->first + 32 * wave_id();
+    const int last = row_query(a, min_i32(task->first + BM, rows) - 1), wave_row = task->first + WAVE_ROWS * wave_id();
     const int all = a->features & TESSERA_GPU_RANDVAL; // bytes of dropout are stored for hidden keys too
     const int begin = all ? 0 : max_i32(0, first - task->mask_y + 1) / BN * BN;
     const int end = all ? task->seqlen_k : min_i32(task->seqlen_k, last + task->mask_x);
     const int sink_end = first < task->seqlen_k ? min_i32(task->sink, end) : 0;
-    const int wave_last = wave_row < rows ? row_query(a, min_i32(wave_row + 32, rows) - 1) : INT32_MIN / 2;
+    const int wave_last = wave_row < rows ? row_query(a, min_i32(wave_row + WAVE_ROWS, rows) - 1) : INT32_MIN / 2;
     const struct tiles t = {begin, end, sink_end, row_query(a, wave_row), wave_last};
     return t;
 }
