@@ -96,10 +96,15 @@ static void fill_args(const tessera_paged_attention_args *a, tessera_fmha_fwd_ar
     to->mask_type = TESSERA_MASK_BOTTOM_RIGHT;
 }
 
+// A stride may be any number where nothing lies a stride further: its product with the size of an element may wrap.
+static int64_t in_bytes(int64_t stride, tessera_type type) {
+    return (int64_t)((uint64_t)stride * (uint64_t)(tessera_type_bits(type) / 8));
+}
+
 static struct tessera_attention_page_scales scales_of(const void *base, tessera_type type,
                                                       struct tessera_attention_page_strides of) {
-    const int64_t bytes = tessera_type_bits(type) / 8;
-    return (struct tessera_attention_page_scales){base, type, {of.page * bytes, of.head * bytes, of.row * bytes}};
+    return (struct tessera_attention_page_scales){
+        base, type, {in_bytes(of.page, type), in_bytes(of.head, type), in_bytes(of.row, type)}};
 }
 
 // A tensor's only scale is the call's; others belong to rows.

@@ -99,7 +99,7 @@ static void choose_traits(traits_t *t) {
 static int32_t most(int32_t a, int32_t b) { return a > b ? a : b; }
 
 static void choose_lengths(traits_t *t, args_t *a) {
-    static const int32_t queries[] = {32, 5, 96}, keys[] = {60, 10, 240};
+    static const int32_t queries[] = {32, 5, 96}, keys[] = {60, 5, 240};
     const struct side q = {room(SEQSTART_Q),   room(SEQLEN_Q),   room(CU_SEQLEN_Q),
                            &a->seqstart_q_ptr, &a->seqlen_q_ptr, &a->cu_seqlen_q_ptr},
                       k = {room(SEQSTART_K),   room(SEQLEN_K),   room(CU_SEQLEN_K),
