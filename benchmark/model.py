@@ -216,7 +216,8 @@ def main() -> None:
     problems = itertools.product(arguments.targets.split(","), map(int, arguments.lengths.split(",")), MASKS)
     for target, length, mask in problems:
         for name, instance in instances(target).items():
-            if not re.search(arguments.match, name) or (merges(name) and mask != "no"):
+            without_masks = merges(name) or "mask=no" in instance.tile.serves.split()
+            if not re.search(arguments.match, name) or (without_masks and mask != "no"):
                 continue
             key = dict(zip(KEY, (target, hdim_of(instance), length, mask, name)))
             if key in known:

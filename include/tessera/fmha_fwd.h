@@ -161,7 +161,8 @@ typedef struct tessera_fmha_fwd_args {
     size_t workspace_size;
 
     // The instance that must be taken: one that tessera_fmha_fwd_select() chose, perhaps for other facts, or a row of
-    // tessera_fmha_fwd_get_table() in tessera/kernel/fmha_fwd.h. NULL: that of least estimated cost.
+    // tessera_fmha_fwd_get_table() in tessera/kernel/fmha_fwd.h. It does all of the call. NULL: that of least estimated
+    // cost, which on an AMD GPU may leave the last workgroups to another one.
     const struct tessera_fmha_fwd_instance *instance;
 
     // Instances that cut keys into parts, of which others combine the results: at most so many parts. 0: as many as are

@@ -7,7 +7,7 @@
 #include "op/select.h"
 
 struct tessera_cut tessera_cut_by(const tessera_instance *row, const struct tessera_request *r) {
-    return r->kernels->cut ? r->kernels->cut(row, r) : (struct tessera_cut){1, 1};
+    return r->kernels->cut ? r->kernels->cut(row, r) : (struct tessera_cut){.parts = 1, .length = 1};
 }
 
 // Returns false where none serves.

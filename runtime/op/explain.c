@@ -320,6 +320,12 @@ static const instance_t *next_candidate(const request_t *r, const instance_t *af
     return next;
 }
 
+// The instance of the work that the chosen one leaves to a second launch.
+static void add_other(text_t *out, const request_t *r, const instance_t *chosen) {
+    const struct tessera_cut cut = tessera_cut_by(chosen, r);
+    if (cut.rest) tessera_text_add(out, "+ %s  in a second launch\n", cut.other->name);
+}
+
 // Returns the number of candidates.
 static int add_candidates(text_t *out, const request_t *r, int width) {
     const instance_t *chosen = r->wanted;
@@ -328,6 +334,7 @@ static int add_candidates(text_t *out, const request_t *r, int width) {
     for (const instance_t *row = NULL; (row = next_candidate(r, row, cost, &cost)); n++) {
         if (!chosen) chosen = row;
         tessera_text_add(out, "%c %-*s  cost %.4g cycles\n", row == chosen ? '*' : ' ', width, row->name, cost);
+        if (row == chosen) add_other(out, r, row);
     }
     return n;
 }

@@ -31,6 +31,8 @@ struct tessera_work {
 // How an instance cuts the work of a call where it may do so in several ways, by numbers of its own.
 struct tessera_cut {
     int64_t parts, length;
+    int64_t rest; // of what a call consists of: how many become a launch of their own, by `other`; 0: none
+    const tessera_instance *other;
 };
 
 // What is chosen for a call.

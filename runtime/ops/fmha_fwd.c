@@ -44,19 +44,29 @@ static double cost(const tessera_instance *row, const struct tessera_request *r)
     const instance_t *const instance = (const instance_t *)row;
     const struct tessera_fmha_fwd_shape *const shape = (const void *)r->shape;
     if (!row->symbol) return tessera_fmha_fwd_cpu_cost(instance, shape, tessera_rate(row, r->targets), r->units);
-    return (is_cuda(row) ? tessera_fmha_fwd_cuda_cost : tessera_fmha_fwd_cdna_cost)(instance, shape, r->units);
+    if (is_cuda(row)) return tessera_fmha_fwd_cuda_cost(instance, shape, r->units);
+    double cost;
+    tessera_fmha_fwd_find_rest(instance, r, &cost);
+    return cost;
+}
+
+static struct tessera_cut cut_whole(const instance_t *instance, const struct tessera_request *r) {
+    const struct tessera_fmha_fwd_shape *const shape = (const void *)r->shape;
+    double cost;
+    struct tessera_cut cut = tessera_fmha_fwd_find_rest(instance, r, &cost);
+    const struct tessera_fmha_fwd_shape first =
+        cut.rest ? tessera_fmha_fwd_narrow(shape, shape->apart - cut.rest) : *shape;
+    const struct tessera_fmha_fwd_order order = tessera_fmha_fwd_find_order(instance, &first, r->units);
+    cut.parts = order.turns, cut.length = order.together;
+    return cut;
 }
 
 static struct tessera_cut cut(const tessera_instance *row, const struct tessera_request *r) {
     const instance_t *const instance = (const instance_t *)row;
-    const struct tessera_fmha_fwd_shape *const shape = (const void *)r->shape;
-    if (!row->symbol || (is_cuda(row) && !instance->merged)) return (struct tessera_cut){1, 1};
-    if (!instance->merged) {
-        const struct tessera_fmha_fwd_order order = tessera_fmha_fwd_find_order(instance, shape, r->units);
-        return (struct tessera_cut){order.turns, order.together};
-    }
-    const struct tessera_fmha_fwd_parts parts = tessera_fmha_fwd_find_parts(instance, shape, r->units);
-    return (struct tessera_cut){parts.parts, parts.tiles};
+    if (!row->symbol || (is_cuda(row) && !instance->merged)) return (struct tessera_cut){.parts = 1, .length = 1};
+    if (!instance->merged) return cut_whole(instance, r);
+    const struct tessera_fmha_fwd_parts parts = tessera_fmha_fwd_find_parts(instance, (const void *)r->shape, r->units);
+    return (struct tessera_cut){.parts = parts.parts, .length = parts.tiles};
 }
 
 // ---- CK's names

@@ -51,7 +51,8 @@
 // workgroup, of which half of the waves only load, both. So does all on a GPU of one die, gfx90a, where less is found
 // in caches than this says.
 //
-// What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
+// What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c. What another one takes of a
+// call whose last workgroups would leave units idle: fmha_fwd_rest.c.
 //
 // FmhaFwd.shadows() in codegen/ops/fmha_fwd/ compares two instances by these formulas, for all sizes.
 // generate.py --rank compares choices with what the clock says of whole calls.

@@ -29,6 +29,7 @@ extern const struct tessera_operation tessera_fmha_fwd_operation; // fmha_fwd.c
 // All that selection and parts of keys read of a call (fmha_fwd_shape.c), without padding.
 struct tessera_fmha_fwd_shape {
     int64_t heads, rows, keys, queries; // as the call has them
+    int64_t apart; // sequences, or key heads of the only one, of which some may be a call by themselves; 1: none
     double hdims;
     int32_t batch, nhead_q, nhead_k, hdim_v, seqlen_q, seqlen_k;
     int32_t window_left, window_right;
@@ -73,6 +74,15 @@ struct tessera_fmha_fwd_order {
 };
 struct tessera_fmha_fwd_order tessera_fmha_fwd_find_order(const tessera_fmha_fwd_instance *row,
                                                           const struct tessera_fmha_fwd_shape *s, int64_t units);
+
+// How many of the last sequences, or of the last key heads of the only one, become a launch of their own, since units
+// would be idle, and by which instance; `parts` and `length` are 0 (fmha_fwd_rest.c). Writes the cost of the call.
+struct tessera_cut tessera_fmha_fwd_find_rest(const tessera_fmha_fwd_instance *row, const struct tessera_request *r,
+                                              double *cost);
+// The shape of so many of these, and the calls of what the first launch keeps and of the rest.
+struct tessera_fmha_fwd_shape tessera_fmha_fwd_narrow(const struct tessera_fmha_fwd_shape *s, int64_t count);
+struct tessera_fmha_fwd_call tessera_fmha_fwd_kept(const struct tessera_fmha_fwd_call *call, int64_t rest);
+struct tessera_fmha_fwd_call tessera_fmha_fwd_rest(const struct tessera_fmha_fwd_call *call, int64_t rest);
 
 // Bytes of a key and its value, as they lie in memory.
 double tessera_fmha_fwd_key_bytes(const struct tessera_fmha_fwd_shape *s);

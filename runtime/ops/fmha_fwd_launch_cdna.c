@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A call on an AMD GPU: checks, and one launch with its argument; where keys are cut into parts, another one combines
-// their results.
+// their results, and where the last workgroups would leave units idle, another instance does their work.
 #include "guard.h"
 #include "library.h"
 #include "ops/fmha_fwd_internal.h"
@@ -99,9 +99,16 @@ static tessera_status add_split(call_t *call, const instance_t *instance, int64_
     return tessera_fmha_fwd_add_combine(call, &partial, &whole, plan);
 }
 
+// The instance of the rest gets a place in the plan, which loads it.
 tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
-    const int64_t parts = ((const instance_t *)row)->merged ? tessera_plan_cut(plan, row).parts : 1;
-    return parts > 1 ? tessera_fmha_fwd_add_partial(call, parts, plan) : TESSERA_SUCCESS;
+    const struct tessera_cut cut = tessera_plan_cut(plan, row);
+    const tessera_instance *other;
+    if (((const instance_t *)row)->merged)
+        return cut.parts > 1 ? tessera_fmha_fwd_add_partial(call, cut.parts, plan) : TESSERA_SUCCESS;
+    if (cut.rest == 0) return TESSERA_SUCCESS;
+    const struct tessera_fmha_fwd_call rest = tessera_fmha_fwd_rest(call, cut.rest);
+    TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &rest.traits, &rest, cut.other, &other));
+    return tessera_fmha_fwd_cdna_check((const instance_t *)other, &rest);
 }
 
 // ---- checks and the launch
@@ -136,19 +143,30 @@ tessera_status tessera_fmha_fwd_cdna_check(const tessera_fmha_fwd_instance *inst
     return tessera_fmha_fwd_cdna_check_strides(call, instance->tile.bm0, instance->tile.bn0);
 }
 
-tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
-    const instance_t *const instance = (const instance_t *)row;
-    const int64_t blocks = tessera_fmha_fwd_blocks(instance, call);
+// A launch of workgroups that see all keys.
+static tessera_status add_whole(call_t *call, const instance_t *instance, const struct tessera_cut *cut,
+                                struct tessera_plan *plan) {
+    const struct tessera_fmha_fwd_order order = {.turns = cut->parts, .together = cut->length};
     const int64_t group = call->args.nhead_q / call->args.nhead_k;
     void *args;
-    if (blocks == 0) return TESSERA_SUCCESS;
-    if (instance->merged) return add_split(call, instance, blocks, plan);
-    const struct tessera_cut cut = tessera_plan_cut(plan, row);
-    const struct tessera_fmha_fwd_order order = {.turns = cut.parts, .together = cut.length};
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &args));
-    tessera_fmha_fwd_fill(call, (int32_t)blocks, args);
+    tessera_fmha_fwd_fill(call, (int32_t)tessera_fmha_fwd_blocks(instance, call), args);
     tessera_fmha_fwd_set_order(&order, args);
     const uint32_t grid[3] = {(uint32_t)(order.together * group), (uint32_t)((kernel_args *)args)->rows,
                               (uint32_t)(call->args.batch * (int64_t)call->args.nhead_k / order.together)};
-    return tessera_add_launch(plan, row, grid, 0, args, sizeof(kernel_args));
+    return tessera_add_launch(plan, &instance->base, grid, 0, args, sizeof(kernel_args));
+}
+
+tessera_status tessera_fmha_fwd_cdna_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
+    const instance_t *const instance = (const instance_t *)row;
+    const int64_t blocks = tessera_fmha_fwd_blocks(instance, call);
+    if (blocks == 0) return TESSERA_SUCCESS;
+    if (instance->merged) return add_split(call, instance, blocks, plan);
+    const struct tessera_cut cut = tessera_plan_cut(plan, row);
+    if (cut.rest == 0) return add_whole(call, instance, &cut, plan);
+    const struct tessera_fmha_fwd_call first = tessera_fmha_fwd_kept(call, cut.rest);
+    const struct tessera_fmha_fwd_call rest = tessera_fmha_fwd_rest(call, cut.rest);
+    const struct tessera_cut of_other = tessera_plan_cut(plan, cut.other);
+    TRY(add_whole(&first, instance, &cut, plan));
+    return add_whole(&rest, (const instance_t *)cut.other, &of_other, plan);
 }

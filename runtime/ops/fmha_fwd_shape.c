@@ -4,7 +4,7 @@
 #include "ops/fmha_fwd_internal.h"
 #include "tessera/kernel/fmha_fwd_cuda.h"
 
-_Static_assert(sizeof(struct tessera_fmha_fwd_shape) == 5 * 8 + 16 * 4 + 8, "there is no padding");
+_Static_assert(sizeof(struct tessera_fmha_fwd_shape) == 6 * 8 + 16 * 4 + 8, "there is no padding");
 _Static_assert(sizeof(struct tessera_fmha_fwd_shape) <= TESSERA_SHAPE_WORDS * 8, "requests have room");
 
 // Whether slots of all key heads lie beside one another, each norm behind its numbers, and tokens one behind the other,
@@ -34,6 +34,18 @@ static int32_t rows_together(const struct tessera_attention_pages *p, int32_t nh
     return (p->dtype == TESSERA_KV_TURBO4 ? are_in_runs(p, nhead_k) : are_in_boxes(p)) ? p->hdim_q : 0;
 }
 
+// Sequences, or key heads of the only one, whose part of each tensor begins a multiple of a stride further, and whose
+// results do not depend on their number, as dropout does.
+static int64_t count_apart(const struct tessera_fmha_fwd_call *call) {
+    const tessera_fmha_fwd_traits *const t = &call->traits;
+    const tessera_fmha_fwd_args *const a = &call->args;
+    const bool lengths = t->is_group_mode || a->cu_seqlen_q_ptr || a->cu_seqlen_k_ptr;
+    const bool scales = t->qscale_type == TESSERA_QSCALE_BLOCK || t->qscale_type == TESSERA_QSCALE_MX;
+    if (call->cache || lengths || scales || t->bias_type != TESSERA_BIAS_NONE || t->has_dropout || t->has_sink)
+        return 1;
+    return a->batch > 1 ? a->batch : a->nhead_k;
+}
+
 uint32_t tessera_fmha_fwd_describe(const void *of, void *shape) {
     const struct tessera_fmha_fwd_call *const call = of;
     const tessera_fmha_fwd_traits *const t = &call->traits;
@@ -45,6 +57,7 @@ uint32_t tessera_fmha_fwd_describe(const void *of, void *shape) {
         .rows = call->rows,
         .keys = call->keys,
         .queries = call->queries,
+        .apart = count_apart(call),
         .hdims = call->hdims,
         .batch = a->batch,
         .nhead_q = a->nhead_q,

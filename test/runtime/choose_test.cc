@@ -60,7 +60,7 @@ int list_starts(const tessera_request *r, tessera_start starts[TESSERA_MAX_START
     return 1;
 }
 tessera_cut cut(const tessera_instance *, const tessera_request *r) {
-    return {static_cast<int64_t>(r->shape[0]), r->units};
+    return {static_cast<int64_t>(r->shape[0]), r->units, 0, nullptr};
 }
 const tessera_kernels kernels = {[] { return &own; }, describe, cost, list_starts, nullptr, nullptr, nullptr, cut};
 

@@ -7,6 +7,7 @@
 #include <climits>
 #include <cmath>
 #include <cstring>
+#include <map>
 
 #include "fake_hip.h"
 #include "fmha_fwd_fixture.h"
@@ -338,6 +339,141 @@ TEST_F(Cdna, OrderOfManySequences) {
     call.args.batch = 999; // there is
     call.set_strides();
     EXPECT_EQ(launched().together, 999 * 11);
+}
+
+// ---- the rest of a call, by another instance
+
+const tessera_fmha_fwd_instance *find_instance(const std::string &name) {
+    const tessera_table *const table = tessera_fmha_fwd_get_table();
+    for (uint32_t i = 0; i < table->row_count; i++)
+        if (name == tessera_row(table, i)->name)
+            return reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+    return nullptr;
+}
+
+// On 8 units, 17 key heads of 2 query heads, or as many sequences, whose blocks of 256 queries are 4 rounds and 2 more.
+class RestOnCdna : public Cdna {
+  protected:
+    void SetUp() override {
+        row = find_instance("fmha_fwd_d128_bf16__gfx942_b256x64x128_w8_qr_bundled");
+        if (!row) GTEST_SKIP() << "this build does not have the instance";
+        facts = device->facts;
+        facts.compute_units = 8;
+        call.traits.data_type = TESSERA_FMHA_BF16;
+        call.traits.has_lse = 1;
+        call.traits.hdim_q = call.traits.hdim_v = call.args.hdim_q = call.args.hdim_v = 128;
+        call.args.seqlen_q = call.args.max_seqlen_q = 256;
+        call.args.seqlen_k = 8192;
+    }
+    void sizes(int32_t batch, int32_t nhead_k) {
+        call.args.batch = batch, call.args.nhead_k = nhead_k, call.args.nhead_q = 2 * nhead_k;
+        call.set_strides();
+    }
+    void plan_call() {
+        tessera_fmha_fwd_call whole = call.whole();
+        ASSERT_EQ(tessera_fmha_fwd_check_call(&whole), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(tessera_plan_call(&tessera_fmha_fwd_operation, &whole, &row->base, &facts, 1, &plan), TESSERA_SUCCESS)
+            << tessera_last_error();
+    }
+    void launch_all() {
+        std::map<std::string, std::string> objects;
+        for (uint32_t i = 0; i < plan.row_count; i++)
+            objects[plan.rows[i].row->symbol] = std::string("ELF ") + plan.rows[i].row->symbol;
+        const std::string pack = make_pack("fmha_fwd", "gfx942", objects);
+        ASSERT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS) << tessera_last_error();
+        tessera_fmha_fwd_call whole = call.whole();
+        ASSERT_EQ(tessera_fmha_fwd_check_call(&whole), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(tessera_run_call(&tessera_fmha_fwd_operation, &whole, device, &plan, nullptr), TESSERA_SUCCESS)
+            << tessera_last_error();
+        for (const FakeLaunch &l : hip.launches) {
+            Args one;
+            memcpy(&one, l.argument.data(), sizeof one);
+            args.push_back(one);
+        }
+    }
+    // Expects a launch of all but one, and one that begins with the last, `q` and `k` strides further.
+    void expect_two(int64_t q, int64_t k, int64_t lse) {
+        ASSERT_NO_FATAL_FAILURE(plan_call());
+        ASSERT_EQ(plan.row_count, 2u);
+        EXPECT_EQ(tessera_plan_workspace(&plan), 0u);
+        ASSERT_NO_FATAL_FAILURE(launch_all());
+        ASSERT_EQ(args.size(), 2u);
+        const auto apart = [&](auto member) {
+            return static_cast<const char *>(static_cast<const void *>(args[1].*member)) -
+                   static_cast<const char *>(static_cast<const void *>(args[0].*member));
+        };
+        EXPECT_EQ(args[0].q, call.args.q_ptr);
+        EXPECT_EQ(apart(&Args::q), 2 * q);
+        EXPECT_EQ(apart(&Args::o), 2 * q);
+        EXPECT_EQ(apart(&Args::k), 2 * k);
+        EXPECT_EQ(apart(&Args::v), 2 * k);
+        EXPECT_EQ(apart(&Args::lse), 4 * lse);
+        EXPECT_EQ(args[0].blocks_q, 1);
+        EXPECT_EQ(hip.launches[0].grid[0] * hip.launches[0].grid[1] * hip.launches[0].grid[2], 32u);
+        EXPECT_EQ(hip.launches[1].grid[0] * hip.launches[1].grid[1] * hip.launches[1].grid[2],
+                  2u * static_cast<unsigned>(args[1].blocks_q));
+        EXPECT_GT(args[1].blocks_q, 1);
+    }
+
+    const tessera_fmha_fwd_instance *row = nullptr;
+    tessera_device_facts facts = {};
+    tessera_plan plan = {};
+    std::vector<Args> args;
+};
+
+TEST_F(RestOnCdna, OfHeads) {
+    sizes(1, 17);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_two(32 * call.args.nhead_stride_q, 16 * call.args.nhead_stride_k, 32 * call.args.nhead_stride_lse));
+    EXPECT_EQ(args[0].nhead_q, 32);
+    EXPECT_EQ(std::vector<int>({args[1].nhead_q, args[1].nhead_k, args[1].group}), (std::vector<int>{2, 1, 2}));
+}
+
+TEST_F(RestOnCdna, OfSequences) {
+    sizes(17, 1);
+    ASSERT_NO_FATAL_FAILURE(
+        expect_two(16 * call.args.batch_stride_q, 16 * call.args.batch_stride_k, 16 * call.args.batch_stride_lse));
+    EXPECT_EQ(std::vector<int>({args[0].nhead_q, args[1].nhead_q}), (std::vector<int>{2, 2}));
+}
+
+TEST_F(RestOnCdna, Explained) {
+    const auto explain = [&] {
+        std::string text(20000, '\0');
+        tessera_fmha_fwd_table_explain(tessera_fmha_fwd_get_table(), &facts, &call.traits, &call.args,
+                                       TESSERA_EXPLAIN_INSTANCES, text.data(), text.size());
+        return text;
+    };
+    sizes(1, 17);
+    ASSERT_NO_FATAL_FAILURE(plan_call());
+    ASSERT_EQ(plan.row_count, 2u);
+    EXPECT_NE(explain().find(std::string("\n+ ") + plan.rows[1].row->name + "  in a second launch\n"),
+              std::string::npos);
+    call.args.instance = row;
+    EXPECT_EQ(explain().find("\n+ "), std::string::npos);
+}
+
+// Where short workgroups fill the last round, where it is half full, and where results depend on a head's number.
+TEST_F(RestOnCdna, None) {
+    const auto rows = [&] {
+        plan_call();
+        return plan.row_count;
+    };
+    sizes(1, 17);
+    EXPECT_EQ(rows(), 2u);
+    call.traits.mask_type = call.args.mask_type = TESSERA_MASK_TOP_LEFT;
+    call.args.window_size_left = -1, call.args.window_size_right = 0;
+    EXPECT_EQ(rows(), 1u);
+    call.traits.mask_type = call.args.mask_type = TESSERA_MASK_NONE;
+    sizes(1, 19); // 38 workgroups: 6 units of 8 have one more
+    EXPECT_EQ(rows(), 1u);
+    sizes(1, 3); // there is no round before
+    EXPECT_EQ(rows(), 1u);
+    sizes(1, 17);
+    call.traits.has_dropout = 1;
+    EXPECT_EQ(rows(), 1u);
+    call.traits.has_dropout = 0;
+    call.args.instance = row;
+    EXPECT_EQ(rows(), 1u);
 }
 
 TEST_F(Cdna, PerTensor) {

@@ -306,7 +306,7 @@ TEST_F(Plans, WhatDoesNotFitFails) {
     tessera_plan plan;
     const tessera_instance *row;
     void *room;
-    const tessera_choice chosen = {&rows[0], {1, 1}};
+    const tessera_choice chosen = {&rows[0], {1, 1, 0, nullptr}};
     tessera_begin_plan(&plan, &device->facts, "mean", &chosen, 1);
     EXPECT_EQ(failure(tessera_add_copy(&plan, nullptr, nullptr, 4100), TESSERA_ERROR_OUT_OF_MEMORY),
               "a plan has room for 4096 bytes of a copy");
