@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "tessera/device.h"
+#include "tessera/call.h"
 
 // ---- the program
 
@@ -81,5 +81,49 @@ void read_struct(void *whole, const void *given, size_t right);
 extern struct fuzz_counts { uint64_t calls, launches, rows, refusals; } counts;
 _Noreturn void fail(const char *what);
 void check_refusal(tessera_status checked); // says a status, and why
+
+// ---- what is done alike with every operation, whose program has `call`, `call_before`, spoil_traits(), spoil_args()
+
+#define FUZZ_DEFINE(op)                                                                                                \
+    static void spoil(void) {                                                                                          \
+        for (int n = between(1, 3); n > 0; n--) {                                                                      \
+            if (chance(3))                                                                                             \
+                spoil_traits(&call.traits);                                                                            \
+            else                                                                                                       \
+                spoil_args(&call.args);                                                                                \
+        }                                                                                                              \
+        if (chance(20)) call.traits.struct_size = odd_size(sizeof call.traits);                                        \
+        if (chance(20)) call.args.struct_size = odd_size(sizeof call.args);                                            \
+    }                                                                                                                  \
+    /* Asks all functions but the call. Returns whether an instance serves it, with the bytes of its workspace. */     \
+    static int ask_all(const tessera_device *device, int sensible, size_t *bytes) {                                    \
+        char text[512];                                                                                                \
+        const tessera_##op##_instance *instance = NULL;                                                                \
+        const tessera_device_facts *const facts = tessera_device_get_facts(device);                                    \
+        const tessera_status checked = tessera_##op##_check(&call.traits, &call.args);                                 \
+        check_refusal(checked);                                                                                        \
+        if (sensible && checked != TESSERA_SUCCESS) fail("a sensible call was refused");                               \
+        const tessera_status sized = tessera_##op##_workspace_size(device, &call.traits, &call.args, bytes);           \
+        const tessera_status selected = tessera_##op##_select(facts, &call.traits, &call.args, &instance);             \
+        tessera_##op##_explain(facts, &call.traits, &call.args,                                                        \
+                               chance(2) ? TESSERA_EXPLAIN_REASONS : TESSERA_EXPLAIN_INSTANCES, text,                  \
+                               below(sizeof text + 1));                                                                \
+        if (selected == TESSERA_SUCCESS)                                                                               \
+            tessera_##op##_ck_name(instance, &call.traits, &call.args, text, below(sizeof text + 1));                  \
+        if (checked == TESSERA_SUCCESS && sized != selected) fail("workspace_size and select do not agree");           \
+        return checked == TESSERA_SUCCESS && sized == TESSERA_SUCCESS;                                                 \
+    }                                                                                                                  \
+    /* Calls, sometimes with a workspace that must be refused. */                                                      \
+    static tessera_status launch(const tessera_device *device, size_t bytes) {                                         \
+        uint8_t *const workspace = new_workspace(bytes);                                                               \
+        const int wrong = bytes > 0 && chance(10);                                                                     \
+        call.args.workspace_ptr = wrong && chance(2) ? (chance(2) ? NULL : workspace + 8) : workspace;                 \
+        call.args.workspace_size = wrong ? bytes - 1 : bytes;                                                          \
+        const tessera_status status = tessera_##op(device, &call.traits, &call.args, NULL);                            \
+        if (wrong && status == TESSERA_SUCCESS) fail("a wrong workspace was accepted");                                \
+        free_workspace(workspace, bytes);                                                                              \
+        call.args.workspace_ptr = NULL, call.args.workspace_size = 0;                                                  \
+        return status;                                                                                                 \
+    }
 
 #endif

@@ -391,63 +391,29 @@ static void compare(const traits_t *t, const args_t *a) {
 
 // ---- one iteration
 
-static tessera_status launch(const tessera_device *device, size_t bytes) {
-    uint8_t *const workspace = new_workspace(bytes);
-    const int spoil = chance(10);
-    call.args.workspace_ptr = spoil && chance(2) ? (chance(2) ? NULL : workspace + 8) : workspace;
-    call.args.workspace_size = spoil ? bytes - 1 : bytes;
-    const tessera_status status = tessera_fmha_fwd(device, &call.traits, &call.args, NULL);
-    if (spoil && status == TESSERA_SUCCESS) fail("a wrong workspace was accepted");
-    free_workspace(workspace, bytes);
-    call.args.workspace_ptr = NULL;
-    call.args.workspace_size = 0;
-    return status;
-}
+FUZZ_DEFINE(fmha_fwd)
 
 void fuzz_iterate(void) {
     memset(&call, 0, sizeof call);
     choose_traits(&call.traits);
     choose_args(&call.traits, &call.args);
     const int sensible = !chance(3);
-    for (int n = sensible ? 0 : between(1, 3); n > 0; n--) {
-        if (chance(3))
-            spoil_traits(&call.traits);
-        else
-            spoil_args(&call.args);
-    }
-    if (!sensible && chance(20)) call.traits.struct_size = odd_size(sizeof call.traits);
-    if (!sensible && chance(20)) call.args.struct_size = odd_size(sizeof call.args);
+    if (!sensible) spoil();
     if (call.traits.data_type < TESSERA_FMHA_DTYPE_COUNT) fill_inputs(&call.traits);
     begin_call();
     call_before = call;
 
     const tessera_device *const device = some_device();
     tessera_set_num_threads(between(1, 4));
-    const tessera_status checked = tessera_fmha_fwd_check(&call.traits, &call.args);
-    check_refusal(checked);
-    if (sensible && checked != TESSERA_SUCCESS) fail("a sensible call was refused");
-    char text[512];
     size_t bytes = 0;
-    const tessera_fmha_fwd_instance *instance = NULL;
-    const tessera_status sized = tessera_fmha_fwd_workspace_size(device, &call.traits, &call.args, &bytes);
-    const tessera_status selected =
-        tessera_fmha_fwd_select(tessera_device_get_facts(device), &call.traits, &call.args, &instance);
-    tessera_fmha_fwd_explain(tessera_device_get_facts(device), &call.traits, &call.args,
-                             chance(2) ? TESSERA_EXPLAIN_REASONS : TESSERA_EXPLAIN_INSTANCES, text,
-                             below(sizeof text + 1));
-    if (selected == TESSERA_SUCCESS)
-        tessera_fmha_fwd_ck_name(instance, &call.traits, &call.args, text, below(sizeof text + 1));
-
     int succeeded = 0, comparable = 1;
-    if (checked == TESSERA_SUCCESS) {
+    if (ask_all(device, sensible, &bytes)) {
         traits_t traits = TESSERA_FMHA_FWD_TRAITS_INIT;
         args_t args = tessera_fmha_fwd_args_init();
         read_struct(&traits, &call.traits, sizeof traits);
         read_struct(&args, &call.args, sizeof args);
         if (!traits.has_sink) args.sink_size = 0, args.sink_ptr = NULL; // which fmha_fwd_sees() does not know
-        if (sized != selected) fail("workspace_size and select do not agree");
-        if (sized == TESSERA_SUCCESS && call.args.struct_size == sizeof call.args && bytes < 1 << 28 &&
-            all_fits(&traits, &args, &comparable)) {
+        if (call.args.struct_size == sizeof call.args && bytes < 1 << 28 && all_fits(&traits, &args, &comparable)) {
             const tessera_status status = launch(device, bytes);
             succeeded = status == TESSERA_SUCCESS;
             if (!succeeded && status != TESSERA_ERROR_WORKSPACE) fail("check said success, the call did not");

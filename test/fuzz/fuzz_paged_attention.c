@@ -323,17 +323,7 @@ static void check_row(void *user, int64_t number, const fmha_fwd_row *row, const
 
 // ---- one iteration
 
-static tessera_status launch(const tessera_device *device, size_t bytes) {
-    uint8_t *const workspace = new_workspace(bytes);
-    const int spoil = bytes > 0 && chance(10);
-    call.args.workspace_ptr = spoil && chance(2) ? (chance(2) ? NULL : workspace + 8) : workspace;
-    call.args.workspace_size = spoil ? bytes - 1 : bytes;
-    const tessera_status status = tessera_paged_attention(device, &call.traits, &call.args, NULL);
-    if (spoil && status == TESSERA_SUCCESS) fail("a wrong workspace was accepted");
-    free_workspace(workspace, bytes);
-    call.args.workspace_ptr = NULL, call.args.workspace_size = 0;
-    return status;
-}
+FUZZ_DEFINE(paged_attention)
 
 // Runs a call that the check allows. Returns whether it ran.
 static int run(const tessera_device *device, int sensible, size_t bytes) {
@@ -360,36 +350,15 @@ void fuzz_iterate(void) {
     choose_args(&call.traits, &call.args);
     fill_inputs(&call.traits, &call.args);
     const int sensible = !chance(3);
-    for (int n = sensible ? 0 : between(1, 3); n > 0; n--) {
-        if (chance(3))
-            spoil_traits(&call.traits);
-        else
-            spoil_args(&call.args);
-    }
-    if (!sensible && chance(20)) call.traits.struct_size = odd_size(sizeof call.traits);
-    if (!sensible && chance(20)) call.args.struct_size = odd_size(sizeof call.args);
+    if (!sensible) spoil();
     if (!arrays_fit(&call.args)) return;
     begin_call();
     call_before = call;
 
     const tessera_device *const device = some_device();
     tessera_set_num_threads(between(1, 4));
-    const tessera_status checked = tessera_paged_attention_check(&call.traits, &call.args);
-    check_refusal(checked);
-    if (sensible && checked != TESSERA_SUCCESS) fail("a sensible call was refused");
-    char text[512];
     size_t bytes = 0;
-    const tessera_paged_attention_instance *instance = NULL;
-    const tessera_status sized = tessera_paged_attention_workspace_size(device, &call.traits, &call.args, &bytes);
-    const tessera_status selected =
-        tessera_paged_attention_select(tessera_device_get_facts(device), &call.traits, &call.args, &instance);
-    tessera_paged_attention_explain(tessera_device_get_facts(device), &call.traits, &call.args,
-                                    chance(2) ? TESSERA_EXPLAIN_REASONS : TESSERA_EXPLAIN_INSTANCES, text,
-                                    below(sizeof text + 1));
-    if (selected == TESSERA_SUCCESS)
-        tessera_paged_attention_ck_name(instance, &call.traits, &call.args, text, below(sizeof text + 1));
-    if (checked == TESSERA_SUCCESS && sized != selected) fail("workspace_size and select do not agree");
-    const int succeeded = checked == TESSERA_SUCCESS && sized == TESSERA_SUCCESS && run(device, sensible, bytes);
+    const int succeeded = ask_all(device, sensible, &bytes) && run(device, sensible, bytes);
     if (memcmp(&call, &call_before, sizeof call) != 0) fail("traits or args were written");
     end_call(succeeded);
 }
