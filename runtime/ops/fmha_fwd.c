@@ -133,8 +133,20 @@ tessera_status tessera_fmha_fwd_check_row(const struct tessera_fmha_fwd_call *ca
     return (is_cuda(row) ? tessera_fmha_fwd_cuda_check : tessera_fmha_fwd_cdna_check)((const instance_t *)row, call);
 }
 
+// The instance of what the chosen one leaves to a second launch gets a place in the plan, which loads it.
+static tessera_status take_other(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
+                                 struct tessera_plan *plan) {
+    const struct tessera_cut cut = tessera_plan_cut(plan, row);
+    const tessera_instance *other;
+    if (cut.rest == 0) return TESSERA_SUCCESS;
+    const struct tessera_fmha_fwd_call rest = tessera_fmha_fwd_rest(call, cut.rest);
+    TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &rest.traits, &rest, cut.other, &other));
+    return tessera_fmha_fwd_check_row(&rest, other);
+}
+
 tessera_status tessera_fmha_fwd_regions(const struct tessera_fmha_fwd_call *call, const tessera_instance *row,
                                         struct tessera_plan *plan) {
+    TRY(take_other(call, row, plan));
     if (is_cuda(row)) return tessera_fmha_fwd_cuda_regions(call, row, plan);
     return (row->symbol ? tessera_fmha_fwd_cdna_regions : tessera_fmha_fwd_cpu_regions)(call, row, plan);
 }

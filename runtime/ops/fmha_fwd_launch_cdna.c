@@ -99,16 +99,9 @@ static tessera_status add_split(call_t *call, const instance_t *instance, int64_
     return tessera_fmha_fwd_add_combine(call, &partial, &whole, plan);
 }
 
-// The instance of the rest gets a place in the plan, which loads it.
 tessera_status tessera_fmha_fwd_cdna_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
-    const struct tessera_cut cut = tessera_plan_cut(plan, row);
-    const tessera_instance *other;
-    if (((const instance_t *)row)->merged)
-        return cut.parts > 1 ? tessera_fmha_fwd_add_partial(call, cut.parts, plan) : TESSERA_SUCCESS;
-    if (cut.rest == 0) return TESSERA_SUCCESS;
-    const struct tessera_fmha_fwd_call rest = tessera_fmha_fwd_rest(call, cut.rest);
-    TRY(tessera_plan_choose(plan, &tessera_fmha_fwd_operation.kernels, &rest.traits, &rest, cut.other, &other));
-    return tessera_fmha_fwd_cdna_check((const instance_t *)other, &rest);
+    const int64_t parts = ((const instance_t *)row)->merged ? tessera_plan_cut(plan, row).parts : 1;
+    return parts > 1 ? tessera_fmha_fwd_add_partial(call, parts, plan) : TESSERA_SUCCESS;
 }
 
 // ---- checks and the launch
