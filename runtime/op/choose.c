@@ -6,10 +6,6 @@
 // Whatever else a call has is hidden from what chooses, so that what is remembered is what would be chosen anew.
 #include "op/select.h"
 
-struct tessera_cut tessera_cut_by(const tessera_instance *row, const struct tessera_request *r) {
-    return r->kernels->cut ? r->kernels->cut(row, r) : (struct tessera_cut){.parts = 1, .length = 1};
-}
-
 // Returns false where none serves.
 static bool choose_anew(const struct tessera_request *r, struct tessera_choice *out) {
     out->row = tessera_best(r);

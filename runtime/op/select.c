@@ -109,3 +109,7 @@ const tessera_instance *tessera_best(const struct tessera_request *r) {
     }
     return best;
 }
+
+struct tessera_cut tessera_cut_by(const tessera_instance *row, const struct tessera_request *r) {
+    return r->kernels->cut ? r->kernels->cut(row, r) : (struct tessera_cut){.parts = 1, .length = 1};
+}
