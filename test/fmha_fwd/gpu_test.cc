@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "problem.h"
 #include "suites.h"
 #include "tessera/kernel/fmha_fwd.h"
 
@@ -132,6 +133,25 @@ Suite turns_suite(const Place &on) {
             {{"-lse=1 -init=nf", "-init=uf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-scale_s=0", "-scale_s=3", "-scale_s=1e6"}, {"-init_sink=0", "-init_sink=1"}}};
 }
 
+// Calls whose last sequences, or key heads of the only one, are left to a second launch of another instance.
+Suite rest_suite(const Place &on) {
+    Axis of_gfx90a;
+    for (const Device &device : devices(on, tessera_fmha_fwd_get_table()))
+        if (device.target == TESSERA_TARGET_GFX90A) of_gfx90a.push_back(device.argument() + " -prec=bf16 -d=64");
+    return {"Rest",
+            {of_gfx90a, {"-b=11 -h=80 -h_k=10 -s=32 -s_k=512", "-b=1 -h=880 -h_k=110 -s=32 -s_k=512"}},
+            {{"-lse=1 -iperm=1 -operm=1 -init=nf", "-iperm=0 -operm=0 -init=uf"}}};
+}
+
+void expect_two_launches_valid(const std::string &arguments) {
+    Problem p(arguments);
+    std::string text(20000, '\0');
+    tessera_fmha_fwd_explain(tessera_device_get_facts(p.device), p.traits, p.args, TESSERA_EXPLAIN_INSTANCES,
+                             text.data(), text.size());
+    EXPECT_NE(text.find("in a second launch"), std::string::npos) << text.c_str();
+    expect_valid(arguments);
+}
+
 // Lengths that only the device knows.
 Suite ragged_suite(const Place &on) {
     return {"Ragged",
@@ -174,8 +194,9 @@ int main(int argc, char **argv) {
         std::printf("this build has no instances for the GPU, or no simulator\n");
         return 77;
     }
-    Place valid = gpus, refused = gpus, large = gpus;
+    Place valid = gpus, in_two = gpus, refused = gpus, large = gpus;
     valid.run = cpus.run;
+    in_two.run = expect_two_launches_valid;
     refused.run = [](const std::string &arguments) { expect_refused(fmha_fwd, arguments); };
     for (const Suite &suite : suites(gpus)) register_suite(gpus, suite);
     register_suite(gpus, instances_suite(gpus));
@@ -188,6 +209,7 @@ int main(int argc, char **argv) {
     register_suite(valid, ragged_suite(gpus));
     register_suite(valid, whole_tiles_suite(gpus));
     register_suite(valid, turns_suite(gpus));
+    register_suite(in_two, rest_suite(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64 -d=64"}, refusals}, {}});
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));

@@ -207,7 +207,7 @@ def likely(programs: list[Path], mutant: Mutant) -> list[Path]:
     )
 
 
-def fails(program: Path, number: int, cwd: Path, **environment: str) -> bool:
+def fails(program: Path, number: int, cwd: Path, timeout: float = 15, **environment: str) -> bool:
     """Whether the program does, or does not end, while this mutant is alive (none is, at -1)."""
     litter = dict.fromkeys(("TMPDIR", "TEST_TMPDIR"), str(cwd / "tmp"))  # of programs that mutants end
     try:
@@ -216,7 +216,7 @@ def fails(program: Path, number: int, cwd: Path, **environment: str) -> bool:
             env={**os.environ, **litter, "TESSERA_MUTANT": str(number), **environment},
             cwd=cwd,
             capture_output=True,
-            timeout=15,
+            timeout=timeout,
             check=False,
         )
     except subprocess.TimeoutExpired:
@@ -231,7 +231,7 @@ def reach_of(program: Path, cwd: Path) -> dict[int, list[str]]:
     """Runs the program without any mutant."""
     file = program.with_suffix(".reach")
     file.unlink(missing_ok=True)
-    if fails(program, -1, cwd, TESSERA_MUTANT_REACH=str(file)):
+    if fails(program, -1, cwd, timeout=300, TESSERA_MUTANT_REACH=str(file)):
         sys.exit(f"guards.py: {program.name} fails without any mutant")
     found: dict[int, list[str]] = {}
     for line in file.read_text(encoding="utf-8").splitlines():
