@@ -117,7 +117,7 @@ def test_packs_are_in_the_library_or_beside_it(tmp_path: Path) -> None:
     """Those of all targets of a build."""
     ziglang()
     targets = ("gfx90a", "gfx942")
-    few = Few(tmp_path, ",".join(targets))
+    few = Few(tmp_path, ",".join(targets), pipeline="qr")
     build = tmp_path / "build"
     libraries = []
     for embed in ("ON", "OFF"):

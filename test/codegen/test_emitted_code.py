@@ -60,7 +60,7 @@ def test_what_is_defined_is_found() -> None:
 
 def test_everything_in_a_file_is_used(kernels: list[Path]) -> None:
     unused: list[tuple[str, str]] = []
-    for file in kernels:
+    for file in sample(kernels, 400):
         names, counts = (
             defined(without_comments(file.read_text())),
             times_said(expanded(file.read_text(), set())),

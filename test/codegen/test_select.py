@@ -233,9 +233,10 @@ def expected(receipt: str, name: str) -> bool:
     return tests[{"1": "0", "300": "0", "400": "0"}.get(receipt, receipt)]
 
 
-@pytest.mark.parametrize(
-    "number", ["0", "1", "2", "3", "4", "100", "200", "300", "400", "600", "700", "800", "801", "888"]
-)
+NUMBERS = ["0", "1", "2", "3", "4", "100", "200", "300", "400", "600", "700", "800", "801", "888"]
+
+
+@pytest.mark.parametrize("number", sample(NUMBERS, 5))
 def test_receipts_of_ck(number: str) -> None:
     """Counted with one instance's names, all of them but for the pads, which no receipt looks at."""
     where = "target=x86-64-v4 bm0=528 pad=psskddv dropout=no|yes hdim=48|128|192x128"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from sampling import sample
 
 Done = subprocess.CompletedProcess[str]
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,10 +114,11 @@ def test_levels_of_verification(tmp_path: Path) -> None:
     assert line_of("-v=3").endswith(", valid:y\n")
     # Above 2^37 FLOP: one row of each of 4096 parts and the edges of tiles; with -v=3 all.
     large = ["-b=1", "-h=2", "-s=16512", "-d=64"]
-    sampled = result_of(tmp_path, *large)
+    path = tmp_path / "result.json"
+    done = run(*SMALL, *large, "-json=1", f"-jsonfile={path}")
+    sampled = json.loads(path.read_text())
     assert sampled["verification"] == "pass"
     assert 4096 <= sampled["rows_verified"] < sampled["rows"] == 2 * 16512
-    done = run(*SMALL, *large)
     assert f", valid:y ({sampled['rows_verified']} of 33024 rows checked)\n" in done.stdout
 
 
@@ -721,7 +723,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 4])
+@pytest.mark.parametrize("number", [1, 2, *sample([3, 4], 1)])
 def test_examples_of_ck(number: int) -> None:
     if number < 3 and os.environ.get("TESSERA_TEST_ALL") != "1":
         pytest.skip("half a minute; TESSERA_TEST_ALL=1 runs it")

@@ -60,7 +60,7 @@ def hipcc_pack(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str
     every = sorted(folder.glob("fmha_fwd_d*.c"))
     # Two are for caches alone; on planned loops the back end of LLVM 15 fails (docs/from-ck.md).
     left_out = ("qr_direct", "qr_pieces", "qr_bundled")
-    sources = sample([one for one in every if not any(name in one.stem for name in left_out)], 4)
+    sources = sample([one for one in every if not any(name in one.stem for name in left_out)], 2)
     environment = {**os.environ, "TMPDIR": str(folder)}  # where Debian's clang leaves a folder behind
     for source in sources:
         out = source.with_suffix(".bundle")

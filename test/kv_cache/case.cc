@@ -174,9 +174,17 @@ std::vector<const char *> test_devices() {
 bool OnDevice::is_sampled() const { return is_simulated() && !test_all(); }
 
 bool OnDevice::is_due(int days) {
-    const bool due = is_sampled() ? (test_seed() + asked++) % static_cast<uint32_t>(days) == 0 : ::is_due();
+    const bool due = is_sampled() ? is_dealt(static_cast<uint32_t>(days)) : ::is_due();
     put_off += !due;
     return due;
+}
+
+bool OnDevice::is_dealt(uint32_t days) {
+    std::vector<std::string> gpus;
+    for (const std::string name : test_devices())
+        if (name != "cpu") gpus.push_back(name);
+    const uint32_t turn = test_seed() + asked++;
+    return turn % days == 0 && gpus[turn / days % gpus.size()] == GetParam();
 }
 
 bool OnDevice::has_instances() const {

@@ -264,10 +264,12 @@ class OnDevice : public testing::TestWithParam<const char *> {
     // Whether this build has what is to be tested: here an instance of fmha_fwd that finds keys in pages.
     virtual bool has_instances() const;
     // As many of the cases as there is time for; and a case as GPUs take it.
-    int count(int some, int all) const { return std::max(1, count_of_cases(some, all) / (is_gpu() ? 3 : 1)); }
+    int count(int some, int all) const {
+        return std::max(1, count_of_cases(some, all) / (is_sampled() ? 6 : is_gpu() ? 3 : 1));
+    }
     Case fit(Case c) const;
-    // Whether the next case is to be tried: of a simulated GPU one in `days`, in as many days each; of others by
-    // TESSERA_TEST_DAYS.
+    // Whether the next case is to be tried: by TESSERA_TEST_DAYS, but of cases for simulated GPUs one in `days` each
+    // day, on one of them, and the next time on another.
     bool is_due(int days);
     bool is_simulated() const { return std::string(GetParam()).compare(0, 4, "sim:") == 0; }
     bool is_sampled() const; // whether the device is a simulated one and cases are few and small
@@ -286,6 +288,7 @@ class OnDevice : public testing::TestWithParam<const char *> {
             ASSERT_EQ(failed, "") << x.c.words();
         }
     }
+    bool is_dealt(uint32_t days);
     tessera_device *device = nullptr;
     bool is_served = false; // the last case
     int served = 0;         // of all
