@@ -167,7 +167,11 @@ INLINE void v_store_words(int16_t *p, vf a) {
     const __m256i x = _mm256_cvtps_epi32(a);
     _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
 }
-INLINE vi v_dot_words(vi acc, vi a, vi b) { return _mm256_add_epi32(acc, _mm256_madd_epi16(a, b)); }
+INLINE vi v_dot_words(vi acc, vi a, vi b) { // with intrinsics gcc 12 adds products first, and copies each sum
+    const __m256i products = _mm256_madd_epi16(a, b);
+    __asm__("vpaddd %1, %0, %0" : "+x"(acc) : "x"(products));
+    return acc;
+}
 
 // Bytes, or halves of words, of both in turns: those of the lower half of each half, and of the upper one.
 INLINE void v_zip_8(vi a, vi b, vi x[2]) {
