@@ -58,9 +58,9 @@ COMPUTES = {
         ("bf16",),
         bk0=16,
         wk=1,
-        numerics="fp32 products and sums; of int8 and turbo4 rows products and sums of integers of 16 bits: q within "
-        "2^-15 of its greatest, p within 2^-15 of a block's, or keys / 2^18 of its mean, centroids within 2^-14; "
-        "exp2 within 1.7e-7, soft cap by tanh within 3.9e-7",
+        numerics="fp32 products and sums; of int8 and turbo4 rows of integers of 16 bits (q within 2^-15 of "
+        "its greatest, p of a block's, of turbo4 within 2^-18 of their sum, centroids within 2^-14); exp2 "
+        "within 1.7e-7, soft cap by tanh within 3.9e-7",
     ),
     "bf16x2": Compute(
         ("fp16",),
