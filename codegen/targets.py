@@ -239,7 +239,7 @@ TARGETS: dict[str, Target] = {
             registers=16,
             cflags=("-march=x86-64-v3",),
             zig_cflags=("-mcpu=x86_64_v3",),
-            macs={"f32": 16.0},
+            macs={"f32": 16.0, "f32i16": 16.0},
             l1_bytes=32 * KIB,
             l2_bytes=512 * KIB,
             source="x86-64 psABI (AVX2, FMA); Haswell and later, Zen 2 and later: two 256-bit FMA a cycle",

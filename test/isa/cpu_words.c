@@ -1256,6 +1256,141 @@ static void test_part_sums(void) {
 
 // ---- upper halves, and tiles ---------------------------------------------------------------------------------------
 
+#ifdef TESSERA_ISA_CPU_AVX2_H
+
+// ---- words of 16 bits, of bytes and of numbers of 4 bits ------------------------------------------------------------
+
+typedef union {
+    uint8_t bytes[4 * LANES];
+    int16_t words[2 * LANES];
+    lanes lanes;
+} parts;
+
+static parts random_parts(void) {
+    parts x;
+    for (int l = 0; l < LANES; l++) x.lanes.u[l] = random_bits();
+    return x;
+}
+
+static parts of_parts(vi x) {
+    parts list;
+    v_store_i(list.lanes.i, x);
+    return list;
+}
+
+// Every code, at both ends of the page.
+static void test_loads_of_words(void) {
+    for (int first = 0; first < 256; first++) {
+        uint8_t *const p = place(first % 2, 2 * LANES);
+        parts s8, e4m3;
+        for (int n = 0; n < 2 * LANES; n++) {
+            p[n] = (uint8_t)(first + 37 * n);
+            const int magnitude = p[n] & 0x7f;
+            const double value = magnitude == 0x7f ? 480 : decode(TESSERA_TYPE_E4M3, (uint32_t)magnitude);
+            s8.words[n] = (int16_t)(int8_t)p[n];
+            e4m3.words[n] = (int16_t)(encode(TESSERA_TYPE_FP16, (float)(value * 0x1p-8)) | (p[n] & 0x80u) << 8);
+        }
+        const parts got_s8 = of_parts(v_load_s8_words(p)), got_e4m3 = of_parts(v_load_e4m3_halves(p));
+        check("v_load_s8_words", same_bits, &got_s8.lanes, &s8.lanes, 0, NULL);
+        check("v_load_e4m3_halves", same_bits, &got_e4m3.lanes, &e4m3.lanes, 0, NULL);
+    }
+}
+
+// Numbers that lie between words, and beyond them.
+static void test_stored_words(void) {
+    const float numbers[] = {0,     0.5f, 1.5f,   -0.5f, -1.5f, 2.25f, -2.75f,  32767,
+                             32768, 1e6f, -32768, -1e6f, 100,   -7,    8191.5f, 3};
+    const int want[] = {0, 0, 2, 0, -2, 2, -3, 32767, 32767, 32767, -32768, -32768, 100, -7, 8192, 3};
+    for (int first = 0; first < COUNT(numbers); first += LANES) {
+        int16_t *const got = (int16_t *)(void *)place(1, LANES * sizeof *got);
+        v_store_words(got, v_load(numbers + first));
+        for (int l = 0; l < LANES; l++)
+            if (got[l] != want[first + l] && complain())
+                printf("%s: v_store_words(%g) stored %d\n", test, numbers[first + l], got[l]);
+    }
+}
+
+static void test_words(void) {
+    for (int round = 0; round < 500; round++) {
+        const parts a = random_parts(), b = random_parts();
+        parts want, zipped[2], zipped_words[2], found[2];
+        for (int l = 0; l < LANES; l++) {
+            int64_t sum = round;
+            for (int n = 2 * l; n < 2 * l + 2; n++) sum += (int64_t)a.words[n] * b.words[n];
+            want.lanes.u[l] = (uint32_t)sum;
+        }
+        const parts dot = of_parts(v_dot_words(v_set1_i(round), v_load_i(&a), v_load_i(&b)));
+        check("v_dot_words", same_bits, &dot.lanes, &want.lanes, 1, &a.lanes);
+
+        const int16_t table[] = {-8000, -2001, 255, 256, -1, 0, 1, 32767, -32768, 4660, 17, -300, 99, 12345, 128, -129};
+        parts low, upper, codes;
+        for (int n = 0; n < 4 * LANES; n++) {
+            low.bytes[n] = (uint8_t)table[n % 16];
+            upper.bytes[n] = (uint8_t)(table[n % 16] >> 8);
+            codes.bytes[n] = a.bytes[n] & 15;
+            const int at = n / 16 * 16 + n % 16 / 2, second = at + 8;
+            zipped[0].bytes[n] = n % 2 ? b.bytes[at] : a.bytes[at];
+            zipped[1].bytes[n] = n % 2 ? b.bytes[second] : a.bytes[second];
+        }
+        for (int n = 0; n < 2 * LANES; n++) {
+            const int at = n / 8 * 8 + n % 8 / 2;
+            for (int x = 0; x < 2; x++) {
+                zipped_words[x].words[n] = n % 2 ? b.words[at + 4 * x] : a.words[at + 4 * x];
+                found[x].words[n] = table[codes.bytes[n / 8 * 16 + 8 * x + n % 8]];
+            }
+        }
+        vi got[3][2];
+        v_zip_8(v_load_i(&a), v_load_i(&b), got[0]);
+        v_zip_16(v_load_i(&a), v_load_i(&b), got[1]);
+        v_lookup_words(v_load_i(&low), v_load_i(&upper), v_load_i(&codes), got[2]);
+        for (int x = 0; x < 2; x++) {
+            const parts list[] = {of_parts(got[0][x]), of_parts(got[1][x]), of_parts(got[2][x])};
+            check("v_zip_8", same_bits, &list[0].lanes, &zipped[x].lanes, 1, &a.lanes);
+            check("v_zip_16", same_bits, &list[1].lanes, &zipped_words[x].lanes, 1, &a.lanes);
+            check("v_lookup_words", same_bits, &list[2].lanes, &found[x].lanes, 1, &codes.lanes);
+        }
+    }
+}
+
+static void test_greatest_byte(void) {
+    for (int round = 0; round < 500; round++) {
+        parts a = random_parts(), twice;
+        const parts b = random_parts();
+        const uint32_t limit = 1 + random_bits() % 256;
+        int greatest = 0;
+        for (int n = 0; n < 4 * LANES; n++) {
+            a.bytes[n] = (uint8_t)(a.bytes[n] % limit);
+            const uint8_t shifted = (uint8_t)(b.bytes[n] << 1);
+            twice.bytes[n] = a.bytes[n] > shifted ? a.bytes[n] : shifted;
+            if (a.bytes[n] > greatest) greatest = a.bytes[n];
+        }
+        const parts most = of_parts(v_most_twice(v_load_i(&a), v_load_i(&b)));
+        check("v_most_twice", same_bits, &most.lanes, &twice.lanes, 1, &b.lanes);
+        const int found = v_greatest_byte(v_load_i(&a));
+        if (found != greatest && complain()) printf("%s: v_greatest_byte %d, not %d\n", test, found, greatest);
+    }
+}
+
+// As v_sums, whose two halves they are.
+static void test_sums_of_twos(void) {
+    for (int round = 0; round < 500; round++) {
+        lanes rows[LANES], want;
+        vf x[LANES], twos[LANES / 2];
+        for (int r = 0; r < LANES; r++) {
+            want.f[r] = 0.0f;
+            for (int l = 0; l < LANES; l++) {
+                rows[r].f[l] = (float)(int32_t)(random_bits() % 2001) - 1000.0f;
+                want.f[r] += rows[r].f[l];
+            }
+            x[r] = v_load(rows[r].f);
+        }
+        for (int r = 0; r < LANES; r += 2) twos[r / 2] = v_sums_of_two(x[r], x[r + 1]);
+        const lanes got = of_f(v_sums_of_twos(twos));
+        check("v_sums_of_twos", same_bits, &got, &want, 0, NULL);
+    }
+}
+#endif
+
 #ifdef TESSERA_ISA_CPU_AVX512FP16_H
 
 // ---- halves --------------------------------------------------------------------------------------------------------
@@ -1776,6 +1911,13 @@ static const struct {
     {"v_tanh", test_tanh},
     {"limits of mathematics", test_math_limits},
     {"v_philox", test_philox},
+#ifdef TESSERA_ISA_CPU_AVX2_H
+    {"loads of words", test_loads_of_words},
+    {"stores of words", test_stored_words},
+    {"words of 16 bits", test_words},
+    {"greatest bytes", test_greatest_byte},
+    {"sums in two halves", test_sums_of_twos},
+#endif
 #ifdef __AVX512BF16__
     {"pairs", test_pairs},
     {"v_zip_pairs", test_zip},

@@ -54,6 +54,14 @@ COMPUTES = {
         "its greatest, e4m3 within 2^-13, centroids within 2^-14), and o of fp16 products, p, and sums of at "
         "most 32; exp2 within 7.5e-5, soft cap by tanh within 3.9e-7",
     ),
+    "f32i16": Compute(
+        ("bf16",),
+        bk0=16,
+        wk=1,
+        numerics="fp32 products and sums; of int8 and turbo4 rows of integers of 16 bits (q within 2^-15 of "
+        "its greatest, p of a block's, of turbo4 within 2^-18 of their sum, centroids within 2^-14); exp2 "
+        "within 1.7e-7, soft cap by tanh within 3.9e-7",
+    ),
     "bf16x2": Compute(
         ("fp16",),
         bk0=32,

@@ -139,22 +139,68 @@ INLINE float v_greatest(vf a) {
     return _mm_cvtss_f32(_mm_max_ss(x, _mm_movehdup_ps(x)));
 }
 
-// Lane r gets the sum of the lanes of x[r], by adding halves again and again.
+// Lane r gets the sum of the lanes of x[r], by adding halves again and again: those of x[2 i] and x[2 i + 1] first.
+INLINE vf v_sums_of_two(vf a, vf b) { return _mm256_add_ps(_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b)); }
+INLINE vf v_sums_of_twos(const vf x[LANES / 2]) {
+    __m256 t[2];
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        t[i] = _mm256_add_ps(_mm256_shuffle_ps(x[2 * i], x[2 * i + 1], 0x44),
+                             _mm256_shuffle_ps(x[2 * i], x[2 * i + 1], 0xee));
+    return _mm256_add_ps(_mm256_permute2f128_ps(t[0], t[1], 0x20), _mm256_permute2f128_ps(t[0], t[1], 0x31));
+}
 INLINE vf v_sums(vf x[LANES]) {
     __m256 t[4];
     UNROLL
-    for (int i = 0; i < 4; i++)
-        t[i] = _mm256_add_ps(_mm256_unpacklo_ps(x[2 * i], x[2 * i + 1]), _mm256_unpackhi_ps(x[2 * i], x[2 * i + 1]));
-    UNROLL
-    for (int i = 0; i < 2; i++)
-        t[i] = _mm256_add_ps(_mm256_shuffle_ps(t[2 * i], t[2 * i + 1], 0x44),
-                             _mm256_shuffle_ps(t[2 * i], t[2 * i + 1], 0xee));
-    return _mm256_add_ps(_mm256_permute2f128_ps(t[0], t[1], 0x20), _mm256_permute2f128_ps(t[0], t[1], 0x31));
+    for (int i = 0; i < 4; i++) t[i] = v_sums_of_two(x[2 * i], x[2 * i + 1]);
+    return v_sums_of_twos(t);
 }
 
 // products: acc + a * b, where a is one fp32 word of memory in all lanes
 INLINE vf v_word(const void *p) { return _mm256_broadcast_ss((const float *)p); }
 INLINE vf v_mac(vf acc, vf a, vf b) { return _mm256_fmadd_ps(a, b, acc); }
 INLINE vf v_mac_word(vf acc, const float *p, vf b) { return v_mac(acc, v_word(p), b); }
+
+// integers of 16 bits: 2 * LANES of bytes with a sign, LANES to nearest even, acc + both products of each word
+INLINE vi v_load_s8_words(const uint8_t *p) { return _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)p)); }
+INLINE void v_store_words(int16_t *p, vf a) {
+    const __m256i x = _mm256_cvtps_epi32(a);
+    _mm_storeu_si128((__m128i *)p, _mm_packs_epi32(_mm256_castsi256_si128(x), _mm256_extracti128_si256(x, 1)));
+}
+INLINE vi v_dot_words(vi acc, vi a, vi b) { // with intrinsics gcc 12 adds products first, and copies each sum
+    const __m256i products = _mm256_madd_epi16(a, b);
+    __asm__("vpaddd %1, %0, %0" : "+x"(acc) : "x"(products));
+    return acc;
+}
+
+// Bytes, or halves of words, of both in turns: those of the lower half of each half, and of the upper one.
+INLINE void v_zip_8(vi a, vi b, vi x[2]) {
+    x[0] = _mm256_unpacklo_epi8(a, b);
+    x[1] = _mm256_unpackhi_epi8(a, b);
+}
+INLINE void v_zip_16(vi a, vi b, vi x[2]) {
+    x[0] = _mm256_unpacklo_epi16(a, b);
+    x[1] = _mm256_unpackhi_epi16(a, b);
+}
+
+// Each byte, below 16, chooses one of 16 words, of whose lower and upper bytes there are two copies, in that order.
+INLINE void v_lookup_words(vi low, vi upper, vi codes, vi x[2]) {
+    v_zip_8(_mm256_shuffle_epi8(low, codes), _mm256_shuffle_epi8(upper, codes), x);
+}
+
+// 2 * LANES codes of E4M3 times 2^-8 as halves; NaN becomes 480 x 2^-8.
+INLINE vi v_load_e4m3_halves(const uint8_t *p) {
+    return _mm256_and_si256(_mm256_slli_epi16(v_load_s8_words(p), 7), _mm256_set1_epi16(-0x4080));
+}
+
+// The greater of `most` and twice the code, byte by byte, without the code's sign; and the greatest byte.
+INLINE vi v_most_twice(vi most, vi codes) { return _mm256_max_epu8(most, _mm256_add_epi8(codes, codes)); }
+INLINE int v_greatest_byte(vi a) {
+    __m128i x = _mm_max_epu8(_mm256_castsi256_si128(a), _mm256_extracti128_si256(a, 1));
+    x = _mm_max_epu8(x, _mm_srli_si128(x, 8));
+    x = _mm_max_epu8(x, _mm_srli_si128(x, 4));
+    x = _mm_max_epu8(x, _mm_srli_si128(x, 2));
+    return (_mm_cvtsi128_si32(_mm_max_epu8(x, _mm_srli_si128(x, 1))) & 0xff);
+}
 
 #endif
