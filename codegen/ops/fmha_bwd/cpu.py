@@ -68,6 +68,11 @@ class CpuTile(cpu_tile.BlockTile):
         return COMPUTES[self.compute].words
 
     @property
+    def has_short_steps(self) -> bool:
+        """A step of the register tile takes so few cycles that loop control and lines from L2 count."""
+        return self.mr * self.nv <= 12
+
+    @property
     def block(self) -> str:
         """Block and threads in the short name."""
         return f"b{self.bm0}x{self.bn0}_w1"
