@@ -19,7 +19,7 @@ namespace {
 // Two sequences in pages of 4 rows, 3 pages each; 4 and 2 heads of 32 and 16 elements; 2 queries; 9 and 12 keys.
 enum { kQ, kK, kV, kO, kLse, kLengths, kStartQ, kStartK, kTable, kKnew, kVnew, kCos, kSin, kWorkspace };
 struct Call {
-    static constexpr size_t kBytes = 4096, kTensors = kWorkspace + 64;
+    static constexpr size_t kBytes = 4096, kTensors = kWorkspace + 128;
     std::vector<unsigned char> memory = std::vector<unsigned char>(kTensors * kBytes + 64, 0x11);
     unsigned char *const base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
     tessera_fmha_fwd_splitkv_traits traits = tessera_fmha_fwd_splitkv_traits_init();
@@ -39,7 +39,7 @@ struct Call {
         args.nhead_stride_lse = 2, args.batch_stride_lse = 8;
         args.q_ptr = at(kQ), args.k_ptr = at(kK), args.v_ptr = at(kV), args.o_ptr = at(kO), args.lse_ptr = at(kLse);
         args.seqlen_k_ptr = lengths, args.block_table_ptr = table;
-        args.workspace_ptr = at(kWorkspace), args.workspace_size = 64 * kBytes;
+        args.workspace_ptr = at(kWorkspace), args.workspace_size = 128 * kBytes;
         put({9, 12}, lengths), put({0, 2, 4}, start_q), put({3, 2, 0}, start_k), put({6, 0, 2, 1, 5, 3, 4, 4}, table);
     }
     static void put(std::initializer_list<int32_t> values, int32_t *to) { std::copy(values.begin(), values.end(), to); }
