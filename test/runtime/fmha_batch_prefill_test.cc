@@ -14,7 +14,7 @@ namespace {
 // Two sequences of 2 and 1 queries, 9 and 12 keys in pages of 8 rows; 4 and 2 heads of 32 and 16 elements.
 enum { kQ, kK, kV, kO, kLse, kStartQ, kFirst, kPages, kLast, kLengths, kScales, kKScales, kVScales, kWorkspace };
 struct Call {
-    static constexpr size_t kBytes = 8192, kTensors = kWorkspace + 128;
+    static constexpr size_t kBytes = 8192, kTensors = kWorkspace + 64;
     std::vector<unsigned char> memory = std::vector<unsigned char>(kTensors * kBytes + 64, 0x11);
     unsigned char *const base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
     tessera_fmha_batch_prefill_traits traits = tessera_fmha_batch_prefill_traits_init();
@@ -35,7 +35,7 @@ struct Call {
         args.q_ptr = at(kQ), args.k_ptr = at(kK), args.v_ptr = at(kV), args.o_ptr = at(kO), args.lse_ptr = at(kLse);
         args.seqstart_q_ptr = at(kStartQ), args.kv_indptr = first, args.kv_page_indices = pages;
         args.kv_last_page_lens = last;
-        args.workspace_ptr = at(kWorkspace), args.workspace_size = 128 * kBytes;
+        args.workspace_ptr = at(kWorkspace), args.workspace_size = 64 * kBytes;
         put({0, 2, 3}, ints(kStartQ)), put({0, 2, 4}, first), put({4, 0, 2, 1}, pages), put({1, 4}, last);
         put({9, 12}, lengths);
     }

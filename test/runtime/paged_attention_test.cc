@@ -15,7 +15,7 @@ namespace {
 // Two sequences of 2 and 1 queries, 9 and 12 keys in pages of 8 rows; 4 and 2 heads of 32 and 16 elements.
 enum { kQ, kK, kV, kKScale, kVScale, kSlopes, kCentroids, kO, kLse, kStartQ, kPages, kLengths, kWorkspace };
 struct Call {
-    static constexpr size_t kBytes = 8192, kTensors = kWorkspace + 128;
+    static constexpr size_t kBytes = 8192, kTensors = kWorkspace + 64;
     std::vector<unsigned char> memory = std::vector<unsigned char>(kTensors * kBytes + 64, 0x11);
     unsigned char *const base = memory.data() + (64 - reinterpret_cast<uintptr_t>(memory.data()) % 64);
     tessera_paged_attention_traits traits = tessera_paged_attention_traits_init();
@@ -35,7 +35,7 @@ struct Call {
         args.batch_stride_k = 512, args.batch_stride_v = 256, args.nhead_stride_lse = 3;
         args.q_ptr = at(kQ), args.k_ptr = at(kK), args.v_ptr = at(kV), args.o_ptr = at(kO), args.lse_ptr = at(kLse);
         args.seqstart_q_ptr = starts, args.block_table_ptr = pages, args.seqlen_k_ptr = lengths;
-        args.workspace_ptr = at(kWorkspace), args.workspace_size = 128 * kBytes;
+        args.workspace_ptr = at(kWorkspace), args.workspace_size = 64 * kBytes;
         put({0, 2, 3}, starts), put({4, 0, 2, 1}, pages), put({9, 12}, lengths);
     }
     static void put(std::initializer_list<int32_t> values, int32_t *to) { std::copy(values.begin(), values.end(), to); }
