@@ -14,6 +14,8 @@
 
 #include "case.h"
 #include "paged_attention_reference.h"
+#include "tessera/kernel/fmha_fwd.h"
+#include "tessera/kernel/paged_attention.h"
 
 namespace {
 
@@ -530,6 +532,30 @@ TEST_P(PagedAttention, SlotsInStep) {
                         c.keys = {1, 31, 33, 100, 120, 420};
                         check(c, 12);
                     }
+}
+
+// What finds rows, and lists scales of several heads, may be of another target than what attends: all of both.
+TEST_P(PagedAttention, TargetsOfBothKinds) {
+    if (is_gpu()) GTEST_SKIP() << "tasks of CPUs";
+    const tessera_table *const finding = tessera_paged_attention_get_table();
+    const tessera_table *const attending = tessera_fmha_fwd_get_table();
+    for (const auto kv : {TESSERA_KV_FP8_E4M3, TESSERA_KV_INT8, TESSERA_KV_TURBO4})
+        for (const auto dtype : {TESSERA_FMHA_FP32, TESSERA_FMHA_FP16, TESSERA_FMHA_BF16})
+            for (uint32_t n = 0; n < finding->row_count * attending->row_count; n++) {
+                const tessera_instance *const finds = tessera_row(finding, n / attending->row_count);
+                const tessera_instance *const attends = tessera_row(attending, n % attending->row_count);
+                if (attends->pipeline != std::string("decode")) continue;
+                Decode c;
+                c.dtype = dtype, c.kv = kv, c.scales = Scales::kToken, c.hdim_q = c.hdim_v = 64;
+                c.heads = c.heads_k = 8, c.keys = {1, 31, 33, 37, 70, 100};
+                Memory memory(c, 12);
+                memory.args.instance = reinterpret_cast<const tessera_paged_attention_instance *>(finds);
+                memory.args.attends = reinterpret_cast<const tessera_fmha_fwd_instance *>(attends);
+                run(memory);
+                if (!is_served) continue;
+                EXPECT_EQ(memory.wrong(), "") << c.words() << " " << finds->name << " " << attends->name;
+            }
+    EXPECT_GT(served, 0);
 }
 
 // Rows, or slots of turbo4, of several heads that are copied together, in pages of any size: scales, windows, sinks and

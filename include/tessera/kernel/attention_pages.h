@@ -56,7 +56,7 @@ struct tessera_attention_rows {
     tessera_kv_cache_dtype
         dtype; // TESSERA_KV_AUTO: numbers as in q, or `pages->number`; else codes, elements are bytes
     const int64_t *at;
-    const float *scale; // of row n scale[n], with room for whole vectors; NULL: rows are not scaled
+    const float *scale; // of row n scale[n], with room for whole vectors of any target; NULL: rows are not scaled
 };
 
 // Keys key .. key + count - 1, count > 0, of a sequence and some key heads.
@@ -70,8 +70,12 @@ struct tessera_attention_keys {
 // Rows that are copied have their scales, and belong to the first head alone.
 enum tessera_attention_find { TESSERA_FIND_ROWS = 1, TESSERA_FIND_SCALES = 2, TESSERA_FIND_NUMBERS = 4 };
 
+// Scales of the next head come behind the list of the head before, which has a multiple of so many: what finds rows
+// may have other vectors than what attends.
+enum { TESSERA_SCALES_STEP = 16 };
+
 // `room` has 2 * count elements, for lists; `copies` has room for copies of rows in pieces or quantised ones, and for
-// scales of all heads: those of the next head come where the next whole vector may begin.
+// scales of all heads.
 typedef void tessera_attention_pages_cpu_run(const struct tessera_attention_pages *pages,
                                              const struct tessera_attention_keys *keys, int what, int64_t *room,
                                              void *copies, struct tessera_attention_rows *k,
