@@ -8,15 +8,48 @@
 //
 // cycles, where codegen/ops/fmha_fwd/ derives `busy` from an instance's measured efficiency, and `start` is its lead:
 // what is not beside products, at the beginning and at the end of a task, in blocks of a workgroup that is alone.
-// Without a mask tasks are dealt out in whole rounds; under one they differ, and workgroups take a new one when they
-// are done, so that the average counts. Under a mask with one edge a query sees all keys less half of the shorter side
-// on average, and a task half of its queries more. What an instance that merges heads takes depends on how it cuts
-// keys: fmha_fwd_parts.c.
+// Without a mask tasks are dealt out in rounds, the last ones perhaps of strips: a warpgroup that has the shared memory
+// and the tensor cores for itself takes `strip` of a task's time. Under a mask tasks differ, and workgroups take a new
+// one when they are done, so that the average counts. Under a mask with one edge a query sees all keys less half of the
+// shorter side on average, and a task half of its queries more. What an instance that merges heads takes depends on how
+// it cuts keys: fmha_fwd_parts.c.
 #include <math.h>
 
 #include "ops/fmha_fwd_internal.h"
 
 typedef tessera_fmha_fwd_instance instance_t;
+
+bool tessera_fmha_fwd_is_even(const struct tessera_fmha_fwd_shape *s) {
+    return s->mask_type == TESSERA_MASK_NONE && !s->is_group_mode && !s->is_cached && !s->has_lengths;
+}
+
+static struct tessera_fmha_fwd_deal deal_out_whole(const instance_t *row, int64_t queries, int64_t heads,
+                                                   int64_t workgroups) {
+    const int64_t blocks = tessera_ceil_div(queries, row->tile.bm0), tasks = blocks * heads;
+    return (struct tessera_fmha_fwd_deal){blocks, 0, tasks, 0, (double)tessera_ceil_div(tasks, workgroups)};
+}
+
+enum { STRIP = 64 }; // a warpgroup's rows
+
+// Rounds that all workgroups fill are of whole tasks.
+static struct tessera_fmha_fwd_deal deal_out_strips(const instance_t *row, int64_t queries, int64_t heads,
+                                                    int64_t workgroups) {
+    const int64_t bm0 = row->tile.bm0, blocks = queries / bm0;
+    const int64_t behind = tessera_ceil_div(queries - blocks * bm0, STRIP);
+    const int64_t rounds = blocks * heads / workgroups, whole = rounds * workgroups;
+    const int64_t strips = (blocks * heads - whole) * (bm0 / STRIP) + behind * heads;
+    const double last = (double)tessera_ceil_div(strips, workgroups) * (double)row->strip;
+    return (struct tessera_fmha_fwd_deal){blocks, behind, whole, strips, (double)rounds + last};
+}
+
+struct tessera_fmha_fwd_deal tessera_fmha_fwd_find_deal(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                                        int64_t units) {
+    const int64_t heads = (int64_t)s->nhead_q * s->batch, workgroups = units * row->workgroups;
+    const struct tessera_fmha_fwd_deal whole = deal_out_whole(row, s->queries, heads, workgroups);
+    if (!tessera_fmha_fwd_is_even(s) || !(row->strip > 0) || s->queries < STRIP) return whole; // with few memory counts
+    const struct tessera_fmha_fwd_deal strips = deal_out_strips(row, s->queries, heads, workgroups);
+    return strips.rounds < whole.rounds ? strips : whole;
+}
 
 double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {
     const bool left = s->has_left, right = s->has_right;
@@ -28,7 +61,7 @@ double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fm
     const double all = (double)s->keys, bn0 = row->tile.bn0, keys = tessera_fmha_fwd_seen_keys(s, row->tile.bm0);
     const double begin = (double)(row->start * row->alone_cycles), busy = (double)row->busy_cycles;
     if (s->mask_type == TESSERA_MASK_NONE)
-        return (double)tessera_ceil_div(tasks, units) *
+        return tessera_fmha_fwd_find_deal(row, s, units).rounds *
                (begin + (double)tessera_ceil_div(s->keys, row->tile.bn0) * busy);
     const double average = (double)tasks / (double)units * (begin + (keys / bn0 + 0.5) * busy);
     const double longest = begin + (left && right ? keys : all) / bn0 * busy;

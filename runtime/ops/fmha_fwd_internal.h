@@ -94,6 +94,19 @@ double tessera_fmha_fwd_cdna_memory(const tessera_fmha_fwd_instance *row, const 
 double tessera_fmha_fwd_cuda_cost(const tessera_fmha_fwd_instance *row, const struct tessera_fmha_fwd_shape *s,
                                   int64_t units);
 
+// Whether all tasks of a call that does not merge heads take as long, so that NVIDIA's workgroups have them dealt out.
+bool tessera_fmha_fwd_is_even(const struct tessera_fmha_fwd_shape *s);
+
+// The tasks of such a call: `whole` ones, then `strips`, of a warpgroup's rows each, of the blocks that are left and of
+// the rows behind each head's last block.
+struct tessera_fmha_fwd_deal {
+    int64_t blocks, behind; // of a head: blocks of bm0 rows, and strips behind them
+    int64_t whole, strips;
+    double rounds; // the time of so many tasks one after the other
+};
+struct tessera_fmha_fwd_deal tessera_fmha_fwd_find_deal(const tessera_fmha_fwd_instance *row,
+                                                        const struct tessera_fmha_fwd_shape *s, int64_t units);
+
 // Adds why an instance that takes whole tiles alone does not serve the call, if it does not (fmha_fwd_whole.c).
 bool tessera_fmha_fwd_keeps_out(const tessera_instance *row, const struct tessera_request *r, struct tessera_text *why);
 

@@ -144,35 +144,68 @@ static int32_t heads_together(const struct tessera_fmha_fwd_call *call) {
     return (int32_t)tessera_max(1, tessera_min(fitting * group, heads));
 }
 
-enum { MOST_TASKS = INT32_MAX / 2 };
+enum { MOST_TASKS = INT32_MAX / 4 }; // which may be three times as many strips
 
-// Tasks of one part each, of so many blocks of queries.
-static int64_t tasks_of(instance_t *instance, call_t *call, int64_t blocks) {
+// Tasks of one part each, of a block of queries or fewer.
+static int64_t count_tasks(instance_t *instance, call_t *call) {
     const int64_t heads =
         instance->merged ? call->args.nhead_k / tessera_fmha_fwd_heads_of(instance) : call->args.nhead_q;
-    return blocks * heads * call->args.batch;
+    return tessera_fmha_fwd_blocks(instance, call) * heads * call->args.batch;
 }
-static int64_t count_tasks(instance_t *instance, call_t *call) {
-    return tasks_of(instance, call, tessera_fmha_fwd_blocks(instance, call));
+
+// The tasks of one part of the keys.
+static struct tessera_fmha_fwd_deal deal_out(instance_t *instance, call_t *call, int64_t units) {
+    struct tessera_fmha_fwd_shape shape;
+    if (instance->merged)
+        return (struct tessera_fmha_fwd_deal){.blocks = tessera_fmha_fwd_blocks(instance, call),
+                                              .whole = count_tasks(instance, call)};
+    tessera_fmha_fwd_describe(call, &shape);
+    return tessera_fmha_fwd_find_deal(instance, &shape, units);
 }
 
 // Whether workgroups take tasks from a counter, so that one that had short tasks takes more. Where all tasks take as
 // long they are dealt out, which spares zeroing the counter.
-static bool is_counted(call_t *call, instance_t *instance, int64_t units, int64_t parts) {
-    const tessera_fmha_fwd_args *const a = &call->args;
-    const bool even = call->traits.mask_type == TESSERA_MASK_NONE && !call->traits.is_group_mode && !call->cache &&
-                      !a->cu_seqlen_q_ptr && !a->cu_seqlen_k_ptr;
-    return !even && count_tasks(instance, call) * parts > units * instance->workgroups;
+static bool is_counted(call_t *call, int64_t tasks, int64_t workgroups) {
+    struct tessera_fmha_fwd_shape shape;
+    tessera_fmha_fwd_describe(call, &shape);
+    return !tessera_fmha_fwd_is_even(&shape) && tasks > workgroups;
+}
+
+// ---- transposed v
+
+struct tiles {
+    int64_t of_head, all; // of v; 0: they are transposed on their way to each task
+    size_t bytes;         // of all, as they lie in shared memory (device/attention/cuda/sizes.h)
+};
+
+// How many tasks read a tile of v, on average. Only a window makes tiles begin elsewhere than at the first key.
+static double count_readers(instance_t *instance, const struct tessera_fmha_fwd_shape *s) {
+    const int64_t blocks = tessera_ceil_div(s->queries, instance->tile.bm0) * (s->nhead_q / s->nhead_k);
+    const bool unknown = s->is_group_mode || s->is_cached || s->has_lengths || s->has_left;
+    return unknown ? 0.0 : s->has_right ? (double)blocks / 2 : (double)blocks;
+}
+
+static struct tiles find_tiles(instance_t *instance, call_t *call) {
+    struct tessera_fmha_fwd_shape shape;
+    tessera_fmha_fwd_describe(call, &shape);
+    if (!instance->v_first || count_readers(instance, &shape) < instance->v_first) return (struct tiles){0};
+    const int64_t of_head = tessera_ceil_div(shape.keys, instance->tile.bn0),
+                  all = of_head * shape.nhead_k * shape.batch;
+    const int64_t row = tessera_round_up(instance->tile.bn0, TESSERA_ATTENTION_SLICE_BYTES);
+    return (struct tiles){of_head, all, (size_t)(all * row * instance->tile.bn1)};
 }
 
 // ---- regions and checks
 
-static const char counter_region[] = "counter of tasks";
+static const char counter_region[] = "counter of tasks", transposed_region[] = "transposed v";
 
 tessera_status tessera_fmha_fwd_cuda_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
+    instance_t *const instance = (instance_t *)row;
     const int64_t units = plan->facts->compute_units, parts = tessera_plan_cut(plan, row).parts;
+    const struct tiles tiles = find_tiles(instance, call);
     if (parts > 1) TRY(tessera_fmha_fwd_add_partial(call, parts, plan));
-    if (!is_counted(call, (instance_t *)row, units, parts)) return TESSERA_SUCCESS;
+    if (tiles.all > 0) TRY(tessera_add_region(plan, transposed_region, tiles.bytes, false));
+    if (!is_counted(call, count_tasks(instance, call) * parts, units * instance->workgroups)) return TESSERA_SUCCESS;
     return tessera_add_region(plan, counter_region, sizeof(uint32_t), true);
 }
 
@@ -209,26 +242,48 @@ tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *inst
     return tessera_fmha_fwd_check_cap(call);
 }
 
+// Adds the launch that transposes v, if there is to be one, with the arguments of that of tasks.
+static tessera_status add_transposing(instance_t *instance, call_t *call, int64_t workgroups, struct tessera_plan *plan,
+                                      kernel_args *args) {
+    const struct tiles tiles = find_tiles(instance, call);
+    const uint32_t grid[3] = {(uint32_t)tessera_min(tiles.all, workgroups), 1, 1};
+    void *room;
+    if (tiles.all == 0) return TESSERA_SUCCESS;
+    args->transposed = tessera_region_memory(plan, transposed_region);
+    args->all_tiles = (int32_t)tiles.all;
+    args->head_tiles = (int32_t)tiles.of_head;
+    args->v = TESSERA_CUDA_V_TRANSPOSED;
+    TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
+    kernel_args *const first = room;
+    *first = *args;
+    first->v = TESSERA_CUDA_V_TRANSPOSING;
+    return tessera_add_launch(plan, &instance->base, grid, instance->shared_bytes, first, sizeof *first);
+}
+
 tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
     instance_t *const instance = (instance_t *)row;
-    const int64_t units = plan->facts->compute_units;
+    const int64_t units = plan->facts->compute_units, workgroups = units * instance->workgroups;
     const struct tessera_cut cut = tessera_plan_cut(plan, row);
-    const int64_t blocks = tessera_fmha_fwd_blocks(instance, call);
-    const int64_t tasks = tasks_of(instance, call, blocks) * cut.parts;
-    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, units * instance->workgroups), 1, 1};
+    const struct tessera_fmha_fwd_deal deal = deal_out(instance, call, units);
+    const int64_t tasks = (deal.whole + deal.strips) * cut.parts;
+    const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, workgroups), 1, 1};
     void *room;
     if (tasks == 0) return TESSERA_SUCCESS;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
     kernel_args *const args = room;
-    tessera_fmha_fwd_fill(call, (int32_t)blocks, &args->call);
+    tessera_fmha_fwd_fill(call, (int32_t)deal.blocks, &args->call);
     set_pages(call, instance, args);
     TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;
+    args->heads = call->args.nhead_q * call->args.batch;
     args->heads_together = heads_together(call);
+    args->whole = (int32_t)deal.whole;
+    args->strips_behind = (int32_t)deal.behind;
     args->parts = (int32_t)cut.parts;
     args->part_tiles = (int32_t)cut.length;
     args->queries = (int32_t)call->queries;
-    if (is_counted(call, instance, units, cut.parts)) args->counter = tessera_region_memory(plan, counter_region);
+    if (is_counted(call, tasks, workgroups)) args->counter = tessera_region_memory(plan, counter_region);
+    TRY(add_transposing(instance, call, workgroups, plan, args));
     if (cut.parts == 1) return tessera_add_launch(plan, row, grid, instance->shared_bytes, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
     const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, cut.parts);

@@ -132,6 +132,8 @@ class FmhaFwd(Operation):
             return False  # and of how many heads
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # and on masks
+        if one.target.kind == "cuda" and (a.strip or 1) > (b.strip or 1):
+            return False  # and on how many tasks there are
         first, second = self.block_cost(one), self.block_cost(other)
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         if first.workgroups < tasks * second.workgroups:
@@ -262,6 +264,8 @@ class FmhaFwd(Operation):
             fields["keys_in"] = " | ".join(f"TESSERA_KEYS_IN_{place}" for place in instance.tile.keys_in)
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         if instance.target.kind == "cuda":
+            fields["v_first"] = f"{instance.tile.v_first}"
+            fields["strip"] = f"{instance.tile.strip:.2f}f"
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         if instance.target.kind != "cdna":
             fields["heads"] = f"{instance.tile.heads}"

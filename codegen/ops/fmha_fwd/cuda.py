@@ -101,6 +101,8 @@ class CudaTile(GpuTile):
     v_layout: str = "r"  # v's rows are keys; "c": columns of o
     alone: float = 1.0  # a tile's time where a workgroup has a multiprocessor, over that of its share
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
+    strip: float = 0.0  # a tile's time where one warpgroup alone has queries; 0: no tasks are made of so few
+    v_first: int = 0  # where so many tasks read a tile of v a launch of its own transposes it; 0: never
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
     late: int = 0  # 1: whether it still serves is known by sums of probabilities, not by maxima of scores
     early: int = 16  # probabilities of a thread that are made before it is known whether that follows
@@ -427,6 +429,10 @@ class CudaTile(GpuTile):
             return f"o = '{self.o}' of {self.compute} is none of {', '.join(types)}"
         if self.late and (self.bits == 16 or not self.keeps or self.early or self.general or self.merge):
             return "late = 1 needs products of 8 bits, keeps = 1, early = 0, general = 0 and merge = 0"
+        if self.v_first < 0 or (self.v_first and (not self.transposes or self.merge)):
+            return f"v_first = {self.v_first} is 0, or more where v is transposed and merge = 0"
+        if not 0 <= self.strip < 1 or (self.strip and (self.merge or self.paged or self.rm0 < 2)):
+            return f"strip = {self.strip} is below 1, and 0 with merge = 1, caches, or one warpgroup"
         if complaint := self._complaint_of_layout() or self._complaint_of_heads() or self._complaint_of_kv():
             return complaint
         epilogue = "quant" if self.o_type == "fp8" else "store"

@@ -304,6 +304,12 @@ INLINE void add_box(const void *map, uint32_t from, int x, int y, int z) {
         "r"(from), "r"(x), "r"(y), "r"(z)
         : "memory");
 }
+
+// Stores a run of bytes, a multiple of 16.
+INLINE void store_run(void *to, uint32_t from, int bytes) {
+    __asm__ volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;" ::"l"(to), "r"(from), "r"(bytes)
+                     : "memory");
+}
 INLINE void commit_boxes(void) { __asm__ volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 // Waits until shared memory was read, or all was done, of what this lane committed.
 INLINE void await_boxes_read(void) { __asm__ volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }

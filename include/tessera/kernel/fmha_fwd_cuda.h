@@ -10,15 +10,20 @@
 // Tensors that a map describes; other ones are copied by the lanes of a warp.
 enum { TESSERA_CUDA_MAP_Q = 1, TESSERA_CUDA_MAP_K = 2, TESSERA_CUDA_MAP_V = 4 };
 
+// What a launch does with tiles of V: nothing beforehand; it transposes all of them, and nothing else, one for a place
+// in shared memory; they are so already (device/attention/cuda/transpose_first.h).
+enum { TESSERA_CUDA_V_ROWS, TESSERA_CUDA_V_TRANSPOSING, TESSERA_CUDA_V_TRANSPOSED };
+
 // Rows of a box where tasks have all key heads (device/attention/cuda_pages/whole.h).
 enum { TESSERA_CUDA_BOX_ROWS = 8 };
 
 // Workgroups stay and take tasks in turns, each bm0 rows of q of one query head and sequence. Of instances that merge
 // heads a task's rows are those of all query heads of a key head, row = query * group + head, and it has a part of the
-// tiles of keys; tasks are numbered part by part. Other tasks are numbered in
-// groups of `heads_together` heads (of all sequences: number of the sequence * nhead_q + head); within a group the last
-// block of q of each head comes first. `call.blocks_q` counts the blocks of the longest sequence, and tasks past the
-// end of theirs do nothing.
+// tiles of keys; tasks are numbered part by part. Other tasks are numbered in groups of `heads_together` of the `heads`
+// (of all sequences: number of the sequence * nhead_q + head); within a group the last block of q of each head comes
+// first. `call.blocks_q` counts the blocks of the longest sequence, and tasks past the end of theirs do nothing. After
+// `whole` tasks come strips, of a warpgroup's rows each: those of the other blocks, and `strips_behind` behind the last
+// block of each head.
 //
 // Sequences of more than `queries` queries are left alone by instances that find keys in caches.
 //
@@ -49,12 +54,14 @@ struct tessera_fmha_fwd_cuda_args {
     struct tessera_tensor_map map_q, map_k, map_v;
     struct tessera_fmha_fwd_gpu_args call;
     uint32_t maps; // TESSERA_CUDA_MAP_*
-    int32_t tasks, heads_together;
+    int32_t tasks, heads, heads_together, whole, strips_behind;
     // Instances that merge heads. With parts > 1 results go to o_acc [batch, nhead_q, queries, parts, hdim_v] and the
     // logarithms of their sums, base 2, to lse_acc [batch, nhead_q, queries, parts], where -inf says that there is no
     // result. A part has `part_tiles` tiles, or a `parts`-th of a task's where that is more.
     int32_t parts, part_tiles, queries;
     float *o_acc, *lse_acc;
+    char *transposed; // unless `v` is V_ROWS: `head_tiles` tiles of V of each key head of each sequence
+    int32_t v, all_tiles, head_tiles;
     uint32_t *counter; // of tasks taken beyond a first for each workgroup; NULL: they are dealt out in turns
     struct tessera_fmha_fwd_cuda_pages pages; // of instances that find keys in caches
 };

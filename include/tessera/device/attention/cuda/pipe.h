@@ -34,14 +34,19 @@ INLINE struct place transposed_place(uint32_t base, uint32_t n) {
 INLINE struct place transposed_place(uint32_t base, uint32_t n) { return values_place(base, n); }
 #endif
 
-INLINE void start_barriers(uint32_t base) {
+// v: TESSERA_CUDA_V_*, what the launch does with tiles of V. Of those that are transposed already the warp that brings
+// them is told when they are needed no longer, and warps that would transpose them have nothing to do.
+INLINE void start_barriers(uint32_t base, int v) {
+    const int transposed = v == TESSERA_CUDA_V_TRANSPOSED, helping = transposed ? 0 : HELPING_WARPS;
     if (thread_id() == 0) {
         for (uint32_t n = 0; n < Q_STAGES; n++) start_place(queries_place(base, n), 1, CONSUMER_WARPS);
-        for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + HELPING_WARPS);
+        for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + helping);
         for (uint32_t n = 0; n < STAGES; n++) {
             start_place(keys_place(base, n), FILLING_WARPS, CONSUMER_WARPS);
             start_place(values_place(base, n), V_ARRIVALS, TRANSPOSES ? TRANSPOSING_WARPS : CONSUMER_WARPS);
-            if (TRANSPOSES) start_place(transposed_place(base, n), TRANSPOSING_WARPS, CONSUMER_WARPS);
+            if (TRANSPOSES)
+                start_place(transposed_place(base, n), transposed ? 1 : TRANSPOSING_WARPS,
+                            v == TESSERA_CUDA_V_TRANSPOSING ? 1 : CONSUMER_WARPS);
         }
         publish_barriers();
     }

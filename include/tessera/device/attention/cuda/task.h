@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// A task: BM rows of one sequence, and the tiles of keys that any of them sees. Rows are the queries of a head; where
-// they are MERGED they are those of all query heads of a key head, query by query, and a task may have a part of the
-// tiles, and the rows of HEADS key heads.
+// A task: BM rows of one sequence, or with STRIPS perhaps a warpgroup's ROWS of them, and the tiles of keys that any of
+// them sees. Rows are the queries of a head; where they are MERGED they are those of all query heads of a key head,
+// query by query, and a task may have a part of the tiles, and the rows of HEADS key heads.
 //
-// Takes args, BM, BN, MERGED, HEADS, PAGED.
+// Takes args, BM, BN, STRIPS, MERGED, HEADS, PAGED.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 
@@ -22,7 +22,11 @@ struct task {
     int sink;                // and also j < min(sink, i + mask_x), where i < seqlen_k
     int tiles;               // that any query sees: the first `sink_tiles`, and others from tile `begin` on
     int begin, sink_tiles;
-    int part, from; // MERGED: the number of its part of the tiles, and the first of them
+#if MERGED
+    int part, from; // the number of its part of the tiles, and the first of them
+#else
+    int rows, unused; // that it has at most
+#endif
 };
 
 // ---- rows
@@ -32,6 +36,10 @@ INLINE int row_query(const args *a, int row) { return row / a->call.group; }
 INLINE int row_head(const args *a, const struct task *task, int row) { return task->head + row % a->call.group; }
 INLINE int count_rows(const args *a, const struct task *task) { return task->seqlen_q * a->call.group; }
 INLINE int first_tile(const struct task *task) { return task->from; }
+INLINE int most_rows(const struct task *task) {
+    (void)task;
+    return BM;
+}
 #else
 INLINE int row_query(const args *a, int row) {
     (void)a;
@@ -49,7 +57,11 @@ INLINE int first_tile(const struct task *task) {
     (void)task;
     return 0;
 }
+INLINE int most_rows(const struct task *task) { return task->rows; }
 #endif
+INLINE int end_row(const args *a, const struct task *task) {
+    return min_i32(task->first + most_rows(task), count_rows(a, task));
+}
 
 // Keys that sequence b has room for, if no tensor has the tokens of all.
 #if PAGED
@@ -88,8 +100,7 @@ INLINE void find_lengths(struct task *task, const args *a) {
 }
 
 INLINE void find_tiles(struct task *task, const args *a) {
-    const int first = row_query(a, task->first),
-              last = row_query(a, min_i32(task->first + BM, count_rows(a, task)) - 1);
+    const int first = row_query(a, task->first), last = row_query(a, end_row(a, task) - 1);
     const int all = a->call.features & TESSERA_GPU_RANDVAL; // bytes of dropout are stored for hidden keys too
     const int end = all ? task->seqlen_k : min_i32(task->seqlen_k, last + task->mask_x);
     const int sink_end = first < task->seqlen_k ? min_i32(task->sink, end) : 0;
@@ -150,25 +161,50 @@ INLINE void find_place(struct task *task, const args *a, int number) {
     task->first = BM * (blocks - 1 - (rest - head * blocks));
 }
 #else
-INLINE void find_part(struct task *task, const args *a) {
-    (void)a;
-    task->part = task->from = 0;
-}
+INLINE void find_part(struct task *task, const args *a) { (void)task, (void)a; }
 INLINE int leave_out(const struct task *task, const args *a) {
     (void)task, (void)a;
     return 0;
 }
 
-INLINE void find_place(struct task *task, const args *a, int number) {
-    const int blocks = a->call.blocks_q, together = a->heads_together, nhead_q = a->call.nhead_q;
-    const int group = number / (together * blocks), rest = number - group * together * blocks;
-    const int heads = min_i32(together, nhead_q * (a->tasks / (nhead_q * blocks)) - group * together);
-    const int before = rest / heads, head = group * together + rest - before * heads;
-    task->batch = head / nhead_q;
-    task->head = head - task->batch * nhead_q;
+INLINE void find_rows(struct task *task, const args *a, int head, int first) {
+    task->batch = head / a->call.nhead_q;
+    task->head = head - task->batch * a->call.nhead_q;
     task->head_k = task->head / a->call.group;
-    task->first = BM * (blocks - 1 - before);
+    task->first = first;
 }
+
+INLINE void find_block(struct task *task, const args *a, int number) {
+    const int blocks = a->call.blocks_q, together = a->heads_together;
+    const int group = number / (together * blocks), rest = number - group * together * blocks;
+    const int heads = min_i32(together, a->heads - group * together), before = rest / heads;
+    find_rows(task, a, group * together + rest - before * heads, BM * (blocks - 1 - before));
+    task->rows = BM;
+}
+
+#if STRIPS
+enum { BLOCK_STRIPS = BM / ROWS };
+
+// Behind whole tasks there are strips of the other blocks, and of the rows behind each head's last block.
+INLINE void find_place(struct task *task, const args *a, int number) {
+    const int strip = number - a->whole, of_blocks = BLOCK_STRIPS * (a->heads * a->call.blocks_q - a->whole);
+    if (strip < 0) {
+        find_block(task, a, number);
+        return;
+    }
+    if (strip < of_blocks) {
+        find_block(task, a, a->whole + strip / BLOCK_STRIPS);
+        task->first += ROWS * (strip % BLOCK_STRIPS);
+    } else {
+        const int head = (strip - of_blocks) / a->strips_behind;
+        const int behind = strip - of_blocks - head * a->strips_behind;
+        find_rows(task, a, head, BM * a->call.blocks_q + ROWS * behind);
+    }
+    task->rows = ROWS;
+}
+#else
+INLINE void find_place(struct task *task, const args *a, int number) { find_block(task, a, number); }
+#endif
 #endif
 
 // Finds task number `number`; returns whether there is something to do.
@@ -210,6 +246,7 @@ INLINE int own_row(const struct task *task, int r) { return task->first + row_of
 INLINE int first_row(const struct task *task) { return task->first + ROWS * (thread_id() / WARPGROUP - 1); }
 INLINE int own_row(const struct task *task, int r) { return first_row(task) + thread_row() + 8 * r; }
 #endif
+INLINE int has_rows(const args *a, const struct task *task) { return first_row(task) < end_row(a, task); }
 INLINE int own_query(const args *a, const struct task *task, int r) { return row_query(a, own_row(task, r)); }
 INLINE int own_head(const args *a, const struct task *task, int r) { return row_head(a, task, own_row(task, r)); }
 

@@ -47,6 +47,15 @@ INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
     meet_lanes();
 }
 
+INLINE void transpose_next(uint32_t base, uint32_t n, int warp) {
+    const struct place from = values_place(base, n), to = transposed_place(base, n);
+    wait_until_full(from);
+    wait_until_empty(to);
+    transpose_tile(from.at, to.at, warp);
+    release(from);
+    if (lane_id() == 0) arrive(to.full);
+}
+
 INLINE void transpose_all(uint32_t base) {
     const int warp = of_first_lane(thread_id() / 32) - 1;
     struct task task;
@@ -54,14 +63,7 @@ INLINE void transpose_all(uint32_t base) {
     for (uint32_t n = 0; await_task(&task, base, n); n++) {
         meet_lanes();
         release(task_place(base, n));
-        for (int i = 0; i < task.tiles; i++, values++) {
-            const struct place from = values_place(base, values), to = transposed_place(base, values);
-            wait_until_full(from);
-            wait_until_empty(to);
-            transpose_tile(from.at, to.at, warp);
-            release(from);
-            if (lane_id() == 0) arrive(to.full);
-        }
+        for (int i = 0; i < task.tiles; i++) transpose_next(base, values++, warp);
     }
 }
 
