@@ -82,6 +82,14 @@ INSTANCES = read_instances(
             {"compute": "fp8", "o": "bf16", "late": 1},
             "late = 1 needs products of 8 bits, keeps = 1, early = 0, general = 0 and merge = 0",
         ),
+        ({"compute": "fp8", "o": "bf16", "v_first": 16}, ""),
+        ({"v_first": 16}, "v_first = 16 is 0, or more where v is transposed and merge = 0"),
+        ({"strip": 0.5}, ""),
+        ({"strip": 1.5}, "strip = 1.5 is below 1, and 0 with merge = 1, caches, or one warpgroup"),
+        (
+            {"strip": 0.5, "paged": 1},
+            "strip = 0.5 is below 1, and 0 with merge = 1, caches, or one warpgroup",
+        ),
         (
             {"stages": 4},
             "q, k and v take 328160 bytes of shared memory, a workgroup of sm_90a has at most 232448",

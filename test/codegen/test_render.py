@@ -107,6 +107,7 @@ enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
 #define BIAS_BITS 16
 #define O_BITS 16
 #define HEADS 1
+#define STRIPS 1
 #define MERGED 0
 #define TWO_OF_P pack_bf16
 #define UNPACK unpack_bf16
@@ -133,6 +134,7 @@ enum { P_SHIFT = 6, HEADROOM = 8, EARLY = 0, FUSED_EXP2 = 1 };
 #define BIAS_BITS 16
 #define O_BITS 16
 #define HEADS 1
+#define STRIPS 0
 #define MERGED 1
 #define TWO_OF_P pack_fp16
 #define UNPACK unpack_bf16
@@ -266,7 +268,7 @@ def test_a_header_for_cuda_compiles_alone(header: Path, tmp_path: Path) -> None:
     is_of_rows = header.name.startswith("row_") or header.parent.parent.name == "rows"
     said = f'#include "tessera/isa/sm90.h"\n{ROWS_SAID}' if is_of_rows else SAID_FOR_CUDA
     own = f'#include "{header.relative_to(HEADERS.parent)}"\n'
-    said = said.replace("BITS 16", "BITS 8", 1) if header.name == "transpose.h" else said
+    said = said.replace("BITS 16", "BITS 8", 1) if header.stem.startswith("transpose") else said
     said = said.replace("PAGED 0", f"PAGED {OF_CACHES.get(header.name, 0)}", 1)
     if "store_pairs" in header.read_text() and header.parent.parent.name != "common":
         own = '#include "tessera/device/common/cuda/store.h"\n' + own

@@ -95,6 +95,70 @@ TEST_F(CudaFmha, Launch) {
     EXPECT_TRUE(cuda.launches.empty());
 }
 
+// Where an instance takes strips of 64 rows, the last tasks of a call without a mask are such, if that is sooner.
+TEST_F(CudaFmha, StripsInPlaceOfALastRound) {
+    instance.strip = 0.4f;
+    Args args = launched(); // 8 heads of 300 rows: two blocks, and one strip behind them
+    EXPECT_EQ(args.call.blocks_q, 2);
+    EXPECT_EQ(args.heads, 8);
+    EXPECT_EQ(args.whole, 0);
+    EXPECT_EQ(args.strips_behind, 1);
+    EXPECT_EQ(args.tasks, 8 * 5);
+    EXPECT_EQ(cuda.launches[0].grid[0], 40u);
+    call.args.seqlen_q = 3000;
+    call.set_strides();
+    args = launched(); // 184 blocks of which 84 are no whole round: 1 + 2 * 0.4 rounds in place of 2
+    EXPECT_EQ(args.call.blocks_q, 23);
+    EXPECT_EQ(args.whole, 100);
+    EXPECT_EQ(args.tasks, 100 + 2 * 84 + 8);
+    EXPECT_EQ(cuda.launches[0].grid[0], 100u);
+    instance.strip = 0.5f; // as long
+    args = launched();
+    EXPECT_EQ(args.call.blocks_q, 24);
+    EXPECT_EQ(args.whole, 192);
+    EXPECT_EQ(args.tasks, 192);
+    instance.strip = 0.1f;
+    alignas(64) char workspace[64];
+    call.args.workspace_ptr = workspace;
+    call.args.workspace_size = sizeof workspace;
+    mask();
+    args = launched(); // short tasks come last by themselves
+    EXPECT_EQ(args.whole, 192);
+    EXPECT_EQ(args.tasks, 192);
+}
+
+// Where so many tasks read each tile of v as an instance says, a launch of its own transposes them first.
+TEST_F(CudaFmha, TransposedFirst) {
+    instance.v_first = 6; // 300 rows are three tasks of each of the two heads of a key head
+    instance.tile.bn1 = 16;
+    alignas(64) static char workspace[2 * 2 * 2 * 128 * 16]; // sequences, key heads, tiles of 64 keys
+    call.args.workspace_ptr = workspace;
+    call.args.workspace_size = sizeof workspace;
+    ASSERT_EQ(launch(), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(cuda.launches.size(), 2u);
+    Args first, second;
+    memcpy(&first, cuda.launches[0].argument.data(), sizeof first);
+    memcpy(&second, cuda.launches[1].argument.data(), sizeof second);
+    EXPECT_EQ(tessera_plan_workspace(&plan), sizeof workspace);
+    EXPECT_EQ(first.v, TESSERA_CUDA_V_TRANSPOSING);
+    EXPECT_EQ(first.transposed, workspace);
+    EXPECT_EQ(first.all_tiles, 8);
+    EXPECT_EQ(first.head_tiles, 2);
+    EXPECT_EQ(cuda.launches[0].grid[0], 8u);
+    EXPECT_EQ(cuda.launches[1].grid[0], 24u);
+    EXPECT_EQ(second.v, TESSERA_CUDA_V_TRANSPOSED);
+    second.v = first.v;
+    EXPECT_EQ(memcmp(&first, &second, sizeof first), 0);
+    mask(); // half of them
+    EXPECT_EQ(launched().v, TESSERA_CUDA_V_ROWS);
+    call.args.window_size_left = 5;
+    instance.v_first = 1;
+    EXPECT_EQ(launched().v, TESSERA_CUDA_V_ROWS);
+    call.group();
+    call.traits.mask_type = call.args.mask_type = TESSERA_MASK_NONE;
+    EXPECT_EQ(launched().v, TESSERA_CUDA_V_ROWS);
+}
+
 TEST_F(CudaFmha, MapsOfBatches) {
     EXPECT_EQ(launched().maps, unsigned{TESSERA_CUDA_MAP_Q | TESSERA_CUDA_MAP_K | TESSERA_CUDA_MAP_V});
     ASSERT_EQ(cuda.maps.size(), 3u);
@@ -230,12 +294,12 @@ TEST_F(CudaFmha, MostTasks) {
     };
     call.args.seqlen_q = 128;
     call.args.batch = 1 << 20;
-    call.args.nhead_q = 512;
+    call.args.nhead_q = 256;
     EXPECT_EQ(check(), TESSERA_SUCCESS);
-    call.args.nhead_q = 1024;
+    call.args.nhead_q = 512;
     EXPECT_EQ(check(), TESSERA_ERROR_INVALID_ARGUMENT);
     EXPECT_EQ(std::string(tessera_last_error()),
-              "batch * nhead_q * blocks of 128 queries are 1073741824: at most 1073741823 on a GPU");
+              "batch * nhead_q * blocks of 128 queries are 536870912: at most 536870911 on a GPU");
 }
 
 // ---- few queries: heads are merged, and keys are cut into parts
