@@ -8,6 +8,9 @@ from typing import ClassVar, Protocol
 
 from codegen.targets import CpuTarget
 
+# Products of planes, the smallest first. Neighbours share an operand, which stays in its registers.
+Terms = tuple[tuple[int, int], ...]
+
 
 class ComputedIn(Protocol):
     """A type that products are computed in."""

@@ -10,11 +10,12 @@ import pytest
 from codegen import Refused
 from codegen.ops import parse_apis
 from codegen.ops.fmha_bwd.cdna import CdnaTile
+from codegen.ops.fmha_bwd.cpu import CpuTile
 from codegen.receipts import find_receipt, read_receipts
 from codegen.rows import read_instances
 from codegen.select import Request, Selection, select, split_filter
 from codegen.spec import ROOT
-from codegen.targets import TARGETS, CdnaTarget
+from codegen.targets import TARGETS, CdnaTarget, CpuTarget
 
 FOLDER = ROOT / "instances"
 PLAIN = "hdim_q=128 target=x86-64-v4 bias=no dropout=no"
@@ -65,10 +66,11 @@ def test_what_filters_leave() -> None:
     everything = counts(selected(where=CPUS))
     assert all(everything)
     assert counts(selected("*", where=CPUS)) == everything
-    assert counts(selected("*_bf16_*@*@*_bf16_*mask*", where=CPUS)) == everything
+    bf16 = counts(selected("*_bf16_*@*@*_bf16_*mask*", where=CPUS))
+    assert bf16 == [*everything[:2], everything[2] - 1]  # not fp16's as sums of bf16
     assert counts(selected("*v4_bf16*", where=CPUS))[0] < everything[0]
     assert counts(selected("*v4_bf16*", where=CPUS))[1:] == everything[1:]  # what is missing is *
-    assert counts(selected("*@*@*_d64_fp32_group_*", where=CPUS))[2] == everything[2] - 2  # not bf16's
+    assert counts(selected("*@*@*_d64_fp32_group_*", where=CPUS))[2] == everything[2] - 4  # of 16 bits
     with pytest.raises(Refused, match="'nothing' matches nothing"):
         selected("*@*@*nothing*")
     with pytest.raises(Refused, match="dot_do_o@convert_dq@dq_dk_dv"):
@@ -160,6 +162,32 @@ def test_tiles_of_resident_queries(fields: dict[str, Any], target: str, complain
     assert isinstance(page, CdnaTarget)
     said = resident(**fields).complaint(page)
     assert complaint in said if complaint else not said
+
+
+@pytest.mark.parametrize(
+    ("fields", "target", "complaint"),
+    [
+        ({}, "x86-64-v4-amx", ""),
+        ({"compute": "bf16x2", "bm0": 128}, "x86-64-v4-amx", ""),
+        ({}, "x86-64-v4-bf16", "is made of tile registers, x86-64-v4-bf16 has none"),
+        ({"compute": "f32"}, "x86-64-v4-amx", "compute 'f32' is not made of bf16"),
+        ({"pipeline": "kr_ktr_vr", "compute": "bf16x2"}, "x86-64-v4-amx", "only pipeline 'kr_ktr_vr_tile'"),
+        ({"mr": 16}, "x86-64-v4-amx", "kr_ktr_vr_tile has mr = 32, nv = 2"),
+        ({"nv": 1}, "x86-64-v4-amx", "kr_ktr_vr_tile has mr = 32, nv = 2"),
+        ({"bm0": 48}, "x86-64-v4-amx", "bm0 = 48 is no multiple of two vectors"),
+        ({"bn0": 160}, "x86-64-v4-amx", "bn0 = 160 is no multiple of the 64 keys"),
+        ({"bm0": 1024, "bn0": 512}, "x86-64-v4-amx", "bytes, the L2 cache of x86-64-v4-amx holds"),
+    ],
+)
+def test_tiles_of_tile_registers(fields: dict[str, Any], target: str, complaint: str) -> None:
+    page = TARGETS[target]
+    assert isinstance(page, CpuTarget)
+    said = {
+        "pipeline": "kr_ktr_vr_tile", "epilogue": "store", "compute": "bf16",
+        "bm0": 256, "bn0": 256, "mr": 32, "nv": 2, "efficiency": 0.2, "why": "a test",
+    }  # fmt: skip
+    found = CpuTile(**{**said, **fields}).complaint(page)
+    assert complaint in found if complaint else not found
 
 
 def test_resident_queries_are_of_calls_without_a_mask_in_batch_mode() -> None:

@@ -19,7 +19,7 @@ class Threads : public testing::Test {
 };
 
 TEST_F(Threads, TheirNumberChangesNothing) {
-    for (const std::string &kind : kinds(cpus, {"fp32", "bf16"}))
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
         for (const char *shape : shapes)
             for (const char *parts : {"-deterministic=0", "-deterministic=1"}) {
                 if (!is_due()) continue;

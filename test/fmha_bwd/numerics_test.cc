@@ -83,7 +83,7 @@ class Edited : public Problem {
     std::deque<std::vector<float>> sums;
 };
 
-// Blocks of queries have 96 rows at most, of keys 256.
+// Blocks of queries have 96 rows, or in products of tiles up to 256, of keys 256.
 const char *const shapes[] = {"-s=100 -s_k=270", "-s=210 -s_k=70 -mask=1", "-s=3 -s_k=40"};
 
 // Every device, shape and data type: what `change` has made of the inputs is computed as the reference does, where few
@@ -143,7 +143,7 @@ TEST(Numerics, Zeros) {
 // Whole numbers: some are 0, and of a key, of few queries, one may have nearly all of P. Of what it meets a 0 of,
 // gradients are as small as the others are.
 TEST(Numerics, WholeNumbers) {
-    for (const std::string &kind : kinds(cpus, {"bf16"}))
+    for (const std::string &kind : kinds(cpus, {"fp16", "bf16"}))
         for (const char *shape : {"-s=2 -s_k=256", "-s=4 -s_k=256", "-s=98 -s_k=98 -mask=t:2,0"})
             for (const char *seed : {"1", "2", "3", "5", "12"}) {
                 const std::string arguments = kind + " -init=ui -b=1 -h=2 -d=40 -seed=" + seed + " " + shape;
@@ -156,7 +156,7 @@ TEST(Numerics, WholeNumbers) {
 // One great number, beside which others are rounded or lost: by no more than what is allowed of that.
 TEST(Numerics, OneGreatNumber) {
     for (char tensor : {'v', 'd'})
-        expect_valid_after({"fp32", "bf16"}, [=](Edited &p) {
+        expect_valid_after({"fp32", "fp16", "bf16"}, [=](Edited &p) {
             p.edit(tensor, [](int64_t row, int64_t column, double x) { return row + column ? x : x * 0x1p10; });
         });
 }
@@ -164,7 +164,7 @@ TEST(Numerics, OneGreatNumber) {
 // lse of more than these keys, as with a sink whose gradient nobody asks for: beside it the keys' P are small, however
 // much one of them counts beside the others.
 TEST(Numerics, SmallProbabilities) {
-    for (const std::string &kind : kinds(cpus, {"fp32", "bf16"}))
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16", "bf16"}))
         for (const char *shape :
              {"-s=300 -s_k=600 -d=128", "-s=200 -s_k=520 -d=40 -d_v=64", "-s=200 -s_k=300 -d=64 -mask=t:150,9"})
             for (const char *seed : {"1", "2", "3"})
@@ -186,24 +186,26 @@ TEST(Numerics, Denormals) {
 // Where an output is no number, or not finite, it is so on all devices. Under a mask it depends on blocks, of which
 // those that are hidden whole are not computed.
 TEST(Numerics, NoNumbers) {
-    for (char tensor : {'q', 'k', 'v', 'd'})
-        for (double value : {static_cast<double>(NAN), static_cast<double>(INFINITY)})
-            for (const char *shape : {"-s=100 -s_k=270", "-s=3 -s_k=40"}) {
-                std::vector<bool> want;
-                for (const std::string &kind : kinds(cpus, {"bf16"})) {
-                    const std::string arguments = kind + " -init=nf -b=1 -h=2 -h_k=1 -d=40 -d_v=64 " + shape;
-                    SCOPED_TRACE(testing::Message() << command(fmha_bwd, arguments) << ", " << tensor);
-                    Edited p(arguments);
-                    p.launch();
-                    p.edit(tensor,
-                           [=](int64_t row, int64_t column, double x) { return row == 2 && column == 5 ? value : x; });
-                    p.launch();
-                    const std::vector<bool> finite = p.finite();
-                    if (want.empty()) want = finite;
-                    EXPECT_EQ(finite, want);
-                    EXPECT_NE(std::count(finite.begin(), finite.end(), false), 0);
+    for (const char *prec : {"fp16", "bf16"})
+        for (char tensor : {'q', 'k', 'v', 'd'})
+            for (double value : {static_cast<double>(NAN), static_cast<double>(INFINITY)})
+                for (const char *shape : {"-s=100 -s_k=270", "-s=3 -s_k=40"}) {
+                    std::vector<bool> want;
+                    for (const std::string &kind : kinds(cpus, {prec})) {
+                        const std::string arguments = kind + " -init=nf -b=1 -h=2 -h_k=1 -d=40 -d_v=64 " + shape;
+                        SCOPED_TRACE(testing::Message() << command(fmha_bwd, arguments) << ", " << tensor);
+                        Edited p(arguments);
+                        p.launch();
+                        p.edit(tensor, [=](int64_t row, int64_t column, double x) {
+                            return row == 2 && column == 5 ? value : x;
+                        });
+                        p.launch();
+                        const std::vector<bool> finite = p.finite();
+                        if (want.empty()) want = finite;
+                        EXPECT_EQ(finite, want);
+                        EXPECT_NE(std::count(finite.begin(), finite.end(), false), 0);
+                    }
                 }
-            }
 }
 
 } // namespace

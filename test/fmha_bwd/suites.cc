@@ -36,7 +36,7 @@ std::vector<Suite> suites(const Place &on) {
           {"-b=2 -h=4 -h_k=2 -s=80 -s_k=131", "-b=3 -h=2 -s=156 -s_k=68 -mask=1", "-b=2 -h=3 -h_k=1 -s=100 -s_k=168 -mask=2"}},
          {modes, {"-d=32", "-d=64"}, parts, heads}},
         {"SoftCap",
-         {few, {"-logits_soft_cap=2", "-logits_soft_cap=50"}, {"-b=1 -h=2 -s=100 -s_k=130 -mask=b", "-b=2 -h=1 -s=130 -s_k=60"}},
+         {on.pick(floats, few), {"-logits_soft_cap=2", "-logits_soft_cap=50"}, {"-b=1 -h=2 -s=100 -s_k=130 -mask=b", "-b=2 -h=1 -s=130 -s_k=60"}},
          {modes, {"-d=32"}, inits, {"-p_drop=0", "-p_drop=0.2"}}},
         {"Sink",
          {floats, {"-sink_grad=0", "-sink_grad=1", "-sink_grad=2"}, {"-mask=0", "-mask=t:20,10,4", "-mask=b:2,0,2", "-mask=b:9,30,70", "-mask=t"},
@@ -78,7 +78,7 @@ std::vector<Suite> suites(const Place &on) {
          {{"-h=2 -h_k=1 -d=32 -init=nf"}, perms, {"-mask=0", "-mask=b", "-mask=t:20,10"}}},
         {"Together",
          {},
-         {few, modes, perms, heads, parts, {"-d=64", "-d=33 -d_v=65"}, inits, {"-mask=0", "-mask=t", "-mask=b:40,30", "-mask=g:70,20"},
+         {on.pick(floats, few), modes, perms, heads, parts, {"-d=64", "-d=33 -d_v=65"}, inits, {"-mask=0", "-mask=t", "-mask=b:40,30", "-mask=g:70,20"},
           {"-bias=n", "-bias=e:1 -dbias=1", "-bias=a", "-logits_soft_cap=5"}, {"-p_drop=0", "-p_drop=0.3"}, {"-sink_grad=0", "-sink_grad=2"},
           on.pick({"-misalign=0", "-misalign=1"}, {"-misalign=0"}), {"-scale=0", "-scale=0.5", "-scale=-0.1"}, {"-b=2 -h=4 -h_k=2 -s=77 -s_k=150", "-b=1 -h=3 -h_k=1 -s=200 -s_k=64"}}},
     };

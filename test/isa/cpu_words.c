@@ -1659,12 +1659,15 @@ typedef lanes tile[TILE];
 // Tile registers are numbers that the compiler has to know.
 #define EACH_TILE(word) word(0) word(1) word(2) word(3) word(4) word(5) word(6) word(7)
 
-static void load_tile(int t, const void *p, int64_t stride) {
+static void load_tile(int t, const void *p, int64_t stride, int once) {
     t_see_stores();
     switch (t) {
 #define LOAD(number)                                                                                                   \
     case number:                                                                                                       \
-        t_load(number, p, stride);                                                                                     \
+        if (once)                                                                                                      \
+            t_load_once(number, p, stride);                                                                            \
+        else                                                                                                           \
+            t_load(number, p, stride);                                                                                 \
         break;
         EACH_TILE(LOAD)
     }
@@ -1710,10 +1713,10 @@ static void test_tile_memory(void) {
             for (int t = 0; t < TILES; t++) {
                 fill_page();
                 for (int r = 0; r < TILE; r++) memcpy(&in[t][r], p + (size_t)r * step, sizeof(lanes));
-                load_tile(t, p, strides[s]);
+                load_tile(t, p, strides[s], (t + where) % 2);
             }
             for (int t = 0; t < TILES; t++) { // each is still what was loaded
-                check_tile("t_load", t, in[t]);
+                check_tile("t_load, t_load_once", t, in[t]);
                 fill_page();
                 memcpy(before, page, page_bytes);
                 for (int r = 0; r < TILE; r++) memcpy(before + (p - page) + (size_t)r * step, &in[t][r], sizeof(lanes));
@@ -1726,7 +1729,7 @@ static void test_tile_memory(void) {
                 check_tile("t_zero", t, zero);
                 if (t + 1 < TILES) check_tile("t_zero of another", t + 1, in[t + 1]);
             }
-            load_tile(where, in[0], TILE);
+            load_tile(where, in[0], TILE, 0);
             t_end();
             t_start();
             check_tile("t_start", where, zero);

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from codegen.ops import cpu_tile
+from codegen.ops.cpu_tile import Terms
 from codegen.ops.fmha_bwd.traits import DTYPES
 from codegen.targets import CpuTarget
+
+ONE: Terms = ((0, 0),)
 
 
 @dataclass(frozen=True)
@@ -19,6 +22,10 @@ class Compute:
     dtypes: tuple[str, ...]
     words: int  # elements along the reduced dimension that lie in a word
     numerics: str  # docs/vocabulary.md has the errors of each word
+    planes: int = 1  # numbers of the type of products that make up one of q, k, v and do,
+    fine_planes: int = 1  # and of p and ds
+    score_terms: Terms = ONE  # products of planes that one of k and q, or v and do, is the sum of,
+    sum_terms: Terms = ONE  # and of p and do, or ds and q; with k and ds it is the other way round
 
 
 COMPUTES = {
@@ -33,6 +40,16 @@ COMPUTES = {
     ),
     "bf16": Compute(
         ("bf16",), 2, "bf16 products (p and ds rounded to nearest) and fp32 sums, exp2 within 7.5e-5"
+    ),
+    "bf16x2": Compute(
+        ("fp16",),
+        2,
+        "numbers as sums of bf16, which are exact: two of q, k, v and do, three of p and ds; products of a "
+        "third with a second are left out, 2^-26 of the whole; fp32 sums, exp2 within 1.7e-7",
+        planes=2,
+        fine_planes=3,
+        score_terms=((1, 1), (0, 1), (0, 0), (1, 0)),
+        sum_terms=((2, 0), (1, 0), (1, 1), (0, 1), (0, 0)),
     ),
 }
 # Vector operations for one vector of scores: exp2, the difference from D, the product, packing; bookkeeping.
@@ -56,7 +73,6 @@ class CpuTile(cpu_tile.BlockTile):
     serves: str = ""
 
     computes: ClassVar[Mapping[str, Compute]] = COMPUTES
-    planes: ClassVar[int] = 1  # numbers of the type of products that make up one
     dq: ClassVar[int] = 0  # the head dims in products: those of the call
     dv: ClassVar[int] = 0
     hdim_multiple: ClassVar[int] = 1  # of head dims of a call
@@ -66,6 +82,31 @@ class CpuTile(cpu_tile.BlockTile):
     def words(self) -> int:
         """Elements of a word."""
         return COMPUTES[self.compute].words
+
+    @property
+    def planes(self) -> int:
+        """How many numbers of the type of products make up one of a tensor."""
+        return COMPUTES[self.compute].planes
+
+    @property
+    def fine_planes(self) -> int:
+        """The same of p and ds."""
+        return COMPUTES[self.compute].fine_planes
+
+    @property
+    def chunk(self) -> int:
+        """Keys of kr_ktr_vr_tile whose scores are found together: L1 holds these beside the operands."""
+        return 64 // self.planes
+
+    @property
+    def score_terms(self) -> Terms:
+        """Products of planes of k and q, v and do."""
+        return COMPUTES[self.compute].score_terms
+
+    @property
+    def sum_terms(self) -> Terms:
+        """Products of planes of p and do, ds and q."""
+        return COMPUTES[self.compute].sum_terms
 
     @property
     def has_short_steps(self) -> bool:
@@ -94,9 +135,28 @@ class CpuTile(cpu_tile.BlockTile):
             return found
         if self.bm0 % (2 * target.lanes):
             return f"bm0 = {self.bm0} is no multiple of two vectors, {2 * target.lanes}"
+        if self.pipeline == "kr_ktr_vr_tile":
+            return self.tile_complaint(target)
+        if self.planes > 1:
+            return f"compute '{self.compute}' is sums of bf16, which only pipeline 'kr_ktr_vr_tile' makes"
         if self.bm0 % self.mr or self.bn0 % (2 * self.mr):
             return f"bm0 = {self.bm0} is no multiple of mr = {self.mr}, or bn0 = {self.bn0} not of twice"
         if found := self.register_complaint(target):
             return found
         # At head dims of 128: k, v, dk, dv, and p, ds.
         return self.block_complaint(target, 4 * self.bn0 * (4 * 128 + 2 * self.bm0))
+
+    def tile_complaint(self, target: CpuTarget) -> str:
+        """The same of tile registers."""
+        if not target.tiles:
+            return f"pipeline 'kr_ktr_vr_tile' is made of tile registers, {target.name} has none"
+        if self.words != 2:
+            return f"compute '{self.compute}' is not made of bf16, as products of tiles are"
+        if self.mr != 2 * target.lanes or self.nv != 2:
+            return f"kr_ktr_vr_tile has mr = {2 * target.lanes}, nv = 2: 4 tiles of sums, 4 of operands"
+        if self.bn0 % self.chunk:
+            return f"bn0 = {self.bn0} is no multiple of the {self.chunk} keys whose scores are found together"
+        # At head dims of 128: k, its columns, v, q and do; p and ds; dk and dv.
+        operands = self.planes * 128 * (3 * self.bn0 + 2 * self.bm0)
+        operands += self.fine_planes * 2 * self.bm0 * self.bn0
+        return self.block_complaint(target, 2 * operands + 4 * 128 * 2 * self.bn0)

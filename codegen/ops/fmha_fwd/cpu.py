@@ -11,12 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from codegen.ops.cpu_tile import BlockTile
+from codegen.ops.cpu_tile import BlockTile, Terms
 from codegen.ops.fmha_fwd.traits import DTYPES, FP8, MX
 from codegen.targets import CpuTarget
-
-# Products of planes, the smallest first. Neighbours share an operand, which stays in its registers.
-Terms = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)

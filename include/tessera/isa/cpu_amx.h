@@ -52,6 +52,7 @@ INLINE void t_end(void) { _tile_release(); }
 
 #define t_zero(t) _tile_zero(t)
 #define t_load(t, p, stride) _tile_loadd(t, p, 4 * (size_t)(stride))
+#define t_load_once(t, p, stride) _tile_stream_loadd(t, p, 4 * (size_t)(stride))
 #define t_store(t, p, stride) _tile_stored(t, p, 4 * (size_t)(stride))
 #define t_dot2(c, a, b) _tile_dpbf16ps(c, a, b)
 
@@ -65,6 +66,7 @@ INLINE void t_zero(int t) { memset(t_register[t], 0, sizeof t_register[t]); }
 INLINE void t_load(int t, const float *p, int64_t stride) {
     for (int r = 0; r < TILE; r++) t_register[t][r] = v_load(p + r * stride);
 }
+INLINE void t_load_once(int t, const float *p, int64_t stride) { t_load(t, p, stride); }
 INLINE void t_store(int t, float *p, int64_t stride) {
     for (int r = 0; r < TILE; r++) v_store(p + r * stride, t_register[t][r]);
 }
