@@ -45,7 +45,7 @@ int32_t choose_side(const struct side *side, int32_t batch, int group, int32_t m
 
 // ---- memory: a room for each pointer of args, all in one block
 
-enum { ROOM = 200 << 10, ROOMS = 24, BEFORE = 1024 };
+enum { ROOM = 320 << 10, ROOMS = 24, BEFORE = 1024 }; // a sensible tensor has up to 255 KB
 void *room(int number);
 
 // Numbers from -1 to 1 in each format; E8M0 from 2^-6 to 2^-2, slopes of alibi from 0.5 down, logarithms of sums about
