@@ -47,7 +47,7 @@ native_target() {
         echo "$targets"
         return
     done <<'TABLE'
-x86-64-v4-amx,x86-64-v4 x86_64 avx512bw avx512vl avx512_bf16 avx512vbmi amx_bf16 amx_tile
+x86-64-v4-amx,x86-64-v4 x86_64 avx512bw avx512vl avx512_bf16 avx512vbmi amx_bf16 amx_tile amx_int8
 x86-64-v4 x86_64 avx512bw avx512vl
 x86-64-v3 x86_64 fma avx2
 x86-64-v2 x86_64 sse4_2

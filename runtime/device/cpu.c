@@ -93,8 +93,9 @@ uint32_t tessera_cpu_targets(void) {
     if (all(seven.c, BIT(11)) && (HALVES_ARE_EMULATED || all(seven.d, BIT(23))))
         targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
 
-    // AMX-BF16, AMX-TILE
-    if (!TILES_ARE_EMULATED && (!all(seven.d, BIT(22) | BIT(24)) || !all(state, BIT(17) | BIT(18)) || !may_use_tiles()))
+    // AMX-BF16, AMX-TILE, AMX-INT8
+    if (!TILES_ARE_EMULATED &&
+        (!all(seven.d, BIT(22) | BIT(24) | BIT(25)) || !all(state, BIT(17) | BIT(18)) || !may_use_tiles()))
         return targets;
     return targets | BIT(TESSERA_TARGET_X86_64_V4_AMX);
 }

@@ -1654,6 +1654,113 @@ static void test_round_half_away(void) {
     check("v_round_half_away of NaN", same_float, &nan, &want, 0, NULL);
 }
 
+// Bytes and halves of words within quarters, and as bytes or bf16 in memory.
+static void test_tile_pieces(void) {
+    for (int round = 0; round < 200; round++) {
+        uint8_t a[4 * LANES], b[4 * LANES], zipped[2][4 * LANES], upper[2 * LANES], lower[2 * LANES];
+        uint16_t words[2][2 * LANES], halves[2 * LANES], other[2 * LANES];
+        for (int n = 0; n < 4 * LANES; n++) a[n] = (uint8_t)random_bits(), b[n] = (uint8_t)random_bits();
+        memcpy(halves, a, sizeof a);
+        memcpy(other, b, sizeof b);
+        vi x[2];
+        v_zip_8(v_load_i(a), v_load_i(b), x);
+        for (int h = 0; h < 2; h++) v_store_i(zipped[h], x[h]);
+        v_zip_16(v_load_i(a), v_load_i(b), x);
+        for (int h = 0; h < 2; h++) v_store_i(words[h], x[h]);
+        for (int h = 0; h < 2; h++)
+            for (int n = 0; n < 2 * LANES; n++) {
+                const int byte = n / 8 * 16 + h * 8 + n % 8, word = n / 2 / 4 * 8 + h * 4 + n / 2 % 4;
+                check_word("v_zip_8", n, zipped[h][2 * n], a[byte]);
+                check_word("v_zip_8", n, zipped[h][2 * n + 1], b[byte]);
+                check_word("v_zip_16", n, words[h][n], (int16_t)(n % 2 ? other[word] : halves[word]));
+            }
+        v_store_bytes(upper, lower, v_load_i(a));
+        for (int n = 0; n < 2 * LANES; n++) {
+            check_word("v_store_bytes", n, upper[n], halves[n] >> 8);
+            check_word("v_store_bytes", n, lower[n], halves[n] & 255);
+        }
+        int32_t numbers[2 * LANES];
+        float floats[LANES];
+        for (int n = 0; n < 2 * LANES; n++) numbers[n] = (int32_t)random_bits() >> random_bits() % 32;
+        for (int n = 0; n < LANES; n++) floats[n] = as_float((random_bits() & 0x8fffffffu) + 0x30000000u);
+        v_store_i(halves, v_halves_of_i(v_load_i(numbers), v_load_i(numbers + LANES)));
+        v_store_pairs(other, v_load(floats));
+        for (int n = 0; n < 2 * LANES; n++) {
+            const int near = numbers[n] < -32768 ? -32768 : numbers[n] > 32767 ? 32767 : numbers[n];
+            check_word("v_halves_of_i", n, halves[n], near);
+        }
+        for (int n = 0; n < LANES; n++) {
+            const uint32_t bits = as_bits(floats[n]);
+            check_word("v_store_pairs", n, other[n], (int16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16));
+        }
+    }
+}
+
+// So many bytes, and nothing behind them: they end where a page does.
+static void test_some_bytes(void) {
+    for (int count = 1; count <= 80; count++) {
+        const int read = count < 4 * LANES ? count : 4 * LANES;
+        uint8_t got[4 * LANES];
+        fill_page();
+        const uint8_t *p = place(2, (size_t)read);
+        v_store_i(got, v_load_bytes(p, count));
+        for (int n = 0; n < 4 * LANES; n++) check_word("v_load_bytes", n, got[n], n < read ? p[n] : 0);
+    }
+}
+
+// Vectors of 1 to 16 rows.
+static void test_rows_of_lanes(void) {
+    for (int rows = 1; rows <= LANES; rows *= 2) {
+        lanes in, greatest, sum, of_row, of_key, swapped, number;
+        for (int l = 0; l < LANES; l++) in.f[l] = (float)(int)(random_bits() % 1000) - 500;
+        for (int l = 0; l < LANES; l++) {
+            greatest.f[l] = -INFINITY, sum.f[l] = 0;
+            for (int other = l % rows; other < LANES; other += rows) {
+                greatest.f[l] = fmaxf(greatest.f[l], in.f[other]);
+                sum.f[l] += in.f[other];
+            }
+            of_row.f[l] = in.f[l % rows];
+            number.i[l] = l / rows;
+        }
+        const lanes got[] = {of_f(v_greatest_of_row(v_load(in.f), rows)), of_f(v_sum_of_row(v_load(in.f), rows)),
+                             of_f(v_of_row(v_load(in.f), rows)), of_i(v_of_row_i(v_load_i(in.i), rows)),
+                             of_i(v_key_lanes(rows))};
+        check("v_greatest_of_row", same_bits, &got[0], &greatest, 1, &in);
+        check("v_sum_of_row", same_bits, &got[1], &sum, 1, &in);
+        check("v_of_row", same_bits, &got[2], &of_row, 1, &in);
+        check("v_of_row_i", same_bits, &got[3], &of_row, 1, &in);
+        check("v_key_lanes", same_bits, &got[4], &number, 0, NULL);
+        for (int first = 0; first < LANES; first += LANES / rows) {
+            for (int l = 0; l < LANES; l++) of_key.f[l] = in.f[first + l / rows];
+            const lanes found = of_f(v_of_key(v_load(in.f), rows, first));
+            check("v_of_key", same_bits, &found, &of_key, 1, &in);
+        }
+        for (int distance = 1; distance < LANES; distance *= 2) {
+            for (int l = 0; l < LANES; l++) swapped.f[l] = in.f[l ^ distance];
+            const lanes found = of_f(v_swap_lanes(v_load(in.f), distance));
+            check("v_swap_lanes", same_bits, &found, &swapped, 1, &in);
+        }
+        lanes keys[LANES]; // number 100 * row + key
+        vf x[LANES];
+        for (int n = 0; n < rows; n++) {
+            for (int l = 0; l < LANES; l++) keys[n].f[l] = (float)(100 * (l % rows) + n * (LANES / rows) + l / rows);
+            x[n] = v_load(keys[n].f);
+        }
+        v_rows_of_keys(x, rows);
+        for (int r = 0; r < rows; r++) {
+            lanes want;
+            for (int l = 0; l < LANES; l++) want.f[l] = (float)(100 * r + v_key_of_lane(rows, l));
+            const lanes found = of_f(x[r]);
+            check("v_rows_of_keys", same_bits, &found, &want, 0, NULL);
+        }
+        for (int key = 0, count; key < LANES; key++) {
+            count = 0;
+            for (int l = 0; l < LANES; l++) count += v_key_of_lane(rows, l) == key;
+            check_word("v_key_of_lane", key, (uint16_t)count, 1);
+        }
+    }
+}
+
 typedef lanes tile[TILE];
 
 // Tile registers are numbers that the compiler has to know.
@@ -1795,6 +1902,44 @@ static void test_tile_places(void) {
             tile_product(c, a, b);
             for (int r = 0; r < TILE; r++) check("t_dot2", same_bits, &c[r], &want[r], 0, NULL);
         }
+}
+
+// Products of bytes, signed or not, in tiles of other shapes: nothing else is read or stored.
+static void test_tile_shapes(void) {
+    for (int round = 0; round < 300; round++) {
+        enum { SIGNED, UNSIGNED_A, UNSIGNED_B, WAYS };
+        const int rows = 1 + round % TILE, columns = 1 + (int)(random_bits() % LANES), words = 1 + round / 3 % TILE;
+        const int of_rows[TILES] = {16, 16, 16, rows, 16, rows, 16, words};
+        const int of_words[TILES] = {16, 16, 16, columns, 16, words, 16, columns};
+        for (int way = 0; way < WAYS; way++) {
+            tile a, b, c, got, want;
+            for (int r = 0; r < TILE; r++)
+                for (int l = 0; l < LANES; l++)
+                    a[r].u[l] = random_bits(), b[r].u[l] = random_bits(), c[r].i[l] = (int32_t)random_bits() >> 4;
+            memset(got, 1, sizeof got);
+            memcpy(want, got, sizeof want);
+            for (int r = 0; r < rows; r++)
+                for (int l = 0; l < columns; l++) {
+                    want[r].i[l] = c[r].i[l];
+                    for (int n = 0; n < 4 * words; n++) {
+                        const uint8_t x = (uint8_t)(a[r].u[n / 4] >> n % 4 * 8),
+                                      y = (uint8_t)(b[n / 4].u[l] >> n % 4 * 8);
+                        want[r].i[l] += (way == UNSIGNED_A ? x : (int8_t)x) * (way == UNSIGNED_B ? y : (int8_t)y);
+                    }
+                }
+            t_start_as(of_rows, of_words);
+            t_see_stores();
+            t_load(3, c->f, TILE);
+            t_load(5, a->f, TILE);
+            t_load(7, b->f, TILE);
+            if (way == SIGNED) t_dot4(3, 5, 7);
+            if (way == UNSIGNED_A) t_dot4_unsigned_a(3, 5, 7);
+            if (way == UNSIGNED_B) t_dot4_unsigned_b(3, 5, 7);
+            t_store(3, got->f, TILE);
+            t_end();
+            for (int r = 0; r < TILE; r++) check("t_dot4", same_bits, &got[r], &want[r], 0, NULL);
+        }
+    }
 }
 
 // One pair times one pair is added to c in row 3 and lane 5, and to no other row or lane.
@@ -1948,7 +2093,11 @@ static const struct {
 #ifdef TESSERA_ISA_CPU_AMX_H
     {"upper halves", test_upper},
     {"v_round_half_away", test_round_half_away},
+    {"pieces of tiles", test_tile_pieces},
+    {"v_load_bytes", test_some_bytes},
+    {"rows of lanes", test_rows_of_lanes},
     {"memory of tiles", test_tile_memory},
+    {"shapes of tiles", test_tile_shapes},
     {"t_dot2", test_tile_products},
     {"places of t_dot2", test_tile_places},
     {"limits of t_dot2", test_tile_limits},
