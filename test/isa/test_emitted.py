@@ -172,8 +172,6 @@ def test_instructions_are_those_of_the_target(objects: list[Object]) -> None:
     for one in objects:
         target = one.row["target"]
         purpose = expected.get(target, "mulps")
-        if target == "x86-64-v4-amx" and one.row["pipeline"] == "decode":
-            purpose = "vfmadd"  # rather than vdpbf16ps
         texts = [line.text for function in one.functions.values() for line in function.lines]
         beyond = [text for text in texts if target in forbidden and forbidden[target].search(text)]
         assert not beyond, f"{one.path.name}: {beyond}"

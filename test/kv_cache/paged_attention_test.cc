@@ -608,9 +608,9 @@ TEST_P(PagedAttention, HeadsShareTasks) {
             Decode c;
             c.kv = static_cast<tessera_kv_cache_dtype>(kv);
             c.scales = kv == TESSERA_KV_AUTO || random() % 2 ? Scales::kNone : Scales::kToken;
-            c.heads_k = pick(random, {6, 8}), c.heads = c.heads_k * (is_long ? 1 : pick(random, {1, 2}));
+            c.heads_k = pick(random, {6, 8}), c.heads = c.heads_k * (is_long ? 1 : pick(random, {1, 2, 4, 7}));
             c.page = pick(random, {1, 8, 16, 64, 128});
-            c.hdim_q = pick(random, {64, 72}), c.hdim_v = pick(random, {64, 80});
+            c.hdim_q = pick(random, {64, 72, 128}), c.hdim_v = pick(random, {64, 80, 128});
             c.most = is_long ? 1 : pick(random, {1, 2}), c.window = pick(random, {0, 0, 40});
             c.alibi = random() % 3 == 0, c.sink = random() % 3 == 0;
             if (is_long) c.keys = {4200, 5};

@@ -59,6 +59,14 @@ COMPUTES = {
         "its greatest, p of a block's, of turbo4 within 2^-18 of their sum, centroids within 2^-14); exp2 "
         "within 1.7e-7, soft cap by tanh within 3.9e-7",
     ),
+    "bf16i8": Compute(
+        ("bf16",),
+        bk0=32,
+        wk=2,
+        numerics="bf16 products (p rounded to nearest) and fp32 sums; of int8 rows of integers of 8 bits, of "
+        "which q and p have two (q within 2^-15 of its greatest, p of a block's); exp2 within 7.5e-5, soft "
+        "cap by tanh within 3.9e-7",
+    ),
     "bf16x2": Compute(
         ("fp16",),
         bk0=32,
