@@ -274,27 +274,30 @@ WORD(word_component) {
     out[THREAD] = AS_U32(AS_F32(x.y));
 }
 
-// Both waves do the same: lane l takes a from words l, T + l, ..., b from words 4 T + l, ..., c from 8 T + l, ...
-#define PRODUCT(name)                                                                                                  \
+// Both waves do the same: lane l takes a from words l, T + l, ..., b from words 4 T + l, ..., c, `count` numbers, from
+// 8 T + l, ...
+#define PRODUCT(name, sums, count)                                                                                     \
     WORD(word_##name) {                                                                                                \
         u32x4 a, b;                                                                                                    \
-        f32x16 c;                                                                                                      \
+        sums c;                                                                                                        \
         for (int i = 0; i < 4; i++) {                                                                                  \
             a[i] = in[i * T + THREAD];                                                                                 \
             b[i] = in[(4 + i) * T + THREAD];                                                                           \
         }                                                                                                              \
-        for (int i = 0; i < 16; i++) c[i] = AS_F32(in[(8 + i) * T + THREAD]);                                          \
+        for (int i = 0; i < count; i++) c[i] = AS_F32(in[(8 + i) * T + THREAD]);                                       \
         c = name(a, b, c);                                                                                             \
-        for (int i = 0; i < 16; i++) out[i * T + THREAD] = AS_U32(c[i]);                                               \
+        for (int i = 0; i < count; i++) out[i * T + THREAD] = AS_U32(c[i]);                                            \
     }
-PRODUCT(mma_fp16)
-PRODUCT(mma_bf16)
-PRODUCT(mma_fp32)
+PRODUCT(mma_fp16, f32x16, 16)
+PRODUCT(mma_bf16, f32x16, 16)
+PRODUCT(mma_fp32, f32x16, 16)
+PRODUCT(mma_small_fp16, f32x4, 4)
+PRODUCT(mma_small_bf16, f32x4, 4)
 
 // ---- 8 bits and less
 
 #if defined(__gfx942__) || defined(__gfx950__)
-PRODUCT(mma_fp8)
+PRODUCT(mma_fp8, f32x16, 16)
 
 WORD(word_pack_fp8) { // words t, T + t, 2 T + t, 3 T + t
     out[THREAD] =

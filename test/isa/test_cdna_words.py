@@ -377,26 +377,28 @@ def test_what_stays_in_place(run: Run) -> None:
     assert (run("pinned", IN, 16 * T) == IN[: 16 * T]).all()
 
 
-@pytest.mark.parametrize("kind", ["fp32", "fp16", "bf16"])
-def test_products(run: Run, kind: str) -> None:
+@pytest.mark.parametrize("word", ["fp32", "fp16", "bf16", "small_fp16", "small_bf16"])
+def test_products(run: Run, word: str) -> None:
     """c + a b of small integers is exact in every order of summing."""
     rng = np.random.default_rng(11)
+    kind, rows = word.removeprefix("small_"), 16 if word.startswith("small_") else 32
     each = 4 if kind == "fp32" else 8  # elements of a lane
-    a, b = rng.integers(-8, 9, (32, 2 * each)), rng.integers(-8, 9, (2 * each, 32))
-    c = rng.integers(-100, 101, (32, 32))
+    k = 64 // rows * each
+    a, b = rng.integers(-8, 9, (rows, k)), rng.integers(-8, 9, (k, rows))
+    c = rng.integers(-100, 101, (rows, rows))
     lane = THREADS % 64
-    elements = lane[:, None] // 32 * each + np.arange(each)
+    elements = lane[:, None] // rows * each + np.arange(each)
 
     def pack(x: Words) -> Words:
         of_kind = {"fp32": lambda: x.astype(np.float32), "fp16": lambda: x.astype(np.float16)}
         number = of_kind.get(kind, lambda: bf16(x.astype(np.float32)))()
         return np.ascontiguousarray(number).view(np.uint32).T  # [4][T]
 
-    element = np.arange(16)
-    row = 8 * (element // 4) + 4 * (lane[:, None] // 32) + element % 4
-    column = (lane % 32)[:, None]
+    element = np.arange(rows * rows // 64)
+    row = 256 // rows * (element // 4) + 4 * (lane[:, None] // rows) + element % 4
+    column = (lane % rows)[:, None]
     given = np.concatenate(
         [pack(a[column, elements]), pack(b[elements, column]), bits(c[row, column].astype(np.float32)).T]
     )
-    got = numbers(run(f"mma_{kind}", given, 16 * T)).reshape(16, T).T
+    got = numbers(run(f"mma_{word}", given, len(element) * T)).reshape(len(element), T).T
     assert (got == (a @ b + c)[row, column]).all()

@@ -367,6 +367,9 @@ INLINE u32x4 philox(u32x4 counter, uint64_t seed) {
 // c += a b for a of 32 rows x k and b of k x 32 columns. Lane l holds 16 bytes of a's row l % 32 and of b's column
 // l % 32; two lanes' 16 bytes make up k, in any order that is the same for a and b. Of c it holds column l % 32, where
 // element r is row 8 (r / 4) + 4 (l / 32) + r % 4.
+//
+// Small ones are of 16 rows and columns: lane l holds 16 bytes of row and of column l % 16, four lanes' make up k, and
+// of c element r is row 4 (l / 16) + r.
 
 INLINE f32x16 mma_fp32(u32x4 a, u32x4 b, f32x16 c) {
     UNROLL
@@ -384,6 +387,16 @@ INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) {
 INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) {
     typedef __bf16 bf16x8 __attribute__((ext_vector_type(8)));
     return __builtin_amdgcn_mfma_f32_32x32x16_bf16(__builtin_bit_cast(bf16x8, a), __builtin_bit_cast(bf16x8, b), c, 0,
+                                                   0, 0);
+}
+INLINE f32x4 mma_small_fp16(u32x4 a, u32x4 b, f32x4 c) {
+    typedef _Float16 half8 __attribute__((ext_vector_type(8)));
+    return __builtin_amdgcn_mfma_f32_16x16x32_f16(__builtin_bit_cast(half8, a), __builtin_bit_cast(half8, b), c, 0, 0,
+                                                  0);
+}
+INLINE f32x4 mma_small_bf16(u32x4 a, u32x4 b, f32x4 c) {
+    typedef __bf16 bf16x8 __attribute__((ext_vector_type(8)));
+    return __builtin_amdgcn_mfma_f32_16x16x32_bf16(__builtin_bit_cast(bf16x8, a), __builtin_bit_cast(bf16x8, b), c, 0,
                                                    0, 0);
 }
 // Instruction number `part` of a product.
@@ -445,6 +458,14 @@ INLINE f32x16 mma_part_bf16(u32x4 a, u32x4 b, f32x16 c, int part) {
 }
 INLINE f32x16 mma_fp16(u32x4 a, u32x4 b, f32x16 c) { return mma_part_fp16(a, b, mma_part_fp16(a, b, c, 0), 1); }
 INLINE f32x16 mma_bf16(u32x4 a, u32x4 b, f32x16 c) { return mma_part_bf16(a, b, mma_part_bf16(a, b, c, 0), 1); }
+INLINE f32x4 mma_small_fp16(u32x4 a, u32x4 b, f32x4 c) {
+    c = __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a.lo), as_half4(b.lo), c, 0, 0, 0);
+    return __builtin_amdgcn_mfma_f32_16x16x16f16(as_half4(a.hi), as_half4(b.hi), c, 0, 0, 0);
+}
+INLINE f32x4 mma_small_bf16(u32x4 a, u32x4 b, f32x4 c) {
+    c = __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(as_short4(a.lo), as_short4(b.lo), c, 0, 0, 0);
+    return __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(as_short4(a.hi), as_short4(b.hi), c, 0, 0, 0);
+}
 #endif
 
 #if defined(__gfx942__) || defined(__gfx950__)
