@@ -51,6 +51,7 @@ SAID = """
 #include "tessera/isa/cdna.h"
 #include "tessera/kernel/fmha_fwd_gpu.h"
 enum { BM = 128, BN = 64, DQ = 128, DV = 128, WAVES = 4, PASSES = 1, P_SHIFT = 0 };
+#define MMA_ROWS 32
 #define BITS 16
 #define OPERAND_CHUNKS 1
 #define MX 0

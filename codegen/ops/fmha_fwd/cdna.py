@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import ClassVar
 
 from codegen.ops.fmha_fwd.cdna_clusters import Clusters
-from codegen.ops.fmha_fwd.cdna_pipelines import PIPELINES, Needs
+from codegen.ops.fmha_fwd.cdna_pipelines import LANES, PIPELINES, Needs
 from codegen.ops.fmha_fwd.cdna_schedule import Step
 from codegen.ops.fmha_fwd.gpu_tile import GpuTile
 from codegen.ops.fmha_fwd.traits import hdim_word
@@ -98,7 +98,7 @@ class CdnaTile(GpuTile):
     wn0: int
     occupancy: int  # waves of a SIMD that registers leave room for
     why: str  # the reason that the row is there
-    wk0: int = 0  # and what it sums over; 0: an access of each half of a wave
+    wk0: int = 0  # and what it sums over; 0: an access of each lane that a row is shared out to
     rounding: str = ""  # of p to bf16; "": the best that takes few instructions on the target
     o: str = ""  # the type that o is stored in; "": that of q, k and v
     access: int = ALIGNMENT  # bytes of a load, which rows begin at multiples of; 4: loads word by word
@@ -161,15 +161,30 @@ class CdnaTile(GpuTile):
         """Elements of an access."""
         return COMPUTES[self.compute].chunk
 
+    @property
+    def accesses(self) -> str:
+        """Those of a row, in words."""
+        return {2: "two accesses", 4: "four accesses"}[self.shares]
+
     @cached_property
     def mma_k(self) -> int:
         """Elements that one product sums over; with scales at least those of two scales."""
-        return self.wk0 or max(2 * self.chunk, 2 * SCALE_BLOCK if self.mx else 0)
+        return self.wk0 or max(self.shares * self.chunk, 2 * SCALE_BLOCK if self.mx else 0)
+
+    @property
+    def mma_rows(self) -> int:
+        """Rows of a product's operands; waves of other pipelines that have fewer queries leave some empty."""
+        return self.wm0 if self.direct else 32
+
+    @property
+    def shares(self) -> int:
+        """Lanes that have a row of a product's operand together."""
+        return LANES // self.mma_rows
 
     @property
     def operand_chunks(self) -> int:
-        """Chunks that a lane holds of one product's operand; a wave has two lanes along wk0."""
-        return self.mma_k // (2 * self.chunk)
+        """Chunks that a lane holds of one product's operand."""
+        return self.mma_k // (self.shares * self.chunk)
 
     @property
     def hdim_multiple(self) -> int:
@@ -407,7 +422,10 @@ class CdnaTile(GpuTile):
             shape = f"{self.wm0}x{self.wn0}x{self.mma_k}"
             return f"{shape} is made of no {self.compute} MFMA of {target.name}: {there}"
         if self.operand_chunks > 1 and (self.wm0, self.wn0, self.mma_k) not in shapes:
-            return f"wk0 = {self.mma_k} is more than two accesses = {2 * self.chunk}, and no MFMA by itself"
+            return (
+                f"wk0 = {self.mma_k} is more than {self.accesses} = {self.shares * self.chunk}, "
+                "and no MFMA by itself"
+            )
         return (
             self._uneven()
             or self._not_written_for()
@@ -449,7 +467,7 @@ class CdnaTile(GpuTile):
         for size, value, part, of in (
             ("bn0", self.bn0, "wn0", self.wn0),
             ("bn0", self.bn0, "wk0", self.mma_k),
-            ("wk0", self.mma_k, "two accesses", 2 * self.chunk),
+            ("wk0", self.mma_k, self.accesses, self.shares * self.chunk),
             ("hdim_q", self.hdim_q, "what a call's may be", self.hdim_multiple),
             ("hdim_v", self.hdim_v, "what a call's may be", self.hdim_multiple),
         ):

@@ -86,9 +86,10 @@ def rows(tile: CdnaTile) -> Needs:
         complaint = f"kv = '{tile.kv}': in pipeline 'qr_pieces' a lane has 16 numbers of 8 bits of a piece"
     elif tile.parts == 2 and (tile.compute, tile.kv) != ("bf16", "fp8_e4m3"):
         complaint = f"bm0 = {tile.bm0}: two parts have the bits of bf16 for products with fp8_e4m3, no others"
-    elif (tile.rm0, tile.bn0) != (1, 32):
+    elif (tile.rm0, tile.wm0 * tile.bn0) != (1, 32 * 32):
         complaint = (
-            f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in pipeline '{tile.pipeline}' one wave has tiles of 32 keys"
+            f"rm0 = {tile.rm0}, bn0 = {tile.bn0}: in '{tile.pipeline}' one wave has tiles of 32 keys, or "
+            "of 64 where products have 16 columns"
         )
     elif tile.hdim_q != tile.hdim_v or tile.hdim_q not in (64, 128, 256):
         complaint = (

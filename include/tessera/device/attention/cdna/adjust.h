@@ -16,7 +16,7 @@
 INLINE float score_scale(const args *a) { return a->scale_log2; }
 #endif
 
-INLINE void soft_cap(f32x16 s[KEY_BLOCKS], float cap_log2, float cap_scale) { // cap tanh(s / cap)
+INLINE void soft_cap(mma_sums s[KEY_BLOCKS], float cap_log2, float cap_scale) { // cap tanh(s / cap)
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
@@ -35,7 +35,7 @@ typedef uint16_t of_bias;
 #endif
 
 // Rows are those of several heads, which may lie anywhere: elements one at a time, the last one for those behind it.
-INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
+INLINE void add_bias(mma_sums s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
     const int64_t first = task->batch * a->batch_stride_bias + r->head * a->nhead_stride_bias;
     GLOBAL const of_bias *const bias =
         (GLOBAL const of_bias *)(uint64_t)a->bias + first + (task->token_q + r->query) * a->stride_bias;
@@ -47,7 +47,7 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *tas
     }
 }
 #elif BIAS_BITS == 32
-INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
+INLINE void add_bias(mma_sums s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
     const int64_t first = query_element(task, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
     const int stride = (int)a->stride_bias, left = task->seqlen_q - task->first;
     const buffer bias = rows_of(a->bias, first, left, BM, stride, task->seqlen_k, 32);
@@ -61,7 +61,7 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *tas
 #else
 // Loads four elements at a time where every row, and the end of the last one, lies on a whole word. A load that
 // crosses the end of its buffer returns zero for all of them, so other layouts take one element at a time.
-INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
+INLINE void add_bias(mma_sums s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
     const int64_t first = query_element(task, a->batch_stride_bias, a->nhead_stride_bias, a->stride_bias);
     const int stride = (int)a->stride_bias, left = task->seqlen_q - task->first;
     const buffer bias = rows_of(a->bias, first, left, BM, stride, task->seqlen_k, 16);
@@ -87,7 +87,7 @@ INLINE void add_bias(f32x16 s[KEY_BLOCKS], const args *a, const struct task *tas
 }
 #endif
 
-INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
+INLINE void add_alibi(mma_sums s[KEY_BLOCKS], const args *a, const struct task *task, const struct row *r, int tile) {
     const float slope = LOG2E * read_float(a->bias, task->batch * a->batch_stride_bias + HEAD(task, r));
     const int shift = a->features & TESSERA_GPU_ALIBI_SHIFT ? task->seqlen_k - task->seqlen_q : 0;
     const int vertical = a->features & TESSERA_GPU_ALIBI_VERTICAL;
@@ -100,7 +100,7 @@ INLINE void add_alibi(f32x16 s[KEY_BLOCKS], const args *a, const struct task *ta
 }
 
 // Turns products K Q^T into scores in units of log2.
-INLINE void adjust(f32x16 s[KEY_BLOCKS], const struct row *r, int tile) {
+INLINE void adjust(mma_sums s[KEY_BLOCKS], const struct row *r, int tile) {
     const args *a = (const args *)kernel_argument();
     const struct task task = find_task(a);
     struct row row = *r;

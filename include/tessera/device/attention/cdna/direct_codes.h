@@ -20,7 +20,7 @@ INLINE float make_fp16(operand q[Q_STEPS]) {
     float greatest = 0.0f;
     UNROLL
     for (int i = 0; i < 4 * Q_STEPS; i++) greatest = greatest_bf16(greatest, q[i / 4].chunk[0][i % 4]);
-    const float unit = unit_of(max_f32(greatest, other_half(greatest))), over = over_unit(unit);
+    const float unit = unit_of(max_of_row(greatest)), over = over_unit(unit);
     UNROLL
     for (int i = 0; i < 4 * Q_STEPS; i++) q[i / 4].chunk[0][i % 4] = fp16_of_bf16(q[i / 4].chunk[0][i % 4], over);
     return unit;
@@ -57,7 +57,7 @@ INLINE u32x4 numbers_of_chunk(const uint32_t words[CHUNK_WORDS]) {
 INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[PART_WORDS], const uint32_t other[PART_WORDS],
                              int first) {
     if (KV == TESSERA_KV_TURBO4) {
-        const uint32_t a = one[0] >> 4 * first, b = other[0] >> 4 * first;
+        const uint32_t a = one[first / 8] >> 4 * (first % 8), b = other[first / 8] >> 4 * (first % 8);
         const uint32_t even = even_nibbles(a, b), odd = odd_nibbles(a, b);
         to[0] = pair_of_codes(even, 0), to[1] = pair_of_codes(odd, 0);
         to[2] = pair_of_codes(even, 1), to[3] = pair_of_codes(odd, 1);

@@ -24,9 +24,12 @@ INLINE void pairs_of_columns(uint32_t to[4], const uint32_t one[PART_WORDS], con
 
 INLINE void clear_rest_of_row(struct rows_of_k *x, int hdim) {
     UNROLL
-    for (int n = 0; n < K_RUNS; n++) {
+    for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
-        for (int w = 0; w < 2 * CHUNK_WORDS; w++) x->run[n][w] = first_of_run(n) < hdim ? x->run[n][w] : 0;
+        for (int n = 0; n < K_RUNS; n++) {
+            UNROLL
+            for (int w = 0; w < 2 * CHUNK_WORDS; w++) x->run[b][n][w] = first_of_run(n) < hdim ? x->run[b][n][w] : 0;
+        }
     }
 }
 
@@ -35,7 +38,8 @@ INLINE void clear_rest_of_tile(struct rows_of_v *x, int left) {
     UNROLL
     for (int n = 0; n < V_PARTS; n++) {
         UNROLL
-        for (int w = 0; w < PART_WORDS; w++) x->part[n][w] = key_of_row(n) < left ? x->part[n][w] : 0;
+        for (int w = 0; w < PART_WORDS; w++)
+            x->part[n][w] = key_of_operand_row(row_of_part(n)) < left ? x->part[n][w] : 0;
     }
 }
 

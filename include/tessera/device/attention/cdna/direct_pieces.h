@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// V of 8 bits in pages in pieces, in registers: of each block of 32 columns a lane has one, and of that the keys that
-// it has P of, which lie side by side.
+// V of 8 bits in pages in pieces, in registers: of each block of MMA_ROWS columns a lane has one, and of that the keys
+// that it has P of, which lie side by side.
 //
-// Takes KV, BN.
+// Takes KV, BN, MMA_ROWS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_PIECES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_DIRECT_PIECES_H
 
@@ -14,13 +14,14 @@ struct rows_of_v {
     uint32_t piece[D_BLOCKS][PIECE_WORDS];
 };
 
-// The lane whose row of K is the first one of the half's keys has the piece's address.
-INLINE void load_v(struct rows_of_v *to, const struct cache *x, const struct spot *spot) {
-    const char *const first = address_of(own_v(x, spot), lane_id() / 32 * 4);
+// The lane that has looked up the first one of a lane's keys has the piece's address.
+INLINE void load_v(struct rows_of_v *to, const struct cache *x, const struct spot *spot, int together) {
+    (void)together; // they are
+    const char *const first = address_of(own_v(x, spot), lane_id() / MMA_ROWS * 4);
     const uint32_t log = trailing_zeros((uint32_t)x->piece); // it is a power of 2
     UNROLL
     for (int b = 0; b < D_BLOCKS; b++) {
-        const int column = 32 * b + lane_id() % 32;
+        const int column = MMA_ROWS * b + lane_id() % MMA_ROWS;
         load_words(to->piece[b], PIECE_WORDS, first + (column < x->hdim_v ? column << log : 0));
     }
 }

@@ -7,17 +7,21 @@
 
 #include "tessera/device/attention/cdna/direct_rows.h"
 
-INLINE void scores_of_rows(f32x16 *s, const operand q[Q_STEPS], const struct rows_of_k *x) {
-    *s = (f32x16)0.0f;
+INLINE void scores_of_rows(mma_sums s[KEY_BLOCKS], const operand q[Q_STEPS], const struct rows_of_k *x) {
+    UNROLL
+    for (int b = 0; b < KEY_BLOCKS; b++) s[b] = (mma_sums)0.0f;
     UNROLL
     for (int n = 0; n < Q_STEPS; n++) {
-        const operand k = {{numbers_of_chunk(x->run[n / 2] + n % 2 * CHUNK_WORDS)}};
-        *s = MMA(k, q[n], *s);
+        UNROLL
+        for (int b = 0; b < KEY_BLOCKS; b++) {
+            const operand k = {{numbers_of_chunk(x->run[b][n / 2] + n % 2 * CHUNK_WORDS)}};
+            s[b] = MMA(k, q[n], s[b]);
+        }
     }
 }
 
 #if PIECES
-INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows_of_v *x, const p_operand p[KEY_STEPS]) {
+INLINE void add_values_of_rows(mma_sums o[D_BLOCKS], const struct rows_of_v *x, const p_operand p[KEY_STEPS]) {
     UNROLL
     for (int n = 0; n < KEY_STEPS; n++) {
         UNROLL
@@ -28,7 +32,7 @@ INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows_of_v *x, co
     }
 }
 #else
-INLINE void add_values_of_rows(f32x16 o[D_BLOCKS], const struct rows_of_v *x, const p_operand p[KEY_STEPS]) {
+INLINE void add_values_of_rows(mma_sums o[D_BLOCKS], const struct rows_of_v *x, const p_operand p[KEY_STEPS]) {
     UNROLL
     for (int n = 0; n < KEY_STEPS; n++) {
         UNROLL

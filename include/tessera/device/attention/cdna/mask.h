@@ -7,7 +7,7 @@
 #include "tessera/device/attention/cdna/task.h"
 
 // Keys begin .. end - 1 and those before `sink` stay, counted from the lane's first key.
-INLINE void hide(f32x16 s[KEY_BLOCKS], const struct task *task, int query, int tile) {
+INLINE void hide(mma_sums s[KEY_BLOCKS], const struct task *task, int query, int tile) {
     const int first = here(first_key(tile)), begin = query - task->mask_y + 1 - first;
     const int end = min_i32(task->seqlen_k, query + task->mask_x) - first;
     const uint32_t count = (uint32_t)max_i32(end - begin, 0);

@@ -3,7 +3,7 @@
 // sum, or those of a part of the keys. Rows past the last one are copies of it that are not stored. Elements of o have
 // O_BITS; TWO_OF_O packs two of 16.
 //
-// Takes args, P_SHIFT, MERGED, DIRECT, PIECES, O_BITS.
+// Takes args, P_SHIFT, MERGED, DIRECT, PIECES, O_BITS, MMA_ROWS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_MERGED_QUERIES_H
 
@@ -11,9 +11,12 @@
 #include "tessera/device/attention/cdna/totals.h"
 #include "tessera/kernel/fmha_fwd_cdna.h"
 
-// A lane's row of the wave's. Where these are 16, lanes l and l + 8 of 16 have the same one (parts_of_8_bits.h).
-INLINE int row_of_lane(void) { return WAVE_ROWS == 32 ? lane_id() % 32 : lane_id() % 32 / 16 * 8 + lane_id() % 8; }
-INLINE int has_copy_of_row(void) { return WAVE_ROWS == 16 && lane_id() & 8; }
+// A lane's row of the wave's. Of 16 where products have 32 columns, lanes l and l + 8 of 16 have the same one
+// (parts_of_8_bits.h).
+INLINE int row_of_lane(void) {
+    return WAVE_ROWS == MMA_ROWS ? lane_id() % MMA_ROWS : lane_id() % 32 / 16 * 8 + lane_id() % 8;
+}
+INLINE int has_copy_of_row(void) { return WAVE_ROWS != MMA_ROWS && lane_id() & 8; }
 INLINE int row_number(const struct task *task) { return task->first + WAVE_ROWS * wave_id() + row_of_lane(); }
 
 INLINE struct row find_row(const args *a, const struct task *task) {
@@ -35,25 +38,28 @@ INLINE int64_t row_element(const struct task *task, const struct row *r, int64_t
 
 // Which chunk of a row an operand's chunk is, where a lane has runs of two of K (direct_rows.h) and where not.
 #if DIRECT
-INLINE int chunk_of_operand(int c) { return c / 2 * 4 + 2 * (lane_id() / 32) + c % 2; }
+INLINE int chunk_of_operand(int c) { return c / 2 * (2 * SHARES) + 2 * (lane_id() / MMA_ROWS) + c % 2; }
 #else
-INLINE int chunk_of_operand(int c) { return 2 * c + lane_id() / 32; }
+INLINE int chunk_of_operand(int c) { return SHARES * c + lane_id() / MMA_ROWS; }
 #endif
 
 // Which columns of O lanes have, where these are of rows of V (direct_linear.h) and where not.
 #if DIRECT && !PIECES
 INLINE int first_column(int four) {
-    return D_BLOCKS * (four / D_BLOCKS * 8 + 4 * (lane_id() / 32)) + four % D_BLOCKS * 4;
+    return D_BLOCKS * (four / D_BLOCKS * 8 + 4 * (lane_id() / MMA_ROWS)) + four % D_BLOCKS * 4;
 }
-INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) {
+INLINE float element_of_column(const mma_sums o[D_BLOCKS], int four, int n) {
     const int of_run = four % D_BLOCKS * 4 + n;
     return o[of_run % D_BLOCKS][four / D_BLOCKS * 4 + of_run / D_BLOCKS];
 }
 #else
-INLINE int first_column(int four) { return four / 4 * 32 + four % 4 * 8 + 4 * (lane_id() / 32); }
-INLINE float element_of_column(const f32x16 o[D_BLOCKS], int four, int n) { return o[four / 4][four % 4 * 4 + n]; }
+enum { FOURS = ELEMENTS / 4 };
+INLINE int first_column(int four) { return four / FOURS * MMA_ROWS + four % FOURS * 8 + 4 * (lane_id() / MMA_ROWS); }
+INLINE float element_of_column(const mma_sums o[D_BLOCKS], int four, int n) {
+    return o[four / FOURS][four % FOURS * 4 + n];
+}
 #endif
-INLINE f32x4 four_columns(const f32x16 o[D_BLOCKS], int four) {
+INLINE f32x4 four_columns(const mma_sums o[D_BLOCKS], int four) {
     return (f32x4){element_of_column(o, four, 0), element_of_column(o, four, 1), element_of_column(o, four, 2),
                    element_of_column(o, four, 3)};
 }
@@ -62,7 +68,7 @@ INLINE void load_q(operand q[Q_STEPS], const args *a, const struct task *task, c
     const int64_t first = row_element(task, r, a->batch_stride_q, a->nhead_stride_q, a->stride_q);
     const char *const row = (const char *)a->q + BYTES(first);
     UNROLL
-    for (int c = 0; c < Q_CHUNKS / 2; c++)
+    for (int c = 0; c < Q_CHUNKS / SHARES; c++)
         q[c / OPERAND_CHUNKS].chunk[c % OPERAND_CHUNKS] = chunk_of_row(row, chunk_of_operand(c), a->hdim_q);
 }
 
@@ -88,7 +94,7 @@ INLINE stored as_stored(f32x4 x) { return pack_fp8(x.x, x.y, x.z, x.w); }
 #endif
 
 // Stores O over the sum and the logarithm of the sum. The maximum score is scale * r->max, and O is unit * o.
-INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, float unit) {
+INLINE void store_o(const struct row *r, const mma_sums o[D_BLOCKS], float scale, float unit) {
     const struct tessera_fmha_fwd_cdna_args *p = (const struct tessera_fmha_fwd_cdna_args *)kernel_argument();
     const args *a = &p->call;
     const struct task task = find_task(a);
@@ -99,13 +105,13 @@ INLINE void store_o(const struct row *r, const f32x16 o[D_BLOCKS], float scale, 
         const int64_t number = (head * p->queries + r->query) * p->parts + part_of_keys(a);
         float *const to = p->o_acc + number * a->hdim_v;
         STORE_COLUMNS(o, total.over, a->hdim_v, *(GLOBAL f32x4 *)(uint64_t)(to + column) = x);
-        if (lane_id() < 32) p->lse_acc[number] = log2_of(&total);
+        if (lane_id() < MMA_ROWS) p->lse_acc[number] = log2_of(&total);
         return;
     }
     const int64_t first = row_element(&task, r, a->batch_stride_o, a->nhead_stride_o, a->stride_o);
     char *const to = (char *)a->o + O_BITS / 8 * first;
     STORE_COLUMNS(o, total.over, a->hdim_v, *(GLOBAL stored *)(uint64_t)(to + O_BITS / 8 * column) = as_stored(x));
-    if (a->lse && lane_id() < 32)
+    if (a->lse && lane_id() < MMA_ROWS)
         a->lse[row_element(&task, r, a->batch_stride_lse, a->nhead_stride_lse, 1)] = log2_of(&total) * LN2;
 }
 

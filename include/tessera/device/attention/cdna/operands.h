@@ -2,21 +2,26 @@
 // Sizes of an instance, and the operands of its products as lanes hold them.
 //
 // BM, BN: queries of a workgroup and keys of a tile. DQ, DV: head dims, of which a call may use a part. WAVES: of a
-// workgroup, each with 32 queries, or 16 in two parts. BITS: of an element of q, k and v. OPERAND_CHUNKS: chunks that a
-// lane holds of an operand. MX: each 32 elements have a scale; else MMA_OF is the product. TWO_OF_P packs two numbers
-// of softmax, of 16 bits.
+// workgroup, each with 32 queries, or 16. MMA_ROWS: rows of a product's operands, 32, or for 16 queries 16. BITS: of an
+// element of q, k and v. OPERAND_CHUNKS: chunks that a lane holds of an operand. MX: each 32 elements have a scale;
+// else MMA_OF is the product. TWO_OF_P packs two numbers of softmax, of 16 bits.
 //
-// Takes BM, BN, DQ, DV, WAVES, BITS, OPERAND_CHUNKS, MX.
+// Takes BM, BN, DQ, DV, WAVES, MMA_ROWS, BITS, OPERAND_CHUNKS, MX.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_OPERANDS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_OPERANDS_H
 
 #include "tessera/device/common/cdna/buffers.h"
 
 enum { THREADS = 64 * WAVES, WAVE_ROWS = BM < 32 ? BM : 32 };
-// CHUNK: elements of 16 bytes, which one access moves. STEP: elements that one product sums over; STEPS: products along
-// the reduced dimension. BLOCKS: groups of 32 rows.
-enum { CHUNK = 128 / BITS, STEP = 2 * OPERAND_CHUNKS * CHUNK, Q_CHUNKS = DQ / CHUNK };
-enum { Q_STEPS = DQ / STEP, KEY_STEPS = BN / STEP, KEY_BLOCKS = BN / 32, D_BLOCKS = DV / 32 };
+// SHARES: lanes that have a row of an operand together. CHUNK: elements of 16 bytes, which one access moves. STEP:
+// elements that one product sums over; STEPS: products along the reduced dimension. BLOCKS: groups of MMA_ROWS rows.
+enum { SHARES = 64 / MMA_ROWS, CHUNK = 128 / BITS, STEP = SHARES * OPERAND_CHUNKS * CHUNK, Q_CHUNKS = DQ / CHUNK };
+enum { Q_STEPS = DQ / STEP, KEY_STEPS = BN / STEP, KEY_BLOCKS = BN / MMA_ROWS, D_BLOCKS = DV / MMA_ROWS };
+#if MMA_ROWS == 32
+typedef f32x16 mma_sums; // what a lane has of a product's result
+#else
+typedef f32x4 mma_sums;
+#endif
 #define BYTES(elements) ((elements)*BITS / 8)
 
 #if MX

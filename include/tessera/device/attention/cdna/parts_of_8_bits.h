@@ -78,7 +78,7 @@ INLINE u32x4 chunk_of(const uint32_t words[4]) { return (u32x4){words[0], words[
 INLINE void scores_of_parts(f32x16 *s, const u32x4 q[K_RUNS], const struct rows_of_k *x) {
     *s = (f32x16)0.0f;
     UNROLL
-    for (int n = 0; n < K_RUNS; n++) *s = mma_fp8(chunk_of(x->run[n]), q[n], *s);
+    for (int n = 0; n < K_RUNS; n++) *s = mma_fp8(chunk_of(x->run[0][n]), q[n], *s);
 }
 
 INLINE void add_values_of_parts(f32x16 o[D_BLOCKS], const struct rows_of_v *x, u32x4 p) {

@@ -8,10 +8,10 @@
 
 #include "tessera/device/attention/cdna/scores.h"
 
-INLINE void scores(const operand q[Q_STEPS], lds_tile k, f32x16 s[KEY_BLOCKS]) {
+INLINE void scores(const operand q[Q_STEPS], lds_tile k, mma_sums s[KEY_BLOCKS]) {
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
-        s[b] = (f32x16)0.0f;
+        s[b] = (mma_sums)0.0f;
         UNROLL
         for (int n = 0; n < Q_STEPS; n++) s[b] = MMA(k_operand(k, b, n), q[n], s[b]);
 #if BITS == 8 && OPERAND_CHUNKS == 2
@@ -21,19 +21,20 @@ INLINE void scores(const operand q[Q_STEPS], lds_tile k, f32x16 s[KEY_BLOCKS]) {
 }
 
 // P as the product's operand.
-INLINE void pack(const f32x16 s[KEY_BLOCKS], p_operand p[KEY_STEPS]) {
+INLINE void pack(const mma_sums s[KEY_BLOCKS], p_operand p[KEY_STEPS]) {
     enum { NUMBERS = 32 / P_BITS, P_CHUNK = 128 / P_BITS }; // of a word and of 16 bytes
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e += NUMBERS) {
             const int chunk = (ELEMENTS * b + e) / P_CHUNK;
-            p[chunk / P_OPERAND_CHUNKS].chunk[chunk % P_OPERAND_CHUNKS][e % P_CHUNK / NUMBERS] = PACK_P(s[b], e);
+            p[chunk / P_OPERAND_CHUNKS].chunk[chunk % P_OPERAND_CHUNKS][(ELEMENTS * b + e) % P_CHUNK / NUMBERS] =
+                PACK_P(s[b], e);
         }
     }
 }
 
-INLINE void add_values(f32x16 o[D_BLOCKS], lds_tile v, const p_operand p[KEY_STEPS]) {
+INLINE void add_values(mma_sums o[D_BLOCKS], lds_tile v, const p_operand p[KEY_STEPS]) {
     UNROLL
     for (int b = 0; b < D_BLOCKS; b++) {
         UNROLL

@@ -22,7 +22,7 @@ INLINE int spoils(float shift) { return abs_f32(shift) >= 0x1p20f; }
 
 // Sets the shift. Where it would spoil P of any lane, the reference is subtracted from s here, exactly, and only
 // P_SHIFT is left. Returns whether that is so.
-INLINE int shift_to(float reference, float scale, f32x16 s[KEY_BLOCKS], float *shift) {
+INLINE int shift_to(float reference, float scale, mma_sums s[KEY_BLOCKS], float *shift) {
     *shift = shift_of(reference, scale);
     if (!any_lane(spoils(*shift))) return 0;
     const float least = reference == -INFINITY_F32 ? 0.0f : reference;

@@ -2,7 +2,7 @@
 // Scales, or norms, of the rows of a cache. They are applied to scores and to probabilities, which are fewer than the
 // numbers of rows; those of a tile's keys are in LDS.
 //
-// Takes PAGED, KV, P_SHIFT.
+// Takes PAGED, KV, P_SHIFT, MMA_ROWS.
 #ifndef TESSERA_DEVICE_ATTENTION_CDNA_SCALED_ROWS_H
 #define TESSERA_DEVICE_ATTENTION_CDNA_SCALED_ROWS_H
 
@@ -53,7 +53,7 @@ INLINE float query_scale(const args *a, const struct task *task, const struct ro
 // P, which is as much as 2^P_SHIFT, has no room for it times the scale of a value: scales are divided by a power of 2
 // that is greater than all so far, which o is multiplied by in the end.
 INLINE float first_unit(void) { return P_SHIFT > 0 ? 0x1p-100f : 1.0f; }
-INLINE void raise_unit(float *unit, f32x16 o[D_BLOCKS], float scale) {
+INLINE void raise_unit(float *unit, mma_sums o[D_BLOCKS], float scale) {
     if (P_SHIFT == 0 || !any_lane(abs_f32(scale) >= *unit)) return;
     const int greatest = (int)greatest_of_lanes(AS_U32(abs_f32(scale))); // bits are in the order of numbers
     const float next = AS_F32((uint32_t)min_i32(greatest & 0x7f000000, 0x7d000000) + 0x01000000);
@@ -77,12 +77,12 @@ INLINE void store_row_scales(struct row_scales *s, float unit, int left) {
 }
 
 // Numbers of keys, four after the other, times what these are scaled by, and all times `by`.
-INLINE void scale_keys(f32x16 s[KEY_BLOCKS], SHARED const f32x4 *scales, float by) {
+INLINE void scale_keys(mma_sums s[KEY_BLOCKS], SHARED const f32x4 *scales, float by) {
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e += 4) {
-            const f32x4 x = scales[OPERAND_ROW(b, e) / 4 + lane_id() / 32] * by;
+            const f32x4 x = scales[OPERAND_ROW(b, e) / 4 + lane_id() / MMA_ROWS] * by;
             s[b][e] *= x.x, s[b][e + 1] *= x.y, s[b][e + 2] *= x.z, s[b][e + 3] *= x.w;
         }
     }

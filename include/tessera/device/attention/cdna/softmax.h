@@ -9,14 +9,14 @@
 
 // Raises the maximum to that of the tile, and rescales O and the sum to it. Scores are scale * s. Returns the shift
 // that exponentials() is to subtract, for the maximum as reference.
-INLINE float raise_max(struct row *r, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], float scale) {
+INLINE float raise_max(struct row *r, mma_sums s[KEY_BLOCKS], mma_sums o[D_BLOCKS], float scale) {
     float max = r->max;
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {
         UNROLL
         for (int e = 0; e < ELEMENTS; e++) max = max_f32(max, s[b][e]);
     }
-    max = max_f32(max, other_half(max));
+    max = max_of_row(max);
     if (any_lane(max > r->max)) {
         const float alpha = rescaling(r->max, max, scale);
         UNROLL
@@ -30,7 +30,7 @@ INLINE float raise_max(struct row *r, f32x16 s[KEY_BLOCKS], f32x16 o[D_BLOCKS], 
 }
 
 // s becomes exp2(scale * s - shift), and its sum is added to r->sum.
-INLINE void exponentials(struct row *r, f32x16 s[KEY_BLOCKS], float scale, float shift) {
+INLINE void exponentials(struct row *r, mma_sums s[KEY_BLOCKS], float scale, float shift) {
     f32x2 sum = {r->sum, 0.0f}; // one instruction adds two numbers
     UNROLL
     for (int b = 0; b < KEY_BLOCKS; b++) {

@@ -13,7 +13,7 @@ struct total {
 };
 
 INLINE struct total total_of(const struct row *r, const args *a, int head, float scale, float unit) {
-    float max = r->max * scale, sum = r->sum + other_half(r->sum), over = a->keep_scale * unit;
+    float max = r->max * scale, sum = sum_of_row(r->sum), over = a->keep_scale * unit;
     if (a->sink) {
         const float sink = LOG2E * read_float(a->sink, head), most = max_f32(max, sink);
         const float old = max == -INFINITY_F32 ? 0.0f : exp2_fast(max - most);
