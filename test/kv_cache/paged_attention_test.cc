@@ -576,6 +576,33 @@ TEST_P(PagedAttention, HeadsBeside) {
     }
 }
 
+// As many queries of a key head as products have columns, and one more; lengths at the edges of tiles and of what a
+// lane has of them.
+TEST_P(PagedAttention, EdgesOfProducts) {
+    if (!is_gpu()) GTEST_SKIP() << "products of GPUs";
+    static const std::pair<int, int> rows[] = {{1, 1}, {8, 1}, {8, 2}, {16, 1}, {17, 1}, {5, 3}, {32, 1}, {11, 3}};
+    std::mt19937 random(test_seed());
+    for (int kv = TESSERA_KV_FP8_E4M3; kv < TESSERA_KV_CACHE_DTYPE_COUNT; kv++)
+        for (const tessera_kv_layout layout : {TESSERA_KV_LINEAR, TESSERA_KV_VLLM, TESSERA_KV_VECTORIZED})
+            for (const int hdim : {64, 80, 128, 256})
+                for (const auto &[heads, most] : rows) {
+                    if (!is_due(10)) continue;
+                    Decode c;
+                    c.dtype = random() % 2 ? TESSERA_FMHA_BF16 : TESSERA_FMHA_FP16;
+                    c.kv = static_cast<tessera_kv_cache_dtype>(kv);
+                    c.layout = kv == TESSERA_KV_TURBO4 ? TESSERA_KV_LINEAR : layout;
+                    c.rows_first = random() % 2, c.apart = random() % 2;
+                    c.scales = random() % 2 ? Scales::kToken : Scales::kNone;
+                    c.heads = 2 * heads, c.heads_k = 2, c.most = most, c.hdim_q = c.hdim_v = hdim;
+                    c.keys = {0, 1, 15, 16, 17, 63, 64, 65, 127, 128, 129, 200};
+                    c.page = pick(random, {c.layout == TESSERA_KV_VECTORIZED ? 16 : 8, 16, 64});
+                    c.window = pick(random, {0, 0, 1, 70});
+                    c.alibi = random() % 3 == 0, c.cap = random() % 3 == 0, c.sink = random() % 3 == 0;
+                    c.splits = pick(random, {0, 1, 2});
+                    check(c, test_seed() + static_cast<uint32_t>(heads));
+                }
+}
+
 // So many sequences that AMD's GPUs are full, where a wave reads rows of a linear page by itself.
 TEST_P(PagedAttention, ManySequences) {
     if (!is_gpu()) GTEST_SKIP() << "tasks of GPUs";
