@@ -474,6 +474,28 @@ TEST(Numerics, ManySmallProbabilitiesAreSummed) {
             }
 }
 
+// Probabilities whose last bits are all ones add up to what one key outweighs: where each lost a little, the difference
+// would show.
+TEST(Numerics, ProbabilitiesAreNotTruncated) {
+    const int others = 200;
+    const double each = 0.5 + 0x1p-8 - 0x1p-22;
+    const float coarse = rounded(TESSERA_FMHA_FP16, static_cast<float>(std::log(each)));
+    for (const std::string &kind : kinds(cpus, {"fp32", "fp16"})) {
+        const std::string arguments =
+            kind + " -d=32 -b=1 -h=1 -lse=1 -scale_s=1 -s=70 -s_k=" + std::to_string(others + 1);
+        SCOPED_TRACE(command(arguments));
+        Problem p(arguments);
+        p.each('q', [](int, int, int, int d) { return d < 2 ? 1.f : 0.f; });
+        p.each('k', [=](int, int, int j, int d) {
+            const float rest = static_cast<float>(std::log(each) - static_cast<double>(coarse));
+            return j == 0 || d > 1 ? 0.f : d == 0 ? coarse : rest;
+        });
+        p.each('v', [=](int, int, int j, int) { return j == 0 ? 256 * static_cast<float>(others * each) : -256.f; });
+        p.launch();
+        p.expect_rows_match();
+    }
+}
+
 // Scores that rise so far above those of the first keys that no type has room for their probabilities beside them: of
 // all rows, and of one.
 TEST(Numerics, FirstKeysMayHaveTheLeastScores) {
