@@ -264,8 +264,8 @@ class FmhaFwd(Operation):
             fields["keys_in"] = " | ".join(f"TESSERA_KEYS_IN_{place}" for place in instance.tile.keys_in)
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         if instance.target.kind == "cuda":
-            fields["v_first"] = f"{instance.tile.v_first}"
             fields["strip"] = f"{instance.tile.strip:.2f}f"
+            fields["v_first"] = f"{instance.tile.v_first}"
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         if instance.target.kind != "cdna":
             fields["heads"] = f"{instance.tile.heads}"
