@@ -9,6 +9,7 @@
 typedef struct tessera_fmha_fwd_cuda_args kernel_args;
 typedef const tessera_fmha_fwd_instance instance_t;
 typedef const struct tessera_fmha_fwd_call call_t;
+typedef const struct tessera_fmha_fwd_shape shape_t;
 
 // ---- caches
 
@@ -154,21 +155,17 @@ static int64_t count_tasks(instance_t *instance, call_t *call) {
 }
 
 // The tasks of one part of the keys.
-static struct tessera_fmha_fwd_deal deal_out(instance_t *instance, call_t *call, int64_t units) {
-    struct tessera_fmha_fwd_shape shape;
+static struct tessera_fmha_fwd_deal deal_out(instance_t *instance, call_t *call, shape_t *shape, int64_t units) {
     if (instance->merged)
         return (struct tessera_fmha_fwd_deal){.blocks = tessera_fmha_fwd_blocks(instance, call),
                                               .whole = count_tasks(instance, call)};
-    tessera_fmha_fwd_describe(call, &shape);
-    return tessera_fmha_fwd_find_deal(instance, &shape, units);
+    return tessera_fmha_fwd_find_deal(instance, shape, units);
 }
 
 // Whether workgroups take tasks from a counter, so that one that had short tasks takes more. Where all tasks take as
 // long they are dealt out, which spares zeroing the counter.
-static bool is_counted(call_t *call, int64_t tasks, int64_t workgroups) {
-    struct tessera_fmha_fwd_shape shape;
-    tessera_fmha_fwd_describe(call, &shape);
-    return !tessera_fmha_fwd_is_even(&shape) && tasks > workgroups;
+static bool is_counted(shape_t *shape, int64_t tasks, int64_t workgroups) {
+    return !tessera_fmha_fwd_is_even(shape) && tasks > workgroups;
 }
 
 // ---- transposed v
@@ -179,18 +176,15 @@ struct tiles {
 };
 
 // How many tasks read a tile of v, on average. Only a window makes tiles begin elsewhere than at the first key.
-static double count_readers(instance_t *instance, const struct tessera_fmha_fwd_shape *s) {
+static double count_readers(instance_t *instance, shape_t *s) {
     const int64_t blocks = tessera_ceil_div(s->queries, instance->tile.bm0) * (s->nhead_q / s->nhead_k);
     const bool unknown = s->is_group_mode || s->is_cached || s->has_lengths || s->has_left;
     return unknown ? 0.0 : s->has_right ? (double)blocks / 2 : (double)blocks;
 }
 
-static struct tiles find_tiles(instance_t *instance, call_t *call) {
-    struct tessera_fmha_fwd_shape shape;
-    tessera_fmha_fwd_describe(call, &shape);
-    if (!instance->v_first || count_readers(instance, &shape) < instance->v_first) return (struct tiles){0};
-    const int64_t of_head = tessera_ceil_div(shape.keys, instance->tile.bn0),
-                  all = of_head * shape.nhead_k * shape.batch;
+static struct tiles find_tiles(instance_t *instance, shape_t *s) {
+    if (!instance->v_first || count_readers(instance, s) < instance->v_first) return (struct tiles){0};
+    const int64_t of_head = tessera_ceil_div(s->keys, instance->tile.bn0), all = of_head * s->nhead_k * s->batch;
     const int64_t row = tessera_round_up(instance->tile.bn0, TESSERA_ATTENTION_SLICE_BYTES);
     return (struct tiles){of_head, all, (size_t)(all * row * instance->tile.bn1)};
 }
@@ -202,10 +196,12 @@ static const char counter_region[] = "counter of tasks", transposed_region[] = "
 tessera_status tessera_fmha_fwd_cuda_regions(call_t *call, const tessera_instance *row, struct tessera_plan *plan) {
     instance_t *const instance = (instance_t *)row;
     const int64_t units = plan->facts->compute_units, parts = tessera_plan_cut(plan, row).parts;
-    const struct tiles tiles = find_tiles(instance, call);
+    struct tessera_fmha_fwd_shape shape;
+    tessera_fmha_fwd_describe(call, &shape);
+    const struct tiles tiles = find_tiles(instance, &shape);
     if (parts > 1) TRY(tessera_fmha_fwd_add_partial(call, parts, plan));
     if (tiles.all > 0) TRY(tessera_add_region(plan, transposed_region, tiles.bytes, false));
-    if (!is_counted(call, count_tasks(instance, call) * parts, units * instance->workgroups)) return TESSERA_SUCCESS;
+    if (!is_counted(&shape, count_tasks(instance, call) * parts, units * instance->workgroups)) return TESSERA_SUCCESS;
     return tessera_add_region(plan, counter_region, sizeof(uint32_t), true);
 }
 
@@ -243,9 +239,9 @@ tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *inst
 }
 
 // Adds the launch that transposes v, if there is to be one, with the arguments of that of tasks.
-static tessera_status add_transposing(instance_t *instance, call_t *call, int64_t workgroups, struct tessera_plan *plan,
-                                      kernel_args *args) {
-    const struct tiles tiles = find_tiles(instance, call);
+static tessera_status add_transposing(instance_t *instance, shape_t *shape, int64_t workgroups,
+                                      struct tessera_plan *plan, kernel_args *args) {
+    const struct tiles tiles = find_tiles(instance, shape);
     const uint32_t grid[3] = {(uint32_t)tessera_min(tiles.all, workgroups), 1, 1};
     void *room;
     if (tiles.all == 0) return TESSERA_SUCCESS;
@@ -264,7 +260,9 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     instance_t *const instance = (instance_t *)row;
     const int64_t units = plan->facts->compute_units, workgroups = units * instance->workgroups;
     const struct tessera_cut cut = tessera_plan_cut(plan, row);
-    const struct tessera_fmha_fwd_deal deal = deal_out(instance, call, units);
+    struct tessera_fmha_fwd_shape shape;
+    tessera_fmha_fwd_describe(call, &shape);
+    const struct tessera_fmha_fwd_deal deal = deal_out(instance, call, &shape, units);
     const int64_t tasks = (deal.whole + deal.strips) * cut.parts;
     const uint32_t grid[3] = {(uint32_t)tessera_min(tasks, workgroups), 1, 1};
     void *room;
@@ -282,8 +280,8 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     args->parts = (int32_t)cut.parts;
     args->part_tiles = (int32_t)cut.length;
     args->queries = (int32_t)call->queries;
-    if (is_counted(call, tasks, workgroups)) args->counter = tessera_region_memory(plan, counter_region);
-    TRY(add_transposing(instance, call, workgroups, plan, args));
+    if (is_counted(&shape, tasks, workgroups)) args->counter = tessera_region_memory(plan, counter_region);
+    TRY(add_transposing(instance, &shape, workgroups, plan, args));
     if (cut.parts == 1) return tessera_add_launch(plan, row, grid, instance->shared_bytes, args, sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
     const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, cut.parts);

@@ -37,14 +37,13 @@ struct tessera_fmha_fwd_instance {
     uint32_t merged;                 // GPU instances: 1: rows of a tile are those of all heads of a key head
     uint32_t keys_in;                // GPU instances: where keys lie that it finds, a set of tessera_keys_in
     tessera_kv_cache_dtype kv;       // GPU instances: the type of these; TESSERA_KV_AUTO: that of q
-    float strip;                     // NVIDIA GPU instances: share of it where one warpgroup alone has queries
-    uint32_t v_first;      // NVIDIA GPU instances: tasks that read a tile of v, from which on it is transposed
-                           // by a launch of its own; 0: never
-    uint32_t shared_bytes; // NVIDIA GPU instances: of a workgroup, which the launch asks for
-    uint32_t heads;        // NVIDIA GPU instances that merge heads: key heads of a task; more than 1: all
-                           // CPU instances: a task has rows of several, heads * bm0 together at most
-    uint32_t whole_tiles;  // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
-    uint32_t turns;        // AMD GPU instances: blocks of queries that a workgroup takes at most
+    float strip;                     // NVIDIA GPU instances: share of a block's time where one warpgroup has queries
+    uint32_t v_first;                // NVIDIA GPU instances: readers from which on v is transposed first; 0: never
+    uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
+    uint32_t heads;                  // NVIDIA GPU instances that merge heads: key heads of a task; more than 1: all
+                                     // CPU instances: a task has rows of several, heads * bm0 together at most
+    uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
+    uint32_t turns;                  // AMD GPU instances: blocks of queries that a workgroup takes at most
     // CPU instances: how fast rows of such caches are multiplied, of those of q's type; 0: they are copied as numbers.
     float rates[TESSERA_KV_CACHE_DTYPE_COUNT];
 };
