@@ -10,6 +10,7 @@ from codegen.targets import CpuTarget
 
 # Products of planes, the smallest first. Neighbours share an operand, which stays in its registers.
 Terms = tuple[tuple[int, int], ...]
+ONE: Terms = ((0, 0),)
 
 
 class ComputedIn(Protocol):
@@ -22,6 +23,14 @@ class ComputedIn(Protocol):
     @property
     def numerics(self) -> str:
         """How numbers are rounded and functions approximated."""
+
+    @property
+    def planes(self) -> int:
+        """Numbers of that type that make up one."""
+
+    @property
+    def score_terms(self) -> Terms:
+        """Products of planes that a score is the sum of."""
 
 
 class CpuTile:
@@ -50,6 +59,16 @@ class BlockTile(CpuTile):
     def dtypes(self) -> tuple[str, ...]:
         """Storage types whose values the compute type holds."""
         return self.computes[self.compute].dtypes
+
+    @property
+    def planes(self) -> int:
+        """How many numbers of the type of products make up one of a tensor."""
+        return self.computes[self.compute].planes
+
+    @property
+    def score_terms(self) -> Terms:
+        """Products of planes of k and q, in the backward pass of v and do, too."""
+        return self.computes[self.compute].score_terms
 
     def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""

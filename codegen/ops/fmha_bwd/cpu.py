@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from codegen.ops import cpu_tile
-from codegen.ops.cpu_tile import Terms
+from codegen.ops.cpu_tile import ONE, Terms
 from codegen.ops.fmha_bwd.traits import DTYPES
 from codegen.targets import CpuTarget
-
-ONE: Terms = ((0, 0),)
 
 
 @dataclass(frozen=True)
@@ -84,11 +82,6 @@ class CpuTile(cpu_tile.BlockTile):
         return COMPUTES[self.compute].words
 
     @property
-    def planes(self) -> int:
-        """How many numbers of the type of products make up one of a tensor."""
-        return COMPUTES[self.compute].planes
-
-    @property
     def fine_planes(self) -> int:
         """The same of p and ds."""
         return COMPUTES[self.compute].fine_planes
@@ -97,11 +90,6 @@ class CpuTile(cpu_tile.BlockTile):
     def chunk(self) -> int:
         """Keys of kr_ktr_vr_tile whose scores are found together: L1 holds these beside the operands."""
         return 64 // self.planes
-
-    @property
-    def score_terms(self) -> Terms:
-        """Products of planes of k and q, v and do."""
-        return COMPUTES[self.compute].score_terms
 
     @property
     def sum_terms(self) -> Terms:

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from codegen.ops.cpu_tile import BlockTile, Terms
+from codegen.ops.cpu_tile import ONE, BlockTile, Terms
 from codegen.ops.fmha_fwd.traits import DTYPES, FP8, MX
 from codegen.targets import CpuTarget
 
@@ -25,8 +25,8 @@ class Compute:
     wk: int  # multiply-adds of one lane of one instruction
     numerics: str  # docs/vocabulary.md has the errors of each word
     planes: int = 1  # numbers of that type that make up one
-    score_terms: Terms = ((0, 0),)  # products of planes of k and q that a score is the sum of
-    output_terms: Terms = ((0, 0),)  # and of v and p for o
+    score_terms: Terms = ONE  # products of planes of k and q that a score is the sum of
+    output_terms: Terms = ONE  # and of v and p for o
 
 
 COMPUTES = {
@@ -121,16 +121,6 @@ class CpuTile(BlockTile):
     def bk0(self) -> int:
         """Elements along the reduced dimension that go into registers together."""
         return COMPUTES[self.compute].bk0
-
-    @property
-    def planes(self) -> int:
-        """How many numbers of the type of products make up one."""
-        return COMPUTES[self.compute].planes
-
-    @property
-    def score_terms(self) -> Terms:
-        """Products of planes of k and q."""
-        return COMPUTES[self.compute].score_terms
 
     @property
     def output_terms(self) -> Terms:
