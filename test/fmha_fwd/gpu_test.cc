@@ -99,17 +99,25 @@ std::vector<Suite> decode_suites(const Place &on) {
             decode_suite("DecodePlain", kinds_that_merge(on, fp8, {"-d=256"}), {"-bias=n"})};
 }
 
-// Instances that take self-attention over whole tiles alone.
-Suite whole_tiles_suite(const Place &on) {
+// Instances that are so, each with its data type, which is a word of its name, and the greatest head dim.
+Axis instances_that(const Place &on, bool (*are)(const tessera_fmha_fwd_instance &)) {
     const tessera_table *table = tessera_fmha_fwd_get_table();
     Axis all;
     for (const Device &device : devices(on, table))
         for (uint32_t i = 0; i < table->row_count; i++) {
-            const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
-            const std::string hdim = " -d=" + std::to_string(row->base.served->ranges[0].max);
-            if (row->base.target == device.target && row->whole_tiles)
-                all.push_back(device.argument() + " -prec=bf16" + hdim + " -instance=" + row->base.name);
+            const auto &row = *reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+            const std::string name = row.base.name, hdim = " -d=" + std::to_string(row.base.served->ranges[0].max);
+            if (row.base.target != device.target || !are(row)) continue;
+            for (const std::string prec : {"fp16", "bf16", "fp8", "fp8bf16"})
+                if (name.find("_" + prec + "_") != name.npos)
+                    all.push_back(device.argument() + " -prec=" + prec + hdim + " -instance=" + name);
         }
+    return all;
+}
+
+// Instances that take self-attention over whole tiles alone.
+Suite whole_tiles_suite(const Place &on) {
+    const Axis all = instances_that(on, [](const tessera_fmha_fwd_instance &row) { return row.whole_tiles != 0; });
     return {"WholeTiles",
             {all, {"-s=256", "-s=512", "-s=768", "-s=1280"}, {"-h=2", "-h=4 -h_k=2", "-h=3 -h_k=1"},
              {"-mask=0", "-mask=t", "-mask=b"}},
@@ -118,16 +126,7 @@ Suite whole_tiles_suite(const Place &on) {
 
 // Instances whose workgroups may take blocks in turns: with 256 units costs say of these calls that they do.
 Suite turns_suite(const Place &on) {
-    const tessera_table *table = tessera_fmha_fwd_get_table();
-    Axis all;
-    for (const Device &device : devices(on, table))
-        for (uint32_t i = 0; i < table->row_count; i++) {
-            const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
-            const std::string name = row->base.name, of = name.substr(0, name.find("__"));
-            const std::string hdim = " -d=" + std::to_string(row->base.served->ranges[0].max);
-            if (row->base.target == device.target && row->turns > 1)
-                all.push_back(device.argument() + " -prec=" + of.substr(of.rfind('_') + 1) + hdim + " -instance=" + name);
-        }
+    const Axis all = instances_that(on, [](const tessera_fmha_fwd_instance &row) { return row.turns > 1; });
     return {"Turns",
             {all, {"-b=1 -h=33 -s=900", "-b=2 -h=20 -h_k=10 -s=890", "-mode=1 -b=3 -h=13 -s=700,890,1 -s_k=890,500,90"}, {"-mask=t", "-mask=b"}},
             {{"-lse=1 -init=nf", "-init=uf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-scale_s=0", "-scale_s=3", "-scale_s=1e6"}, {"-init_sink=0", "-init_sink=1"}}};
@@ -145,16 +144,7 @@ Suite rest_suite(const Place &on) {
 
 // Calls whose v a launch of its own transposes, as many heads read it, by the instances that have one.
 Suite many_readers_suite(const Place &on) {
-    const tessera_table *table = tessera_fmha_fwd_get_table();
-    Axis all;
-    for (const Device &device : devices(on, table))
-        for (uint32_t i = 0; i < table->row_count; i++) {
-            const auto *row = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
-            const std::string name = row->base.name, prec = name.find("_fp8bf16_") != name.npos ? "fp8bf16" : "fp8";
-            const std::string hdim = " -d=" + std::to_string(row->base.served->ranges[0].max);
-            if (row->base.target == device.target && row->v_first)
-                all.push_back(device.argument() + " -prec=" + prec + hdim + " -instance=" + name);
-        }
+    const Axis all = instances_that(on, [](const tessera_fmha_fwd_instance &row) { return row.v_first > 0; });
     return {"ManyReaders",
             {all, {"-b=2 -h=80 -h_k=2 -s=200 -s_k=97", "-b=1 -h=96 -h_k=1 -s=193 -s_k=300", "-b=1 -h=80 -h_k=1 -s=190 -s_k=1", "-b=3 -h=40 -h_k=1 -s=64 -s_k=96"},
              {"-mask=0", "-mask=t", "-mask=b"}},
