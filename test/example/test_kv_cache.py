@@ -66,9 +66,9 @@ def test_readme_has_the_help() -> None:
         (["-s_k=3", "-s_knew=4"], 1, "-s_knew=4: at most -s_k, 3"),
         (["-page_block_size=2147483647"], 1, "the buffers take"),
         (
-            ["-s_k=2147483640", "-page_block_size=3"],
+            ["-s_k=2147483640", "-page_block_size=16"],
             1,
-            "-s_k=2147483640 -page_block_size=3: positions, rows of",
+            "-s_k=2147483640 -page_block_size=16: positions, rows of",
         ),
         (
             ["-b=65536", "-s_k=65536", "-page_block_size=1"],
