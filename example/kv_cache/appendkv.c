@@ -153,7 +153,6 @@ static example_outcome settle(example_problem *base, const void *values, example
     p->traits = tessera_fmha_fwd_appendkv_traits_init();
     p->traits.hdim_q = o->d, p->traits.hdim_v = o->d_v;
     p->traits.data_type = dtype;
-    p->traits.is_v_rowmajor = 1;
     p->traits.rope_type = !o->rotary_dim          ? TESSERA_ROPE_NONE
                           : o->rotary_interleaved ? TESSERA_ROPE_INTERLEAVED
                                                   : TESSERA_ROPE_HALF;
