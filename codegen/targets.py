@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import ClassVar
@@ -467,10 +468,18 @@ def families() -> list[str]:
     return ["cpu", *dict.fromkeys(word for target in TARGETS.values() for word in target.families)]
 
 
+FEATURED = re.compile(r"(gfx\w+)(:(sramecc|xnack)[+-])+")
+
+
 def parse_targets(text: str) -> tuple[str, ...]:
-    """The targets of a comma list of names and families, in the order of the pages, each once."""
+    """The targets of a comma list of names and families, in the order of the pages, each once.
+
+    Features, which ROCm writes behind names, as in gfx90a:xnack-, make no difference: code runs with any.
+    """
     chosen: set[str] = set()
-    for word in text.split(","):
+    for written in text.split(","):
+        featured = FEATURED.fullmatch(written)
+        word = featured[1] if featured else written
         if word in TARGETS:
             chosen.add(word)
         elif word == "cpu":
@@ -478,9 +487,9 @@ def parse_targets(text: str) -> tuple[str, ...]:
         elif _family(word):
             chosen.update(_family(word))
         elif word.startswith(("gfx", "sm_")):
-            raise Refused(f"target '{word}' has no instances yet; {there_is()}")
+            raise Refused(f"target '{written}' has no instances yet; {there_is()}")
         else:
-            raise Refused(f"unknown target '{word}'; {there_is()}")
+            raise Refused(f"unknown target '{written}'; {there_is()}")
     return tuple(name for name in TARGETS if name in chosen)
 
 

@@ -239,14 +239,18 @@ static void use_scales(fmha_fwd_problem *p) {
     example_use(&p->base, BUFFER_V_SCALES, tokens ? o->h_k : pages, 32);
 }
 
-void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) {
+example_outcome fmha_fwd_lay_out_cache(fmha_fwd_problem *p, example_result *result) {
     const fmha_fwd_options *const o = &p->options;
     fmha_fwd_cache *const c = &p->cache;
     const int32_t page = o->page_block_size, bits = element_bits(fmha_fwd_input_element(p->dtype, p->fp8));
-    if (p->api == FMHA_FWD_PLAIN) return;
-    c->columns = page ? (p->max_seqlen_k + page - 1) / page : 1;
+    if (p->api == FMHA_FWD_PLAIN) return EXAMPLE_OK;
+    c->columns = page ? (int32_t)(((int64_t)p->max_seqlen_k + page - 1) / page) : 1;
     if (c->columns == 0) c->columns = 1;
-    c->blocks = page ? o->b * c->columns : o->mode ? 1 : o->b;
+    const int64_t pages = (int64_t)o->b * c->columns;
+    if (page && pages > INT32_MAX)
+        return EXAMPLE_WRONG("-b=%d -page_block_size=%d: a cache of %lld pages, at most %d", o->b, page,
+                             (long long)pages, INT32_MAX);
+    c->blocks = page ? (int32_t)pages : o->mode ? 1 : o->b;
     c->rows = page ? page : (int32_t)p->shape_seqlen_k;
     c->of_k = strides_of(p, o->d);
     c->of_v = strides_of(p, o->d_v);
@@ -260,6 +264,7 @@ void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) {
     use_scales(p);
     fmha_fwd_lay_out_appended(p);
     set_args(p);
+    return EXAMPLE_OK;
 }
 
 // Numbers from 0 on in a random order.
@@ -390,7 +395,10 @@ example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *p, example_result *resul
             "fmha_fwd_splitkv, fmha_fwd_pagedkv or fmha_batch_prefill");
     return EXAMPLE_OK;
 }
-void fmha_fwd_lay_out_cache(fmha_fwd_problem *p) { (void)p; }
+example_outcome fmha_fwd_lay_out_cache(fmha_fwd_problem *p, example_result *result) {
+    (void)p, (void)result;
+    return EXAMPLE_OK;
+}
 void fmha_fwd_put_cache(fmha_fwd_problem *p) { (void)p; }
 void fmha_fwd_fill_cache(fmha_fwd_problem *p) { (void)p; }
 void fmha_fwd_put_keys(const fmha_fwd_problem *p, void *k, void *v) { (void)p, (void)k, (void)v; }

@@ -167,7 +167,6 @@ static void mark_fnuz(fmha_fwd_problem *p) {
 
 example_outcome fmha_fwd_lay_out(example_problem *base, example_result *result) {
     fmha_fwd_problem *p = (fmha_fwd_problem *)base;
-    (void)result;
     p->fp8 = tessera_device_fp8_format(base->device);
     use_qkvo(p);
     mark_fnuz(p);
@@ -176,8 +175,7 @@ example_outcome fmha_fwd_lay_out(example_problem *base, example_result *result) 
     use_lengths(p);
     use_dropout(p);
     if (p->options.init_sink) use(p, BUFFER_SINK, p->options.h, 32);
-    fmha_fwd_lay_out_cache(p);
-    return EXAMPLE_OK;
+    return fmha_fwd_lay_out_cache(p, result);
 }
 
 static void put_starts(fmha_fwd_problem *p, fmha_fwd_buffer_id id, const int32_t *lengths) {

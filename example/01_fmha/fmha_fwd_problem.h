@@ -150,7 +150,7 @@ void fmha_fwd_put_error(const example_problem *problem, FILE *file);
 
 // The same steps for what operations on caches have besides; nothing for fmha_fwd itself.
 example_outcome fmha_fwd_settle_cache(fmha_fwd_problem *problem, example_result *result);
-void fmha_fwd_lay_out_cache(fmha_fwd_problem *problem);
+example_outcome fmha_fwd_lay_out_cache(fmha_fwd_problem *problem, example_result *result);
 void fmha_fwd_put_cache(fmha_fwd_problem *problem);
 void fmha_fwd_fill_cache(fmha_fwd_problem *problem);
 void fmha_fwd_print_cache(const fmha_fwd_problem *problem, FILE *file);

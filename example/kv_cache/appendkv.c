@@ -119,7 +119,15 @@ typedef struct problem {
 // Sequences, or pages, of the cache beside those that are used: so that their order may be any.
 enum { SPARE = 2 };
 
-static int32_t pages_of_sequence(const options *o) { return (o->s_k + o->page_block_size - 1) / o->page_block_size; }
+static int64_t pages_of_sequence(const options *o) {
+    return ((int64_t)o->s_k + o->page_block_size - 1) / o->page_block_size;
+}
+
+// Rows that a sequence has room for, and sequences, or pages, that are used.
+static int64_t room_of_sequence(const options *o) {
+    return o->page_block_size ? pages_of_sequence(o) * o->page_block_size : o->s_k;
+}
+static int64_t blocks_in_use(const options *o) { return o->page_block_size ? o->b * pages_of_sequence(o) : o->b; }
 
 static example_outcome settle(example_problem *base, const void *values, example_result *result) {
     problem *p = (problem *)base;
@@ -135,13 +143,16 @@ static example_outcome settle(example_problem *base, const void *values, example
         return EXAMPLE_WRONG("-prec=%s: fp32, fp16, bf16, fp8, fp8bf16 or fp8fp32", o->prec);
     static const tessera_type types[] = {TESSERA_TYPE_FP32, TESSERA_TYPE_FP16, TESSERA_TYPE_BF16};
     p->type = dtype <= TESSERA_FMHA_BF16 ? types[dtype] : TESSERA_TYPE_E4M3;
+    if ((int64_t)o->s + o->s_k > INT32_MAX || room_of_sequence(o) > INT32_MAX || blocks_in_use(o) > INT32_MAX - SPARE)
+        return EXAMPLE_WRONG("-b=%d -s=%d -s_k=%d -page_block_size=%d: positions, rows of a sequence and pages are at "
+                             "most %d",
+                             o->b, o->s, o->s_k, o->page_block_size, INT32_MAX - SPARE);
     uint64_t state = base->seed;
     if (o->s_knew == -1)
         p->options.s_knew = (int32_t)(example_random(&state) % (uint64_t)((o->s < o->s_k ? o->s : o->s_k) + 1));
     p->traits = tessera_fmha_fwd_appendkv_traits_init();
     p->traits.hdim_q = o->d, p->traits.hdim_v = o->d_v;
     p->traits.data_type = dtype;
-    p->traits.is_v_rowmajor = 1;
     p->traits.rope_type = !o->rotary_dim          ? TESSERA_ROPE_NONE
                           : o->rotary_interleaved ? TESSERA_ROPE_INTERLEAVED
                                                   : TESSERA_ROPE_HALF;
@@ -165,14 +176,14 @@ static example_outcome lay_out(example_problem *base, example_result *result) {
     problem *p = (problem *)base;
     const options *o = &p->options;
     tessera_fmha_fwd_appendkv_args *a = &p->args;
-    const int32_t bits = element_bits(p->type), pages = o->page_block_size ? pages_of_sequence(o) : 0;
+    const int32_t bits = element_bits(p->type), pages = o->page_block_size ? (int32_t)pages_of_sequence(o) : 0;
     (void)result;
     a->batch = o->b, a->nhead_q = o->h, a->nhead_k = o->h_k, a->hdim_q = o->d, a->hdim_v = o->d_v;
     a->seqlen_q = o->s, a->seqlen_knew = o->s_knew, a->has_mask = o->causal;
     a->rotary_dim = o->rotary_dim, a->rotary_rows = o->rotary_dim ? o->s_k + o->s : 0;
     a->page_block_size = o->page_block_size;
-    a->max_seqlen_k = pages ? pages * o->page_block_size : o->s_k;
-    a->cache_blocks = (pages ? o->b * pages : o->b) + (o->cache_batch_idx || pages ? SPARE : 0);
+    a->max_seqlen_k = (int32_t)room_of_sequence(o);
+    a->cache_blocks = (int32_t)blocks_in_use(o) + (o->cache_batch_idx || pages ? SPARE : 0);
     a->batch_stride_block_table = pages;
     const int32_t rows = pages ? o->page_block_size : o->s_k;
     example_use(base, KNEW, LIE(knew, o->b, o->h_k, o->s_knew, o->d), bits);
@@ -215,7 +226,7 @@ static void put(example_problem *base) {
     for (int32_t b = 0; b < o->b; b++)
         lengths[b] = b == 0 ? most : (int32_t)(example_random(&state) % (uint64_t)(most + 1));
     int32_t *const pages = example_pointer(base, BLOCK_TABLE), *const ids = example_pointer(base, CACHE_BATCH_IDX);
-    if (pages) draw_order(base->seed + BLOCK_TABLE, p->args.cache_blocks, o->b * pages_of_sequence(o), pages);
+    if (pages) draw_order(base->seed + BLOCK_TABLE, p->args.cache_blocks, (int32_t)blocks_in_use(o), pages);
     if (ids) draw_order(base->seed + CACHE_BATCH_IDX, p->args.cache_blocks, o->b, ids);
 }
 

@@ -165,7 +165,6 @@ static tessera_status append(serving_calls *c, int32_t count, int32_t tokens) {
     NEW_ARGS(a, tokens);
     t.hdim_q = t.hdim_v = a.hdim_q = a.hdim_v = m->row_elements;
     t.data_type = m->kv->element_bytes ? TESSERA_FMHA_FP8 : m->dtype; // bytes are copied, whatever they mean
-    t.is_v_rowmajor = 1;
     a.batch = count;
     a.max_seqlen_k = c->columns * c->pages->rows;
     a.cache_blocks = c->pages->count;

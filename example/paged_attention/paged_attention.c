@@ -330,11 +330,11 @@ static void count_work(const example_problem *base, example_result *result) {
     const int32_t *const keys = example_pointer(base, SEQLEN_K);
     double seen = 0, pairs = 0, rows = 0;
     for (int32_t b = 0; b < o->b; b++) {
-        const int32_t n = paged_attention_queries(&p->traits, &p->args, b),
-                      most = o->window ? o->window + n - 1 : keys[b];
-        const int32_t some = n == 0 ? 0 : keys[b] < most ? keys[b] : most;
+        const int32_t n = paged_attention_queries(&p->traits, &p->args, b);
+        const int64_t most = o->window ? (int64_t)o->window + n - 1 : keys[b];
+        const double some = n == 0 ? 0 : keys[b] < most ? keys[b] : (double)most;
         seen += some;
-        pairs += (double)some * n;
+        pairs += some * n;
         rows += n;
     }
     const double dims = o->d + o->d_v;

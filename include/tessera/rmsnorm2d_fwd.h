@@ -7,10 +7,11 @@
 //   s[i,j]     = x[i,j] + x_residual[i,j]                with fused_add, else x[i,j]
 //   inv_rms[i] = 1 / sqrt(sum_j s[i,j]^2 / n + epsilon)
 //   z[i,j]     = s[i,j] * inv_rms[i] * gamma[j]
-//   z[i,j]     = round(round(s[i,j] * inv_rms[i]) * gamma[j])    with use_model_sensitive_rmsnorm; to prec_i, as T5 has
-//   it y_unquant[i,j] = z[i,j], rounded to prec_i           with save_unquant z[i,j]     = z[i,j] * sm_scale[j] with
-//   fused_quant SMOOTH y[i,j]     = z[i,j], rounded to prec_o               without fused_quant; else quantized as in
-//   tessera/rows.h
+//   z[i,j]     = round(round(s[i,j] * inv_rms[i]) * gamma[j])
+//                                                        with use_model_sensitive_rmsnorm: to prec_i, as T5 has it
+//   y_unquant[i,j] = z[i,j], rounded to prec_i           with save_unquant
+//   z[i,j]     = z[i,j] * sm_scale[j]                    with fused_quant SMOOTH
+//   y[i,j]     = z[i,j], rounded to prec_o               without fused_quant; else quantized as in tessera/rows.h
 //
 // With fused_add STORE y_residual[i,j] = s[i,j], rounded to prec_i; what follows takes s as it was before.
 #ifndef TESSERA_RMSNORM2D_FWD_H

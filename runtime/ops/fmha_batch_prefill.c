@@ -3,6 +3,7 @@
 #include "tessera/kernel/fmha_batch_prefill.h"
 
 #include "guard.h"
+#include "integers.h"
 #include "op/typed.h"
 #include "ops/fmha_fwd_over_cache.h"
 
@@ -75,8 +76,9 @@ static struct tessera_attention_page_strides strides_of_scales(const call_t *cal
     const tessera_fmha_batch_prefill_args *const a = &call->args;
     const int64_t bytes = sizeof(float), heads = bytes * a->nhead_k;
     if (call->traits.qscale_type == TESSERA_QSCALE_KV_BLOCK)
-        return (struct tessera_attention_page_strides){.page = bytes * a->nblock_stride_kv_block_descale,
-                                                       .head = bytes * a->nhead_stride_kv_block_descale};
+        return (struct tessera_attention_page_strides){
+            .page = tessera_stride_bytes(a->nblock_stride_kv_block_descale, bytes),
+            .head = tessera_stride_bytes(a->nhead_stride_kv_block_descale, bytes)};
     if (v_heads) return (struct tessera_attention_page_strides){.head = bytes};
     return (struct tessera_attention_page_strides){heads * a->page_block_size, bytes, heads};
 }
@@ -112,8 +114,10 @@ static void add_scaled_rows(const call_t *call, bool on_gpu, struct tessera_tens
     const int32_t *const starts = a->seqstart_q_ptr;
     const int64_t tokens = on_gpu ? a->max_seqlen_q > 0 : starts[a->batch];
     tessera_add_array(all, "q_descale_ptr", a->q_descale_ptr, 32, tokens * a->nhead_q);
-    tessera_add_array(all, "k_descale_ptr", a->k_descale_ptr, 32,
-                      (int64_t)a->num_total_pages * a->page_block_size * a->nhead_k);
+    const int64_t row = a->nhead_k, page = row * a->page_block_size;
+    tessera_add_tensor(all, "k_descale_ptr", a->k_descale_ptr, 32, false, (struct tessera_axis){NULL, 1, 0},
+                       (struct tessera_axis){NULL, a->num_total_pages, page},
+                       (struct tessera_axis){NULL, a->page_block_size, row}, row);
     tessera_add_array(all, "v_descale_ptr", a->v_descale_ptr, 32, a->nhead_k);
 }
 

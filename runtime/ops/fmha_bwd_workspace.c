@@ -22,6 +22,22 @@ static bool add_product(int64_t *sum, int64_t a, int64_t b, int64_t c, int64_t d
            !__builtin_mul_overflow(product, d, &product) && !__builtin_add_overflow(*sum, product, sum);
 }
 
+static tessera_status check_starts(const char *name, const int32_t *start, int32_t batch) {
+    GUARD(start, "%s is NULL: group mode needs it", name);
+    GUARD(start[0] >= 0, "%s[0] is %d: 0 or more", name, start[0]);
+    for (int32_t b = 0; b < batch; b++)
+        GUARD(start[b + 1] >= start[b], "%s[%d] is %d: at least the one before, %d", name, b + 1, start[b + 1],
+              start[b]);
+    return TESSERA_SUCCESS;
+}
+
+// Those that traits have decide how much memory there is.
+static tessera_status check_known_starts(const tessera_fmha_bwd_traits *t) {
+    if (t->is_group_mode && t->seqstart_qs) TRY(check_starts("seqstart_qs", t->seqstart_qs, t->batch));
+    if (t->is_group_mode && t->seqstart_ks) TRY(check_starts("seqstart_ks", t->seqstart_ks, t->batch));
+    return TESSERA_SUCCESS;
+}
+
 static bool count_group(const tessera_fmha_bwd_traits *t, layout_t *l, int64_t *elements) {
     const int32_t *const q = t->seqstart_qs, *const k = t->seqstart_ks;
     const bool known = q && k;
@@ -55,6 +71,7 @@ tessera_status tessera_fmha_bwd_lay_out(const tessera_fmha_bwd_traits *t, const 
                                           .heads = t->is_dkv_reduced ? t->nhead_k : t->nhead_q,
                                           .bn0 = tile->bn0};
     if (l->is_direct) return TESSERA_SUCCESS;
+    TRY(check_known_starts(t));
     set_parts(t, units * (row->symbol ? TESSERA_FMHA_BWD_GPU_WORKERS : TESSERA_FMHA_BWD_CPU_WORKERS), l);
     l->nsplits_count = l->is_by_sequence ? t->batch : 1;
     l->is_zeroed = !l->is_stored || t->mask_type != TESSERA_MASK_NONE;
@@ -94,20 +111,14 @@ static int64_t offset_after(const tessera_fmha_bwd_traits *t, layout_t *l, const
     return before + t->nhead_q * (int64_t)nsplits_of(l, k, b) * queries * t->hdim_q;
 }
 
-static tessera_status check_starts(const char *name, const int32_t *start, int32_t batch) {
-    GUARD(start, "%s is NULL: group mode needs it", name);
-    for (int32_t b = 0; b < batch; b++)
-        GUARD(start[b] >= 0 && start[b + 1] >= start[b], "%s[%d] is %d: at least the one before, %d", name, b + 1,
-              start[b + 1], start[b]);
-    return TESSERA_SUCCESS;
-}
-
 static tessera_status check_lengths(const tessera_fmha_bwd_traits *t, layout_t *l, const int32_t *q, const int32_t *k) {
     int64_t offset = 0;
     if (!t->is_group_mode) return TESSERA_SUCCESS;
     TRY(check_starts("seqstart_q", q, t->batch));
     TRY(check_starts("seqstart_k", k, t->batch));
-    for (int32_t b = 0; b < t->batch; b++) offset = offset_after(t, l, q, k, b, offset);
+    for (int32_t b = 0; b < t->batch; b++)
+        if (!add_product(&offset, t->nhead_q, nsplits_of(l, k, b), (int64_t)q[b + 1] - q[b], t->hdim_q))
+            offset = INT64_MAX; // more than there is room for, as all sums from here on
     return check_room(l, offset);
 }
 

@@ -3,6 +3,7 @@
 #include "tessera/kernel/kv_cache_quantize_turbo4.h"
 
 #include "guard.h"
+#include "integers.h"
 #include "op/typed.h"
 #include "ops/attention.h"
 #include "ops/row_tasks.h"
@@ -48,16 +49,17 @@ static int64_t rows_of_pages(const tessera_kv_cache_quantize_turbo4_args *a) {
     return (int64_t)a->num_total_pages * a->page_block_size;
 }
 
-// Where norms lie apart their strides count fp16; else they lie behind the numbers.
+// Where norms lie apart their strides count fp16; else they lie behind the numbers. Pointers are not checked yet.
 #define ROWS(x, x_hdim)                                                                                                \
     {                                                                                                                  \
         .from = a->x##new_ptr, .slots = a->x##_ptr,                                                                    \
-        .norms = apart ? (uint8_t *)a->x##_norm_ptr : (uint8_t *)a->x##_ptr + t->x_hdim / NUMBERS,                     \
+        .norms = apart ? (uint8_t *)a->x##_norm_ptr                                                                    \
+                       : (uint8_t *)((uintptr_t)a->x##_ptr + (uintptr_t)(t->x_hdim / NUMBERS)),                        \
         .token = a->stride_##x##new, .head = a->nhead_stride_##x##new, .page = a->batch_stride_##x,                    \
         .head_of_page = a->nhead_stride_##x, .row = a->stride_##x,                                                     \
-        .norm_page = apart ? NORM_BYTES * a->batch_stride_##x##_norm : a->batch_stride_##x,                            \
-        .norm_head = apart ? NORM_BYTES * a->nhead_stride_##x##_norm : a->nhead_stride_##x,                            \
-        .norm_row = apart ? NORM_BYTES * a->stride_##x##_norm : a->stride_##x, .hdim = t->x_hdim                       \
+        .norm_page = apart ? tessera_stride_bytes(a->batch_stride_##x##_norm, NORM_BYTES) : a->batch_stride_##x,       \
+        .norm_head = apart ? tessera_stride_bytes(a->nhead_stride_##x##_norm, NORM_BYTES) : a->nhead_stride_##x,       \
+        .norm_row = apart ? tessera_stride_bytes(a->stride_##x##_norm, NORM_BYTES) : a->stride_##x, .hdim = t->x_hdim  \
     }
 
 static tessera_status check_sizes(void *of) {

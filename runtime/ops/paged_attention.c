@@ -3,6 +3,7 @@
 #include "tessera/kernel/paged_attention.h"
 
 #include "guard.h"
+#include "integers.h"
 #include "op/typed.h"
 #include "ops/attention_kv_types.h"
 #include "ops/fmha_fwd_over_cache.h"
@@ -96,15 +97,14 @@ static void fill_args(const tessera_paged_attention_args *a, tessera_fmha_fwd_ar
     to->mask_type = TESSERA_MASK_BOTTOM_RIGHT;
 }
 
-// A stride may be any number where nothing lies a stride further: its product with the size of an element may wrap.
-static int64_t in_bytes(int64_t stride, tessera_type type) {
-    return (int64_t)((uint64_t)stride * (uint64_t)(tessera_type_bits(type) / 8));
-}
-
 static struct tessera_attention_page_scales scales_of(const void *base, tessera_type type,
                                                       struct tessera_attention_page_strides of) {
-    return (struct tessera_attention_page_scales){
-        base, type, {in_bytes(of.page, type), in_bytes(of.head, type), in_bytes(of.row, type)}};
+    const int bytes = tessera_type_bits(type) / 8;
+    return (struct tessera_attention_page_scales){base,
+                                                  type,
+                                                  {tessera_stride_bytes(of.page, bytes),
+                                                   tessera_stride_bytes(of.head, bytes),
+                                                   tessera_stride_bytes(of.row, bytes)}};
 }
 
 // A tensor's only scale is the call's; others belong to rows.
@@ -115,11 +115,13 @@ static void set_scale(const float *scale, struct tessera_attention_page_strides 
     *of_rows = scales_of(only ? NULL : scale, TESSERA_TYPE_FP32, of);
 }
 
-// Norms are scales of rows: those of a tensor of their own, or those behind the numbers of each row.
+// Norms are scales of rows: those of a tensor of their own, or those behind the numbers of each row, at a pointer that
+// is not checked yet.
 static void set_norms(const void *apart, struct tessera_attention_page_strides of, const void *rows, int64_t numbers,
                       const struct tessera_attention_page_strides *of_rows, struct tessera_attention_page_scales *to) {
     *to = apart ? scales_of(apart, TESSERA_TYPE_FP16, of)
-                : (struct tessera_attention_page_scales){(const char *)rows + numbers, TESSERA_TYPE_FP16, *of_rows};
+                : (struct tessera_attention_page_scales){(const void *)((uintptr_t)rows + (uintptr_t)numbers),
+                                                         TESSERA_TYPE_FP16, *of_rows};
 }
 
 static void set_tables(const call_t *call, struct tessera_attention_cache *cache) {

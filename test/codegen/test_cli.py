@@ -36,6 +36,8 @@ from codegen.targets import CK_DEFAULT
         ("--count --targets pdp-11", "unknown target 'pdp-11'; there is: portable, x86-64-v2,"),
         ("--count --targets x86-64-v9", "unknown target 'x86-64-v9'; there is: portable, x86-64-v2,"),
         ("--count --targets cpu,gfx1201", "target 'gfx1201' has no instances yet; there is: portable,"),
+        ("--count --targets gfx908:xnack-", "target 'gfx908:xnack-' has no instances yet; there is:"),
+        ("--count --targets gfx942:xnack", "target 'gfx942:xnack' has no instances yet; there is:"),
         ("--count --targets sm_100a", "target 'sm_100a' has no instances yet; there is: portable,"),
         (
             "--count -r 5 --targets cpu",
@@ -134,6 +136,10 @@ def test_targets_are_listed_in_one_order_and_once() -> None:
     assert (
         run("--table", "--targets", "x86-64-v4,x86-64-v2").out
         == run("--table", "--targets", "x86-64-v2,x86-64-v4,x86-64-v2").out
+    )
+    assert (
+        run("--count", "--targets", "gfx90a:xnack-,gfx942:sramecc+:xnack-").out
+        == run("--count", "--targets", "gfx90a,gfx942").out
     )
     exact = json.loads(run("--table", "--targets", "x86-64-v4", "--format", "json").out)
     assert {row["target"] for row in exact} == {"x86-64-v4"}

@@ -192,6 +192,15 @@ def test_without_a_clang_the_pip_command_is_named(tmp_path: Path) -> None:
     assert f"{python} -m pip install ziglang" in one_line(failed.stderr)
 
 
+@pytest.mark.parametrize(
+    ("python", "says"), [("/bin/false", "(1)"), ("/no/such/python", "(no such file or directory)")]
+)
+def test_what_is_no_python_is_named(python: str, says: str, tmp_path: Path) -> None:
+    failed = configure(ROOT, tmp_path / "build", f"-DTESSERA_PYTHON={python}")
+    assert failed.returncode != 0
+    assert f"{python} does not run generate.py {says}: TESSERA_PYTHON is" in one_line(failed.stderr)
+
+
 def test_a_clang_that_does_not_know_the_target_is_refused(tmp_path: Path) -> None:
     clang, lld = tmp_path / "clang", tmp_path / "ld.lld"
     clang.write_text("#!/bin/sh\necho \"error: unknown target CPU 'gfx942'\" >&2\nexit 1\n")

@@ -352,6 +352,11 @@ WRONG = [
     (["-num_splits=129"], ["-num_splits=129", "1 to 128, 0"]),
     (["-num_splits=-2"], ["-num_splits=-2", "1 to 128, 0 for"]),
     (["-page_block_size=-1"], ["-page_block_size=-1", "1 or more, or 0"]),
+    (["-page_block_size=2147483647"], ["the buffers take"]),
+    (
+        ["-b=100000", "-h=1", "-d=1", "-s=30000", "-page_block_size=1"],
+        ["-b=100000 -page_block_size=1: a cache of 3000000000 pages, at most 2147483647"],
+    ),
     (["-api=forward"], ["-api=forward", "fwd, fwd_splitkv, pagedkv_prefill or batch_prefill"]),
     (["-api=fwd", "-page_block_size=16"], ["-api=fwd: it has no cache"]),
     (["-api=pagedkv_prefill", "-num_splits=2"], ["-num_splits=2 with -api=pagedkv_prefill"]),

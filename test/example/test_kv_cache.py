@@ -64,6 +64,18 @@ def test_readme_has_the_help() -> None:
         (["-prec=mxfp4"], 1, "-prec=mxfp4: fp32, fp16"),
         (["-page_block_size=16", "-cache_batch_idx=1"], 1, "-cache_batch_idx=1: without -page_block_size"),
         (["-s_k=3", "-s_knew=4"], 1, "-s_knew=4: at most -s_k, 3"),
+        (["-page_block_size=2147483647"], 1, "the buffers take"),
+        (
+            ["-s_k=2147483640", "-page_block_size=16"],
+            1,
+            "-s_k=2147483640 -page_block_size=16: positions, rows of",
+        ),
+        (
+            ["-b=65536", "-s_k=65536", "-page_block_size=1"],
+            1,
+            "-b=65536 -s=1 -s_k=65536 -page_block_size=1: positions",
+        ),
+        (["-s_k=2147483647"], 1, "positions, rows of a sequence and pages are at most 2147483645"),
         (["-rotary_dim=24"], 1, "rotary_dim is 24: a multiple of 16 up to hdim_q, 128"),
         (["-prec=fp8", "-rotary_dim=16"], 1, "rope_type is inter: fp8 is not rotated"),
         (["-h=3", "-h_k=2"], 1, "nhead_q is 3: a multiple of nhead_k, 2"),

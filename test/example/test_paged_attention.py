@@ -74,6 +74,12 @@ def test_refusals(arguments: list[str], code: int, says: str) -> None:
     assert done.stderr.count("\n") <= 1
 
 
+def test_the_widest_window_counts_all_keys() -> None:
+    line = run("-window=2147483647", "-qlen=2", "-ctx=64").stdout
+    assert "valid:y" in line
+    assert all(float(number) > 0 for number in re.findall(r"(\S+) (?:TFlops|GB/s)", line)), line
+
+
 def test_instances_of_both_operations() -> None:
     """-instance= names one of paged_attention, or one of fmha_fwd that attends."""
     small = ("-ctx=40", "-warmup=0", "-repeat=1", "-device=cpu")

@@ -180,6 +180,47 @@ TEST_F(Workspace, Refusals) {
     EXPECT_NE(std::string(tessera_last_error()).find("_async()"), std::string::npos) << tessera_last_error();
 }
 
+// By which the workspace is sized: it would be of any size.
+TEST_F(Workspace, StartsOfTheTraitsAscend) {
+    make_group();
+    const auto refused = [this](const std::string &says) {
+        tessera_fmha_bwd_launcher l;
+        size_t bytes = 0;
+        tessera_fmha_bwd_args args = tessera_fmha_bwd_args_init();
+        args.batch = traits.batch, args.seqlen_q = traits.seqlen_q, args.seqlen_k = traits.seqlen_k;
+        args.max_seqlen_q = traits.max_seqlen_q, args.max_seqlen_k = traits.max_seqlen_k;
+        args.hdim_q = traits.hdim_q, args.hdim_v = traits.hdim_v;
+        args.nhead_q = traits.nhead_q, args.nhead_k = traits.nhead_k;
+        EXPECT_EQ(tessera_fmha_bwd_launcher_init(device.get(), &traits, &l), TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(tessera_last_error()).find(says), std::string::npos) << tessera_last_error();
+        EXPECT_EQ(tessera_fmha_bwd_workspace_size(device.get(), &traits, &args, &bytes),
+                  TESSERA_ERROR_INVALID_ARGUMENT);
+        EXPECT_NE(std::string(tessera_last_error()).find(says), std::string::npos) << tessera_last_error();
+    };
+    const int32_t descending[4] = {0, 30, 20, 60}, negative[4] = {-1, 10, 20, 60}, least[4] = {0, 78, INT32_MIN, 500};
+    for (int deterministic : {0, 1}) {
+        traits.is_deterministic = deterministic;
+        traits.seqstart_qs = descending, refused("seqstart_qs[2] is 20: at least the one before, 30");
+        traits.seqstart_qs = negative, refused("seqstart_qs[0] is -1: 0 or more");
+        traits.seqstart_qs = starts_q;
+        traits.seqstart_ks = least, refused("seqstart_ks[2] is -2147483648: at least the one before, 78");
+        traits.seqstart_ks = starts_k;
+    }
+}
+
+// Their product, 3 * 2^65 - 3 * 2^34, is negative in 64 bits where blocks have 128 keys.
+TEST_F(Workspace, RoomForLengthsDoesNotWrap) {
+    make_group();
+    traits.hdim_q = 512, traits.is_deterministic = 1, traits.seqstart_qs = traits.seqstart_ks = nullptr;
+    const tessera_fmha_bwd_launcher l = make();
+    const Memory memory(l.workspace_size);
+    const int32_t most[4] = {0, 0, 0, INT32_MAX};
+    EXPECT_EQ(tessera_fmha_bwd_prepare_workspace_async(&l, memory.at(), most, most, nullptr),
+              TESSERA_ERROR_INVALID_ARGUMENT);
+    EXPECT_NE(std::string(tessera_last_error()).find("these lengths need"), std::string::npos) << tessera_last_error();
+    EXPECT_TRUE(memory.holds(0, l.workspace_size, 0xff));
+}
+
 TEST_F(Workspace, NoInstanceIsAWarningAndAStatus) {
     static std::vector<std::string> lines;
     lines.clear();

@@ -107,6 +107,18 @@ TEST_F(BatchPrefill, Refuses) {
         {[](Call &c) { c.args.kv_last_page_lens = nullptr; }, "kv_last_page_lens is NULL: pages of more than one row"},
         {[](Call &c) { in_table(c), c.args.seqlen_k_ptr = nullptr; }, "seqlen_k_ptr is NULL: the 2-D lookup table"},
         {[](Call &c) { c.args.kv_page_indices = nullptr; }, "kv_page_indices is NULL"},
+        // Nothing overflows before it is checked.
+        {[](Call &c) { in_fp8_pages(c), c.args.nblock_stride_kv_block_descale = int64_t{1} << 62; },
+         "k_descale_ptr: its sizes and strides reach beyond the address space"},
+        {[](Call &c) { in_fp8_pages(c), c.args.nhead_stride_kv_block_descale = INT64_MIN; },
+         "nhead_stride_kv_block_descale is -9223372036854775808: 0 or more"},
+        {[](Call &c) {
+             in_fp8_tokens(c), c.args.batch = 1, c.args.nhead_q = c.args.nhead_k = 1 << 28;
+             c.args.nhead_stride_k = c.args.nhead_stride_v = 0, c.args.batch_stride_k = c.args.batch_stride_v = 0;
+             c.args.page_block_size = 1 << 16, c.args.num_total_pages = 1 << 20, c.args.max_seqlen_k = 0;
+             c.args.kv_indptr = c.lengths, c.lengths[0] = c.lengths[1] = 0, c.args.stride_k = c.args.stride_v = 0;
+         },
+         "k_descale_ptr: its sizes and strides reach beyond the address space"},
         {[](Call &c) { in_fp8_pages(c), c.traits.data_type = TESSERA_FMHA_BF16; },
          "qscale_type kvbs with data_type 2: only fp8"},
         {[](Call &c) { in_fp8_tokens(c), c.traits.data_type = TESSERA_FMHA_MXFP8; },

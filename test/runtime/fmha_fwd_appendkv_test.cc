@@ -31,7 +31,6 @@ struct Call {
     Call() {
         traits.hdim_q = args.hdim_q = 32, traits.hdim_v = args.hdim_v = 16;
         traits.data_type = TESSERA_FMHA_FP16;
-        traits.is_v_rowmajor = 1;
         traits.rope_type = TESSERA_ROPE_HALF;
         args.batch = 2, args.nhead_q = 4, args.nhead_k = 2, args.seqlen_q = 2, args.seqlen_knew = 3;
         args.rotary_dim = 16, args.rotary_rows = 12, args.has_mask = 1;

@@ -73,6 +73,10 @@ TEST_F(KvCacheQuantizeTurbo4, Refuses) {
         {[](Call &c) { c.args.num_total_pages = -1; }, "num_total_pages is -1: 0 or more"},
         {[](Call &c) { c.args.page_block_size = 0; }, "page_block_size is 0: 1 or more"},
         {[](Call &c) { apart(c), c.args.v_norm_ptr = nullptr; }, "norms lie apart for both or neither"},
+        // Nothing overflows before it is checked.
+        {[](Call &c) { apart(c), c.args.batch_stride_k_norm = INT64_MAX; }, "k_norm_ptr: its sizes and strides reach"},
+        {[](Call &c) { apart(c), c.args.nhead_stride_v_norm = INT64_MIN; }, "nhead_stride_v_norm is -9223372036"},
+        {[](Call &c) { c.args.k_ptr = reinterpret_cast<void *>(~uintptr_t{7}); }, "k_ptr: its sizes and strides reach"},
         {[](Call &c) { apart(c), c.args.k_norm_ptr = nullptr; }, "norms lie apart for both or neither"},
         {[](Call &c) { c.args.knew_ptr = nullptr; }, "knew_ptr is NULL"},
         {[](Call &c) { c.args.vnew_ptr = nullptr; }, "vnew_ptr is NULL"},

@@ -9,7 +9,7 @@
 
 #include "tessera/isa/cpu_common.h"
 
-enum { UNIT = 2 * LANES, LINE_BYTES = 64, NORMALIZES = MEAN || SQUARE };
+enum { UNIT = 2 * LANES, LINE_BYTES = 64, NORMALIZES = MEAN | SQUARE };
 
 typedef struct two {
     vf v[2];

@@ -43,7 +43,8 @@ struct unit {
 };
 
 INLINE struct unit load_unit(const struct columns *c, const struct place *first, tessera_type in, int32_t j) {
-    struct unit u = {0};
+    const two none = two_of(0.0f);
+    struct unit u = {none, none, none, none};
     if (NORMALIZES) u.gamma = load_two(in, in, at_column(in, c->gamma, j));
     if (MEAN) u.beta = load_two(in, in, at_column(in, c->beta, j));
     if (BY_EXPERT) u.x = load_two(in, in, at_column(in, first->from.x, j));
