@@ -397,10 +397,12 @@ static void print(const example_problem *base, FILE *file) {
             o->kv_layout, o->b, o->h, o->h_k, o->qlen, o->ctx, o->d, o->d_v, o->block_size);
     if (strcmp(o->kv_scale, "none")) fprintf(file, ", kv_scale:%s", o->kv_scale);
     if (o->window) fprintf(file, ", window:%d", o->window);
+    fprintf(file, ", kv_bytes:%g", bytes_of_token((const problem *)base));
 }
 
 static void put_error(const example_problem *base, FILE *file) {
     const problem *p = (const problem *)base;
+    example_put_number(file, "kv_bytes", bytes_of_token(p));
     example_put_integer(file, "rows_verified", p->checked);
     example_put_integer(file, "rows_wrong", p->wrong);
     example_put_number(file, "max_error", p->max_error);

@@ -36,12 +36,29 @@ def test_line_and_json(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     want = "[bf16|int8|hnd] b:3, h:8/2, qlen:2, ctx:40, d:48/64, block_size:8, kv_scale:token, window:9, "
+    want += "kv_bytes:120, "
     assert done.stdout.startswith(want)
     rest = done.stdout.removeprefix(want)
     assert re.fullmatch(r"paged_attention(_bf16)?__\w+, \d+\.\d{3} us, \d+\.\d{2} GB/s, valid:y\n", rest)
     result = json.loads(path.read_text())
     assert result["kv_scale"] == "token" and result["rows_wrong"] == 0
     assert result["rows_verified"] == 2 * 2 * 8  # the second sequence is in prefill
+
+
+@pytest.mark.parametrize(
+    ("arguments", "size"),
+    [
+        ("", 512),
+        ("-kv_cache_dtype=fp8_e4m3", 256),
+        ("-kv_cache_dtype=turbo4", 132),
+        ("-kv_cache_dtype=turbo4 -kv_scale=token", 132),
+    ],
+)
+def test_bytes_of_a_token(arguments: str, size: int, tmp_path: Path) -> None:
+    path = tmp_path / "result.json"
+    done = run("-b=1", "-h=2", "-h_k=1", "-ctx=40", *arguments.split(), "-json=1", f"-jsonfile={path}")
+    assert f", kv_bytes:{size}, " in done.stdout
+    assert json.loads(path.read_text())["kv_bytes"] == size
 
 
 def test_readme_has_the_help() -> None:
