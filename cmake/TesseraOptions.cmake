@@ -25,6 +25,14 @@ if(PROJECT_IS_TOP_LEVEL)
 endif()
 
 if(TESSERA_SANITIZE)
+    unset(TESSERA_CAN_SANITIZE CACHE) # which was of another value, perhaps
+    set(CMAKE_REQUIRED_LINK_OPTIONS "-fsanitize=${TESSERA_SANITIZE}")
+    check_c_compiler_flag("-fsanitize=${TESSERA_SANITIZE}" TESSERA_CAN_SANITIZE)
+    unset(CMAKE_REQUIRED_LINK_OPTIONS)
+    if(NOT TESSERA_CAN_SANITIZE)
+        message(FATAL_ERROR "TESSERA_SANITIZE is \"${TESSERA_SANITIZE}\": ${CMAKE_C_COMPILER} builds nothing with "
+            "-fsanitize=${TESSERA_SANITIZE}")
+    endif()
     set(flags "-fsanitize=${TESSERA_SANITIZE}" -fno-sanitize-recover=all -fno-omit-frame-pointer)
     # The same checks as calls, where gcc has them: compiled up to three times as fast, run ten times slower.
     set(calls --param=asan-instrumentation-with-call-threshold=0)

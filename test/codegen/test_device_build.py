@@ -201,6 +201,12 @@ def test_what_is_no_python_is_named(python: str, says: str, tmp_path: Path) -> N
     assert f"{python} does not run generate.py {says}: TESSERA_PYTHON is" in one_line(failed.stderr)
 
 
+def test_what_is_no_sanitizer_is_named(tmp_path: Path) -> None:
+    failed = configure(ROOT, tmp_path / "build", "-DTESSERA_SANITIZE=fine")
+    assert failed.returncode != 0
+    assert 'TESSERA_SANITIZE is "fine": ' in one_line(failed.stderr)
+
+
 def test_a_clang_that_does_not_know_the_target_is_refused(tmp_path: Path) -> None:
     clang, lld = tmp_path / "clang", tmp_path / "ld.lld"
     clang.write_text("#!/bin/sh\necho \"error: unknown target CPU 'gfx942'\" >&2\nexit 1\n")
