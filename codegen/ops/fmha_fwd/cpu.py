@@ -177,7 +177,7 @@ class CpuTile(BlockTile):
         return (*range(1, self.mr + 1), *((2 * self.mr,) if self.compute == "bf16" else ()))
 
     def row_step(self, target: CpuTarget) -> int:
-        """What rows of a tile are rounded up to: in qr vectors, of which the last strip has as many as it needs."""
+        """What rows of a tile are rounded up to: in qr vectors, since the last strip may have fewer."""
         if self.pipeline == "decode":
             return 1
         return self.register_tile(target)["m"] // (1 if self.pipeline == "qr_tile" else self.nv)
