@@ -86,6 +86,12 @@ HALVES = (
     "four such, fp32 of these; exp2 within 7.5e-5, soft cap by tanh within 3.9e-7"
 )
 
+# Of "bf16" in the pipeline decode, beside its own.
+INTEGERS = (
+    "of int8 rows products of integers of 16 bits (q within 2^-15 of its greatest, p within 2^-16 of the sum of "
+    "a block's)"
+)
+
 # Vector operations for one vector of scores: scale, maximum, the 8 steps of exp2, sum, pack.
 SOFTMAX_CYCLES = 8.0
 # Bookkeeping of one block: corrections of o and of the sums, the next block's addresses.
@@ -155,6 +161,8 @@ class CpuTile(BlockTile):
 
     def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""
+        if self.pipeline == "decode" and self.compute == "bf16":
+            return f"{super().numerics(target)}; {INTEGERS}"
         return HALVES if self.halves else super().numerics(target)
 
     def register_tile(self, target: CpuTarget) -> dict[str, int]:
