@@ -88,8 +88,8 @@ HALVES = (
 
 # Of "bf16" in the pipeline decode, beside its own.
 INTEGERS = (
-    "of int8 rows products of integers of 16 bits (q within 2^-15 of its greatest, p within 2^-16 of the sum of "
-    "a block's)"
+    "of int8 rows products of integers of 16 bits (q within 2^-15 of its greatest, p within 2^-16 of the sum "
+    "of a block's)"
 )
 
 # Vector operations for one vector of scores: scale, maximum, the 8 steps of exp2, sum, pack.
