@@ -268,8 +268,8 @@ TARGETS: dict[str, Target] = {
             macs={"f32": 32.0, "bf16": 64.0},
             l1_bytes=32 * KIB,
             l2_bytes=1024 * KIB,
-            source="Zen 4 and 5, which have VBMI and VNNI, too: vdpbf16ps does 32 multiply-adds at the rate of "
-            "an FMA (a quarter of it on Sapphire Rapids, which has AMX)",
+            source="Zen 4 and 5, which have VBMI and VNNI, too: vdpbf16ps does 32 multiply-adds at the rate "
+            "of an FMA (a quarter of it on Sapphire Rapids, which has AMX)",
         ),
         CpuTarget(
             name="x86-64-v4-amx",
