@@ -142,6 +142,8 @@ static example_outcome settle_words(problem *p, example_result *result) {
     if (tessera_kv_cache_dtype_from_string(o->kv_cache_dtype, &t->kv_cache_dtype) != TESSERA_SUCCESS)
         return EXAMPLE_WRONG("-kv_cache_dtype=%s: auto, fp8_e4m3, int8 or turbo4", o->kv_cache_dtype);
     if (scale < 0) return EXAMPLE_WRONG("-kv_scale=%s: none, tensor, page or token", o->kv_scale);
+    if (t->kv_cache_dtype == TESSERA_KV_TURBO4 && scale != SCALING_NONE && scale != SCALING_TOKEN)
+        return EXAMPLE_WRONG("-kv_scale=%s: norms of turbo4 lie in slots (none) or apart (token)", o->kv_scale);
     if (place < 0) return EXAMPLE_WRONG("-kv_layout=%s: nhd, hnd, vllm or vectorized", o->kv_layout);
     p->type = types[t->data_type];
     p->cached = t->kv_cache_dtype == TESSERA_KV_AUTO ? p->type : cached[t->kv_cache_dtype];

@@ -85,13 +85,12 @@ uint32_t tessera_cpu_targets(void) {
         return targets;
     targets |= BIT(TESSERA_TARGET_X86_64_V4);
 
-    // AVX-512 BF16, VBMI, which Cooper Lake lacks
-    if (seven.a < 1 || !all(cpuid(7, 1).a, BIT(5)) || !all(seven.c, BIT(1))) return targets;
+    // AVX-512 BF16; VBMI, which Cooper Lake lacks, and VNNI
+    if (seven.a < 1 || !all(cpuid(7, 1).a, BIT(5)) || !all(seven.c, BIT(1) | BIT(11))) return targets;
     targets |= BIT(TESSERA_TARGET_X86_64_V4_BF16);
 
-    // AVX-512 VNNI, FP16
-    if (all(seven.c, BIT(11)) && (HALVES_ARE_EMULATED || all(seven.d, BIT(23))))
-        targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
+    // AVX-512 FP16
+    if (HALVES_ARE_EMULATED || all(seven.d, BIT(23))) targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
 
     // AMX-BF16, AMX-TILE, AMX-INT8
     if (!TILES_ARE_EMULATED &&

@@ -51,7 +51,10 @@ def test_the_list_of_sources_and_of_blobs(tmp_path: Path) -> None:
     assert all(len(row) == 6 and (tmp_path / row[0]).is_file() for row in rows)
     assert {row[1] for row in rows} == {"host"} and [row[2] for row in rows].index("any") == len(rows) - 1
     flags = {row[2]: row[3] for row in rows}
-    assert flags["x86-64-v4-bf16"] == "-march=x86-64-v4 -mavx512bf16 -mavx512vbmi" and flags["any"] == ""
+    assert (
+        flags["x86-64-v4-bf16"] == "-march=x86-64-v4 -mavx512bf16 -mavx512vbmi -mavx512vnni"
+        and flags["any"] == ""
+    )
     assert run("--targets", "gfx942", "-o", tmp_path / "device").code == 0
     lines = (tmp_path / "device" / "fmha_fwd_sources.txt").read_text().splitlines()
     devices = [line for line in lines if line[0] != "#"][:-1]

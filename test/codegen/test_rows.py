@@ -54,6 +54,9 @@ def write(folder: Path, text: str) -> tuple[str, ...]:
         ("bm0 = 128", "bm0 = 0", "bm0, bn0, mr, nv must be positive"),
         ("bm0 = 128", "bm0 = 128\nahead = 2", "ahead = 2 is none of 1 and, in pipeline 'decode', 2"),
         ("bm0 = 128", "bm0 = 128\nheads = 2", "heads = 2: more than 1 go with ahead = 2"),
+        ("bm0 = 128", "bm0 = 128\nload = -1", "loads -1, and of caches (0, 0, 0), are 0 at least"),
+        ("bm0 = 128", "bm0 = 128\nload_int8 = 0.1", "and these of pipeline 'decode'"),
+        ("bm0 = 128", "bm0 = 128\nload = 5.0", "load = 5.0 leaves no time for products"),
         ("bm0 = 128", "bm1 = 128", "unknown field 'bm1'; there is: targets, pipeline,"),
         ("bm0 = 128\n", "", "field bm0 is missing"),
         ("0.8", "1.8", "0 < efficiency <= 1"),
@@ -170,12 +173,14 @@ def test_a_row_that_serves_a_part_is_compared_with_one_that_serves_all(folder: P
 def cost(instance: Instance, rows: int, keys: int, hdims: int, units: int) -> float:
     """The formula of runtime/ops/fmha_fwd_cost_cpu.c, without parts of keys."""
     tile = instance.tile
-    shape = tile.register_tile(instance.target)
+    whole, rest = divmod(rows, tile.bm0)
     tasks = -(-rows // tile.bm0)
-    scores = -(-rows // shape["m"]) * shape["m"] * -(-keys // shape["n"]) * shape["n"]
-    area = tile.bm0 * tile.bn0
-    total = scores / area * (area * hdims / instance.macs_per_cycle + instance.tile_cycles)
-    return total / tasks * -(-tasks // units)
+    loads = whole * tile.count_loads(tile.bm0) + (tile.count_loads(rest) if rest else 0)
+    step, keys_step = tile.row_step(instance.target), tile.register_tile(instance.target)["n"]
+    rows, keys = -(-rows // step) * step, -(-keys // keys_step) * keys_step
+    product = 1 / instance.macs_per_cycle - tile.count_loads(tile.bm0) * tile.load / tile.bm0
+    of_row = hdims * product + instance.tile_cycles / (tile.bm0 * tile.bn0)
+    return float(keys * (hdims * loads * tile.load + rows * of_row) / tasks * -(-tasks // units))
 
 
 def test_shadowing_agrees_with_a_search_through_sizes(folder: Path) -> None:
@@ -183,6 +188,10 @@ def test_shadowing_agrees_with_a_search_through_sizes(folder: Path) -> None:
         ROW.replace("bm0 = 128", f"bm0 = {bm0}\nmr = {mr}\nnv = {nv}").replace("0.8", f"{efficiency}")
         for bm0, mr, nv in ((64, 8, 2), (64, 4, 4), (64, 4, 1), (128, 8, 2), (256, 8, 1))
         for efficiency in (0.3, 0.7, 0.75)
+    ]
+    rows += [
+        ROW.replace("bm0 = 128", f"bm0 = {bm0}\nload = {load}").replace("0.8", "0.7")
+        for bm0, load in ((64, 0.2), (128, 0.5))
     ]
     write(folder, "".join(rows))
     instances = read_instances(FWD, folder, ("x86-64-v4",))
@@ -193,7 +202,7 @@ def test_shadowing_agrees_with_a_search_through_sizes(folder: Path) -> None:
         never_worse = all(cost(one, *point) <= cost(other, *point) for point in points)
         if FWD.shadows(one, other):
             assert never_worse, (one.tile, other.tile)
-        elif one.tile.bm0 == other.tile.bm0:
+        elif (one.tile.bm0, one.tile.load) == (other.tile.bm0, other.tile.load):
             assert not never_worse, (one.tile, other.tile)
         found.add((FWD.shadows(one, other), one.tile.bm0 == other.tile.bm0))
     assert {(True, True), (False, True), (False, False)} <= found

@@ -74,6 +74,11 @@ def test_readme_has_the_help() -> None:
         (["-block_size=0"], 1, "-block_size=0: at least 1"),
         (["-block_size=24"], 1, "page_block_size is 24: a power of two"),
         (["-prec=fp8"], 1, "-prec=fp8: fp32, fp16 or bf16"),
+        (
+            ["-kv_cache_dtype=turbo4", "-kv_scale=page"],
+            1,
+            "-kv_scale=page: norms of turbo4 lie in slots (none)",
+        ),
         (["-kv_cache_dtype=int3"], 1, "-kv_cache_dtype=int3: auto, fp8_e4m3"),
         (["-kv_scale=row"], 1, "-kv_scale=row: none, tensor, page or token"),
         (["-kv_layout=bhsd"], 1, "-kv_layout=bhsd: nhd, hnd, vllm or vectorized"),

@@ -1001,6 +1001,70 @@ static void test_philox(void) {
     }
 }
 
+// ---- integers of 16 bits -------------------------------------------------------------------------------------------
+
+#if defined(TESSERA_ISA_CPU_AVX2_H) || defined(__AVX512BF16__)
+typedef union {
+    uint8_t bytes[4 * LANES];
+    int16_t words[2 * LANES];
+    lanes lanes;
+} parts;
+
+static parts random_parts(void) {
+    parts x;
+    for (int l = 0; l < LANES; l++) x.lanes.u[l] = random_bits();
+    return x;
+}
+
+static parts of_parts(vi x) {
+    parts list;
+    v_store_i(list.lanes.i, x);
+    return list;
+}
+
+// Every code, at both ends of the page.
+static void test_loads_of_words(void) {
+    for (int first = 0; first < 256; first++) {
+        uint8_t *const p = place(first % 2, 2 * LANES);
+        parts s8;
+        for (int n = 0; n < 2 * LANES; n++) {
+            p[n] = (uint8_t)(first + 37 * n);
+            s8.words[n] = (int16_t)(int8_t)p[n];
+        }
+        const parts got = of_parts(v_load_s8_words(p));
+        check("v_load_s8_words", same_bits, &got.lanes, &s8.lanes, 0, NULL);
+    }
+}
+
+// Numbers that lie between words, and beyond them.
+static void test_stored_words(void) {
+    const float numbers[] = {0,     0.5f, 1.5f,   -0.5f, -1.5f, 2.25f, -2.75f,  32767,
+                             32768, 1e6f, -32768, -1e6f, 100,   -7,    8191.5f, 3};
+    const int want[] = {0, 0, 2, 0, -2, 2, -3, 32767, 32767, 32767, -32768, -32768, 100, -7, 8192, 3};
+    for (int first = 0; first < COUNT(numbers); first += LANES) {
+        int16_t *const got = (int16_t *)(void *)place(1, LANES * sizeof *got);
+        v_store_words(got, v_load(numbers + first));
+        for (int l = 0; l < LANES; l++)
+            if (got[l] != want[first + l] && complain())
+                printf("%s: v_store_words(%g) stored %d\n", test, numbers[first + l], got[l]);
+    }
+}
+
+static void test_products_of_words(void) {
+    for (int round = 0; round < 500; round++) {
+        const parts a = random_parts(), b = random_parts();
+        parts want;
+        for (int l = 0; l < LANES; l++) {
+            int64_t sum = round;
+            for (int n = 2 * l; n < 2 * l + 2; n++) sum += (int64_t)a.words[n] * b.words[n];
+            want.lanes.u[l] = (uint32_t)sum;
+        }
+        const parts dot = of_parts(v_dot_words(v_set1_i(round), v_load_i(&a), v_load_i(&b)));
+        check("v_dot_words", same_bits, &dot.lanes, &want.lanes, 1, &a.lanes);
+    }
+}
+#endif
+
 // ---- pairs of bf16 -------------------------------------------------------------------------------------------------
 
 #ifdef __AVX512BF16__
@@ -1179,7 +1243,8 @@ static void test_piece_loads(void) {
 static void test_bytes_as_pairs(void) {
     for (uint32_t first = 0; first < 256; first += 16)
         for (int part = 0; part < 2; part++) {
-            lanes in, want_e4m3, want_s8;
+            lanes in, want_e4m3, want_bf16;
+            parts want_s8;
             uint8_t codes[4 * LANES];
             for (int n = 0; n < 4 * LANES; n++) codes[n] = (uint8_t)(first + (uint32_t)(n * 17 % 64));
             memcpy(in.u, codes, sizeof codes);
@@ -1187,12 +1252,15 @@ static void test_bytes_as_pairs(void) {
                 const uint8_t *const pair = codes + l / 4 * 16 + part * 8 + l % 4 * 2;
                 want_e4m3.u[l] =
                     pair_code(decode(TESSERA_TYPE_E4M3, pair[0])) | pair_code(decode(TESSERA_TYPE_E4M3, pair[1])) << 16;
-                want_s8.u[l] = pair_code((float)(int8_t)pair[0]) | pair_code((float)(int8_t)pair[1]) << 16;
+                want_bf16.u[l] = in.u[l] >> 16 * part << 16;
             }
+            for (int n = 0; n < 2 * LANES; n++) want_s8.words[n] = (int8_t)codes[2 * n + part];
             const lanes e4m3 = of_i(v_bf16_of_e4m3_bytes(v_load_i(in.i), part));
-            const lanes s8 = of_i(v_bf16_of_s8_bytes(v_load_i(in.i), part));
+            const parts s8 = of_parts(v_words_of_s8(v_load_i(in.i), part));
+            const lanes bf16 = of_f(v_floats_of_bf16(v_load_i(in.i), part));
             check("v_bf16_of_e4m3_bytes", same_pair, &e4m3, &want_e4m3, 1, &in);
-            check("v_bf16_of_s8_bytes", same_bits, &s8, &want_s8, 1, &in);
+            check("v_words_of_s8", same_bits, &s8.lanes, &want_s8.lanes, 1, &in);
+            check("v_floats_of_bf16", same_bits, &bf16, &want_bf16, 1, &in);
         }
 }
 
@@ -1251,6 +1319,10 @@ static void test_part_sums(void) {
     const lanes quarters = of_f(v_sums_of_quarters(x)), halves = of_f(v_sums_of_halves(x));
     check("v_sums_of_quarters", same_float, &quarters, &of_quarters, 0, NULL);
     check("v_sums_of_halves", same_float, &halves, &of_halves, 0, NULL);
+    vi words[8];
+    for (int r = 0; r < 8; r++) words[r] = v_to_i(x[r]);
+    const lanes of_words = of_f(v_to_f(v_sums_of_halves_i(words)));
+    check("v_sums_of_halves_i", same_float, &of_words, &of_halves, 0, NULL);
 }
 #endif
 
@@ -1260,68 +1332,26 @@ static void test_part_sums(void) {
 
 // ---- words of 16 bits, of bytes and of numbers of 4 bits ------------------------------------------------------------
 
-typedef union {
-    uint8_t bytes[4 * LANES];
-    int16_t words[2 * LANES];
-    lanes lanes;
-} parts;
-
-static parts random_parts(void) {
-    parts x;
-    for (int l = 0; l < LANES; l++) x.lanes.u[l] = random_bits();
-    return x;
-}
-
-static parts of_parts(vi x) {
-    parts list;
-    v_store_i(list.lanes.i, x);
-    return list;
-}
-
 // Every code, at both ends of the page.
-static void test_loads_of_words(void) {
+static void test_loads_of_halves(void) {
     for (int first = 0; first < 256; first++) {
         uint8_t *const p = place(first % 2, 2 * LANES);
-        parts s8, e4m3;
+        parts e4m3;
         for (int n = 0; n < 2 * LANES; n++) {
             p[n] = (uint8_t)(first + 37 * n);
             const int magnitude = p[n] & 0x7f;
             const double value = magnitude == 0x7f ? 480 : decode(TESSERA_TYPE_E4M3, (uint32_t)magnitude);
-            s8.words[n] = (int16_t)(int8_t)p[n];
             e4m3.words[n] = (int16_t)(encode(TESSERA_TYPE_FP16, (float)(value * 0x1p-8)) | (p[n] & 0x80u) << 8);
         }
-        const parts got_s8 = of_parts(v_load_s8_words(p)), got_e4m3 = of_parts(v_load_e4m3_halves(p));
-        check("v_load_s8_words", same_bits, &got_s8.lanes, &s8.lanes, 0, NULL);
+        const parts got_e4m3 = of_parts(v_load_e4m3_halves(p));
         check("v_load_e4m3_halves", same_bits, &got_e4m3.lanes, &e4m3.lanes, 0, NULL);
-    }
-}
-
-// Numbers that lie between words, and beyond them.
-static void test_stored_words(void) {
-    const float numbers[] = {0,     0.5f, 1.5f,   -0.5f, -1.5f, 2.25f, -2.75f,  32767,
-                             32768, 1e6f, -32768, -1e6f, 100,   -7,    8191.5f, 3};
-    const int want[] = {0, 0, 2, 0, -2, 2, -3, 32767, 32767, 32767, -32768, -32768, 100, -7, 8192, 3};
-    for (int first = 0; first < COUNT(numbers); first += LANES) {
-        int16_t *const got = (int16_t *)(void *)place(1, LANES * sizeof *got);
-        v_store_words(got, v_load(numbers + first));
-        for (int l = 0; l < LANES; l++)
-            if (got[l] != want[first + l] && complain())
-                printf("%s: v_store_words(%g) stored %d\n", test, numbers[first + l], got[l]);
     }
 }
 
 static void test_words(void) {
     for (int round = 0; round < 500; round++) {
         const parts a = random_parts(), b = random_parts();
-        parts want, zipped[2], zipped_words[2], found[2];
-        for (int l = 0; l < LANES; l++) {
-            int64_t sum = round;
-            for (int n = 2 * l; n < 2 * l + 2; n++) sum += (int64_t)a.words[n] * b.words[n];
-            want.lanes.u[l] = (uint32_t)sum;
-        }
-        const parts dot = of_parts(v_dot_words(v_set1_i(round), v_load_i(&a), v_load_i(&b)));
-        check("v_dot_words", same_bits, &dot.lanes, &want.lanes, 1, &a.lanes);
-
+        parts zipped[2], zipped_words[2], found[2];
         const int16_t table[] = {-8000, -2001, 255, 256, -1, 0, 1, 32767, -32768, 4660, 17, -300, 99, 12345, 128, -129};
         parts low, upper, codes;
         for (int n = 0; n < 4 * LANES; n++) {
@@ -1458,11 +1488,6 @@ static void test_half_loads(void) {
     const lanes repeated = of_i(v_repeat_quarter(p + 17));
     for (int q = 0; q < 4; q++) memcpy(want.u + 4 * q, p + 17, 16);
     check("v_repeat_quarter", same_bits, &repeated, &want, 0, NULL);
-    for (int which = 0; which < 2; which++) {
-        const lanes numbers = of_f(v_floats_of_bf16(v_load_i(quarters.i), which));
-        for (int l = 0; l < LANES; l++) want.u[l] = quarters.u[l] >> 16 * which << 16;
-        check("v_floats_of_bf16", same_bits, &numbers, &want, 1, &quarters);
-    }
 }
 
 // All halves as floats; products and sums that are halves are exact, denormals too.
@@ -1524,7 +1549,7 @@ static void test_greatests(void) {
 }
 
 // Every code in either byte of a word, beside random ones, times a power of 2 that leaves whole numbers or not; of each
-// number of 4 bits in each place; products of any words, without overflow.
+// number of 4 bits in each place.
 static void test_words(void) {
     halves in, other, table;
     for (int code = 0; code < 256; code++)
@@ -1535,12 +1560,10 @@ static void test_words(void) {
                 const vi codes = v_load_i(in.words.i);
                 const halves numbers = of_h(v_halves_of_e4m3(codes, which));
                 const halves e4m3 = of_h(v_as_h(v_words_of_e4m3(codes, which, v_set1_h((float)exponent))));
-                const halves s8 = of_h(v_as_h(v_words_of_s8(codes, which)));
                 for (int n = 0; n < 2 * LANES; n++) {
                     const int at = (code + 7 * n) % 256;
                     const double number = ldexp(half_value(numbers.u[n]), exponent);
                     if (fabs(number) < 32768) check_word("v_words_of_e4m3", n, e4m3.u[n], (int)nearbyint(number));
-                    check_word("v_words_of_s8", n, s8.u[n], at < 128 ? at : at - 256);
                 }
             }
     for (int n = 0; n < 2 * LANES; n++) table.u[n] = (uint16_t)(1000 * (n % 16) - 8000);
@@ -1549,14 +1572,6 @@ static void test_words(void) {
         const halves got = of_h(v_as_h(v_words_of_u4(v_load_i(table.words.i), v_load_i(in.words.i), which)));
         for (int n = 0; n < 2 * LANES; n++)
             check_word("v_words_of_u4", n, got.u[n], 1000 * (in.u[n] >> 4 * which & 15) - 8000);
-        const lanes dot = of_i(v_dot_words(v_set1_i(which), v_load_i(in.words.i), v_load_i(other.words.i)));
-        lanes want;
-        for (int l = 0; l < LANES; l++) {
-            int64_t sum = which;
-            for (int n = 2 * l; n < 2 * l + 2; n++) sum += (int64_t)(int16_t)in.u[n] * (int16_t)other.u[n];
-            want.i[l] = (int32_t)sum;
-        }
-        check("v_dot_words", same_bits, &dot, &want, 1, &in.words);
         const halves greater = of_h(v_as_h(v_greater_pairs(v_load_i(in.words.i), v_load_i(other.words.i))));
         for (int n = 0; n < 2 * LANES; n++) {
             const int magnitude = other.u[n] & 0x7fff;
@@ -1566,13 +1581,10 @@ static void test_words(void) {
 }
 
 // Numbers that lie between words, and beyond them.
-static void test_stored_words(void) {
+static void test_packed_words(void) {
     const float numbers[LANES] = {0,     0.5f, 1.5f,   -0.5f, -1.5f, 2.25f, -2.75f,  32767,
                                   32768, 1e6f, -32768, -1e6f, 100,   -7,    8191.5f, 3};
     const int want[LANES] = {0, 0, 2, 0, -2, 2, -3, 32767, 32767, 32767, -32768, -32768, 100, -7, 8192, 3};
-    int16_t got[LANES];
-    v_store_words(got, v_load(numbers));
-    for (int l = 0; l < LANES; l++) check_word("v_store_words", l, (uint16_t)got[l], want[l]);
     const halves both = of_h(v_as_h(v_words_of_i(v_to_i(v_load(numbers)), v_set1_i(-40000))));
     for (int l = 0; l < LANES; l++) {
         check_word("v_words_of_i", l, both.u[l / 4 * 8 + l % 4], want[l]);
@@ -1998,15 +2010,13 @@ static const char *tiles_missing(void) { // NULL: they may be used from here on
 static const char *missing(void) { // instructions that this CPU lacks, or NULL
 #if defined(__x86_64__)
     __builtin_cpu_init();
-#if defined(TESSERA_ISA_CPU_AVX512FP16_H)
-    unsigned a, b, c, d; // clang 14 has no name for it
-    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(c & 1u << 11)) return "AVX512_VNNI";
-#if !defined(TESSERA_EMULATE_HALVES)
-    if (!(d & 1u << 23)) return "AVX512_FP16";
-#endif
-#endif
 #if defined(__AVX512BF16__)
     if (!__builtin_cpu_supports("avx512bf16")) return "AVX512_BF16";
+    if (!__builtin_cpu_supports("avx512vnni")) return "AVX512_VNNI";
+#endif
+#if defined(TESSERA_ISA_CPU_AVX512FP16_H) && !defined(TESSERA_EMULATE_HALVES)
+    unsigned a, b, c, d; // clang 14 has no name for it
+    if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || !(d & 1u << 23)) return "AVX512_FP16";
 #endif
 #if defined(__AVX512F__)
     if (!(__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -2059,9 +2069,13 @@ static const struct {
     {"v_tanh", test_tanh},
     {"limits of mathematics", test_math_limits},
     {"v_philox", test_philox},
-#ifdef TESSERA_ISA_CPU_AVX2_H
+#if defined(TESSERA_ISA_CPU_AVX2_H) || defined(__AVX512BF16__)
     {"loads of words", test_loads_of_words},
     {"stores of words", test_stored_words},
+    {"products of words", test_products_of_words},
+#endif
+#ifdef TESSERA_ISA_CPU_AVX2_H
+    {"loads of halves", test_loads_of_halves},
     {"words of 16 bits", test_words},
     {"greatest bytes", test_greatest_byte},
     {"sums in two halves", test_sums_of_twos},
@@ -2087,7 +2101,7 @@ static const struct {
     {"rounded halves", test_rounded_halves},
     {"the greatest of rows", test_greatests},
     {"words of 16 bits", test_words},
-    {"stores of words", test_stored_words},
+    {"packed words", test_packed_words},
     {"greatest bytes", test_greatest_byte},
 #endif
 #ifdef TESSERA_ISA_CPU_AMX_H

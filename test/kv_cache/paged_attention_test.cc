@@ -493,6 +493,34 @@ TEST_P(PagedAttention, InfiniteScalesOfTheLastKey) {
                     }
 }
 
+// Rows of q of any size beside one another, of zeros, with a number far above the others, and with an infinite one or
+// NaN; over one key, whose score is lse, and over many that weigh the same, or nearly nothing beside one of them.
+TEST_P(PagedAttention, UnitsOfRows) {
+    if (is_gpu()) GTEST_SKIP() << "units are those of CPUs";
+    for (const tessera_kv_cache_dtype kv : {TESSERA_KV_INT8, TESSERA_KV_TURBO4, TESSERA_KV_FP8_E4M3})
+        for (const int hdim : {64, 72, 512})
+            for (const int heads : {1, 3, 8, 11})
+                for (const int keys : {1, 64, 333}) {
+                    if (!is_due(5)) continue;
+                    Decode c;
+                    c.dtype = TESSERA_FMHA_BF16, c.kv = kv, c.scales = Scales::kToken;
+                    c.hdim_q = c.hdim_v = hdim, c.heads = heads, c.heads_k = 1, c.keys = {keys};
+                    Memory memory(c, 11);
+                    const float sizes[] = {1, 0, 0x1p-130F, 0x1p-60F, 8, 0x1p-20F, 1, 1};
+                    for (int h = 0; h < heads; h++)
+                        for (int d = 0; d < hdim; d++) {
+                            const int64_t at = static_cast<int64_t>(h) * hdim + d;
+                            const double x = element_load(TESSERA_TYPE_BF16, memory.q.as<void>(), at) * sizes[h % 8];
+                            const double far = h % 8 == 5 ? 4 : h % 8 == 6 ? HUGE_VAL : NAN;
+                            element_store(TESSERA_TYPE_BF16, memory.q.as<void>(), at, h % 8 > 4 && d == 5 ? far : x);
+                        }
+                    run(memory);
+                    if (is_served) {
+                        EXPECT_EQ(memory.wrong(), "") << c.words();
+                    }
+                }
+}
+
 // Codes of NaN are NaN: for a query that sees such a key o and lse are, and the columns of o of such a value; others
 // are numbers.
 TEST_P(PagedAttention, NanOfCodes) {

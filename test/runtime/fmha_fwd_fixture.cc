@@ -104,6 +104,7 @@ tessera_fmha_fwd_instance make_instance(const char *name, tessera_target target,
     i.turns = 1;
     i.workgroups = 1;
     i.rates[TESSERA_KV_AUTO] = 1;
+    i.row_step = 16;
     i.base.pipeline = "qr";
     i.base.epilogue = "store";
     i.base.macs_per_cycle = macs_per_cycle;

@@ -243,9 +243,9 @@ TEST_F(Select, FewRowsTakeTheSmallTile) {
     EXPECT_EQ(chosen(table), "small");
 }
 
-TEST_F(Select, RegisterTilesRoundRowsUp) {
+TEST_F(Select, VectorsRoundRowsUp) {
     auto wide = make_instance("wide", TESSERA_TARGET_PORTABLE, &all, 64, 64, 30);
-    wide.tile.wm0 = 64;
+    wide.row_step = 64;
     const Table table({wide, make_instance("narrow", TESSERA_TARGET_PORTABLE, &all, 64, 64, 10)});
     EXPECT_EQ(chosen(table), "wide");
     sizes(1, 4096); // 2 folded rows: 64 of wide cost more than 16 of narrow
@@ -264,7 +264,7 @@ TEST_F(Select, CostByHand) {
     call.args.nhead_q = 6;
     call.args.nhead_k = 2;
     facts.compute_units = 3;
-    sizes(100, 196); // 300 folded rows are 5 tiles and 19 register tiles; 20 tiles in all make 7 rounds of 3
+    sizes(100, 196); // 300 folded rows are 5 tiles and 19 vectors; 20 tiles in all make 7 rounds of 3
     expect_cost(4 * (19 * 16) * 200 / (64.0 * 32) * block / 20 * 7);
     call.args.batch = call.args.nhead_q = call.args.nhead_k = 1;
     sizes(1, 4096); // 8 parts of 512 keys make 3 rounds of 3
@@ -283,7 +283,7 @@ TEST_F(Select, CostOfCodesByHand) {
         EXPECT_DOUBLE_EQ(tessera_fmha_fwd_cpu_cost(&codes, &shape, 10, 1), of_codes);
         EXPECT_DOUBLE_EQ(tessera_fmha_fwd_cpu_cost(&numbers, &shape, 10, 1), of_numbers);
     };
-    const double scores = 48 * 200, copied = 200 * 64 / 4.0; // of whole register tiles; of a tile
+    const double scores = 48 * 200, copied = 200 * 64 / 4.0; // of whole vectors; of a tile
     expect(scores / 1024 * (1024 * 6.4 + 100), scores / 2048 * (2048 * 6.4 + 100));
     shape.kv = TESSERA_KV_INT8;
     expect(scores / 1024 * (1024 * 3.2 + 100), scores / 2048 * (2048 * 6.4 + 100) + copied);
@@ -291,6 +291,42 @@ TEST_F(Select, CostOfCodesByHand) {
     expect(scores / 1024 * (1024 * 6.4 + 100) + 3 * copied, scores / 2048 * (2048 * 6.4 + 100) + copied);
     shape.kv = TESSERA_KV_AUTO;
     expect(scores / 1024 * (1024 * 6.4 + 100) + 3 * copied, scores / 2048 * (2048 * 6.4 + 100) + copied);
+}
+
+// Numbers are loaded once for a tile, or for as many rows as are multiplied together: 4 or less, or 8. `rate` has the
+// loads of whole tiles in it.
+TEST_F(Select, CostOfLoadsByHand) {
+    auto groups = make_instance("groups", TESSERA_TARGET_PORTABLE, &all, 16, 64, 10, 0);
+    auto packed = make_instance("packed", TESSERA_TARGET_PORTABLE, &all, 32, 64, 10, 0);
+    groups.row_step = 1, groups.heights = 0x11e;
+    groups.rates[TESSERA_KV_INT8] = 2;
+    groups.loads[TESSERA_KV_AUTO] = 0.125, groups.loads[TESSERA_KV_INT8] = 0.5;
+    packed.loads[TESSERA_KV_AUTO] = 0.75;
+    tessera_fmha_fwd_shape shape = {};
+    shape.heads = 3, shape.keys = 200, shape.hdims = 64;
+    const double numbers = 3 * 200 * 64, of_group = 0.1 - 2 * 0.125 / 16, of_packed = 0.1 - 0.75 / 32;
+    const std::pair<int, int> loads_of_rows[] = {{1, 1}, {3, 1},  {4, 1},  {5, 2}, {7, 2},
+                                                 {8, 1}, {15, 3}, {16, 2}, {21, 4}};
+    for (const auto &[rows, loads] : loads_of_rows) {
+        shape.rows = rows, shape.kv = TESSERA_KV_AUTO;
+        const double tiles = rows > 16 ? 2 : 1, vectors = rows > 16 ? 32 : 16;
+        EXPECT_FLOAT_EQ(tessera_fmha_fwd_cpu_cost(&groups, &shape, 10, 1), numbers * (loads * 0.125 + rows * of_group))
+            << rows;
+        EXPECT_FLOAT_EQ(tessera_fmha_fwd_cpu_cost(&packed, &shape, 10, 1), numbers * (0.75 + vectors * of_packed))
+            << rows;
+        shape.kv = TESSERA_KV_INT8;
+        EXPECT_FLOAT_EQ(tessera_fmha_fwd_cpu_cost(&groups, &shape, 10, 1),
+                        numbers * (loads * 0.5 + rows * of_group / 2))
+            << rows;
+        shape.in_pieces = true; // copied, and multiplied as numbers
+        EXPECT_FLOAT_EQ(tessera_fmha_fwd_cpu_cost(&groups, &shape, 10, 1),
+                        numbers * (tiles / 4 + loads * 0.125 + rows * of_group))
+            << rows;
+        shape.in_pieces = false;
+    }
+    groups.loads[TESSERA_KV_FP8_E4M3] = 1;
+    shape.rows = 4, shape.kv = TESSERA_KV_AUTO, shape.data_type = TESSERA_FMHA_FP8; // rows of e4m3, in no cache
+    EXPECT_FLOAT_EQ(tessera_fmha_fwd_cpu_cost(&groups, &shape, 10, 1), numbers * (1 + 4 * of_group));
 }
 
 TEST_F(Select, TileOverheadCounts) {

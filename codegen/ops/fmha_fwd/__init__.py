@@ -221,25 +221,32 @@ class FmhaFwd(Operation):
     def _shadows_on_cpu(self, one: Instance, other: Instance) -> bool:
         """The formula is in runtime/ops/fmha_fwd_cost_cpu.c.
 
-        It is cycles for each score, times scores in whole register tiles, times the share of the unit with
-        most tasks. The first is linear in the head dims; the second is worst where the other's register tile
-        is filled; the third differs by less than 2, or by as many of the other's tasks as go into one.
+        It is cycles of loading keys, which depend on a tile's rows alone, and cycles for each score in whole
+        vectors of rows, times the share of the unit with most tasks. Cycles for each score are linear in the
+        head dims; the number of scores is worst where the other's vectors are filled; shares differ by less
+        than 2, or by as many of the other's tasks as go into one.
         """
         a, b = one.tile, other.tile
         if any(rate < b.cache_rates[kv] for kv, rate in a.cache_rates.items()):
             return False  # of such caches the other may be faster
-        ours, theirs = a.register_tile(one.target), b.register_tile(other.target)
-        worst = 1.0 if a.bm0 == b.bm0 else max(2, -(-a.bm0 // b.bm0))
-        for side in "mn":
-            worst *= -(-theirs[side] // ours[side]) * ours[side] / theirs[side]
+        if a.heights != b.heights:
+            return False  # of some rows the other may load keys less often
+        steps = [(i.tile.row_step(i.target), i.tile.register_tile(i.target)["n"]) for i in (one, other)]
+        of_rows, of_keys = (-(-theirs // ours) * ours / theirs for ours, theirs in zip(*steps))
+        worst = of_keys * (1 if a.bm0 == b.bm0 else max(2, -(-a.bm0 // b.bm0)))
+        loads = worst * -(-b.bm0 // a.bm0)
+        if any(loads * load > b.cache_loads[kv] for kv, load in a.cache_loads.items()):
+            return False
+        worst *= of_rows
         return all(
             worst * self.score_cycles(one, hdims) <= self.score_cycles(other, hdims) for hdims in HDIM_SUMS
         )
 
     def score_cycles(self, instance: Instance, hdims: int) -> float:
-        """Cycles for each score, where head dims of q and v add up to `hdims`."""
+        """Cycles for each score, where head dims of q and v add up to `hdims`, beside loading keys."""
         area: int = instance.tile.bm0 * instance.tile.bn0
-        return hdims / instance.macs_per_cycle + instance.tile_cycles / area
+        load: float = instance.tile.whole_load
+        return hdims * (1 / instance.macs_per_cycle - load) + instance.tile_cycles / area
 
     def ranges(self, box: Box, tile: Any) -> Iterator[tuple[Box, tuple[Range, ...]]]:
         """The ranges of head dims by data type and pair: an exact range for sides that are not padded."""
@@ -273,8 +280,11 @@ class FmhaFwd(Operation):
             fields["whole_tiles"] = f"{instance.tile.whole_tiles}"
             fields["turns"] = f"{instance.tile.turns}"
         if instance.target.kind == "cpu":
-            rates = (f"{instance.tile.cache_rates[kv]}f" for kv in CACHE_TYPES)
-            fields["rates"] = f"{{{', '.join(rates)}}}"
+            tile = instance.tile
+            for name, values in (("rates", tile.cache_rates), ("loads", tile.cache_loads)):
+                fields[name] = f"{{{', '.join(f'{float(values[kv])}f' for kv in CACHE_TYPES)}}}"
+            fields["row_step"] = f"{tile.row_step(instance.target)}"
+            fields["heights"] = f"{sum(1 << height for height in tile.heights):#x}"
         return fields
 
 

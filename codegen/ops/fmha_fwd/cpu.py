@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from codegen.ops.cpu_tile import ONE, BlockTile, Terms
 from codegen.ops.fmha_fwd.traits import DTYPES, FP8, MX
-from codegen.targets import CpuTarget
+from codegen.targets import TARGETS, CpuTarget
 
 
 @dataclass(frozen=True)
@@ -86,6 +86,12 @@ HALVES = (
     "four such, fp32 of these; exp2 within 7.5e-5, soft cap by tanh within 3.9e-7"
 )
 
+# Of "bf16" in the pipeline decode, beside its own.
+INTEGERS = (
+    "of int8 rows products of integers of 16 bits (q within 2^-15 of its greatest, p within 2^-16 of the sum "
+    "of a block's)"
+)
+
 # Vector operations for one vector of scores: scale, maximum, the 8 steps of exp2, sum, pack.
 SOFTMAX_CYCLES = 8.0
 # Bookkeeping of one block: corrections of o and of the sums, the next block's addresses.
@@ -108,7 +114,11 @@ class CpuTile(BlockTile):
     ahead: int = 1  # decode: the cache that K and V of the next block are prefetched to
     efficiency_fp16: float = 0  # the same where x86-64-v4-fp16 runs, too, of that page's peak; 0: no other
     heads: int = 1  # decode: so many times bm0 rows are a task, where they are those of several key heads
-    rate_fp8_e4m3: float = 1.0  # decode: how fast rows of such caches are multiplied, of those of q's type
+    load: float = 0  # cycles of a number of K or V, once for all rows that it is multiplied with
+    load_fp8_e4m3: float = 0  # decode: the same of such caches; 0: as those of q's type
+    load_int8: float = 0
+    load_turbo4: float = 0
+    rate_fp8_e4m3: float = 1.0  # decode: how fast products of such caches are, of those of q's type
     rate_int8: float = 1.0
     rate_turbo4: float = 1.0
     serves: str = ""  # clauses, as for --where; "": all that the compute type can
@@ -140,12 +150,19 @@ class CpuTile(BlockTile):
         return block | warps | {f"w{side}{gemm}": shape[side] for gemm in (0, 1) for side in "mnk"}
 
     @property
+    def fp16_rate(self) -> float:
+        """Multiply-adds a cycle where x86-64-v4-fp16 runs, too; 0: no other."""
+        return self.efficiency_fp16 and self.efficiency_fp16 * TARGETS["x86-64-v4-fp16"].macs[self.compute]
+
+    @property
     def halves(self) -> bool:
         """Whether o is the sum of halves, of which a vector has twice as many."""
         return self.pipeline == "qr" and self.compute == "f32f16"
 
     def numerics(self, target: CpuTarget) -> str:
         """How numbers are rounded and functions approximated."""
+        if self.pipeline == "decode" and self.compute == "bf16":
+            return f"{super().numerics(target)}; {INTEGERS}"
         return HALVES if self.halves else super().numerics(target)
 
     def register_tile(self, target: CpuTarget) -> dict[str, int]:
@@ -156,8 +173,47 @@ class CpuTile(BlockTile):
         return {"m": rows, "n": keys, "k": COMPUTES[self.compute].wk}
 
     @property
+    def heights(self) -> tuple[int, ...]:
+        """In decode: of how many rows there is a loop that multiplies them together."""
+        if self.pipeline != "decode":
+            return ()
+        powers = {"f32f16": 8, "f32i16": 4}
+        if self.compute in powers:
+            return tuple(1 << order for order in range(powers[self.compute].bit_length()))
+        if self.compute == "bf16i8":
+            return tuple(range(1, self.bm0 + 1))
+        return (*range(1, self.mr + 1), *((2 * self.mr,) if self.compute == "bf16" else ()))
+
+    def row_step(self, target: CpuTarget) -> int:
+        """What rows of a tile are rounded up to: in qr vectors, since the last strip may have fewer."""
+        if self.pipeline == "decode":
+            return 1
+        return self.register_tile(target)["m"] // (1 if self.pipeline == "qr_tile" else self.nv)
+
+    def count_loads(self, rows: int) -> int:
+        """How often keys are loaded for so many rows of a tile."""
+        if not self.heights:
+            return 1
+        count = 0
+        while rows > 0:
+            rows -= max(height for height in self.heights if height <= rows)
+            count += 1
+        return count
+
+    @property
+    def whole_load(self) -> float:
+        """What loading adds to the cycles of a row's product with a number, in whole tiles."""
+        return self.count_loads(self.bm0) * self.load / self.bm0
+
+    @property
+    def cache_loads(self) -> dict[str, float]:
+        """By the type of a cache: cycles of a number, once for all rows that it is multiplied with."""
+        codes = {"fp8_e4m3": self.load_fp8_e4m3, "int8": self.load_int8, "turbo4": self.load_turbo4}
+        return {"auto": self.load} | {kv: load or self.load for kv, load in codes.items()}
+
+    @property
     def cache_rates(self) -> dict[str, float]:
-        """By the type of a cache: how fast its rows are multiplied; 0: they are copied as numbers first."""
+        """By the type of a cache: how fast its products are; 0: rows are copied as numbers first."""
         codes = {"fp8_e4m3": self.rate_fp8_e4m3, "int8": self.rate_int8, "turbo4": self.rate_turbo4}
         return {"auto": 1.0} | (codes if self.pipeline == "decode" else dict.fromkeys(codes, 0.0))
 
@@ -165,15 +221,27 @@ class CpuTile(BlockTile):
         """Cycles of a block of keys beside its multiply-adds: its softmax and its bookkeeping."""
         return SOFTMAX_CYCLES * self.bm0 * self.bn0 / target.lanes + BLOCK_CYCLES
 
+    def cost_complaint(self, target: CpuTarget) -> str:
+        """Whether loads leave time for products, and only decode reads codes."""
+        rates = (self.rate_fp8_e4m3, self.rate_int8, self.rate_turbo4)
+        if min(rates) <= 0 or (self.pipeline != "decode" and rates != (1.0, 1.0, 1.0)):
+            return f"rates of caches {rates} are above 0, and those of pipeline 'decode'"
+        loads = (self.load_fp8_e4m3, self.load_int8, self.load_turbo4)
+        if min(self.load, *loads) < 0 or (self.pipeline != "decode" and any(loads)):
+            return f"loads {self.load}, and of caches {loads}, are 0 at least, and these of pipeline 'decode'"
+        peak = max(self.efficiency * target.macs[self.compute], self.fp16_rate)
+        if self.whole_load * peak >= 1:
+            return f"load = {self.load} leaves no time for products: a whole tile makes {peak:.3g} a cycle"
+        return ""
+
     def complaint(self, target: CpuTarget) -> str:
         """Why the tile does not fit the target, if it does not."""
         if found := self.type_complaint(target):
             return found
         if self.ahead not in (1, 2) or (self.ahead == 2 and self.pipeline != "decode"):
             return f"ahead = {self.ahead} is none of 1 and, in pipeline 'decode', 2"
-        rates = (self.rate_fp8_e4m3, self.rate_int8, self.rate_turbo4)
-        if min(rates) <= 0 or (self.pipeline != "decode" and rates != (1.0, 1.0, 1.0)):
-            return f"rates of caches {rates} are above 0, and those of pipeline 'decode'"
+        if found := self.cost_complaint(target):
+            return found
         if self.heads < 1 or (self.heads > 1 and self.ahead != 2):
             return f"heads = {self.heads}: more than 1 go with ahead = 2, and there is 1 at least"
         rows = self.register_tile(target)["m"]

@@ -142,24 +142,27 @@ INLINE vi v_bf16_of_e4m3_bytes(vi codes, int part) {
     return v_part_of_bytes(_mm512_permutex2var_epi8(low[0], codes, low[1]),
                            _mm512_ternarylogic_epi32(unsigned_upper, codes, sign, 0xf8), part);
 }
-INLINE vi v_bf16_of_s8_bytes(vi codes, int part) { // entry 0 is that of 128
-    const __m512i low[2] = {
-        _mm512_setr_epi64((int64_t)0xe0c0a08040008000, 0x7060504030201000, (int64_t)0xb8b0a8a098908880,
-                          (int64_t)0xf8f0e8e0d8d0c8c0, 0x1c1814100c080400, 0x3c3834302c282420, 0x5c5854504c484440,
-                          0x7c7874706c686460),
-        _mm512_setr_epi64((int64_t)0x8e8c8a8886848280, (int64_t)0x9e9c9a9896949290, (int64_t)0xaeacaaa8a6a4a2a0,
-                          (int64_t)0xbebcbab8b6b4b2b0, (int64_t)0xcecccac8c6c4c2c0, (int64_t)0xdedcdad8d6d4d2d0,
-                          (int64_t)0xeeeceae8e6e4e2e0, (int64_t)0xfefcfaf8f6f4f2f0)};
-    const __m512i upper[2] = {
-        _mm512_setr_epi64(0x4040404040403f43, 0x4141414141414141, 0x4141414141414141, 0x4141414141414141,
-                          0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242),
-        _mm512_setr_epi64(0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242,
-                          0x4242424242424242, 0x4242424242424242, 0x4242424242424242, 0x4242424242424242)};
-    const __m512i size = _mm512_abs_epi8(codes), sign = _mm512_set1_epi8(-0x80);
-    const __m512i unsigned_upper =
-        _mm512_maskz_permutex2var_epi8(_mm512_test_epi8_mask(codes, codes), upper[0], size, upper[1]);
-    return v_part_of_bytes(_mm512_permutex2var_epi8(low[0], size, low[1]),
-                           _mm512_ternarylogic_epi32(unsigned_upper, codes, sign, 0xf8), part);
+
+// Integers of 16 bits: 2 * LANES bytes with a sign; LANES numbers, to nearest even; the byte with a sign that is the
+// lower or the upper one of each half of a word.
+INLINE vi v_load_s8_words(const uint8_t *p) { return _mm512_cvtepi8_epi16(_mm256_loadu_si256((const __m256i *)p)); }
+INLINE void v_store_words(int16_t *p, vf a) {
+    _mm256_storeu_si256((__m256i *)p, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(a)));
+}
+INLINE vi v_words_of_s8(vi codes, int which) {
+    return _mm512_srai_epi16(which ? codes : _mm512_slli_epi16(codes, 8), 8);
+}
+
+// acc + the products of both words of each lane.
+INLINE vi v_dot_words(vi acc, vi a, vi b) { // with intrinsics gcc 12 copies and stores each sum of a register tile
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+    return acc;
+}
+
+// One of the two bf16 of each word.
+INLINE vf v_floats_of_bf16(vi words, int which) {
+    const __m512i upper = which ? _mm512_and_si512(words, _mm512_set1_epi32((int32_t)0xffff0000)) : v_shl_i(words, 16);
+    return _mm512_castsi512_ps(upper);
 }
 
 // Lane 4 * q + r gets the sum of quarter q of x[r].
@@ -177,6 +180,20 @@ INLINE vf v_sums_of_quarters(const vf x[4]) {
 INLINE vf v_sums_of_halves(const vf x[8]) {
     const __m512 low = v_sums_of_quarters(x), high = v_sums_of_quarters(x + 4);
     return _mm512_add_ps(_mm512_shuffle_f32x4(low, high, 0x88), _mm512_shuffle_f32x4(low, high, 0xdd));
+}
+
+// The same of integers.
+INLINE vi v_sums_of_halves_i(const vi x[8]) {
+    __m512i of[2], t[4];
+    UNROLL
+    for (int i = 0; i < 4; i++)
+        t[i] = _mm512_add_epi32(_mm512_unpacklo_epi32(x[2 * i], x[2 * i + 1]),
+                                _mm512_unpackhi_epi32(x[2 * i], x[2 * i + 1]));
+    UNROLL
+    for (int i = 0; i < 2; i++)
+        of[i] = _mm512_add_epi32(_mm512_unpacklo_epi64(t[2 * i], t[2 * i + 1]),
+                                 _mm512_unpackhi_epi64(t[2 * i], t[2 * i + 1]));
+    return _mm512_add_epi32(_mm512_shuffle_i64x2(of[0], of[1], 0x88), _mm512_shuffle_i64x2(of[0], of[1], 0xdd));
 }
 
 // 2^x like v_exp2() of cpu_common.h, within 7.5e-5: enough for a result that is rounded to bf16. Here 2^(x - floor x)

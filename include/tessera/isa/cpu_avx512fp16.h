@@ -71,7 +71,7 @@ INLINE vi v_twice_h(vf x) {
 INLINE vf v_first_floats(vh x) { return _mm512_cvtph_ps(_mm512_castsi512_si256(v_bits_h(x))); }
 INLINE vf v_other_floats(vh x) { return _mm512_cvtph_ps(_mm512_extracti64x4_epi64(v_bits_h(x), 1)); }
 
-// memory: 16 bytes of each of four rows, 16 bytes four times, LANES integers of 16 bits, to nearest even
+// memory: 16 bytes of each of four rows, 16 bytes four times
 INLINE vi v_load_quarters(const uint8_t *a, const uint8_t *b, const uint8_t *c, const uint8_t *d) {
     const __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)a));
     const __m512i y = _mm512_inserti32x4(x, _mm_loadu_si128((const __m128i *)b), 1);
@@ -79,15 +79,6 @@ INLINE vi v_load_quarters(const uint8_t *a, const uint8_t *b, const uint8_t *c, 
     return _mm512_inserti32x4(z, _mm_loadu_si128((const __m128i *)d), 3);
 }
 INLINE vi v_repeat_quarter(const void *p) { return _mm512_broadcast_i32x4(_mm_loadu_si128((const __m128i *)p)); }
-INLINE void v_store_words(int16_t *p, vf a) {
-    _mm256_storeu_si256((__m256i *)p, _mm512_cvtsepi32_epi16(_mm512_cvtps_epi32(a)));
-}
-
-// One of the two bf16 of each word.
-INLINE vf v_floats_of_bf16(vi words, int which) {
-    const __m512i upper = which ? _mm512_and_si512(words, _mm512_set1_epi32((int32_t)0xffff0000)) : v_shl_i(words, 16);
-    return _mm512_castsi512_ps(upper);
-}
 
 // Pair by pair the greater of `most` and the magnitude, both as integers; that of NaN is above all.
 INLINE vi v_greater_pairs(vi most, vi pairs) {
@@ -114,19 +105,10 @@ INLINE vh v_halves_of_u4(vi table, vi codes, int which) {
 INLINE vi v_words_of_e4m3(vi codes, int which, vh exponents) {
     return v_words_of_scaled(v_halves_of_e4m3(codes, which), exponents);
 }
-INLINE vi v_words_of_s8(vi codes, int which) {
-    return _mm512_srai_epi16(which ? codes : _mm512_slli_epi16(codes, 8), 8);
-}
 INLINE vi v_words_of_u4(vi table, vi codes, int which) { return v_lookup_pairs(table, v_shr_i(codes, 4 * which)); }
 
 // Integers of 16 bits: four of a, four of b, the next four of a, and so on, saturated.
 INLINE vi v_words_of_i(vi a, vi b) { return _mm512_packs_epi32(a, b); }
-
-// acc + the products of both words of each lane.
-INLINE vi v_dot_words(vi acc, vi a, vi b) { // with intrinsics gcc 12 copies and stores each sum of a register tile
-    __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
-    return acc;
-}
 
 // The greater of `most` and twice the code, byte by byte, without the code's sign; and the greatest byte.
 INLINE vi v_most_twice(vi most, vi codes) { return _mm512_max_epu8(most, _mm512_add_epi8(codes, codes)); }

@@ -44,8 +44,11 @@ struct tessera_fmha_fwd_instance {
                                      // CPU instances: a task has rows of several, heads * bm0 together at most
     uint32_t whole_tiles;            // AMD GPU instances: 1: what runtime/ops/fmha_fwd_whole.c says
     uint32_t turns;                  // AMD GPU instances: blocks of queries that a workgroup takes at most
-    // CPU instances: how fast rows of such caches are multiplied, of those of q's type; 0: they are copied as numbers.
-    float rates[TESSERA_KV_CACHE_DTYPE_COUNT];
+    // CPU instances, by the type of a cache: how fast products are, of those of q's type, 0: rows are copied as
+    // numbers; and cycles of loading a number once for all rows that it is multiplied with.
+    float rates[TESSERA_KV_CACHE_DTYPE_COUNT], loads[TESSERA_KV_CACHE_DTYPE_COUNT];
+    uint32_t row_step; // CPU instances: what rows are rounded up to
+    uint32_t heights;  // CPU instances: a bit for each number of rows that are multiplied together; 0: all of a tile
 };
 
 TESSERA_TABLE_CALLS(fmha_fwd)
