@@ -9,11 +9,10 @@
 // cycles, where codegen/ops/fmha_fwd/ derives `busy` from an instance's measured efficiency, and `start` is its lead:
 // what is not beside products, at the beginning and at the end of a task, in blocks of a workgroup that is alone.
 // Without a mask tasks are dealt out in rounds, the last ones perhaps of strips: a warpgroup that has the shared memory
-// and the tensor cores for itself takes `strip` of a task's time. Workgroups that share tiles in pairs take `paired` of
-// it. Under a mask tasks differ, and workgroups take a new
-// one when they are done, so that the average counts. Under a mask with one edge a query sees all keys less half of the
-// shorter side on average, and a task half of its queries more. What an instance that merges heads takes depends on how
-// it cuts keys: fmha_fwd_parts.c.
+// and the tensor cores for itself takes `strip` of a task's time; workgroups that share tiles in pairs take `paired` of
+// it. Under a mask tasks differ, and workgroups take a new one when they are done, so that the average counts. Under a
+// mask with one edge a query sees all keys less half of the shorter side on average, and a task half of its queries
+// more. What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
 #include <math.h>
 
 #include "ops/fmha_fwd_internal.h"

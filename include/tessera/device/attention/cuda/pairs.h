@@ -40,6 +40,7 @@ INLINE void tell_of_places(uint32_t base, int values) {
     }
 }
 
+// Waits until what was in a place is needed by neither workgroup any longer.
 INLINE void wait_until_both_empty(struct place p, uint32_t there) {
     wait_until_empty(p);
     wait_for(there, p.parity ^ 1);
@@ -58,7 +59,7 @@ INLINE void fill_both_by_map(struct place place, const void *map, int slices, in
 INLINE void fill_both_with_k(const args *a, uint32_t base, uint32_t n, int key, int head_k, int batch) {
     const struct place place = keys_place(base, n);
     wait_until_empty(place);
-    if (are_busy(a) && n >= STAGES) tell_other(keys_there(base, n));
+    if (are_busy(a) && n >= STAGES) tell_other(keys_there(base, n)); // no other warp does: the place was filled before
     wait_for(keys_there(base, n), place.parity ^ 1);
     fill_both_by_map(place, &a->map_k, Q_SLICES, key, head_k, batch);
 }
