@@ -42,7 +42,7 @@ from codegen.targets import CK_DEFAULT
             "unknown receipt '5'; there is: all, ci, quickstart, 0 (default), 1 (padded)",
         ),
         ("--count -r -1 --targets cpu", "unknown receipt '-1'; there is: all, ci,"),
-        ("--count --where colour=red", "unknown field 'colour'; there is: hdim, dtype,"),
+        ("--count --where colour=red", "unknown field 'colour'; the closest of "),
         ("--count --where dtype=int4", "unknown dtype 'int4'; there is: fp32, fp16,"),
         (
             "--count --where hdim_q=40",
