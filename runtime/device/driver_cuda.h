@@ -43,10 +43,24 @@ typedef unsigned long long tessera_cuda_address; // CUdeviceptr
       (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,          \
        unsigned block_z, unsigned shared_bytes, void *stream, void **params, void **extra))
 
+// CUlaunchConfig, and an attribute that is the size of clusters.
+struct tessera_cuda_launch_attribute {
+    int id; // CUDA_LAUNCH_CLUSTER
+    int pad;
+    uint32_t value[16];
+};
+struct tessera_cuda_launch {
+    uint32_t grid[3], block[3], shared_bytes;
+    void *stream;
+    struct tessera_cuda_launch_attribute *attributes;
+    uint32_t attribute_count;
+};
+
 // These are NULL where a host's table or an older driver lacks them, since not every call needs them. cuFuncLoad came
-// with CUDA 12.4.
+// with CUDA 12.4, cuLaunchKernelEx with 11.8.
 #define CUDA_OPTIONAL_FUNCTIONS(F)                                                                                     \
     F(cuFuncLoad, (void *function))                                                                                    \
+    F(cuLaunchKernelEx, (const struct tessera_cuda_launch *how, void *function, void **params, void **extra))          \
     F(cuMemsetD32Async, (tessera_cuda_address to, unsigned word, size_t count, void *stream))                          \
     F(cuMemcpyHtoDAsync_v2, (tessera_cuda_address to, const void *from, size_t bytes, void *stream))                   \
     F(cuTensorMapEncodeTiled,                                                                                          \
@@ -65,6 +79,7 @@ enum {
     CUDA_ATTRIBUTE_SHARED_BYTES = 97,       // of a workgroup, where its kernel asks for more than 48 KB: _OPTIN
     CUDA_FUNCTION_SHARED_BYTES = 1,         // that the kernel declares
     CUDA_FUNCTION_DYNAMIC_SHARED_BYTES = 8, // that a launch may add
+    CUDA_LAUNCH_CLUSTER = 4,                // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
     CUDA_CAPTURE_MODE_RELAXED = 2
 };
 

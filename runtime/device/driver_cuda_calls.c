@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // The functions of a driver (device/driver.h), by those of NVIDIA's.
 #include <stdio.h>
+#include <string.h>
 
 #include "device/device.h"
 #include "device/driver_cuda.h"
@@ -79,6 +80,17 @@ static void unload(const struct tessera_chip *chip, const struct tessera_module 
 
 // ---- streams
 
+static tessera_status launch_clusters(const struct tessera_chip *chip, const struct tessera_module *module,
+                                      const struct tessera_launch *how, void **params, void *stream) {
+    struct tessera_cuda_launch_attribute size = {.id = CUDA_LAUNCH_CLUSTER, .value = {how->cluster, 1, 1}};
+    struct tessera_cuda_launch launch = {
+        .shared_bytes = how->lds_bytes, .stream = stream, .attributes = &size, .attribute_count = 1};
+    memcpy(launch.grid, how->grid, sizeof launch.grid);
+    memcpy(launch.block, how->block, sizeof launch.block);
+    CUDA_NEED(chip, cuLaunchKernelEx);
+    return CUDA_CALL(chip, cuLaunchKernelEx, &launch, module->function, params, NULL);
+}
+
 static tessera_status launch(const struct tessera_chip *chip, const struct tessera_module *module,
                              const struct tessera_launch *how, const void *argument, size_t bytes, void *stream) {
     // Not as a buffer of all parameters: a struct that is aligned to 64, as one with tensor maps is, begins at byte 48
@@ -86,6 +98,7 @@ static tessera_status launch(const struct tessera_chip *chip, const struct tesse
     void *params[] = {(void *)(uintptr_t)argument};
     const uint32_t *const grid = how->grid, *const block = how->block;
     (void)bytes; // the image says how many there are
+    if (how->cluster) return launch_clusters(chip, module, how, params, stream);
     return CUDA_CALL(chip, cuLaunchKernel, module->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                      how->lds_bytes, stream, params, NULL);
 }

@@ -78,14 +78,20 @@ static tessera_status add_step(struct tessera_plan *plan, const struct tessera_s
     return TESSERA_SUCCESS;
 }
 
+tessera_status tessera_add_launch_of_clusters(struct tessera_plan *plan, const tessera_instance *row,
+                                              const uint32_t grid[3], uint32_t lds_bytes, uint32_t cluster,
+                                              const void *argument, size_t bytes) {
+    const struct tessera_launch how = {{grid[0], grid[1], grid[2]}, {row->threads, 1, 1}, lds_bytes, cluster};
+    return add_step(plan, &(struct tessera_step){.kind = TESSERA_STEP_LAUNCH,
+                                                 .of.launch = {.kernel = {find_row(plan, row)->op, row->symbol},
+                                                               .how = how,
+                                                               .argument = argument,
+                                                               .bytes = bytes}});
+}
+
 tessera_status tessera_add_launch(struct tessera_plan *plan, const tessera_instance *row, const uint32_t grid[3],
                                   uint32_t lds_bytes, const void *argument, size_t bytes) {
-    return add_step(plan, &(struct tessera_step){
-                              .kind = TESSERA_STEP_LAUNCH,
-                              .of.launch = {.kernel = {find_row(plan, row)->op, row->symbol},
-                                            .how = {{grid[0], grid[1], grid[2]}, {row->threads, 1, 1}, lds_bytes},
-                                            .argument = argument,
-                                            .bytes = bytes}});
+    return tessera_add_launch_of_clusters(plan, row, grid, lds_bytes, 0, argument, bytes);
 }
 
 tessera_status tessera_add_work(struct tessera_plan *plan, tessera_work_body *body, void *context, int64_t count,

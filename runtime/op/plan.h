@@ -98,6 +98,11 @@ tessera_status tessera_plan_room(struct tessera_plan *plan, size_t bytes, void *
 tessera_status tessera_add_launch(struct tessera_plan *plan, const tessera_instance *row, const uint32_t grid[3],
                                   uint32_t lds_bytes, const void *argument, size_t bytes);
 
+// Likewise, in clusters of `cluster` workgroups along x (NVIDIA's GPUs).
+tessera_status tessera_add_launch_of_clusters(struct tessera_plan *plan, const tessera_instance *row,
+                                              const uint32_t grid[3], uint32_t lds_bytes, uint32_t cluster,
+                                              const void *argument, size_t bytes);
+
 // Adds work of the CPU on at most `workers` threads, each with `scratch_bytes` (a multiple of 64) of `scratch`.
 tessera_status tessera_add_work(struct tessera_plan *plan, tessera_work_body *body, void *context, int64_t count,
                                 int64_t workers, void *scratch, size_t scratch_bytes);

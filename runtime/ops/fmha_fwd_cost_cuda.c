@@ -9,10 +9,10 @@
 // cycles, where codegen/ops/fmha_fwd/ derives `busy` from an instance's measured efficiency, and `start` is its lead:
 // what is not beside products, at the beginning and at the end of a task, in blocks of a workgroup that is alone.
 // Without a mask tasks are dealt out in rounds, the last ones perhaps of strips: a warpgroup that has the shared memory
-// and the tensor cores for itself takes `strip` of a task's time. Under a mask tasks differ, and workgroups take a new
-// one when they are done, so that the average counts. Under a mask with one edge a query sees all keys less half of the
-// shorter side on average, and a task half of its queries more. What an instance that merges heads takes depends on how
-// it cuts keys: fmha_fwd_parts.c.
+// and the tensor cores for itself takes `strip` of a task's time; workgroups that share tiles in pairs take `paired` of
+// it. Under a mask tasks differ, and workgroups take a new one when they are done, so that the average counts. Under a
+// mask with one edge a query sees all keys less half of the shorter side on average, and a task half of its queries
+// more. What an instance that merges heads takes depends on how it cuts keys: fmha_fwd_parts.c.
 #include <math.h>
 
 #include "ops/fmha_fwd_internal.h"
@@ -26,7 +26,7 @@ bool tessera_fmha_fwd_is_even(const struct tessera_fmha_fwd_shape *s) {
 static struct tessera_fmha_fwd_deal deal_out_whole(const instance_t *row, int64_t queries, int64_t heads,
                                                    int64_t workgroups) {
     const int64_t blocks = tessera_ceil_div(queries, row->tile.bm0), tasks = blocks * heads;
-    return (struct tessera_fmha_fwd_deal){blocks, 0, tasks, 0, (double)tessera_ceil_div(tasks, workgroups)};
+    return (struct tessera_fmha_fwd_deal){blocks, 0, tasks, 0, (double)tessera_ceil_div(tasks, workgroups), false};
 }
 
 enum { STRIP = 64 }; // a warpgroup's rows
@@ -39,15 +39,31 @@ static struct tessera_fmha_fwd_deal deal_out_strips(const instance_t *row, int64
     const int64_t rounds = blocks * heads / workgroups, whole = rounds * workgroups;
     const int64_t strips = (blocks * heads - whole) * (bm0 / STRIP) + behind * heads;
     const double last = (double)tessera_ceil_div(strips, workgroups) * (double)row->strip;
-    return (struct tessera_fmha_fwd_deal){blocks, behind, whole, strips, (double)rounds + last};
+    return (struct tessera_fmha_fwd_deal){blocks, behind, whole, strips, (double)rounds + last, false};
+}
+
+enum { PAIRED_TILES = 32 }; // of a task, from which on what a pair waits for each other is less than what it gains
+
+// Pairs workgroups where tasks of even numbers and those behind them have the same keys, and all workgroups have tasks.
+static struct tessera_fmha_fwd_deal pair_up(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
+                                            int64_t workgroups, struct tessera_fmha_fwd_deal deal) {
+    const int64_t group = s->nhead_q / s->nhead_k, tiles = tessera_ceil_div(s->keys, row->tile.bn0);
+    const bool even = deal.blocks * group % 2 == 0 && deal.behind * group % 2 == 0 && workgroups % 2 == 0;
+    if (!(row->paired > 0) || !even || tiles < PAIRED_TILES || deal.whole + deal.strips < workgroups) return deal;
+    deal.rounds *= (double)row->paired;
+    deal.paired = true;
+    return deal;
 }
 
 struct tessera_fmha_fwd_deal tessera_fmha_fwd_find_deal(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
                                                         int64_t units) {
     const int64_t heads = (int64_t)s->nhead_q * s->batch, workgroups = units * row->workgroups;
-    const struct tessera_fmha_fwd_deal whole = deal_out_whole(row, s->queries, heads, workgroups);
-    if (!tessera_fmha_fwd_is_even(s) || !(row->strip > 0) || s->queries < STRIP) return whole; // with few memory counts
-    const struct tessera_fmha_fwd_deal strips = deal_out_strips(row, s->queries, heads, workgroups);
+    struct tessera_fmha_fwd_deal whole = deal_out_whole(row, s->queries, heads, workgroups);
+    if (!tessera_fmha_fwd_is_even(s)) return whole;
+    whole = pair_up(row, s, workgroups, whole);
+    if (!(row->strip > 0) || s->queries < STRIP) return whole; // with few memory counts
+    const struct tessera_fmha_fwd_deal strips =
+        pair_up(row, s, workgroups, deal_out_strips(row, s->queries, heads, workgroups));
     return strips.rounds < whole.rounds ? strips : whole;
 }
 

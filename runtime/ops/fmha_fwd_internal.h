@@ -103,6 +103,7 @@ struct tessera_fmha_fwd_deal {
     int64_t blocks, behind; // of a head: blocks of bm0 rows, and strips behind them
     int64_t whole, strips;
     double rounds; // the time of so many tasks one after the other
+    bool paired;   // workgroups share tiles of keys and values in pairs
 };
 struct tessera_fmha_fwd_deal tessera_fmha_fwd_find_deal(const tessera_fmha_fwd_instance *row,
                                                         const struct tessera_fmha_fwd_shape *s, int64_t units);

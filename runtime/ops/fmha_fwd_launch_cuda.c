@@ -66,6 +66,7 @@ static void set_pages(call_t *call, instance_t *instance, kernel_args *out) {
 // ---- tensor maps
 
 enum { BOTH = TESSERA_CUDA_MAP_K | TESSERA_CUDA_MAP_V };
+enum { ALL = TESSERA_CUDA_MAP_Q | BOTH };
 enum { LEAST_BOX = 2 }; // rows: boxes of one are slower than lanes
 
 // Whether lanes copy rows one by one, as those do that find keys in pages of either kind.
@@ -96,6 +97,12 @@ static tessera_status add_maps_of_rows(call_t *call, const struct tessera_plan *
     return tessera_attention_add_map(plan->device, &rows, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps);
 }
 
+// Rows of a box of k or v: of paired workgroups each copies a half.
+static int32_t box_of_tiles(instance_t *instance, const kernel_args *out, bool is_paired) {
+    if (tessera_fmha_fwd_looks_up(instance)) return out->pages.box_rows;
+    return is_paired ? instance->tile.bn0 / 2 : instance->tile.bn0;
+}
+
 // In group mode maps have all tokens in one sequence, as many as there may be; in a cache they have its blocks.
 static tessera_status add_maps(call_t *call, instance_t *instance, const struct tessera_plan *plan, kernel_args *out) {
     const tessera_fmha_fwd_args *const a = &call->args;
@@ -105,7 +112,8 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
     const int64_t rows_q = group ? INT32_MAX : a->seqlen_q, sequences = group ? 1 : a->batch;
     const int64_t rows_k = call->cache ? call->cache->rows : group ? INT32_MAX : a->seqlen_k;
     const int64_t blocks = call->cache ? call->cache->blocks : sequences;
-    const int32_t box_k = tessera_fmha_fwd_looks_up(instance) ? out->pages.box_rows : tile->bn0;
+    const int32_t box_k = box_of_tiles(instance, out, out->paired);
+    const int32_t box_v = box_of_tiles(instance, out, out->paired && out->v == TESSERA_CUDA_V_ROWS);
     const bool by_columns = !call->traits.is_v_rowmajor; // rows of v are columns of o
     const struct tessera_attention_tensor q = {a->q_ptr,          bits,      a->hdim_q,   rows_q,
                                                a->nhead_q,        sequences, a->stride_q, a->nhead_stride_q,
@@ -115,7 +123,7 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
                                                a->batch_stride_k, box_k,  1,           by_columns && bits == 8};
     struct tessera_attention_tensor v = {a->v_ptr,          bits,   a->hdim_v,   rows_k,
                                          a->nhead_k,        blocks, a->stride_v, a->nhead_stride_v,
-                                         a->batch_stride_v, box_k,  1,           false};
+                                         a->batch_stride_v, box_v,  1,           false};
     if (by_columns) v.columns = rows_k, v.rows = a->hdim_v, v.box_rows = tile->bn1;
     if (!instance->merged)
         TRY(tessera_attention_add_map(plan->device, &q, TESSERA_CUDA_MAP_Q, &out->map_q, &out->maps));
@@ -125,6 +133,10 @@ static tessera_status add_maps(call_t *call, instance_t *instance, const struct 
     TRY(tessera_attention_add_map(plan->device, &v, TESSERA_CUDA_MAP_V, &out->map_v, &out->maps));
     if (tessera_fmha_fwd_looks_up(instance) && (out->maps & BOTH) != BOTH)
         out->maps &= ~(uint32_t)BOTH; // one lookup is for both
+    if (out->paired && out->maps != ALL) {
+        out->paired = 0; // lanes copy for their own workgroup alone
+        out->maps &= ~(uint32_t)BOTH;
+    }
     return TESSERA_SUCCESS;
 }
 
@@ -248,11 +260,11 @@ static tessera_status add_transposing(instance_t *instance, shape_t *shape, int6
     args->transposed = tessera_region_memory(plan, transposed_region);
     args->all_tiles = (int32_t)tiles.all;
     args->head_tiles = (int32_t)tiles.of_head;
-    args->v = TESSERA_CUDA_V_TRANSPOSED;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
     kernel_args *const first = room;
     *first = *args;
     first->v = TESSERA_CUDA_V_TRANSPOSING;
+    first->paired = 0;
     return tessera_add_launch(plan, &instance->base, grid, instance->shared_bytes, first, sizeof *first);
 }
 
@@ -271,6 +283,8 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     kernel_args *const args = room;
     tessera_fmha_fwd_fill(call, (int32_t)deal.blocks, &args->call);
     set_pages(call, instance, args);
+    args->v = find_tiles(instance, &shape).all > 0 ? TESSERA_CUDA_V_TRANSPOSED : TESSERA_CUDA_V_ROWS;
+    args->paired = deal.paired;
     TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;
     args->heads = call->args.nhead_q * call->args.batch;
@@ -282,7 +296,9 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     args->queries = (int32_t)call->queries;
     if (is_counted(&shape, tasks, workgroups)) args->counter = tessera_region_memory(plan, counter_region);
     TRY(add_transposing(instance, &shape, workgroups, plan, args));
-    if (cut.parts == 1) return tessera_add_launch(plan, row, grid, instance->shared_bytes, args, sizeof *args);
+    if (cut.parts == 1)
+        return tessera_add_launch_of_clusters(plan, row, grid, instance->shared_bytes, args->paired ? 2 : 0, args,
+                                              sizeof *args);
     const struct tessera_fmha_fwd_gpu_args whole = args->call;
     const struct tessera_fmha_fwd_partial partial = tessera_fmha_fwd_get_partial(plan, cut.parts);
     args->o_acc = partial.o_acc;

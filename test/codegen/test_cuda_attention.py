@@ -84,6 +84,18 @@ INSTANCES = read_instances(
         ),
         ({"compute": "fp8", "o": "bf16", "v_first": 16}, ""),
         ({"v_first": 16}, "v_first = 16 is 0, or more where v is transposed and merge = 0"),
+        ({"paired": 0.98, "general": 0}, ""),
+        (
+            {"paired": 1.02, "general": 0},
+            "paired = 1.02 is at most 1, and 0 where tasks or halves of tiles are uneven",
+        ),
+        *(
+            (
+                {"paired": 0.98, "general": 0, **change},
+                "paired = 0.98 is at most 1, and 0 where tasks or halves of tiles are uneven",
+            )
+            for change in ({"general": 1}, {"merge": 1}, {"paged": 1}, {"v_layout": "c"})
+        ),
         ({"strip": 0.5}, ""),
         ({"strip": 1.5}, "strip = 1.5 is below 1, and 0 with merge = 1, caches, or one warpgroup"),
         (
@@ -260,7 +272,19 @@ def test_a_part_of_a_slice_of_keys() -> None:
     (instance,) = (i for i in instances(128, "fp8", "r") if i.tile.bn0 == 96 and i.tile.o_type == "bf16")
     values = chain(instance, "add_values")
     assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)] == [0, 2, 4]
-    assert instance.tile.shared_bytes == 2 * 192 * 128 + 4 * (2 * 96 + 128) * 128 + 4 * 64 + 8 * (4 + 8 + 24)
+    tiles, barriers = 2 * 192 * 128 + 4 * (2 * 96 + 128) * 128, 4 + 8 + 24
+    assert instance.tile.shared_bytes == tiles + 4 * 64 + 8 * (barriers + 8)  # those of pairs
+    alone = replace(instance.tile, paired=0.0)
+    assert alone.shared_bytes == tiles + 4 * 64 + 8 * barriers
+
+
+def test_halves_of_tiles_are_brought_to_both() -> None:
+    """In rows that may pair, and in no others, between meetings of the cluster."""
+    for instance in (i for i in INSTANCES if i.tile.pipeline == "qr_async"):
+        text = instance_source(instance)
+        assert ("produce_in_pairs(a, base)" in text) == (instance.tile.paired > 0), instance.name
+        assert ("meet_cluster();" in text) == (instance.tile.paired > 0), instance.name
+        assert f"#define PAIRS {int(instance.tile.paired > 0)} " in text
 
 
 @pytest.mark.parametrize(

@@ -109,6 +109,7 @@ enum { TURNS = 1, P_SHIFT = 0, HEADROOM = 8, EARLY = 16, FUSED_EXP2 = 1 };
 #define O_BITS 16
 #define HEADS 1
 #define STRIPS 1
+#define PAIRS 1
 #define MERGED 0
 #define TWO_OF_P pack_bf16
 #define UNPACK unpack_bf16

@@ -151,6 +151,16 @@ Suite many_readers_suite(const Place &on) {
             {{"-qscale=pt -lse=1 -init=nf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}}};
 }
 
+// Calls whose workgroups share tiles in pairs, if there are at most 132 of them: by whole tasks or strips, of one head
+// or of two, by v that is transposed first, where keys or queries are no whole tiles. All have as few queries as do.
+Suite pairs_suite(const Place &on) {
+    const Axis all = instances_that(on, [](const tessera_fmha_fwd_instance &row) { return row.paired > 0; });
+    return {"Pairs",
+            {all, {"-b=2 -h=80 -h_k=2 -s=50", "-b=4 -h=44 -h_k=22 -s=20", "-b=1 -h=80 -h_k=2 -s=100", "-b=2 -h=33 -h_k=33 -s=200"},
+             {"-s_k=3200", "-s_k=3073"}},
+            {{"-lse=1 -init=nf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-init_sink=0", "-init_sink=1"}}};
+}
+
 void expect_two_launches_valid(const std::string &arguments) {
     Problem p(arguments);
     std::string text(20000, '\0');
@@ -219,6 +229,7 @@ int main(int argc, char **argv) {
     register_suite(valid, turns_suite(gpus));
     register_suite(in_two, rest_suite(gpus));
     register_suite(valid, many_readers_suite(gpus));
+    if (real_gpu()) register_suite(valid, pairs_suite(gpus));
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64 -d=64"}, refusals}, {}});
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));

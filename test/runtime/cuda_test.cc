@@ -99,7 +99,8 @@ TEST(CudaDriver, NoLibrary) {
 
 TEST(CudaDriver, TableThatLacksAFunction) {
     FakeCuda cuda({90});
-    const Strings optional = {"cuFuncLoad", "cuMemsetD32Async", "cuMemcpyHtoDAsync_v2", "cuTensorMapEncodeTiled"};
+    const Strings optional = {"cuFuncLoad", "cuLaunchKernelEx", "cuMemsetD32Async", "cuMemcpyHtoDAsync_v2",
+                              "cuTensorMapEncodeTiled"};
     const auto all = cuda.entries();
     for (const auto &left_out : all) {
         std::vector<tessera_driver_entry> some;
@@ -173,6 +174,42 @@ TEST_F(Cuda, LaunchesWithFewCalls) {
     ASSERT_EQ(launch(first), TESSERA_SUCCESS);
     EXPECT_EQ(cuda.order, (Strings{"cuCtxGetCurrent", "cuLaunchKernel"}));
     FakeCuda::stack().clear();
+}
+
+const tessera_launch kPairs = {{6, 4, 3}, {128, 1, 1}, kLds, 2};
+
+TEST_F(Cuda, LaunchesClusters) {
+    ASSERT_EQ(inside(tessera_gpu_launch, device, &first, &kPairs, kArgument, sizeof kArgument, kStream),
+              TESSERA_SUCCESS)
+        << tessera_last_error();
+    ASSERT_EQ(cuda.launches.size(), 1u);
+    const FakeLaunch &l = cuda.launches[0];
+    EXPECT_EQ(l.symbol, "first");
+    EXPECT_EQ(l.cluster, 2u);
+    EXPECT_EQ(std::vector<unsigned>(l.grid, l.grid + 3), (std::vector<unsigned>{6, 4, 3}));
+    EXPECT_EQ(std::vector<unsigned>(l.block, l.block + 3), (std::vector<unsigned>{128, 1, 1}));
+    EXPECT_EQ(l.lds_bytes, kLds);
+    EXPECT_EQ(l.stream, kStream);
+    EXPECT_EQ(memcmp(l.argument.data(), kArgument, sizeof kArgument), 0);
+    ASSERT_EQ(launch(first), TESSERA_SUCCESS);
+    EXPECT_EQ(cuda.launches[1].cluster, 0u);
+}
+
+TEST(CudaDriver, TableThatLaunchesNoClusters) {
+    FakeCuda cuda({90});
+    std::vector<tessera_driver_entry> some;
+    for (const auto &entry : cuda.entries())
+        if (strcmp(entry.name, "cuLaunchKernelEx") != 0) some.push_back(entry);
+    ASSERT_EQ(tessera_set_driver("cuda", some.data(), some.size()), TESSERA_SUCCESS);
+    tessera_device *device = nullptr;
+    ASSERT_EQ(tessera_device_open("cuda:0", &device), TESSERA_SUCCESS);
+    const std::string pack = make_pack("test", "sm_90a", {{"first", image(".ptx first", kElf + "first")}});
+    EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
+    const tessera_gpu_kernel first = {"test", "first"};
+    EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &kPairs, kArgument, sizeof kArgument, nullptr),
+              TESSERA_ERROR_DEVICE);
+    EXPECT_STREQ(tessera_last_error(), "cuda:0: the table of tessera_set_driver() lacks the function cuLaunchKernelEx");
+    tessera_device_close(device);
 }
 
 TEST_F(Cuda, ADeviceBelongsToTheContextThatItWasOpenedIn) {
@@ -355,6 +392,8 @@ TEST_F(Cuda, EveryCallThatFails) {
         {"cuFuncSetAttribute", [&](auto) { return launch(first); }},
         {"cuStreamIsCapturing", [&](auto) { return launch(first); }},
         {"cuLaunchKernel", [&](auto) { return launch(first); }},
+        {"cuLaunchKernelEx",
+         [&](auto d) { return inside(tessera_gpu_launch, d, &first, &kPairs, kArgument, sizeof kArgument, nullptr); }},
         {"cuMemsetD8Async", [&](auto d) { return inside(tessera_gpu_zero, d, bytes, 4, kStream); }},
         {"cuMemcpyHtoDAsync_v2", [&](auto d) { return inside(tessera_gpu_copy_small, d, bytes, &word, 4, kStream); }},
         {"cuStreamIsCapturing", [&](auto d) { return inside(tessera_gpu_copy_small, d, bytes, &word, 4, kStream); }},

@@ -221,21 +221,46 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
     static_cast<FakeFunction *>(function)->most_lds = static_cast<unsigned>(value);
     return 0;
 }
-int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                   unsigned shared, void *stream, void **params, void **extra) {
-    CALL_IN_CONTEXT(cuLaunchKernel);
+int add_launch(void *function, const unsigned grid[3], const unsigned block[3], unsigned shared, void *stream,
+               void **params, void **extra, unsigned cluster) {
     const auto *const f = static_cast<FakeFunction *>(function);
     if (f->module->context != current()) return INVALID_HANDLE;
     if (!params || !params[0] || extra || shared > f->most_lds) return INVALID_VALUE;
     const auto *const bytes = static_cast<const unsigned char *>(params[0]);
     fake->launches.push_back({f->symbol,
                               current()->device,
-                              {gx, gy, gz},
-                              {bx, by, bz},
+                              {grid[0], grid[1], grid[2]},
+                              {block[0], block[1], block[2]},
                               shared,
                               stream,
-                              {bytes, bytes + fake->argument_bytes}});
+                              {bytes, bytes + fake->argument_bytes},
+                              cluster});
     return 0;
+}
+int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
+                   unsigned shared, void *stream, void **params, void **extra) {
+    CALL_IN_CONTEXT(cuLaunchKernel);
+    const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
+    return add_launch(function, grid, block, shared, stream, params, extra, 0);
+}
+struct LaunchAttribute { // cuda.h of CUDA 13: an identifier, four bytes, and a union of 64
+    int id;
+    char pad[4];
+    unsigned value[16];
+};
+struct LaunchConfig {
+    unsigned grid_x, grid_y, grid_z, block_x, block_y, block_z, shared;
+    void *stream;
+    LaunchAttribute *attributes;
+    unsigned count;
+};
+int cuLaunchKernelEx(const LaunchConfig *c, void *function, void **params, void **extra) {
+    CALL_IN_CONTEXT(cuLaunchKernelEx);
+    const unsigned grid[3] = {c->grid_x, c->grid_y, c->grid_z}, block[3] = {c->block_x, c->block_y, c->block_z};
+    if (c->count != 1 || c->attributes[0].id != 4) return INVALID_VALUE; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    const unsigned *const cluster = c->attributes[0].value;
+    if (cluster[0] == 0 || grid[0] % cluster[0] || cluster[1] != 1 || cluster[2] != 1) return INVALID_VALUE;
+    return add_launch(function, grid, block, c->shared, c->stream, params, extra, cluster[0]);
 }
 
 int cuTensorMapEncodeTiled(void *out, int element, uint32_t rank, void *base, const uint64_t *sizes,
@@ -304,6 +329,7 @@ std::vector<tessera_driver_entry> FakeCuda::entries() const {
             ENTRY(cuFuncGetAttribute),
             ENTRY(cuFuncSetAttribute),
             ENTRY(cuLaunchKernel),
+            ENTRY(cuLaunchKernelEx),
             ENTRY(cuTensorMapEncodeTiled)};
 }
 

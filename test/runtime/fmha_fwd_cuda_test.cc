@@ -159,6 +159,116 @@ TEST_F(CudaFmha, TransposedFirst) {
     EXPECT_EQ(launched().v, TESSERA_CUDA_V_ROWS);
 }
 
+// Where an instance can, and all workgroups have long tasks of the same keys side by side, they share tiles in pairs.
+class CudaPairs : public CudaFmha {
+  protected:
+    CudaPairs() {
+        instance.paired = 0.9f;
+        call.args.seqlen_q = call.args.max_seqlen_q = 3000; // 24 blocks of each of 8 heads
+        call.args.seqlen_k = 2000;                          // 32 tiles
+        call.set_strides();
+    }
+    void expect_none() {
+        const Args args = launched();
+        EXPECT_EQ(args.paired, 0);
+        EXPECT_EQ(cuda.launches.at(0).cluster, 0u);
+        EXPECT_EQ(cuda.maps.at(1).box, (Box{64, 64, 1, 1}));
+    }
+};
+
+TEST_F(CudaPairs, Launch) {
+    const Args args = launched();
+    EXPECT_EQ(args.paired, 1);
+    EXPECT_EQ(args.tasks, 192);
+    EXPECT_EQ(cuda.launches[0].cluster, 2u);
+    EXPECT_EQ(cuda.launches[0].grid[0], 100u);
+    EXPECT_EQ(cuda.maps[0].box, (Box{64, 128, 1, 1}));
+    EXPECT_EQ(cuda.maps[1].box, (Box{64, 32, 1, 1})); // each brings a half
+    EXPECT_EQ(cuda.maps[2].box, (Box{64, 32, 1, 1}));
+    instance.paired = 0;
+    expect_none();
+}
+
+TEST_F(CudaPairs, KeysOfNeighboursDiffer) {
+    call.args.seqlen_q = call.args.max_seqlen_q = 2900; // 23 blocks, but of two heads of the same keys
+    call.set_strides();
+    EXPECT_EQ(launched().paired, 1);
+    call.args.nhead_k = 4;
+    call.set_strides();
+    expect_none();
+    call.args.seqlen_q = call.args.max_seqlen_q = 3000;
+    call.set_strides();
+    EXPECT_EQ(launched().paired, 1);
+}
+
+TEST_F(CudaPairs, TasksDifferOrAreShort) {
+    call.args.seqlen_k = 1984; // 31 tiles
+    call.set_strides();
+    expect_none();
+    call.args.seqlen_k = 2000;
+    call.args.seqlen_q = call.args.max_seqlen_q = 1500; // 96 tasks of 100 workgroups
+    call.set_strides();
+    expect_none();
+    call.args.seqlen_q = call.args.max_seqlen_q = 3000;
+    call.set_strides();
+    alignas(64) char workspace[64];
+    call.args.workspace_ptr = workspace;
+    call.args.workspace_size = sizeof workspace;
+    mask();
+    expect_none();
+}
+
+TEST_F(CudaPairs, Strips) {
+    instance.strip = 0.1f;
+    Args args = launched(); // 23 blocks and a strip: pairs of the heads of a key head
+    EXPECT_EQ(args.strips_behind, 1);
+    EXPECT_EQ(args.paired, 1);
+    call.args.nhead_k = 4; // strips, alone, are sooner than pairs without
+    call.set_strides();
+    args = launched();
+    EXPECT_EQ(args.strips_behind, 1);
+    EXPECT_EQ(args.paired, 0);
+    instance.strip = 0.5f; // pairs, without strips, are sooner
+    args = launched();
+    EXPECT_EQ(args.strips_behind, 0);
+    EXPECT_EQ(args.paired, 1);
+}
+
+// Halves are brought by maps: where lanes would copy, each workgroup does so for itself.
+TEST_F(CudaPairs, MapsThatThereAreNot) {
+    call.args.nhead_stride_k = 0; // one key head for all
+    Args args = launched();
+    EXPECT_EQ(args.paired, 0);
+    EXPECT_EQ(args.maps, unsigned{TESSERA_CUDA_MAP_Q});
+    EXPECT_EQ(cuda.launches[0].cluster, 0u);
+    call.set_strides();
+    call.args.batch_stride_q = INT64_C(1) << 40;
+    args = launched();
+    EXPECT_EQ(args.paired, 0);
+    EXPECT_EQ(args.maps, 0u);
+}
+
+// The launch that transposes v brings whole tiles of it, to its own workgroup.
+TEST_F(CudaPairs, TransposedFirst) {
+    instance.v_first = 1;
+    instance.tile.bn1 = 16;
+    alignas(64) static char workspace[2 * 2 * 32 * 128 * 16]; // sequences, key heads, tiles
+    call.args.workspace_ptr = workspace;
+    call.args.workspace_size = sizeof workspace;
+    ASSERT_EQ(launch(), TESSERA_SUCCESS) << tessera_last_error();
+    ASSERT_EQ(cuda.launches.size(), 2u);
+    Args first, second;
+    memcpy(&first, cuda.launches[0].argument.data(), sizeof first);
+    memcpy(&second, cuda.launches[1].argument.data(), sizeof second);
+    EXPECT_EQ(first.paired, 0);
+    EXPECT_EQ(cuda.launches[0].cluster, 0u);
+    EXPECT_EQ(second.paired, 1);
+    EXPECT_EQ(second.v, TESSERA_CUDA_V_TRANSPOSED);
+    EXPECT_EQ(cuda.launches[1].cluster, 2u);
+    EXPECT_EQ(cuda.maps[1].box, (Box{64, 32, 1, 1}));
+    EXPECT_EQ(cuda.maps[2].box, (Box{64, 64, 1, 1}));
+}
+
 TEST_F(CudaFmha, MapsOfBatches) {
     EXPECT_EQ(launched().maps, unsigned{TESSERA_CUDA_MAP_Q | TESSERA_CUDA_MAP_K | TESSERA_CUDA_MAP_V});
     ASSERT_EQ(cuda.maps.size(), 3u);

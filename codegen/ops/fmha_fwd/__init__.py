@@ -272,6 +272,7 @@ class FmhaFwd(Operation):
             fields["kv"] = f"TESSERA_KV_{instance.tile.kv.upper()}"
         if instance.target.kind == "cuda":
             fields["strip"] = f"{instance.tile.strip:.2f}f"
+            fields["paired"] = f"{instance.tile.paired:.2f}f"
             fields["v_first"] = f"{instance.tile.v_first}"
             fields["shared_bytes"] = f"{instance.tile.shared_bytes}"
         if instance.target.kind != "cdna":

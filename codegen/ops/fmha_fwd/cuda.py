@@ -102,6 +102,7 @@ class CudaTile(GpuTile):
     alone: float = 1.0  # a tile's time where a workgroup has a multiprocessor, over that of its share
     lead: float = 1.5  # the time of so many tiles that a task takes beside its tiles: begin and end
     strip: float = 0.0  # a tile's time where one warpgroup alone has queries; 0: no tasks are made of so few
+    paired: float = 0.0  # a tile's time where two workgroups share tiles of k and v; 0: they never do
     v_first: int = 0  # where so many tasks read a tile of v a launch of its own transposes it; 0: never
     keeps: int = 1  # 0: what is subtracted from scores is always their maximum, which takes less registers
     late: int = 0  # 1: whether it still serves is known by sums of probabilities, not by maxima of scores
@@ -312,6 +313,8 @@ class CudaTile(GpuTile):
         if self.transposes:  # into another place
             keys += self._slice_bytes(self.dv, self.bn0)
             barriers += 16 * self.stages
+        if self.paired:
+            barriers += 16 * self.stages
         queries = self.q_stages * self._slice_bytes(self.bm0, self.dq)
         units = self.threads // 32 * UNIT_BYTES if self.blocks else 0
         return queries + self.stages * keys + TASKS * TASK_BYTES + units + barriers
@@ -433,6 +436,8 @@ class CudaTile(GpuTile):
             return f"v_first = {self.v_first} is 0, or more where v is transposed and merge = 0"
         if not 0 <= self.strip < 1 or (self.strip and (self.merge or self.paged or self.rm0 < 2)):
             return f"strip = {self.strip} is below 1, and 0 with merge = 1, caches, or one warpgroup"
+        if self.paired and not (0 < self.paired <= 1 and self._may_pair):
+            return f"paired = {self.paired} is at most 1, and 0 where tasks or halves of tiles are uneven"
         if complaint := self._complaint_of_layout() or self._complaint_of_heads() or self._complaint_of_kv():
             return complaint
         epilogue = "quant" if self.o_type == "fp8" else "store"
@@ -442,6 +447,11 @@ class CudaTile(GpuTile):
         if min(sizes) < 1 or not 0 < self.efficiency <= 1:
             return "sizes and stages must be positive and 0 < efficiency <= 1"
         return self._uneven() or self._too_large(target)
+
+    @property
+    def _may_pair(self) -> bool:
+        """Whether halves of tiles are boxes of their maps, and tasks of the same keys are as long."""
+        return not (self.general or self.merge or self.paged) and self.v_layout == "r" and self.bn0 % 16 == 0
 
     def _complaint_of_layout(self) -> str:
         """Why keys and values cannot lie so, or an empty text."""

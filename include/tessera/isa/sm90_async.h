@@ -4,8 +4,9 @@
 // (codegen/ops/fmha_fwd/cuda_products.py).
 //
 // Shared memory is named by 32-bit addresses. Sources: PTX ISA 8.0, "Asynchronous Warpgroup Level Matrix Instructions",
-// "Parallel Synchronization: mbarrier", "Data Movement: Tensor copy", "Miscellaneous: setmaxnreg"; CUTLASS,
-// cute/arch/mma_sm90_desc.hpp, cute/arch/copy_sm90_tma.hpp, cutlass/arch/barrier.h.
+// "Parallel Synchronization: mbarrier, barrier.cluster", "Data Movement: Tensor copy, mapa", "Miscellaneous:
+// setmaxnreg"; CUTLASS, cute/arch/mma_sm90_desc.hpp, cute/arch/copy_sm90_tma.hpp, cute/arch/cluster_sm90.hpp,
+// cutlass/arch/barrier.h.
 #ifndef TESSERA_ISA_SM90_ASYNC_H
 #define TESSERA_ISA_SM90_ASYNC_H
 
@@ -230,6 +231,29 @@ INLINE void wait_for(uint32_t at, uint32_t parity) {
                      : "memory");
 }
 
+// ---- clusters: workgroups that run side by side and reach each other's shared memory, or one that is alone
+
+INLINE int cluster_rank(void) { // the workgroup's number in its cluster
+    int rank;
+    __asm__("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+// Waits for all threads of the cluster but those that have ended: each sees what the others wrote before.
+INLINE void meet_cluster(void) {
+    __asm__ volatile("barrier.cluster.arrive.release.aligned;\n\tbarrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+// Arrives at the barrier that workgroup `rank` has at this address. It says that shared memory of the lane's workgroup
+// has been read, not what the lane stored: `.release.cluster` would, and waits for all of the GPU to see it.
+INLINE void arrive_in(int rank, uint32_t at) {
+    __asm__ volatile("{\n\t"
+                     ".reg .b32 there;\n\t"
+                     "mapa.shared::cluster.u32 there, %0, %1;\n\t"
+                     "mbarrier.arrive.shared::cluster.b64 _, [there];\n\t"
+                     "}" ::"r"(at),
+                     "r"(rank)
+                     : "memory");
+}
+
 // ---- copies of tiles by a tensor map: boxes of it go to shared memory, and announce their bytes there. What lies
 // outside of the tensor arrives as zeros.
 
@@ -237,6 +261,14 @@ INLINE void copy_box(uint32_t to, const void *map, uint32_t barrier, int x, int 
     __asm__ volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
                      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(to),
                      "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+                     : "memory");
+}
+
+// Likewise to the same place of workgroups 0 and 1 of the cluster, each of whose barriers is told.
+INLINE void copy_box_to_both(uint32_t to, const void *map, uint32_t barrier, int x, int y, int z, int w) {
+    __asm__ volatile("cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                     " [%0], [%1, {%3, %4, %5, %6}], [%2], %7;" ::"r"(to),
+                     "l"(map), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w), "h"((uint16_t)3)
                      : "memory");
 }
 

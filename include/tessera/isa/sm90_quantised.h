@@ -35,6 +35,13 @@ INLINE void copy_run(uint32_t to, const void *from, int bytes, uint32_t barrier)
         : "memory");
 }
 
+INLINE void copy_run_to_both(uint32_t to, const void *from, int bytes, uint32_t barrier) { // as copy_box_to_both()
+    __asm__ volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
+                     " [%0], [%1], %2, [%3], %4;" ::"r"(to),
+                     "l"(from), "r"(bytes), "r"(barrier), "h"((uint16_t)3)
+                     : "memory");
+}
+
 // The lane arrives at a barrier once its copies of 4, 8 or 16 bytes so far are there.
 INLINE void arrive_after_copies(uint32_t barrier) {
     __asm__ volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(barrier) : "memory");

@@ -38,6 +38,7 @@ struct tessera_fmha_fwd_instance {
     uint32_t keys_in;                // GPU instances: where keys lie that it finds, a set of tessera_keys_in
     tessera_kv_cache_dtype kv;       // GPU instances: the type of these; TESSERA_KV_AUTO: that of q
     float strip;                     // NVIDIA GPU instances: share of a block's time where one warpgroup has queries
+    float paired;                    // NVIDIA GPU instances: share of a block's time where pairs share tiles; 0: none
     uint32_t v_first;                // NVIDIA GPU instances: readers from which on v is transposed first; 0: never
     uint32_t shared_bytes;           // NVIDIA GPU instances: of a workgroup, which the launch asks for
     uint32_t heads;                  // NVIDIA GPU instances that merge heads: key heads of a task; more than 1: all

@@ -25,6 +25,10 @@ enum { TESSERA_CUDA_BOX_ROWS = 8 };
 // `whole` tasks come strips, of a warpgroup's rows each: those of the other blocks, and `strips_behind` behind the last
 // block of each head.
 //
+// With `paired` workgroups 2 n and 2 n + 1 are a cluster, and tasks 2 n and 2 n + 1 have the same keys, all of a key
+// head in batch mode: there are maps of all, and boxes of k, and of v unless it is transposed first, have half of a
+// tile's rows (device/attention/cuda/pairs.h).
+//
 // Sequences of more than `queries` queries are left alone by instances that find keys in caches.
 //
 // The maps have the dimensions column, row, head, sequence. Rows of column-major v are columns of o, and beside such v
@@ -61,7 +65,7 @@ struct tessera_fmha_fwd_cuda_args {
     int32_t parts, part_tiles, queries;
     float *o_acc, *lse_acc;
     char *transposed; // unless `v` is V_ROWS: `head_tiles` tiles of V of each key head of each sequence
-    int32_t v, all_tiles, head_tiles;
+    int32_t v, all_tiles, head_tiles, paired;
     uint32_t *counter; // of tasks taken beyond a first for each workgroup; NULL: they are dealt out in turns
     struct tessera_fmha_fwd_cuda_pages pages; // of instances that find keys in caches
 };

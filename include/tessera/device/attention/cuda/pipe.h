@@ -2,7 +2,7 @@
 // The barriers between the warp that brings things and the warpgroups that compute with them: of each place in shared
 // memory there is one that says that it is full and one that says that it is empty.
 //
-// Takes STAGES, Q_STAGES, WARPGROUPS, BITS, V_COLUMNS.
+// Takes STAGES, Q_STAGES, WARPGROUPS, BITS, V_COLUMNS, PAIRS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_PIPE_H
 
@@ -35,9 +35,10 @@ INLINE struct place transposed_place(uint32_t base, uint32_t n) { return values_
 #endif
 
 // v: TESSERA_CUDA_V_*, what the launch does with tiles of V. Of those that are transposed already the warp that brings
-// them is told when they are needed no longer, and warps that would transpose them have nothing to do.
-INLINE void start_barriers(uint32_t base, int v) {
-    const int transposed = v == TESSERA_CUDA_V_TRANSPOSED, helping = transposed ? 0 : HELPING_WARPS;
+// them is told when they are needed no longer, and warps that would transpose them have nothing to do. telling: how
+// many others tell the other workgroup of a pair what is needed no longer (pairs.h).
+INLINE void start_barriers(uint32_t base, int v, int telling) {
+    const int transposed = v == TESSERA_CUDA_V_TRANSPOSED, helping = telling + (transposed ? 0 : HELPING_WARPS);
     if (thread_id() == 0) {
         for (uint32_t n = 0; n < Q_STAGES; n++) start_place(queries_place(base, n), 1, CONSUMER_WARPS);
         for (uint32_t n = 0; n < TASKS; n++) start_place(task_place(base, n), 1, CONSUMER_WARPS + helping);
@@ -48,9 +49,16 @@ INLINE void start_barriers(uint32_t base, int v) {
                 start_place(transposed_place(base, n), transposed ? 1 : TRANSPOSING_WARPS,
                             v == TESSERA_CUDA_V_TRANSPOSING ? 1 : CONSUMER_WARPS);
         }
+        for (int n = 0; PAIRS && n < 2 * STAGES; n++)
+            start_barrier(base + AT_PAIR_BARRIERS + 8 * n,
+                          n < STAGES || !TRANSPOSES || telling ? 1 : TRANSPOSING_WARPS);
         publish_barriers();
     }
+#if PAIRS
+    meet_cluster();
+#else
     barrier();
+#endif
 }
 
 #endif

@@ -5,7 +5,7 @@
 // that compute, each with 64 of the queries; one more brings tiles. STAGES: tiles of k, and of v, that there is room
 // for. Q_STAGES: that of queries. BITS: of an element of q, k and v.
 //
-// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS, PAGED, V_COLUMNS, GENERAL.
+// Takes BM, BN, DQ, DV, WARPGROUPS, STAGES, Q_STAGES, BITS, PAGED, V_COLUMNS, GENERAL, PAIRS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_SIZES_H
 
@@ -44,7 +44,8 @@ enum {
     AT_BARRIERS = AT_UNITS + UNITS * UNIT_BYTES,
     AT_KV_BARRIERS = AT_BARRIERS + 16 * (Q_STAGES + TASKS),
     BARRIERS = 2 * Q_STAGES + 2 * TASKS + (TRANSPOSES ? 6 : 4) * STAGES,
-    SHARED_BYTES = AT_BARRIERS + 8 * BARRIERS
+    AT_PAIR_BARRIERS = AT_BARRIERS + 8 * BARRIERS, // pairs.h
+    SHARED_BYTES = AT_PAIR_BARRIERS + (PAIRS ? 16 * STAGES : 0)
 };
 
 #endif

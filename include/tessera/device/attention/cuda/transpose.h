@@ -7,10 +7,13 @@
 // and 16 + 4 q + i (PTX ISA, "Register Fragments and Shared Memory Matrix Layouts", A of wgmma.m64nNk32; CUTLASS,
 // cute/atom/mma_traits_sm90_gmma.hpp, ALayout_64x32). Element 16 (j / 2) + 4 q + 2 (j % 2) + e is that key.
 //
-// Takes BITS.
+// Takes BITS, PAIRS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_H
 
+#if PAIRS
+#include "tessera/device/attention/cuda/pairs.h"
+#endif
 #include "tessera/device/attention/cuda/tasks.h"
 
 // Blocks of 32 keys and 16 columns that lie side by side and are read before the first of them is stored.
@@ -47,23 +50,29 @@ INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
     meet_lanes();
 }
 
-INLINE void transpose_next(uint32_t base, uint32_t n, int warp) {
+// paired: the other workgroup is told that it may fill the tile's place, too.
+INLINE void transpose_next(uint32_t base, uint32_t n, int warp, int paired) {
     const struct place from = values_place(base, n), to = transposed_place(base, n);
     wait_until_full(from);
     wait_until_empty(to);
     transpose_tile(from.at, to.at, warp);
     release(from);
+#if PAIRS
+    if (paired) tell_other(values_there(base, n));
+#else
+    (void)paired;
+#endif
     if (lane_id() == 0) arrive(to.full);
 }
 
-INLINE void transpose_all(uint32_t base) {
+INLINE void transpose_all(uint32_t base, int paired) {
     const int warp = of_first_lane(thread_id() / 32) - 1;
     struct task task;
     uint32_t values = 0;
     for (uint32_t n = 0; await_task(&task, base, n); n++) {
         meet_lanes();
         release(task_place(base, n));
-        for (int i = 0; i < task.tiles; i++) transpose_next(base, values++, warp);
+        for (int i = 0; i < task.tiles; i++) transpose_next(base, values++, warp, paired);
     }
 }
 

@@ -3,7 +3,7 @@
 // they lie in shared memory, so that a tile is one run of bytes. One warp brings tiles, those that transpose do so, and
 // one of those that compute stores them.
 //
-// Takes args, BN, TRANSPOSED_BYTES.
+// Takes args, BN, TRANSPOSED_BYTES, PAIRS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_FIRST_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TRANSPOSE_FIRST_H
 
@@ -34,7 +34,7 @@ INLINE void transpose_tiles(const args *a, uint32_t base) {
     const int warp = of_first_lane(thread_id() / 32) - 1;
     uint32_t n = 0;
     for (int number = workgroup_x(); number < a->all_tiles; number += workgroup_count())
-        transpose_next(base, n++, warp);
+        transpose_next(base, n++, warp, 0);
 }
 
 INLINE void store_tiles(const args *a, uint32_t base) {
@@ -58,5 +58,17 @@ INLINE void load_transposed(struct place place, const args *a, const struct task
     arrive_and_announce(place.full, TRANSPOSED_BYTES);
     copy_run(place.at, transposed_tile(a, head * a->head_tiles + i), TRANSPOSED_BYTES, place.full);
 }
+
+#if PAIRS
+INLINE void fill_both_with_transposed(const args *a, uint32_t base, uint32_t n, int i, int head_k, int batch) {
+    const struct place place = transposed_place(base, n);
+    const int bytes = TRANSPOSED_BYTES / 2, own = bytes * cluster_rank();
+    wait_until_both_empty(place, values_there(base, n));
+    if (lane_id() != 0) return;
+    const int number = (batch * a->call.nhead_k + head_k) * a->head_tiles + i;
+    arrive_and_announce(place.full, TRANSPOSED_BYTES);
+    copy_run_to_both(place.at + own, transposed_tile(a, number) + own, bytes, place.full);
+}
+#endif
 
 #endif
