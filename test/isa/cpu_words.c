@@ -1561,7 +1561,6 @@ static void test_words(void) {
                 const halves numbers = of_h(v_halves_of_e4m3(codes, which));
                 const halves e4m3 = of_h(v_as_h(v_words_of_e4m3(codes, which, v_set1_h((float)exponent))));
                 for (int n = 0; n < 2 * LANES; n++) {
-                    const int at = (code + 7 * n) % 256;
                     const double number = ldexp(half_value(numbers.u[n]), exponent);
                     if (fabs(number) < 32768) check_word("v_words_of_e4m3", n, e4m3.u[n], (int)nearbyint(number));
                 }
