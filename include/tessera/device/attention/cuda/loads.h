@@ -4,7 +4,7 @@
 // All lanes copy what has no map, and a sequence's last tile where the map does not end with the sequence: behind its
 // end may lie the next sequence, NaN, or no memory at all. Instances that find keys in caches: paged.h, pieces.h.
 //
-// Takes args, BITS, MERGED, PAGED, V_COLUMNS.
+// Takes args, BITS, MERGED, PAGED, V_COLUMNS, PAIRS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_LOADS_H
 
@@ -27,11 +27,11 @@ struct rows {
 
 INLINE int row_of_key(int key) { return key % 4 / 2 * (BN / 2) + key / 4 * 2 + key % 2; } // in fours
 
-// Copies `most` rows in slices. Lanes read their numbers anew, so that what is made of them takes no registers while
-// maps serve.
+// Copies `most` rows in slices. With pairs lanes read their numbers anew, so that what is made of them takes no
+// registers while maps serve.
 INLINE void copy_rows(uint32_t to, const struct rows *from, int most, int slices) {
     const int pieces = slices * COLUMNS / PIECE; // of a row
-    for (int i = thread_id_again() % 32; i < most * pieces; i += 32) {
+    for (int i = PAIRS ? thread_id_again() % 32 : lane_id(); i < most * pieces; i += 32) {
         const int row = i / pieces, piece = i - row * pieces;
         const int left = row < from->count ? max_i32(from->columns - piece * PIECE, 0) : 0;
         const char *const source = from->first + (left > 0 ? row * from->stride + piece * 16 : 0);
