@@ -13,7 +13,7 @@
 namespace {
 
 const uint32_t kLds = 200 << 10;
-const tessera_launch kLaunch = {{5, 4, 3}, {128, 1, 1}, kLds};
+const tessera_launch kLaunch = {{5, 4, 3}, {128, 1, 1}, kLds, 0};
 const char kArgument[] = "the argument";
 void *const kStream = reinterpret_cast<void *>(0x1234);
 using Strings = std::vector<std::string>;
@@ -346,7 +346,8 @@ TEST_F(Cuda, LaunchesWithTheArgument) {
 }
 
 TEST_F(Cuda, MoreLdsThanThereIs) {
-    const tessera_launch most = {{1, 1, 1}, {128, 1, 1}, 226 << 10}, more = {{1, 1, 1}, {128, 1, 1}, (226 << 10) + 1};
+    const tessera_launch most = {{1, 1, 1}, {128, 1, 1}, 226 << 10, 0};
+    const tessera_launch more = {{1, 1, 1}, {128, 1, 1}, (226 << 10) + 1, 0};
     EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &most, kArgument, sizeof kArgument, nullptr), TESSERA_SUCCESS);
     EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &more, kArgument, sizeof kArgument, nullptr),
               TESSERA_ERROR_DEVICE);
