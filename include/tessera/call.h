@@ -9,14 +9,16 @@
 // What an explanation lists: a line for each reason with a count, or a line for each instance with all of its reasons.
 typedef enum tessera_explain { TESSERA_EXPLAIN_REASONS = 1, TESSERA_EXPLAIN_INSTANCES = 2 } tessera_explain;
 
-// Defines type_init(), whose result is zero except for struct_size.
-#define TESSERA_INIT(type)                                                                                             \
+// Defines type_init(), whose result is zero except for struct_size and what the statement says of `all`.
+#define TESSERA_INIT_WITH(type, statement)                                                                             \
     static inline type type##_init(void) {                                                                             \
         type all;                                                                                                      \
         for (size_t i = 0; i < sizeof all; i++) ((unsigned char *)&all)[i] = 0;                                        \
         all.struct_size = sizeof all;                                                                                  \
+        statement;                                                                                                     \
         return all;                                                                                                    \
     }
+#define TESSERA_INIT(type) TESSERA_INIT_WITH(type, (void)0)
 
 // tessera_OP(device, traits, args, stream) runs the operation. `stream` is a raw handle of the device (of a GPU a
 // hipStream_t) or NULL for its default stream; on the CPU it must be NULL, and the call returns when the result is

@@ -127,20 +127,8 @@ typedef struct tessera_fmha_batch_prefill_args {
 typedef struct tessera_fmha_batch_prefill_instance tessera_fmha_batch_prefill_instance;
 
 // All zero but the struct's size, and of the traits is_group_mode and is_v_rowmajor, of the arguments the windows (-1).
-static inline tessera_fmha_batch_prefill_traits tessera_fmha_batch_prefill_traits_init(void) {
-    tessera_fmha_batch_prefill_traits traits;
-    for (size_t i = 0; i < sizeof traits; i++) ((unsigned char *)&traits)[i] = 0;
-    traits.struct_size = sizeof traits;
-    traits.is_group_mode = traits.is_v_rowmajor = 1;
-    return traits;
-}
-static inline tessera_fmha_batch_prefill_args tessera_fmha_batch_prefill_args_init(void) {
-    tessera_fmha_batch_prefill_args args;
-    for (size_t i = 0; i < sizeof args; i++) ((unsigned char *)&args)[i] = 0;
-    args.struct_size = sizeof args;
-    args.window_size_left = args.window_size_right = -1;
-    return args;
-}
+TESSERA_INIT_WITH(tessera_fmha_batch_prefill_traits, all.is_group_mode = all.is_v_rowmajor = 1)
+TESSERA_INIT_WITH(tessera_fmha_batch_prefill_args, all.window_size_left = all.window_size_right = -1)
 
 // tessera_fmha_batch_prefill_check() reads the arrays of lengths and pages. On the CPU a call reads them too.
 TESSERA_CALLS(fmha_batch_prefill)

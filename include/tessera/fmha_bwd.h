@@ -128,13 +128,7 @@ typedef struct tessera_fmha_bwd_args {
     const struct tessera_fmha_bwd_instance *instance; // that must be taken; NULL: that of least estimated cost
 } tessera_fmha_bwd_args;
 
-static inline tessera_fmha_bwd_args tessera_fmha_bwd_args_init(void) {
-    tessera_fmha_bwd_args args;
-    for (size_t i = 0; i < sizeof args; i++) ((unsigned char *)&args)[i] = 0;
-    args.struct_size = sizeof args;
-    args.window_size_left = args.window_size_right = -1;
-    return args;
-}
+TESSERA_INIT_WITH(tessera_fmha_bwd_args, all.window_size_left = all.window_size_right = -1)
 
 typedef struct tessera_fmha_bwd_instance tessera_fmha_bwd_instance; // tessera/kernel/fmha_bwd.h
 

@@ -177,13 +177,7 @@ typedef struct tessera_fmha_fwd_args {
 #define TESSERA_FMHA_FWD_ARGS_INIT                                                                                     \
     { .struct_size = sizeof(tessera_fmha_fwd_args), .window_size_left = -1, .window_size_right = -1 }
 #endif
-static inline tessera_fmha_fwd_args tessera_fmha_fwd_args_init(void) {
-    tessera_fmha_fwd_args args;
-    for (size_t i = 0; i < sizeof args; i++) ((unsigned char *)&args)[i] = 0;
-    args.struct_size = sizeof args;
-    args.window_size_left = args.window_size_right = -1;
-    return args;
-}
+TESSERA_INIT_WITH(tessera_fmha_fwd_args, all.window_size_left = all.window_size_right = -1)
 
 // One row of the generated table; its definition is in tessera/kernel/fmha_fwd.h.
 typedef struct tessera_fmha_fwd_instance tessera_fmha_fwd_instance;

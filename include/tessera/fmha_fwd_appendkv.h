@@ -95,13 +95,7 @@ typedef struct tessera_fmha_fwd_appendkv_args {
 typedef struct tessera_fmha_fwd_appendkv_instance tessera_fmha_fwd_appendkv_instance;
 
 // All zero but the struct's size and is_v_rowmajor.
-static inline tessera_fmha_fwd_appendkv_traits tessera_fmha_fwd_appendkv_traits_init(void) {
-    tessera_fmha_fwd_appendkv_traits traits;
-    for (size_t i = 0; i < sizeof traits; i++) ((unsigned char *)&traits)[i] = 0;
-    traits.struct_size = sizeof traits;
-    traits.is_v_rowmajor = 1;
-    return traits;
-}
+TESSERA_INIT_WITH(tessera_fmha_fwd_appendkv_traits, all.is_v_rowmajor = 1)
 TESSERA_INIT(tessera_fmha_fwd_appendkv_args)
 
 // tessera_fmha_fwd_appendkv_check() reads seqlen_k, block_table and cache_batch_idx. On the CPU a call reads them too.

@@ -84,14 +84,7 @@ typedef struct tessera_mla_prefill_args {
 typedef struct tessera_mla_prefill_instance tessera_mla_prefill_instance;
 
 // All zero but the struct's size, and of the traits the head dims.
-static inline tessera_mla_prefill_traits tessera_mla_prefill_traits_init(void) {
-    tessera_mla_prefill_traits traits;
-    for (size_t i = 0; i < sizeof traits; i++) ((unsigned char *)&traits)[i] = 0;
-    traits.struct_size = sizeof traits;
-    traits.hdim_q = TESSERA_MLA_QK;
-    traits.hdim_v = TESSERA_MLA_V;
-    return traits;
-}
+TESSERA_INIT_WITH(tessera_mla_prefill_traits, all.hdim_q = TESSERA_MLA_QK; all.hdim_v = TESSERA_MLA_V)
 TESSERA_INIT(tessera_mla_prefill_args)
 
 // tessera_mla_prefill_check() reads the arrays of lengths. On the CPU a call reads them too.
