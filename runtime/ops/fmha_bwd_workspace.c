@@ -104,11 +104,10 @@ static tessera_status check_room(layout_t *l, int64_t elements) {
     return TESSERA_SUCCESS;
 }
 
-// The offset behind sequence b.
+// The offset behind sequence b; INT64_MAX, for which there is no room, where it overflows.
 static int64_t offset_after(const tessera_fmha_bwd_traits *t, layout_t *l, const int32_t *q, const int32_t *k,
                             int32_t b, int64_t before) {
-    const int64_t queries = q[b + 1] - q[b];
-    return before + t->nhead_q * (int64_t)nsplits_of(l, k, b) * queries * t->hdim_q;
+    return add_product(&before, t->nhead_q, nsplits_of(l, k, b), q[b + 1] - q[b], t->hdim_q) ? before : INT64_MAX;
 }
 
 static tessera_status check_lengths(const tessera_fmha_bwd_traits *t, layout_t *l, const int32_t *q, const int32_t *k) {
@@ -116,9 +115,7 @@ static tessera_status check_lengths(const tessera_fmha_bwd_traits *t, layout_t *
     if (!t->is_group_mode) return TESSERA_SUCCESS;
     TRY(check_starts("seqstart_q", q, t->batch));
     TRY(check_starts("seqstart_k", k, t->batch));
-    for (int32_t b = 0; b < t->batch; b++)
-        if (!add_product(&offset, t->nhead_q, nsplits_of(l, k, b), (int64_t)q[b + 1] - q[b], t->hdim_q))
-            offset = INT64_MAX; // more than there is room for, as all sums from here on
+    for (int32_t b = 0; b < t->batch; b++) offset = offset_after(t, l, q, k, b, offset);
     return check_room(l, offset);
 }
 
