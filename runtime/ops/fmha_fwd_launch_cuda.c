@@ -250,16 +250,23 @@ tessera_status tessera_fmha_fwd_cuda_check(const tessera_fmha_fwd_instance *inst
     return tessera_fmha_fwd_check_cap(call);
 }
 
-// Adds the launch that transposes v, if there is to be one, with the arguments of that of tasks.
-static tessera_status add_transposing(instance_t *instance, shape_t *shape, int64_t workgroups,
-                                      struct tessera_plan *plan, kernel_args *args) {
+// Says whether a launch of its own transposes v first.
+static void set_transposing(instance_t *instance, shape_t *shape, const struct tessera_plan *plan, kernel_args *args) {
     const struct tiles tiles = find_tiles(instance, shape);
-    const uint32_t grid[3] = {(uint32_t)tessera_min(tiles.all, workgroups), 1, 1};
-    void *room;
-    if (tiles.all == 0) return TESSERA_SUCCESS;
+    args->v = TESSERA_CUDA_V_ROWS;
+    if (tiles.all == 0) return;
+    args->v = TESSERA_CUDA_V_TRANSPOSED;
     args->transposed = tessera_region_memory(plan, transposed_region);
     args->all_tiles = (int32_t)tiles.all;
     args->head_tiles = (int32_t)tiles.of_head;
+}
+
+// Adds that launch, if there is to be one, with the arguments of that of tasks.
+static tessera_status add_transposing(instance_t *instance, int64_t workgroups, struct tessera_plan *plan,
+                                      const kernel_args *args) {
+    const uint32_t grid[3] = {(uint32_t)tessera_min(args->all_tiles, workgroups), 1, 1};
+    void *room;
+    if (args->v != TESSERA_CUDA_V_TRANSPOSED) return TESSERA_SUCCESS;
     TRY(tessera_plan_room(plan, sizeof(kernel_args), &room));
     kernel_args *const first = room;
     *first = *args;
@@ -283,7 +290,7 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     kernel_args *const args = room;
     tessera_fmha_fwd_fill(call, (int32_t)deal.blocks, &args->call);
     set_pages(call, instance, args);
-    args->v = find_tiles(instance, &shape).all > 0 ? TESSERA_CUDA_V_TRANSPOSED : TESSERA_CUDA_V_ROWS;
+    set_transposing(instance, &shape, plan, args);
     args->paired = deal.paired;
     TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;
@@ -295,7 +302,7 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     args->part_tiles = (int32_t)cut.length;
     args->queries = (int32_t)call->queries;
     if (is_counted(&shape, tasks, workgroups)) args->counter = tessera_region_memory(plan, counter_region);
-    TRY(add_transposing(instance, &shape, workgroups, plan, args));
+    TRY(add_transposing(instance, workgroups, plan, args));
     if (cut.parts == 1)
         return tessera_add_launch_of_clusters(plan, row, grid, instance->shared_bytes, args->paired ? 2 : 0, args,
                                               sizeof *args);

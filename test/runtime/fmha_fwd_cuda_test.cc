@@ -44,17 +44,21 @@ class CudaFmha : public ::testing::Test {
         return planned ? planned : tessera_run_call(&tessera_fmha_fwd_operation, &whole, device, &plan, nullptr);
     }
 
-    Args launched() {
+    Args argument_of(size_t n) {
         Args args = {};
+        if (n < cuda.launches.size() && cuda.launches[n].argument.size() == sizeof args)
+            memcpy(&args, cuda.launches[n].argument.data(), sizeof args);
+        else
+            ADD_FAILURE() << "no argument of launch " << n;
+        return args;
+    }
+
+    Args launched() {
         cuda.launches.clear();
         cuda.maps.clear();
         EXPECT_EQ(launch(), TESSERA_SUCCESS) << tessera_last_error();
         EXPECT_EQ(cuda.launches.size(), 1u);
-        if (cuda.launches.size() == 1 && cuda.launches[0].argument.size() == sizeof args)
-            memcpy(&args, cuda.launches[0].argument.data(), sizeof args);
-        else
-            ADD_FAILURE() << "no argument";
-        return args;
+        return argument_of(0);
     }
 
     void mask() {
@@ -136,9 +140,8 @@ TEST_F(CudaFmha, TransposedFirst) {
     call.args.workspace_size = sizeof workspace;
     ASSERT_EQ(launch(), TESSERA_SUCCESS) << tessera_last_error();
     ASSERT_EQ(cuda.launches.size(), 2u);
-    Args first, second;
-    memcpy(&first, cuda.launches[0].argument.data(), sizeof first);
-    memcpy(&second, cuda.launches[1].argument.data(), sizeof second);
+    const Args first = argument_of(0);
+    Args second = argument_of(1);
     EXPECT_EQ(tessera_plan_workspace(&plan), sizeof workspace);
     EXPECT_EQ(first.v, TESSERA_CUDA_V_TRANSPOSING);
     EXPECT_EQ(first.transposed, workspace);
@@ -257,9 +260,7 @@ TEST_F(CudaPairs, TransposedFirst) {
     call.args.workspace_size = sizeof workspace;
     ASSERT_EQ(launch(), TESSERA_SUCCESS) << tessera_last_error();
     ASSERT_EQ(cuda.launches.size(), 2u);
-    Args first, second;
-    memcpy(&first, cuda.launches[0].argument.data(), sizeof first);
-    memcpy(&second, cuda.launches[1].argument.data(), sizeof second);
+    const Args first = argument_of(0), second = argument_of(1);
     EXPECT_EQ(first.paired, 0);
     EXPECT_EQ(cuda.launches[0].cluster, 0u);
     EXPECT_EQ(second.paired, 1);
