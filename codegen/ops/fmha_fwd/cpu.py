@@ -177,9 +177,9 @@ class CpuTile(BlockTile):
         """In decode: of how many rows there is a loop that multiplies them together."""
         if self.pipeline != "decode":
             return ()
-        powers = {"f32f16": 8, "f32i16": 4}
+        powers = {"f32f16": (1, 2, 4, 8), "f32i16": (1, 2, 4)}
         if self.compute in powers:
-            return tuple(1 << order for order in range(powers[self.compute].bit_length()))
+            return powers[self.compute]
         if self.compute == "bf16i8":
             return tuple(range(1, self.bm0 + 1))
         return (*range(1, self.mr + 1), *((2 * self.mr,) if self.compute == "bf16" else ()))
