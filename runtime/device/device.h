@@ -34,6 +34,7 @@ struct tessera_launch {
     uint32_t block[3];  // threads of a workgroup
     uint32_t lds_bytes; // of a workgroup, beside those that the kernel declares
     uint32_t cluster;   // workgroups along x that run side by side and reach each other's LDS; 0: they do not
+    bool overlaps;      // it may begin before the launch right before it has ended, for which its kernel waits
 };
 
 // Loads the kernel unless that was done before. Makes the GPU current by itself.

@@ -22,12 +22,13 @@ static tessera_status fill(struct tessera_cuda *cuda, const char *name, const st
     return tessera_driver_fill(source, name, members, sizeof members / sizeof *members, &cuda->base);
 }
 
-static tessera_status initialize(const struct tessera_cuda *cuda, const char *name) {
+static tessera_status initialize(struct tessera_cuda *cuda, const char *name) {
     int version = 0, error = cuda->cuInit(0);
     if (error) return tessera_cuda_fail(cuda, name, "cuInit", error, "");
     error = cuda->cuDriverGetVersion(&version);
     if (error) return tessera_cuda_fail(cuda, name, "cuDriverGetVersion", error, "");
     tessera_log(TESSERA_LOG_INFO, "driver: %s, CUDA %d.%d", cuda->base.origin, version / 1000, version % 1000 / 10);
+    cuda->overlaps = cuda->cuLaunchKernelEx && version >= CUDA_OVERLAPS_IN_GRAPHS;
     return TESSERA_SUCCESS;
 }
 

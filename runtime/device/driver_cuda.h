@@ -43,9 +43,9 @@ typedef unsigned long long tessera_cuda_address; // CUdeviceptr
       (void *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,          \
        unsigned block_z, unsigned shared_bytes, void *stream, void **params, void **extra))
 
-// CUlaunchConfig, and an attribute that is the size of clusters.
+// CUlaunchConfig and CUlaunchAttribute.
 struct tessera_cuda_launch_attribute {
-    int id; // CUDA_LAUNCH_CLUSTER
+    int id; // CUDA_LAUNCH_*
     int pad;
     uint32_t value[16];
 };
@@ -80,11 +80,14 @@ enum {
     CUDA_FUNCTION_SHARED_BYTES = 1,         // that the kernel declares
     CUDA_FUNCTION_DYNAMIC_SHARED_BYTES = 8, // that a launch may add
     CUDA_LAUNCH_CLUSTER = 4,                // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+    CUDA_LAUNCH_OVERLAPS = 6,               // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    CUDA_OVERLAPS_IN_GRAPHS = 12030,        // from this version on such launches can be captured
     CUDA_CAPTURE_MODE_RELAXED = 2
 };
 
 struct tessera_cuda {
     struct tessera_driver base;
+    bool overlaps; // launches can
 #define F(name, parameters) int(*name) parameters;
     CUDA_FUNCTIONS(F)
     CUDA_OPTIONAL_FUNCTIONS(F)

@@ -80,13 +80,18 @@ static void unload(const struct tessera_chip *chip, const struct tessera_module 
 
 // ---- streams
 
-static tessera_status launch_clusters(const struct tessera_chip *chip, const struct tessera_module *module,
-                                      const struct tessera_launch *how, void **params, void *stream) {
-    struct tessera_cuda_launch_attribute size = {.id = CUDA_LAUNCH_CLUSTER, .value = {how->cluster, 1, 1}};
-    struct tessera_cuda_launch launch = {
-        .shared_bytes = how->lds_bytes, .stream = stream, .attributes = &size, .attribute_count = 1};
+static tessera_status launch_with_attributes(const struct tessera_chip *chip, const struct tessera_module *module,
+                                             const struct tessera_launch *how, void **params, void *stream) {
+    struct tessera_cuda_launch_attribute attributes[2];
+    struct tessera_cuda_launch launch = {.shared_bytes = how->lds_bytes, .stream = stream, .attributes = attributes};
     memcpy(launch.grid, how->grid, sizeof launch.grid);
     memcpy(launch.block, how->block, sizeof launch.block);
+    if (how->cluster)
+        attributes[launch.attribute_count++] =
+            (struct tessera_cuda_launch_attribute){.id = CUDA_LAUNCH_CLUSTER, .value = {how->cluster, 1, 1}};
+    if (how->overlaps && tessera_cuda_of(chip)->overlaps)
+        attributes[launch.attribute_count++] =
+            (struct tessera_cuda_launch_attribute){.id = CUDA_LAUNCH_OVERLAPS, .value = {1}};
     CUDA_NEED(chip, cuLaunchKernelEx);
     return CUDA_CALL(chip, cuLaunchKernelEx, &launch, module->function, params, NULL);
 }
@@ -98,7 +103,8 @@ static tessera_status launch(const struct tessera_chip *chip, const struct tesse
     void *params[] = {(void *)(uintptr_t)argument};
     const uint32_t *const grid = how->grid, *const block = how->block;
     (void)bytes; // the image says how many there are
-    if (how->cluster) return launch_clusters(chip, module, how, params, stream);
+    if (how->cluster || (how->overlaps && tessera_cuda_of(chip)->overlaps))
+        return launch_with_attributes(chip, module, how, params, stream);
     return CUDA_CALL(chip, cuLaunchKernel, module->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                      how->lds_bytes, stream, params, NULL);
 }

@@ -81,7 +81,8 @@ static tessera_status add_step(struct tessera_plan *plan, const struct tessera_s
 tessera_status tessera_add_launch_of_clusters(struct tessera_plan *plan, const tessera_instance *row,
                                               const uint32_t grid[3], uint32_t lds_bytes, uint32_t cluster,
                                               const void *argument, size_t bytes) {
-    const struct tessera_launch how = {{grid[0], grid[1], grid[2]}, {row->threads, 1, 1}, lds_bytes, cluster};
+    const bool overlaps = plan->step_count && plan->steps[plan->step_count - 1].kind == TESSERA_STEP_LAUNCH;
+    const struct tessera_launch how = {{grid[0], grid[1], grid[2]}, {row->threads, 1, 1}, lds_bytes, cluster, overlaps};
     return add_step(plan, &(struct tessera_step){.kind = TESSERA_STEP_LAUNCH,
                                                  .of.launch = {.kernel = {find_row(plan, row)->op, row->symbol},
                                                                .how = how,

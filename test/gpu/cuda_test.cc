@@ -139,7 +139,7 @@ class Cuda : public testing::Test {
     void SetUp() override { ASSERT_NE(memory, nullptr); }
 
     static tessera_status launch_lds(const tessera_device *on, void *to, uint32_t lds_bytes, void *stream = nullptr) {
-        const tessera_launch how = {{1, 1, 1}, {128, 1, 1}, lds_bytes, 0};
+        const tessera_launch how = {{1, 1, 1}, {128, 1, 1}, lds_bytes, 0, false};
         const LdsArgument argument = {to, lds_bytes};
         return inside(tessera_gpu_launch, on, &kLdsKernel, &how, &argument, sizeof argument, stream);
     }
@@ -372,7 +372,7 @@ TEST_F(TensorMaps, LoadBlocks) {
         for (const auto &[column, row] : {std::pair{0, 0}, {8, 5}, {64, 16}, {-8, -3}, {200, 0}}) {
             TmaArgument argument = {{}, to, column, row};
             uint16_t block[512];
-            const tessera_launch how = {{1, 1, 1}, {256, 1, 1}, 0, 0};
+            const tessera_launch how = {{1, 1, 1}, {256, 1, 1}, 0, 0, false};
             shape.swizzle = swizzle;
             ASSERT_EQ(inside(tessera_gpu_make_tensor_map, device, &shape, &argument.map), TESSERA_SUCCESS)
                 << tessera_last_error();

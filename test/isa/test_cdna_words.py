@@ -117,6 +117,7 @@ def test_every_word_has_a_test() -> None:
     helpers |= {"as_long", "as_i32x8"}
     helpers |= {"add_bits_f32", "sum_bits_of_lanes", "int8_of"}
     helpers |= {"one_after_the_other", "at_hand"}  # they change nothing but the order of instructions
+    helpers |= {"await_launch_before", "let_next_launch_begin"}  # they do nothing
     helpers |= {"mma_part_fp16", "mma_part_bf16", "mma_part_fp8"}  # of which products are made
     helpers |= {
         "fp16_of_two_e4m3",

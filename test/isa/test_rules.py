@@ -28,6 +28,17 @@ def test_what_vocabularies_share_knows_none_either() -> None:
     assert all(included((HEADERS.parent / name).read_text()) <= SHARED for name in SHARED)
 
 
+def test_kernels_of_nvidia_wait_for_the_launch_before() -> None:
+    """A launch of a plan may begin before that has ended, which may have written what the kernel reads."""
+    begun = re.compile(r"^KERNEL .*\n(    let_next_launch_begin\(\);\n)?    await_launch_before\(\);$", re.M)
+    files = [path for path in (ROOT / "templates").rglob("*.j2") if ".cdna." not in path.name]
+    kernels = {path: path.read_text().count("\nKERNEL ") for path in files}
+    assert sum(kernels.values()) > 10
+    assert {
+        path.name for path, count in kernels.items() if len(begun.findall(path.read_text())) != count
+    } == set()
+
+
 def test_builtins_and_intrinsics_stand_in_vocabularies_alone() -> None:
     """Kernels are written in words only."""
     raw = re.compile(r"__builtin_\w+|\b_mm\d*_\w+|\b__asm__\b|\bllvm\.")

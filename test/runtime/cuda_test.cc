@@ -13,7 +13,7 @@
 namespace {
 
 const uint32_t kLds = 200 << 10;
-const tessera_launch kLaunch = {{5, 4, 3}, {128, 1, 1}, kLds, 0};
+const tessera_launch kLaunch = {{5, 4, 3}, {128, 1, 1}, kLds, 0, false};
 const char kArgument[] = "the argument";
 void *const kStream = reinterpret_cast<void *>(0x1234);
 using Strings = std::vector<std::string>;
@@ -176,7 +176,7 @@ TEST_F(Cuda, LaunchesWithFewCalls) {
     FakeCuda::stack().clear();
 }
 
-const tessera_launch kPairs = {{6, 4, 3}, {128, 1, 1}, kLds, 2};
+const tessera_launch kPairs = {{6, 4, 3}, {128, 1, 1}, kLds, 2, false};
 
 TEST_F(Cuda, LaunchesClusters) {
     ASSERT_EQ(inside(tessera_gpu_launch, device, &first, &kPairs, kArgument, sizeof kArgument, kStream),
@@ -193,6 +193,51 @@ TEST_F(Cuda, LaunchesClusters) {
     EXPECT_EQ(memcmp(l.argument.data(), kArgument, sizeof kArgument), 0);
     ASSERT_EQ(launch(first), TESSERA_SUCCESS);
     EXPECT_EQ(cuda.launches[1].cluster, 0u);
+}
+
+const tessera_launch kSecond = {{5, 4, 3}, {128, 1, 1}, kLds, 0, true},
+                     kSecondPairs = {{6, 4, 3}, {128, 1, 1}, kLds, 2, true};
+
+TEST_F(Cuda, LaunchesOverlap) {
+    for (const tessera_launch *how : {&kLaunch, &kSecond, &kSecondPairs})
+        ASSERT_EQ(inside(tessera_gpu_launch, device, &first, how, kArgument, sizeof kArgument, kStream),
+                  TESSERA_SUCCESS)
+            << tessera_last_error();
+    ASSERT_EQ(cuda.launches.size(), 3u);
+    EXPECT_FALSE(cuda.launches[0].overlaps);
+    EXPECT_TRUE(cuda.launches[1].overlaps);
+    EXPECT_EQ(cuda.launches[1].cluster, 0u);
+    EXPECT_TRUE(cuda.launches[2].overlaps);
+    EXPECT_EQ(cuda.launches[2].cluster, 2u);
+}
+
+// Where the driver is older than graphs that hold such launches, or the function is not there.
+TEST(CudaDriver, LaunchesOneAfterTheOther) {
+    for (const bool old : {true, false}) {
+        FakeCuda cuda({90});
+        cuda.argument_bytes = sizeof kArgument;
+        if (old) cuda.version = 12020;
+        std::vector<tessera_driver_entry> some;
+        for (const auto &entry : cuda.entries())
+            if (old || strcmp(entry.name, "cuLaunchKernelEx") != 0) some.push_back(entry);
+        ASSERT_EQ(tessera_set_driver("cuda", some.data(), some.size()), TESSERA_SUCCESS);
+        tessera_device *device = nullptr;
+        ASSERT_EQ(tessera_device_open("cuda:0", &device), TESSERA_SUCCESS);
+        const std::string pack = make_pack("test", "sm_90a", {{"first", image(".ptx first", kElf + "first")}});
+        EXPECT_EQ(tessera_load_pack_memory(pack.data(), pack.size()), TESSERA_SUCCESS);
+        const tessera_gpu_kernel first = {"test", "first"};
+        EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &kSecond, kArgument, sizeof kArgument, nullptr),
+                  TESSERA_SUCCESS)
+            << tessera_last_error();
+        ASSERT_EQ(cuda.launches.size(), 1u);
+        EXPECT_FALSE(cuda.launches[0].overlaps);
+        if (old) {
+            EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &kSecondPairs, kArgument, sizeof kArgument, nullptr),
+                      TESSERA_SUCCESS);
+            EXPECT_FALSE(cuda.launches.at(1).overlaps) << "clusters are launched by the same function";
+        }
+        tessera_device_close(device);
+    }
 }
 
 TEST(CudaDriver, TableThatLaunchesNoClusters) {
@@ -346,8 +391,8 @@ TEST_F(Cuda, LaunchesWithTheArgument) {
 }
 
 TEST_F(Cuda, MoreLdsThanThereIs) {
-    const tessera_launch most = {{1, 1, 1}, {128, 1, 1}, 226 << 10, 0};
-    const tessera_launch more = {{1, 1, 1}, {128, 1, 1}, (226 << 10) + 1, 0};
+    const tessera_launch most = {{1, 1, 1}, {128, 1, 1}, 226 << 10, 0, false};
+    const tessera_launch more = {{1, 1, 1}, {128, 1, 1}, (226 << 10) + 1, 0, false};
     EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &most, kArgument, sizeof kArgument, nullptr), TESSERA_SUCCESS);
     EXPECT_EQ(inside(tessera_gpu_launch, device, &first, &more, kArgument, sizeof kArgument, nullptr),
               TESSERA_ERROR_DEVICE);

@@ -35,7 +35,7 @@ int cuInit(unsigned flags) {
 }
 int cuDriverGetVersion(int *version) {
     CALL(cuDriverGetVersion);
-    *version = 13010;
+    *version = fake->version;
     return 0;
 }
 int cuGetErrorName(int error, const char **name) {
@@ -222,7 +222,7 @@ int cuFuncSetAttribute(void *function, int attribute, int value) {
     return 0;
 }
 int add_launch(void *function, const unsigned grid[3], const unsigned block[3], unsigned shared, void *stream,
-               void **params, void **extra, unsigned cluster) {
+               void **params, void **extra, unsigned cluster, bool overlaps) {
     const auto *const f = static_cast<FakeFunction *>(function);
     if (f->module->context != current()) return INVALID_HANDLE;
     if (!params || !params[0] || extra || shared > f->most_lds) return INVALID_VALUE;
@@ -234,14 +234,15 @@ int add_launch(void *function, const unsigned grid[3], const unsigned block[3], 
                               shared,
                               stream,
                               {bytes, bytes + fake->argument_bytes},
-                              cluster});
+                              cluster,
+                              overlaps});
     return 0;
 }
 int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
                    unsigned shared, void *stream, void **params, void **extra) {
     CALL_IN_CONTEXT(cuLaunchKernel);
     const unsigned grid[3] = {gx, gy, gz}, block[3] = {bx, by, bz};
-    return add_launch(function, grid, block, shared, stream, params, extra, 0);
+    return add_launch(function, grid, block, shared, stream, params, extra, 0, false);
 }
 struct LaunchAttribute { // cuda.h of CUDA 13: an identifier, four bytes, and a union of 64
     int id;
@@ -257,10 +258,20 @@ struct LaunchConfig {
 int cuLaunchKernelEx(const LaunchConfig *c, void *function, void **params, void **extra) {
     CALL_IN_CONTEXT(cuLaunchKernelEx);
     const unsigned grid[3] = {c->grid_x, c->grid_y, c->grid_z}, block[3] = {c->block_x, c->block_y, c->block_z};
-    if (c->count != 1 || c->attributes[0].id != 4) return INVALID_VALUE; // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-    const unsigned *const cluster = c->attributes[0].value;
-    if (cluster[0] == 0 || grid[0] % cluster[0] || cluster[1] != 1 || cluster[2] != 1) return INVALID_VALUE;
-    return add_launch(function, grid, block, c->shared, c->stream, params, extra, cluster[0]);
+    unsigned cluster = 0;
+    bool overlaps = false;
+    for (unsigned i = 0; i < c->count; i++) {
+        const LaunchAttribute &a = c->attributes[i];
+        if (a.id == 4) { // CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+            cluster = a.value[0];
+            if (cluster == 0 || grid[0] % cluster || a.value[1] != 1 || a.value[2] != 1) return INVALID_VALUE;
+        } else if (a.id == 6) { // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            overlaps = a.value[0];
+        } else {
+            return INVALID_VALUE;
+        }
+    }
+    return add_launch(function, grid, block, c->shared, c->stream, params, extra, cluster, overlaps);
 }
 
 int cuTensorMapEncodeTiled(void *out, int element, uint32_t rank, void *base, const uint64_t *sizes,

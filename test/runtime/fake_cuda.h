@@ -29,8 +29,9 @@ class FakeCuda : public FakeDriver {
     std::vector<FakeContext> primary; // of each device
     int cubin_error = 0;              // what loading an image returns that begins as ELF files do,
     int ptx_error = 0;                // and one that does not, with a line in the log
-    size_t argument_bytes = 0;        // of every kernel, as images say
-    bool captures_elsewhere = false;  // a stream that is not asked about captures, for all threads
+    int version = 13010;
+    size_t argument_bytes = 0;       // of every kernel, as images say
+    bool captures_elsewhere = false; // a stream that is not asked about captures, for all threads
     std::vector<FakeTensorMap> maps;
 
     // The calling thread's contexts, the current one last.

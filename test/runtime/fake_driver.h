@@ -21,7 +21,8 @@ struct FakeLaunch {
     unsigned grid[3], block[3], lds_bytes;
     void *stream;
     std::vector<unsigned char> argument;
-    unsigned cluster = 0; // workgroups of one, where the launch says so
+    unsigned cluster = 0;  // workgroups of one, where the launch says so
+    bool overlaps = false; // it may begin before the launch before it has ended
 };
 
 // A loaded image, which is text that contains the symbols of its kernels.

@@ -545,6 +545,8 @@ TEST_F(MergedHeads, Combination) {
     EXPECT_EQ(combine.batch_stride_lse, call.args.batch_stride_lse);
     EXPECT_EQ(cuda.launches[1].grid[0], (2u * 4 * 3 + row->tile.rows - 1) / row->tile.rows);
     EXPECT_EQ(cuda.launches[1].block[0], row->base.threads);
+    EXPECT_FALSE(cuda.launches[0].overlaps) << "what the caller launched before ends first";
+    EXPECT_TRUE(cuda.launches[1].overlaps);
     call.traits.has_lse = 0;
     expect_parts(7, 7, 15);
     EXPECT_EQ(argument<CombineArgs>(1).lse, nullptr);

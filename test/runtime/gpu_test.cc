@@ -9,7 +9,7 @@
 
 namespace {
 
-const tessera_launch kLaunch = {{5, 4, 3}, {64, 2, 8}, 96, 0};
+const tessera_launch kLaunch = {{5, 4, 3}, {64, 2, 8}, 96, 0, false};
 const char kArgument[] = "the argument";
 void *const kStream = reinterpret_cast<void *>(0x1234);
 

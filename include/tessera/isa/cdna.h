@@ -124,6 +124,10 @@ INLINE const void *kernel_argument(void) {
 // Waits until a scalar that is read from memory has arrived. For several such scalars the compiler waits once.
 INLINE void at_hand(const void *x) { __asm__ volatile("" ::"s"(x)); }
 
+// What NVIDIA's kernels begin by. Here launches of a stream follow one another.
+INLINE void await_launch_before(void) {}
+INLINE void let_next_launch_begin(void) {}
+
 // The same number, but the compiler computes nothing from it before this point: for code that rarely runs.
 INLINE int here(int x) {
     __asm__ volatile("" : "+v"(x));

@@ -71,6 +71,14 @@ INLINE void at_hand(const void *x) { (void)x; }
 
 INLINE uint32_t any_u32(void) { return 0; } // a number whose value does not matter
 
+// ---- launches of a plan, which may overlap: the next one's workgroups come to where there is room for them once all
+// of this one have ended, or said that they may. PTX ISA, "griddepcontrol".
+
+// Every kernel begins by waiting until the launch before has ended and what it wrote can be read.
+INLINE void await_launch_before(void) { __asm__ volatile("griddepcontrol.wait;" ::: "memory"); }
+// Not where the next launch has few workgroups: they would all go to the few units that have room by then.
+INLINE void let_next_launch_begin(void) { __asm__ volatile("griddepcontrol.launch_dependents;"); }
+
 // ---- memory: so many bytes, from an address that is a multiple of them
 
 // Loads that read memory only where `there`, and zeros elsewhere. `_once` is for what no other workgroup reads: it
