@@ -122,7 +122,7 @@ function(tessera_add_packs packs_variable op)
             COMMAND ${check}
             COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.pack
                     --op ${op} --target ${target} --out "${pack}" ${objects_${target}}
-            DEPENDS ${objects_${target}} "${PROJECT_SOURCE_DIR}/codegen/pack.py" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
+            DEPENDS ${objects_${target}} ${tessera_kernel_headers} "${PROJECT_SOURCE_DIR}/codegen/pack.py" "${PROJECT_SOURCE_DIR}/codegen/resources.py"
             COMMENT "Pack ${op}_${target}"
             VERBATIM)
         list(APPEND made "${op} ${target}")

@@ -15,6 +15,7 @@ file(GLOB_RECURSE tessera_generator_inputs CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/include/tessera/device/*.h")
 list(APPEND tessera_generator_inputs # enumerations
     "${PROJECT_SOURCE_DIR}/include/tessera/device.h" "${PROJECT_SOURCE_DIR}/include/tessera/types.h")
+file(GLOB tessera_kernel_headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/include/tessera/kernel/*.h") # what packs are of
 if(TESSERA_ROWS)
     file(GLOB tessera_rows CONFIGURE_DEPENDS "${TESSERA_ROWS}/*.toml")
 endif()
@@ -123,6 +124,7 @@ function(tessera_generate sources)
         COMMAND "${CMAKE_COMMAND}" -E chdir "${PROJECT_SOURCE_DIR}" "${tessera_python}" -m codegen.library
                 --api "${api}" --out "${library}"
         DEPENDS "${PROJECT_SOURCE_DIR}/codegen/library.py" "${PROJECT_SOURCE_DIR}/codegen/targets.py"
+                "${PROJECT_SOURCE_DIR}/codegen/pack.py" ${tessera_kernel_headers}
                 "${PROJECT_SOURCE_DIR}/templates/dispatch/library.c.j2"
         COMMENT "List of targets and operations"
         VERBATIM)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from codegen import Refused
 from codegen.ops import MASKS, parse_apis
+from codegen.pack import interface
 from codegen.render import provenance, render
 from codegen.targets import TARGETS
 
@@ -21,7 +22,13 @@ TEMPLATE = "dispatch/library.c.j2"
 def library_source(apis: str) -> str:
     """The file for a comma list of apis."""
     ops = [one.name for op in parse_apis(apis, MASKS[0]) for one in (*op.companions, op)]
-    return render(TEMPLATE, provenance=provenance(TEMPLATE), targets=TARGETS.values(), operations=ops)
+    return render(
+        TEMPLATE,
+        provenance=provenance(TEMPLATE),
+        targets=TARGETS.values(),
+        operations=ops,
+        interface=interface(),
+    )
 
 
 def main(arguments: list[str]) -> int:

@@ -4,12 +4,13 @@
 Numbers are little-endian; names are padded with zero bytes, of which there is at least one.
 
     at    bytes  head
-    0     8      "TSRPACK1"
+    0     8      "TSRPACK2"
     8     32     operation: "fmha_fwd"
     40    32     target: "gfx942"
     72    4      number of entries
     76    4      CRC-32 of all entries
-    80    144 each, in ascending order of the symbols' bytes
+    80    8      the interface of its kernels, which must be that of the library
+    88    144 each, in ascending order of the symbols' bytes
     at    bytes  entry
     0     120    symbol of the kernel
     120   8      where its code object begins, counted from the beginning of the pack; a multiple of 64
@@ -27,6 +28,7 @@ in a pack and the version of zlib decide on its bytes: files come in any order.
 from __future__ import annotations
 
 import argparse
+import hashlib
 import struct
 import sys
 import zlib
@@ -35,11 +37,23 @@ from pathlib import Path
 from codegen import Refused
 from codegen.spec import symbol_of
 
-MAGIC = b"TSRPACK1"
-HEAD = struct.Struct("<8s32s32sII")
+ROOT = Path(__file__).resolve().parents[1]
+MAGIC = b"TSRPACK2"
+HEAD = struct.Struct("<8s32s32sIIQ")
 ENTRY = struct.Struct("<120sQIIII")
 STORED, ZLIB = 0, 1
 ALIGNMENT = 64
+
+
+def interface() -> int:
+    """A hash of the headers that say what the library passes to kernels, and how these begin.
+
+    A pack of other headers would read other arguments than those that it is given.
+    """
+    hasher = hashlib.blake2b(digest_size=8)
+    for header in sorted((ROOT / "include/tessera/kernel").glob("*.h")):
+        hasher.update(header.name.encode() + b"\0" + header.read_bytes() + b"\0")
+    return int.from_bytes(hasher.digest(), "little")
 
 
 def pack(op: str, target: str, objects: dict[str, bytes]) -> bytes:
@@ -52,7 +66,7 @@ def pack(op: str, target: str, objects: dict[str, bytes]) -> bytes:
         data += bytes(-(begin + len(data)) % ALIGNMENT)
         entries += ENTRY.pack(symbol, begin + len(data), len(stored), len(plain), method, zlib.crc32(plain))
         data += stored
-    head = HEAD.pack(MAGIC, _name(op, 32), _name(target, 32), len(objects), zlib.crc32(entries))
+    head = HEAD.pack(MAGIC, _name(op, 32), _name(target, 32), len(objects), zlib.crc32(entries), interface())
     return head + entries + data
 
 

@@ -23,4 +23,7 @@ typedef const tessera_table *tessera_get_table(void);
 extern tessera_get_table *const tessera_tables[];
 extern const size_t tessera_table_count;
 
+// A hash of what is passed to kernels (codegen/pack.py), which packs have, too.
+extern const uint64_t tessera_kernel_interface;
+
 #endif

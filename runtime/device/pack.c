@@ -2,12 +2,13 @@
 // Packs of code objects. Numbers are little-endian; names are padded with zero bytes, at least one:
 //
 //   at    bytes  head                                    at    bytes  entry
-//   0     8      "TSRPACK1"                              0     120    symbol of the kernel
+//   0     8      "TSRPACK2"                              0     120    symbol of the kernel
 //   8     32     operation: "fmha_fwd"                   120   8      offset of its code object in the pack
 //   40    32     target: "gfx942"                        128   4      bytes of the packed code object
 //   72    4      number of entries                       132   4      bytes of the code object
 //   76    4      CRC-32 of all entries                   136   4      method: 0 stored, 1 zlib
-//   80    144 each, in ascending order of symbols        140   4      CRC-32 of the code object
+//   80    8      interface of its kernels                140   4      CRC-32 of the code object
+//   88    144 each, in ascending order of symbols
 //
 // codegen/pack.py writes them. Nothing in a pack is trusted before it is checked.
 #include "device/pack.h"
@@ -20,8 +21,9 @@
 
 #include "device/inflate.h"
 #include "guard.h"
+#include "library.h"
 
-enum { NAME_BYTES = 32, SYMBOL_BYTES = 120, HEAD_BYTES = 80, ENTRY_BYTES = 144 };
+enum { NAME_BYTES = 32, SYMBOL_BYTES = 120, HEAD_BYTES = 88, ENTRY_BYTES = 144 };
 enum { STORED = 0, ZLIB = 1 };
 enum { ZLIB_MOST = 1040 }; // an upper bound of the bytes that one packed byte can become
 
@@ -85,8 +87,11 @@ static tessera_status check_entry(const struct pack *p, uint32_t index) {
 }
 
 static tessera_status read_pack(const char *name, const unsigned char *begin, size_t bytes, struct pack *p) {
-    GUARD(bytes >= HEAD_BYTES && memcmp(begin, "TSRPACK1", 8) == 0,
-          "pack %s is none: it does not begin with TSRPACK1 and a head of %d bytes", name, HEAD_BYTES);
+    GUARD(bytes >= HEAD_BYTES && memcmp(begin, "TSRPACK2", 8) == 0,
+          "pack %s is none: it does not begin with TSRPACK2 and a head of %d bytes", name, HEAD_BYTES);
+    GUARD(read64(begin + 80) == tessera_kernel_interface,
+          "pack %s is of another version of the library: its kernels have interface %016llx, not %016llx", name,
+          (unsigned long long)read64(begin + 80), (unsigned long long)tessera_kernel_interface);
     *p = (struct pack){
         .begin = begin, .bytes = bytes, .op = (const char *)begin + 8, .target = (const char *)begin + 40};
     snprintf(p->name, sizeof p->name, "%s", name);

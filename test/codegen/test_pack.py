@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import random
+import shutil
 import subprocess
 import sys
 import zlib
@@ -13,7 +14,7 @@ import pytest
 from conftest import ROOT
 
 from codegen import Refused
-from codegen.pack import main, pack
+from codegen.pack import interface, main, pack
 from codegen.spec import NAME_LIMIT, symbol_of
 
 OBJECTS = {
@@ -35,11 +36,11 @@ def text(data: bytes, at: int, size: int) -> str:
 
 def read(data: bytes) -> tuple[str, str, list[tuple[str, int, bytes]]]:
     """Operation, target, and (symbol, method, code object) of each entry."""
-    assert data[:8] == b"TSRPACK1"
-    count, end, found = number(data, 72, 4), 80, []
-    assert zlib.crc32(data[80 : 80 + 144 * count]) == number(data, 76, 4)
-    end = 80 + 144 * count
-    for at in range(80, end, 144):
+    assert data[:8] == b"TSRPACK2" and number(data, 80, 8) == interface()
+    count, found = number(data, 72, 4), []
+    end = 88 + 144 * count
+    assert zlib.crc32(data[88:end]) == number(data, 76, 4)
+    for at in range(88, end, 144):
         begin, stored, plain, method, crc = (
             number(data, at + 120, 8),
             *(number(data, at + offset, 4) for offset in (128, 132, 136, 140)),
@@ -74,6 +75,17 @@ def test_every_symbol_that_names_allow_has_room() -> None:
     assert read(pack("o", "t", {longest: b"1"}))[2][0][0] == longest
     with pytest.raises(Refused, match="a pack has room for 1 to 119"):
         pack("o", "t", {"x" * 120: b"1"})
+
+
+def test_the_interface_is_that_of_the_headers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = interface()
+    folder = tmp_path / "include/tessera/kernel"
+    shutil.copytree(ROOT / "include/tessera/kernel", folder)
+    monkeypatch.setattr("codegen.pack.ROOT", tmp_path)
+    assert interface() == before
+    header = folder / "fmha_fwd_cuda.h"
+    header.write_text(header.read_text().replace("int32_t", "int64_t", 1))
+    assert interface() != before
 
 
 def test_the_command_line(tmp_path: Path) -> None:

@@ -333,9 +333,9 @@ TEST_F(Cuda, ImagesThatAreNone) {
                  "cuda:1: cuModuleGetFunction failed with CUDA_ERROR_NOT_FOUND (500): the fake was told to");
     EXPECT_TRUE(cuda.images.empty()) << "the module is unloaded again";
     std::string pack = make_pack("test", "sm_90a", {{"third", ""}}); // one byte, of which 0 bytes will be left
-    pack.replace(80 + 128, 8, 8, '\0');
-    pack.replace(80 + 140, 4, 4, '\0');
-    const std::string entries = pack.substr(80, 144);
+    pack.replace(88 + 128, 8, 8, '\0');
+    pack.replace(88 + 140, 4, 4, '\0');
+    const std::string entries = pack.substr(88, 144);
     uint32_t crc = ~0u;
     for (const char c : entries) {
         crc ^= static_cast<unsigned char>(c);

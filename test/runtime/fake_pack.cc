@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "fake_driver.h"
 
+extern "C" {
+#include "library.h"
+}
+
 #include <cstdlib>
 #ifdef TESSERA_HAVE_ZLIB
 #include <zlib.h>
@@ -46,7 +50,7 @@ std::string compressed(const std::string &plain) {
 
 std::string make_pack(const std::string &op, const std::string &target,
                       const std::map<std::string, std::string> &objects, bool compress) {
-    const size_t head = 80, entry = 144;
+    const size_t head = 88, entry = 144;
     std::string entries, data;
     for (const auto &[symbol, text] : objects) {
         const std::string plain = text + '\0', squeezed = compress ? compressed(plain) : plain;
@@ -57,6 +61,6 @@ std::string make_pack(const std::string &op, const std::string &target,
                    number(crc32_of(plain), 4);
         data += packed;
     }
-    return "TSRPACK1" + padded(op, 32) + padded(target, 32) + number(objects.size(), 4) + number(crc32_of(entries), 4) +
-           entries + data;
+    return "TSRPACK2" + padded(op, 32) + padded(target, 32) + number(objects.size(), 4) + number(crc32_of(entries), 4) +
+           number(tessera_kernel_interface, 8) + entries + data;
 }

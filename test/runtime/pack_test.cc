@@ -56,7 +56,7 @@ std::string word(uint32_t value) {
 std::string with_entry(const std::string &pack, size_t at, const std::string &bytes) {
     const std::string changed = with(pack, at, bytes);
     const size_t count = static_cast<unsigned char>(pack[72]);
-    return with(changed, 76, word(crc32_of(changed.substr(80, count * 144))));
+    return with(changed, 76, word(crc32_of(changed.substr(88, count * 144))));
 }
 
 const std::string kLong(5000, 'x');
@@ -113,19 +113,21 @@ TEST(Pack, Files) {
 
 TEST(Pack, BrokenOnes) {
     const std::string good = make_pack("broken", "gfx942", {{"first", kLong}, {"second", "text"}});
-    const size_t entry = 80, second = entry + 144;
+    const size_t entry = 88, second = entry + 144;
     const std::string no_end(120, 'n');
     const struct {
         std::string pack;
         const char *says;
     } cases[] = {
-        {"", "is none: it does not begin with TSRPACK1 and a head of 80 bytes"},
-        {good.substr(0, 79), "is none"},
+        {"", "is none: it does not begin with TSRPACK2 and a head of 88 bytes"},
+        {good.substr(0, 87), "is none"},
         {with(good, 0, "X"), "is none"},
-        {with(good, 7, "2"), "is none"},
+        {with(good, 7, "1"), "is none"},
+        {with(good, 80, std::string(8, 0)),
+         "is of another version of the library: its kernels have interface 0000000000000000"},
         {with(good, 8, std::string(32, 'o')), "the name of its operation or target has no end"},
         {with(good, 40, std::string(32, 't')), "the name of its operation or target has no end"},
-        {good.substr(0, 80), "80 bytes cannot hold 2 entries"},
+        {good.substr(0, 88), "88 bytes cannot hold 2 entries"},
         {with(good, 72, word(0xffffffff)), "cannot hold 4294967295 entries"},
         {with(good, 76, "????"), "the checksum of its entries is wrong"},
         {with(good, second + 128, "?"), "the checksum of its entries is wrong"},
@@ -158,9 +160,9 @@ TEST(Pack, BrokenObjects) {
 #ifdef TESSERA_HAVE_ZLIB
     ASSERT_EQ(load(with(packed, packed.size() - 9, "?")), TESSERA_SUCCESS);
     EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked to 5001 bytes");
-    ASSERT_EQ(load(with_entry(packed, 80 + 132, word(5000))), TESSERA_SUCCESS);
+    ASSERT_EQ(load(with_entry(packed, 88 + 132, word(5000))), TESSERA_SUCCESS);
     EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked to 5000 bytes");
-    ASSERT_EQ(load(with_entry(packed, 80 + 132, word(5002))), TESSERA_SUCCESS);
+    ASSERT_EQ(load(with_entry(packed, 88 + 132, word(5002))), TESSERA_SUCCESS);
     EXPECT_EQ(unpacked("bits", "packed", "s"), "pack in memory: s cannot be unpacked to 5002 bytes");
 #endif
 }
@@ -175,7 +177,7 @@ TEST(Pack, Fuzz) {
         for (int n = static_cast<int>(random() % 4); n > 0 && !pack.empty(); n--)
             pack[random() % std::min<size_t>(pack.size(), random() % 2 ? 600 : 5000)] =
                 static_cast<char>(random() % 3 ? random() : random() % 4);
-        if (pack.size() > 80 + 3 * 144 && pack[72] == 3 && random() % 2) pack = with_entry(pack, 80, "a");
+        if (pack.size() > 88 + 3 * 144 && pack[72] == 3 && random() % 2) pack = with_entry(pack, 88, "a");
         if (load(pack) != TESSERA_SUCCESS) continue;
         accepted++;
         for (const auto &[symbol, text] : std::map<std::string, std::string>{{"a", "text a"}, {"b", kLong}}) {
