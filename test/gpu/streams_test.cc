@@ -5,6 +5,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -461,6 +462,31 @@ TEST_F(Streams, PreloadedDevicesLoadNothing) {
     EXPECT_EQ(attention->run(stream), TESSERA_SUCCESS) << tessera_last_error();
     ASSERT_EQ(runtime.end_capture(stream, &graph), 0);
     runtime.destroy_graph(graph);
+}
+
+// Calls on two devices in turn, of which one is current: each runs on its own, and the same one stays current.
+TEST_F(Streams, AnotherDevice) {
+    const std::string name = device_name();
+    const size_t digits = name.find(':') + 1;
+    const std::string next = name.substr(0, digits) + std::to_string(std::stoi(name.substr(digits)) + 1);
+    tessera_device *opened = nullptr;
+    if (tessera_device_open(next.c_str(), &opened) != TESSERA_SUCCESS) GTEST_SKIP() << tessera_last_error();
+    const std::unique_ptr<tessera_device, decltype(&tessera_device_close)> other(opened, tessera_device_close);
+    Attention there(opened);
+    if (there.prepare() != TESSERA_SUCCESS) GTEST_SKIP() << tessera_last_error();
+    for (int byte = 0x20; byte < 0x30; byte++) {
+        ASSERT_EQ(attention->set_v(byte), TESSERA_SUCCESS) << tessera_last_error();
+        ASSERT_EQ(there.set_v(byte + 0x20), TESSERA_SUCCESS) << tessera_last_error();
+        for (Attention *const one : {attention, &there}) {
+            ASSERT_EQ(one->clear(), TESSERA_SUCCESS) << tessera_last_error();
+            ASSERT_EQ(one->run(nullptr), TESSERA_SUCCESS) << tessera_last_error();
+        }
+        for (const tessera_device *const one : {opened, device})
+            ASSERT_EQ(tessera_device_synchronize(one), TESSERA_SUCCESS) << tessera_last_error();
+        EXPECT_TRUE(attention->output_is(static_cast<char>(byte)));
+        EXPECT_TRUE(there.output_is(static_cast<char>(byte + 0x20)));
+        EXPECT_EQ(runtime.current(), current);
+    }
 }
 
 // Threads share the device and its code, which the first of them loads. Their current device is none that they chose.
