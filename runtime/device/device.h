@@ -48,6 +48,9 @@ tessera_status tessera_gpu_launch(const tessera_device *device, const struct tes
                                   const struct tessera_launch *launch, const void *argument, size_t bytes,
                                   void *stream);
 
+// Whether launches may be of clusters, which an older driver, or a host's table, does not know (gpu.c).
+bool tessera_gpu_has_clusters(const tessera_device *device);
+
 // ---- tensor maps of a GPU (gpu.c)
 
 // A block of a tensor that the GPU copies to LDS, or from there, by one instruction. It may begin anywhere, also

@@ -64,6 +64,9 @@ struct tessera_driver_calls {
     tessera_status (*make_tensor_map)(const struct tessera_chip *chip, const struct tessera_tensor_map_shape *shape,
                                       struct tessera_tensor_map *out);
 
+    // Whether launches may be of clusters; NULL where they never are.
+    bool (*has_clusters)(const struct tessera_chip *chip);
+
     // Functions that put work into a stream. device.h describes them under the same names.
     tessera_status (*launch)(const struct tessera_chip *chip, const struct tessera_module *module,
                              const struct tessera_launch *launch, const void *argument, size_t bytes, void *stream);

@@ -80,6 +80,8 @@ static void unload(const struct tessera_chip *chip, const struct tessera_module 
 
 // ---- streams
 
+static bool has_clusters(const struct tessera_chip *chip) { return tessera_cuda_of(chip)->cuLaunchKernelEx != NULL; }
+
 static tessera_status launch_with_attributes(const struct tessera_chip *chip, const struct tessera_module *module,
                                              const struct tessera_launch *how, void **params, void *stream) {
     struct tessera_cuda_launch_attribute attributes[2];
@@ -156,6 +158,7 @@ const struct tessera_driver_calls tessera_cuda_calls = {
     .load = tessera_cuda_load,
     .unload = unload,
     .make_tensor_map = tessera_cuda_make_tensor_map,
+    .has_clusters = has_clusters,
     .launch = launch,
     .is_capturing = is_capturing,
     .zero = zero,

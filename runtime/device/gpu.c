@@ -67,3 +67,8 @@ tessera_status tessera_gpu_make_tensor_map(const tessera_device *device, const s
         return tessera_fail(TESSERA_ERROR_DEVICE, "%s: devices of its kind have no tensor maps", device->name);
     return tessera_gpu_calls(gpu)->make_tensor_map(&gpu->chip, shape, out);
 }
+
+bool tessera_gpu_has_clusters(const tessera_device *device) {
+    const struct tessera_gpu *const gpu = device->gpu;
+    return tessera_gpu_calls(gpu)->has_clusters && tessera_gpu_calls(gpu)->has_clusters(&gpu->chip);
+}

@@ -291,7 +291,7 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     tessera_fmha_fwd_fill(call, (int32_t)deal.blocks, &args->call);
     set_pages(call, instance, args);
     set_transposing(instance, &shape, plan, args);
-    args->paired = deal.paired;
+    args->paired = deal.paired && tessera_gpu_has_clusters(plan->device);
     TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;
     args->heads = call->args.nhead_q * call->args.batch;

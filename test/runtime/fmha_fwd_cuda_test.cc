@@ -2,6 +2,7 @@
 // Launches of sm_90a instances: tensor maps, tasks and the counter that they are taken from, what is refused.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <climits>
 #include <cstring>
 
@@ -249,6 +250,18 @@ TEST_F(CudaPairs, MapsThatThereAreNot) {
     args = launched();
     EXPECT_EQ(args.paired, 0);
     EXPECT_EQ(args.maps, 0u);
+}
+
+// A driver without the function that launches clusters: each workgroup brings all for itself.
+TEST_F(CudaPairs, NoClusters) {
+    std::vector<tessera_driver_entry> some = cuda.entries();
+    some.erase(std::remove_if(some.begin(), some.end(),
+                              [](const auto &entry) { return strcmp(entry.name, "cuLaunchKernelEx") == 0; }),
+               some.end());
+    ASSERT_EQ(tessera_set_driver("cuda", some.data(), some.size()), TESSERA_SUCCESS);
+    tessera_device_close(device);
+    ASSERT_EQ(tessera_device_open("cuda:0", &device), TESSERA_SUCCESS) << tessera_last_error();
+    expect_none();
 }
 
 // The launch that transposes v brings whole tiles of it, to its own workgroup.
