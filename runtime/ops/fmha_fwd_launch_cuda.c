@@ -197,8 +197,7 @@ static double count_readers(instance_t *instance, shape_t *s) {
 static struct tiles find_tiles(instance_t *instance, shape_t *s) {
     if (!instance->v_first || count_readers(instance, s) < instance->v_first) return (struct tiles){0};
     const int64_t of_head = tessera_ceil_div(s->keys, instance->tile.bn0), all = of_head * s->nhead_k * s->batch;
-    const int64_t row = tessera_round_up(instance->tile.bn0, TESSERA_ATTENTION_SLICE_BYTES);
-    return (struct tiles){of_head, all, (size_t)(all * row * instance->tile.bn1)};
+    return (struct tiles){of_head, all, (size_t)(all * instance->tile.bn0 * instance->tile.bn1)};
 }
 
 // ---- regions and checks

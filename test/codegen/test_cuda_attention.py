@@ -257,7 +257,9 @@ def test_eight_bits_are_read_along_rows(layout: str) -> None:
     for name in ("start_scores", "add_values"):
         text = chain(instance, name)
         assert text.count("m64n128k32.f32.e4m3.e4m3") == 4
-        assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", text)] == [0, 2, 4, 6]
+        slices = name == "add_values" and layout == "r"  # transposed: 128 rows of 32 bytes for each step
+        starts = [256 * step if slices else 2 * step for step in range(4)]
+        assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", text)] == starts
         assert not re.search(r"(, \d){4};", text)  # no operands that choose
 
 
@@ -267,12 +269,12 @@ def test_sums_that_say_whether_probabilities_fit() -> None:
     assert 12 * 2**instance.tile.p_shift <= 448 < 12 * 2 ** (instance.tile.p_shift + 1)
 
 
-def test_a_part_of_a_slice_of_keys() -> None:
-    """Three steps of 32 keys, of which a slice has room for four."""
+def test_transposed_values_are_no_longer_than_others() -> None:
+    """Rows of a step's 32 keys, of which 96 are three and no part of 128."""
     (instance,) = (i for i in instances(128, "fp8", "r") if i.tile.bn0 == 96 and i.tile.o_type == "bf16")
     values = chain(instance, "add_values")
-    assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)] == [0, 2, 4]
-    tiles, barriers = 2 * 192 * 128 + 4 * (2 * 96 + 128) * 128, 4 + 8 + 24
+    assert [int(n) for n in re.findall(r"add\.s64 y, %\d+, (\d+);", values)] == [0, 256, 512]
+    tiles, barriers = 2 * 192 * 128 + 4 * 3 * 96 * 128, 4 + 8 + 24
     assert instance.tile.shared_bytes == tiles + 4 * 64 + 8 * (barriers + 8)  # those of pairs
     alone = replace(instance.tile, paired=0.0)
     assert alone.shared_bytes == tiles + 4 * 64 + 8 * barriers

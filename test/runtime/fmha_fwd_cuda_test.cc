@@ -136,7 +136,7 @@ TEST_F(CudaFmha, StripsInPlaceOfALastRound) {
 TEST_F(CudaFmha, TransposedFirst) {
     instance.v_first = 6; // 300 rows are three tasks of each of the two heads of a key head
     instance.tile.bn1 = 16;
-    alignas(64) static char workspace[2 * 2 * 2 * 128 * 16]; // sequences, key heads, tiles of 64 keys
+    alignas(64) static char workspace[2 * 2 * 2 * 64 * 16]; // sequences, key heads, tiles of 64 keys
     call.args.workspace_ptr = workspace;
     call.args.workspace_size = sizeof workspace;
     ASSERT_EQ(launch(), TESSERA_SUCCESS) << tessera_last_error();
@@ -268,7 +268,7 @@ TEST_F(CudaPairs, NoClusters) {
 TEST_F(CudaPairs, TransposedFirst) {
     instance.v_first = 1;
     instance.tile.bn1 = 16;
-    alignas(64) static char workspace[2 * 2 * 32 * 128 * 16]; // sequences, key heads, tiles
+    alignas(64) static char workspace[2 * 2 * 32 * 64 * 16]; // sequences, key heads, tiles
     call.args.workspace_ptr = workspace;
     call.args.workspace_size = sizeof workspace;
     ASSERT_EQ(launch(), TESSERA_SUCCESS) << tessera_last_error();

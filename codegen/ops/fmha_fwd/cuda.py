@@ -311,7 +311,7 @@ class CudaTile(GpuTile):
         keys = self._slice_bytes(self.bn0, self.dq) + self._slice_bytes(*v)
         barriers = 8 * (2 * self.q_stages + 2 * TASKS + 4 * self.stages)
         if self.transposes:  # into another place
-            keys += self._slice_bytes(self.dv, self.bn0)
+            keys += self.dv * self.bn0
             barriers += 16 * self.stages
         if self.paired:
             barriers += 16 * self.stages

@@ -79,9 +79,10 @@ def _operands(constraint: str, name: str, count: int) -> str:
     return fill(words, INDENT).rstrip(",")
 
 
-def _slices(step: int, bytes_of_step: int, rows: int) -> int:
+def _slices(step: int, bytes_of_step: int, rows: int, bytes_of_row: int = SLICE) -> int:
     """Where a step begins in an operand that is read along its rows, in units of addresses."""
-    return (step * bytes_of_step // SLICE * rows * SLICE + step * bytes_of_step % SLICE) // UNIT
+    begin = step * bytes_of_step
+    return (begin // bytes_of_row * rows * bytes_of_row + begin % bytes_of_row) // UNIT
 
 
 def scores(tile: CudaTile) -> Chain:
@@ -111,10 +112,11 @@ def values(tile: CudaTile) -> Chain:
     """O += P V: P is registers. V is read across rows of keys, or along rows of its columns."""
     count, words = tile.dv // 2, tile.bn0 * tile.bits // 64
     bytes_of_step = tile.mma_k * tile.bits // 8
+    bytes_of_row = bytes_of_step if tile.transposes else SLICE
     steps = []
     for step in range(tile.bn0 // tile.mma_k):
         across = step * tile.mma_k * SLICE // UNIT
-        v = _slices(step, bytes_of_step, tile.dv) if tile.along else across
+        v = _slices(step, bytes_of_step, tile.dv, bytes_of_row) if tile.along else across
         p = _registers(count + 4 * step, 4)
         addresses = f"add.s64 y, %{count + words}, {v};\\n\\t"
         steps.append(Step(addresses, f"{p}, y, 1, 1, 1{tile.major('', 'K' if tile.along else 'MN')}"))

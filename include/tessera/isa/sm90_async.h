@@ -315,6 +315,11 @@ INLINE uint64_t operand(uint32_t address, uint32_t leading) {
     return (uint64_t)((address & 0x3ffff) >> 4 | leading >> 4 << 16) | (uint64_t)(1024 >> 4) << 32 | (uint64_t)1 << 62;
 }
 
+// Likewise with rows of 32 bytes, whose two pieces change places in every other four rows; 256 bytes are eight rows.
+INLINE uint64_t narrow_operand(uint32_t address) {
+    return (uint64_t)((address & 0x3ffff) >> 4) | (uint64_t)(256 >> 4) << 32 | (uint64_t)3 << 62;
+}
+
 INLINE uint32_t address_of(uint64_t operand) { return (uint32_t)(operand & 0x3fff) << 4; }
 
 // ---- random bits

@@ -24,8 +24,8 @@ enum { V_ARRIVALS = TRANSPOSES ? 32 : FILLING_WARPS };
 enum { V_ROWS = V_COLUMNS ? DV : BN, V_ROW = V_COLUMNS ? BN : DV }; // of a tile of V, and elements of one
 enum { Q_SLICES = (DQ + COLUMNS - 1) / COLUMNS, V_SLICES = (V_ROW + COLUMNS - 1) / COLUMNS };
 enum { Q_BYTES = Q_SLICES * BM * SLICE, K_BYTES = Q_SLICES * BN * SLICE, V_BYTES = V_SLICES * V_ROWS * SLICE };
-// Of a tile of V whose rows are columns of O.
-enum { TRANSPOSED_BYTES = TRANSPOSES ? (BN + SLICE - 1) / SLICE * DV * SLICE : 0 };
+// Of a tile of V whose rows are columns of O, each with 32 keys in one place: what an instruction sums over.
+enum { TRANSPOSED_ROW = 32, TRANSPOSED_BYTES = TRANSPOSES ? BN * DV : 0 };
 enum { WARP_ROWS = BN / FILLING_WARPS }; // of a warp's part of a tile
 enum { WARPGROUP_Q = 64 * SLICE };       // from a warpgroup's queries to those of the next one
 

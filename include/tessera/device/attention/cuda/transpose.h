@@ -29,7 +29,7 @@ INLINE void transpose_blocks(uint32_t from, uint32_t to) {
     for (int i = 0; i < BLOCKS; i++) {
         const uint32_t y[4] = {even_bytes(x[i][0], x[i][1]), odd_bytes(x[i][0], x[i][1]), even_bytes(x[i][2], x[i][3]),
                                odd_bytes(x[i][2], x[i][3])};
-        store_matrices(to + 16 * i * SLICE, y);
+        store_matrices(to + 16 * i * TRANSPOSED_ROW, y);
     }
 }
 
@@ -39,12 +39,13 @@ INLINE void transpose_tile(uint32_t from, uint32_t to, int warp) {
     enum { EACH = (GROUPS + TRANSPOSING_WARPS - 1) / TRANSPOSING_WARPS };
     const int matrix = lane_id() / 8, row = lane_id() % 8;
     from += piece_at(8 * matrix + row, 0);
-    to += piece_at(2 * row + matrix % 2, matrix / 2);
+    const int column = 2 * row + matrix % 2;
+    to += column * TRANSPOSED_ROW + (matrix / 2 ^ column / 4 % 2) * 16; // as narrow_operand() says
     // Not unrolled, for few registers.
     _Pragma("unroll 1") for (int group = warp * EACH; group < min_i32(warp * EACH + EACH, GROUPS); group++) {
         const int keys = group / ACROSS * 32, columns = group % ACROSS * GROUP_COLUMNS;
         transpose_blocks((from + (columns / SLICE * BN + keys) * SLICE) ^ columns / 16 % 8 * 16,
-                         (to + (keys / SLICE * DV + columns) * SLICE) ^ keys / 16 % 8 * 16);
+                         to + keys * DV + columns * TRANSPOSED_ROW);
     }
     finish_stores();
     meet_lanes();
