@@ -23,48 +23,62 @@ bool tessera_fmha_fwd_is_even(const struct tessera_fmha_fwd_shape *s) {
     return s->mask_type == TESSERA_MASK_NONE && !s->is_group_mode && !s->is_cached && !s->has_lengths;
 }
 
-static struct tessera_fmha_fwd_deal deal_out_whole(const instance_t *row, int64_t queries, int64_t heads,
-                                                   int64_t workgroups) {
-    const int64_t blocks = tessera_ceil_div(queries, row->tile.bm0), tasks = blocks * heads;
-    return (struct tessera_fmha_fwd_deal){blocks, 0, tasks, 0, (double)tessera_ceil_div(tasks, workgroups), false};
-}
-
 enum { STRIP = 64 }; // a warpgroup's rows
 
-// Rounds that all workgroups fill are of whole tasks.
-static struct tessera_fmha_fwd_deal deal_out_strips(const instance_t *row, int64_t queries, int64_t heads,
-                                                    int64_t workgroups) {
-    const int64_t bm0 = row->tile.bm0, blocks = queries / bm0;
-    const int64_t behind = tessera_ceil_div(queries - blocks * bm0, STRIP);
-    const int64_t rounds = blocks * heads / workgroups, whole = rounds * workgroups;
-    const int64_t strips = (blocks * heads - whole) * (bm0 / STRIP) + behind * heads;
-    const double last = (double)tessera_ceil_div(strips, workgroups) * (double)row->strip;
-    return (struct tessera_fmha_fwd_deal){blocks, behind, whole, strips, (double)rounds + last, false};
+// Tasks are dealt out in rounds, every other one backwards: strips come first to workgroups that have no whole task of
+// the last round.
+static double count_rounds(const instance_t *row, int64_t whole, int64_t strips, int64_t workgroups) {
+    const int64_t full = whole / workgroups, others = workgroups - whole % workgroups;
+    const int64_t beside = others == workgroups ? 0 : tessera_min(strips, 2 * others);
+    const double last = (double)tessera_ceil_div(beside, others) * (double)row->strip;
+    const double behind = (double)tessera_ceil_div(strips - beside, workgroups) * (double)row->strip;
+    return (double)full + (others == workgroups ? 0.0 : fmax(1.0, last)) + behind;
+}
+
+static struct tessera_fmha_fwd_deal deal_out(const instance_t *row, int64_t blocks, int64_t behind, int64_t whole,
+                                             int64_t heads, int64_t workgroups) {
+    const int64_t strips = (blocks * heads - whole) * (row->tile.bm0 / STRIP) + behind * heads;
+    return (struct tessera_fmha_fwd_deal){.blocks = blocks,
+                                          .behind = behind,
+                                          .whole = whole,
+                                          .strips = strips,
+                                          .rounds = count_rounds(row, whole, strips, workgroups)};
 }
 
 enum { PAIRED_TILES = 32 }; // of a task, from which on what a pair waits for each other is less than what it gains
 
-// Pairs workgroups where tasks of even numbers and those behind them have the same keys, and all workgroups have tasks.
+// Pairs workgroups, if all have tasks: where those of even numbers and those behind them have the same keys all of
+// them, else whole ones, but for a block of each head that has no neighbour.
 static struct tessera_fmha_fwd_deal pair_up(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
                                             int64_t workgroups, struct tessera_fmha_fwd_deal deal) {
     const int64_t group = s->nhead_q / s->nhead_k, tiles = tessera_ceil_div(s->keys, row->tile.bn0);
-    const bool even = deal.blocks * group % 2 == 0 && deal.behind * group % 2 == 0 && workgroups % 2 == 0;
-    if (!(row->paired > 0) || !even || tiles < PAIRED_TILES || deal.whole + deal.strips < workgroups) return deal;
-    deal.rounds *= (double)row->paired;
-    deal.paired = true;
+    const int64_t tasks = deal.whole + deal.strips, odd = deal.blocks * group % 2;
+    const int64_t neighbours = tessera_min(deal.whole, (deal.blocks - odd) * s->nhead_q * s->batch);
+    if (!(row->paired > 0) || workgroups % 2 || tiles < PAIRED_TILES || tasks < workgroups) return deal;
+    deal.blocks_behind = odd;
+    deal.paired = odd || deal.behind * group % 2 ? neighbours : tasks;
+    deal.rounds *= 1.0 - (1.0 - (double)row->paired) * (double)deal.paired / (double)tasks;
     return deal;
 }
 
+// The soonest of three: whole tasks alone, strips for rows behind blocks, and also for blocks that would begin a round
+// that is not full.
 struct tessera_fmha_fwd_deal tessera_fmha_fwd_find_deal(const instance_t *row, const struct tessera_fmha_fwd_shape *s,
                                                         int64_t units) {
-    const int64_t heads = (int64_t)s->nhead_q * s->batch, workgroups = units * row->workgroups;
-    struct tessera_fmha_fwd_deal whole = deal_out_whole(row, s->queries, heads, workgroups);
-    if (!tessera_fmha_fwd_is_even(s)) return whole;
-    whole = pair_up(row, s, workgroups, whole);
-    if (!(row->strip > 0) || s->queries < STRIP) return whole; // with few memory counts
-    const struct tessera_fmha_fwd_deal strips =
-        pair_up(row, s, workgroups, deal_out_strips(row, s->queries, heads, workgroups));
-    return strips.rounds < whole.rounds ? strips : whole;
+    const int64_t heads = (int64_t)s->nhead_q * s->batch, workgroups = units * row->workgroups, bm0 = row->tile.bm0;
+    const int64_t all = tessera_ceil_div(s->queries, bm0), blocks = s->queries / bm0;
+    const int64_t behind = tessera_ceil_div(s->queries - blocks * bm0, STRIP);
+    struct tessera_fmha_fwd_deal best = deal_out(row, all, 0, all * heads, heads, workgroups);
+    if (!tessera_fmha_fwd_is_even(s)) return best;
+    best = pair_up(row, s, workgroups, best);
+    if (!(row->strip > 0) || s->queries < STRIP) return best; // with few memory counts
+    const int64_t wholes[] = {blocks * heads, blocks * heads / workgroups * workgroups};
+    for (int n = 0; n < 2; n++) {
+        const struct tessera_fmha_fwd_deal deal =
+            pair_up(row, s, workgroups, deal_out(row, blocks, behind, wholes[n], heads, workgroups));
+        if (deal.rounds < best.rounds) best = deal;
+    }
+    return best;
 }
 
 double tessera_fmha_fwd_cuda_cost(const instance_t *row, const struct tessera_fmha_fwd_shape *s, int64_t units) {

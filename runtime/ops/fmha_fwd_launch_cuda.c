@@ -290,13 +290,14 @@ tessera_status tessera_fmha_fwd_cuda_steps(call_t *call, const tessera_instance 
     tessera_fmha_fwd_fill(call, (int32_t)deal.blocks, &args->call);
     set_pages(call, instance, args);
     set_transposing(instance, &shape, plan, args);
-    args->paired = deal.paired && tessera_gpu_has_clusters(plan->device);
+    args->paired = tessera_gpu_has_clusters(plan->device) ? (int32_t)deal.paired : 0;
     TRY(add_maps(call, instance, plan, args));
     args->tasks = (int32_t)tasks;
     args->heads = call->args.nhead_q * call->args.batch;
     args->heads_together = heads_together(call);
     args->whole = (int32_t)deal.whole;
     args->strips_behind = (int32_t)deal.behind;
+    args->blocks_behind = (int32_t)deal.blocks_behind;
     args->parts = (int32_t)cut.parts;
     args->part_tiles = (int32_t)cut.length;
     args->queries = (int32_t)call->queries;

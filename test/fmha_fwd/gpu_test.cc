@@ -152,12 +152,13 @@ Suite many_readers_suite(const Place &on) {
 }
 
 // Calls whose workgroups share tiles in pairs, if there are at most 132 of them: by whole tasks or strips, of one head
-// or of two, by v that is transposed first, where keys or queries are no whole tiles. All have as few queries as do.
+// or of two, with a task of each head that has no neighbour and strips behind, by v that is transposed first, where keys
+// or queries are no whole tiles. All have as few queries as do.
 Suite pairs_suite(const Place &on) {
     const Axis all = instances_that(on, [](const tessera_fmha_fwd_instance &row) { return row.paired > 0; });
     return {"Pairs",
-            {all, {"-b=2 -h=80 -h_k=2 -s=50", "-b=4 -h=44 -h_k=22 -s=20", "-b=1 -h=80 -h_k=2 -s=100", "-b=2 -h=33 -h_k=33 -s=200"},
-             {"-s_k=3200", "-s_k=3073"}},
+            {all, {"-b=2 -h=80 -h_k=2 -s=50 -s_k=4000", "-b=4 -h=44 -h_k=22 -s=20 -s_k=3073", "-b=1 -h=80 -h_k=2 -s=100 -s_k=3073",
+              "-b=2 -h=33 -h_k=33 -s=200 -s_k=3200", "-b=1 -h=44 -s=386 -s_k=4000"}},
             {{"-lse=1 -init=nf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-init_sink=0", "-init_sink=1"}}};
 }
 

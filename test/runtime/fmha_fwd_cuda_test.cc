@@ -182,7 +182,7 @@ class CudaPairs : public CudaFmha {
 
 TEST_F(CudaPairs, Launch) {
     const Args args = launched();
-    EXPECT_EQ(args.paired, 1);
+    EXPECT_EQ(args.paired, 192);
     EXPECT_EQ(args.tasks, 192);
     EXPECT_EQ(cuda.launches[0].cluster, 2u);
     EXPECT_EQ(cuda.launches[0].grid[0], 100u);
@@ -196,13 +196,20 @@ TEST_F(CudaPairs, Launch) {
 TEST_F(CudaPairs, KeysOfNeighboursDiffer) {
     call.args.seqlen_q = call.args.max_seqlen_q = 2900; // 23 blocks, but of two heads of the same keys
     call.set_strides();
-    EXPECT_EQ(launched().paired, 1);
+    Args args = launched();
+    EXPECT_EQ(args.paired, 184);
+    EXPECT_EQ(args.blocks_behind, 0);
     call.args.nhead_k = 4;
     call.set_strides();
-    expect_none();
+    args = launched(); // one block of each head has no neighbour
+    EXPECT_EQ(args.tasks, 184);
+    EXPECT_EQ(args.paired, 176);
+    EXPECT_EQ(args.blocks_behind, 1);
     call.args.seqlen_q = call.args.max_seqlen_q = 3000;
     call.set_strides();
-    EXPECT_EQ(launched().paired, 1);
+    args = launched();
+    EXPECT_EQ(args.paired, 192);
+    EXPECT_EQ(args.blocks_behind, 0);
 }
 
 TEST_F(CudaPairs, TasksDifferOrAreShort) {
@@ -226,16 +233,24 @@ TEST_F(CudaPairs, Strips) {
     instance.strip = 0.1f;
     Args args = launched(); // 23 blocks and a strip: pairs of the heads of a key head
     EXPECT_EQ(args.strips_behind, 1);
-    EXPECT_EQ(args.paired, 1);
-    call.args.nhead_k = 4; // strips, alone, are sooner than pairs without
+    EXPECT_EQ(args.tasks, 100 + 2 * 84 + 8);
+    EXPECT_EQ(args.paired, args.tasks);
+    call.args.nhead_k = 4; // else strips are alone
     call.set_strides();
     args = launched();
-    EXPECT_EQ(args.strips_behind, 1);
-    EXPECT_EQ(args.paired, 0);
-    instance.strip = 0.5f; // pairs, without strips, are sooner
+    EXPECT_EQ(args.whole, 100);
+    EXPECT_EQ(args.paired, 100);
+    EXPECT_EQ(args.blocks_behind, 1);
+    instance.strip = 0.6f; // pairs, without strips, are sooner
     args = launched();
     EXPECT_EQ(args.strips_behind, 0);
-    EXPECT_EQ(args.paired, 1);
+    EXPECT_EQ(args.paired, 192);
+    call.args.seqlen_q = call.args.max_seqlen_q = 1600; // whole tasks in pairs of 96 of 100 workgroups
+    call.set_strides();
+    args = launched();
+    EXPECT_EQ(args.whole, 96);
+    EXPECT_EQ(args.tasks, 104);
+    EXPECT_EQ(args.paired, 96);
 }
 
 // Halves are brought by maps: where lanes would copy, each workgroup does so for itself.
@@ -276,7 +291,7 @@ TEST_F(CudaPairs, TransposedFirst) {
     const Args first = argument_of(0), second = argument_of(1);
     EXPECT_EQ(first.paired, 0);
     EXPECT_EQ(cuda.launches[0].cluster, 0u);
-    EXPECT_EQ(second.paired, 1);
+    EXPECT_EQ(second.paired, 192);
     EXPECT_EQ(second.v, TESSERA_CUDA_V_TRANSPOSED);
     EXPECT_EQ(cuda.launches[1].cluster, 2u);
     EXPECT_EQ(cuda.maps[1].box, (Box{64, 32, 1, 1}));

@@ -21,13 +21,13 @@ enum { TESSERA_CUDA_BOX_ROWS = 8 };
 // heads a task's rows are those of all query heads of a key head, row = query * group + head, and it has a part of the
 // tiles of keys; tasks are numbered part by part. Other tasks are numbered in groups of `heads_together` of the `heads`
 // (of all sequences: number of the sequence * nhead_q + head); within a group the last block of q of each head comes
-// first. `call.blocks_q` counts the blocks of the longest sequence, and tasks past the end of theirs do nothing. After
-// `whole` tasks come strips, of a warpgroup's rows each: those of the other blocks, and `strips_behind` behind the last
-// block of each head.
+// first. `call.blocks_q` counts the blocks of the longest sequence, and tasks past the end of theirs do nothing. The
+// first `blocks_behind` (0 or 1) blocks of heads come behind the others of all. After `whole` tasks come strips, of a
+// warpgroup's rows each: those of the other blocks, and `strips_behind` behind the last block of each head.
 //
-// With `paired` workgroups 2 n and 2 n + 1 are a cluster, and tasks 2 n and 2 n + 1 have the same keys, all of a key
-// head in batch mode: there are maps of all, and boxes of k, and of v unless it is transposed first, have half of a
-// tile's rows (device/attention/cuda/pairs.h).
+// If `paired` is not 0 workgroups 2 n and 2 n + 1 are a cluster, and of the first `paired` tasks 2 n and 2 n + 1 have
+// the same keys. All tasks have all keys of a key head in batch mode then: there are maps of all, and boxes of k, and
+// of v unless it is transposed first, have half of a tile's rows (device/attention/cuda/pairs.h).
 //
 // Sequences of more than `queries` queries are left alone by instances that find keys in caches.
 //
@@ -58,7 +58,7 @@ struct tessera_fmha_fwd_cuda_args {
     struct tessera_tensor_map map_q, map_k, map_v;
     struct tessera_fmha_fwd_gpu_args call;
     uint32_t maps; // TESSERA_CUDA_MAP_*
-    int32_t tasks, heads, heads_together, whole, strips_behind;
+    int32_t tasks, heads, heads_together, whole, strips_behind, blocks_behind;
     // Instances that merge heads. With parts > 1 results go to o_acc [batch, nhead_q, queries, parts, hdim_v] and the
     // logarithms of their sums, base 2, to lse_acc [batch, nhead_q, queries, parts], where -inf says that there is no
     // result. A part has `part_tiles` tiles, or a `parts`-th of a task's where that is more.

@@ -3,7 +3,7 @@
 // them sees. Rows are the queries of a head; where they are MERGED they are those of all query heads of a key head,
 // query by query, and a task may have a part of the tiles, and the rows of HEADS key heads.
 //
-// Takes args, BM, BN, STRIPS, MERGED, HEADS, PAGED.
+// Takes args, BM, BN, STRIPS, MERGED, HEADS, PAGED, PAIRS.
 #ifndef TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 #define TESSERA_DEVICE_ATTENTION_CUDA_TASK_H
 
@@ -25,7 +25,8 @@ struct task {
 #if MERGED
     int part, from; // the number of its part of the tiles, and the first of them
 #else
-    int rows, unused; // that it has at most
+    int rows;   // that it has at most
+    int paired; // with PAIRS, whether the cluster's other workgroup has a task of the same keys
 #endif
 };
 
@@ -39,6 +40,10 @@ INLINE int first_tile(const struct task *task) { return task->from; }
 INLINE int most_rows(const struct task *task) {
     (void)task;
     return BM;
+}
+INLINE int is_paired(const struct task *task) {
+    (void)task;
+    return 0;
 }
 #else
 INLINE int row_query(const args *a, int row) {
@@ -58,6 +63,7 @@ INLINE int first_tile(const struct task *task) {
     return 0;
 }
 INLINE int most_rows(const struct task *task) { return task->rows; }
+INLINE int is_paired(const struct task *task) { return PAIRS && task->paired; }
 #endif
 INLINE int end_row(const args *a, const struct task *task) {
     return min_i32(task->first + most_rows(task), count_rows(a, task));
@@ -174,19 +180,25 @@ INLINE void find_rows(struct task *task, const args *a, int head, int first) {
     task->first = first;
 }
 
+// With PAIRS the first block of each head may come behind all others.
 INLINE void find_block(struct task *task, const args *a, int number) {
-    const int blocks = a->call.blocks_q, together = a->heads_together;
+    const int blocks = a->call.blocks_q - (PAIRS ? a->blocks_behind : 0), behind = number - a->heads * blocks;
+    const int together = a->heads_together;
+    task->rows = BM;
+    if (PAIRS && behind >= 0) {
+        find_rows(task, a, behind, 0);
+        return;
+    }
     const int group = number / (together * blocks), rest = number - group * together * blocks;
     const int heads = min_i32(together, a->heads - group * together), before = rest / heads;
-    find_rows(task, a, group * together + rest - before * heads, BM * (blocks - 1 - before));
-    task->rows = BM;
+    find_rows(task, a, group * together + rest - before * heads, BM * (a->call.blocks_q - 1 - before));
 }
 
 #if STRIPS
 enum { BLOCK_STRIPS = BM / ROWS };
 
 // Behind whole tasks there are strips of the other blocks, and of the rows behind each head's last block.
-INLINE void find_place(struct task *task, const args *a, int number) {
+INLINE void find_block_or_strip(struct task *task, const args *a, int number) {
     const int strip = number - a->whole, of_blocks = BLOCK_STRIPS * (a->heads * a->call.blocks_q - a->whole);
     if (strip < 0) {
         find_block(task, a, number);
@@ -203,8 +215,13 @@ INLINE void find_place(struct task *task, const args *a, int number) {
     task->rows = ROWS;
 }
 #else
-INLINE void find_place(struct task *task, const args *a, int number) { find_block(task, a, number); }
+INLINE void find_block_or_strip(struct task *task, const args *a, int number) { find_block(task, a, number); }
 #endif
+
+INLINE void find_place(struct task *task, const args *a, int number) {
+    if (PAIRS) task->paired = number < a->paired;
+    find_block_or_strip(task, a, number);
+}
 #endif
 
 // Finds task number `number`; returns whether there is something to do.

@@ -66,14 +66,14 @@ INLINE void transpose_next(uint32_t base, uint32_t n, int warp, int paired) {
     if (lane_id() == 0) arrive(to.full);
 }
 
-INLINE void transpose_all(uint32_t base, int paired) {
+INLINE void transpose_all(uint32_t base) {
     const int warp = of_first_lane(thread_id() / 32) - 1;
     struct task task;
     uint32_t values = 0;
     for (uint32_t n = 0; await_task(&task, base, n); n++) {
         meet_lanes();
         release(task_place(base, n));
-        for (int i = 0; i < task.tiles; i++) transpose_next(base, values++, warp, paired);
+        for (int i = 0; i < task.tiles; i++) transpose_next(base, values++, warp, is_paired(&task));
     }
 }
 

@@ -60,14 +60,17 @@ INLINE void load_transposed(struct place place, const args *a, const struct task
 }
 
 #if PAIRS
-INLINE void fill_both_with_transposed(const args *a, uint32_t base, uint32_t n, int i, int head_k, int batch) {
+INLINE void fill_with_transposed(const args *a, uint32_t base, uint32_t n, int i, int head_k, int batch, int paired) {
     const struct place place = transposed_place(base, n);
     const int bytes = TRANSPOSED_BYTES / 2, own = bytes * cluster_rank();
-    wait_until_both_empty(place, values_there(base, n));
+    wait_until_both_empty(place, values_there(base, n), paired);
     if (lane_id() != 0) return;
-    const int number = (batch * a->call.nhead_k + head_k) * a->head_tiles + i;
+    const char *const tile = transposed_tile(a, (batch * a->call.nhead_k + head_k) * a->head_tiles + i);
     arrive_and_announce(place.full, TRANSPOSED_BYTES);
-    copy_run_to_both(place.at + own, transposed_tile(a, number) + own, bytes, place.full);
+    if (paired)
+        copy_run_to_both(place.at + own, tile + own, bytes, place.full);
+    else
+        copy_run(place.at, tile, TRANSPOSED_BYTES, place.full);
 }
 #endif
 
