@@ -132,8 +132,10 @@ class FmhaFwd(Operation):
             return False  # and of how many heads
         if one.target.kind == "cuda" and (a.bm0, a.bn0) != (b.bm0, b.bn0):
             return False  # and on masks
-        if one.target.kind == "cuda" and (a.strip or 1) > (b.strip or 1):
-            return False  # and on how many tasks there are
+        if one.target.kind == "cuda" and any(
+            (x or 1) > (y or 1) for x, y in ((a.strip, b.strip), (a.paired, b.paired))
+        ):
+            return False  # and on how many tasks there are, and which lie side by side
         first, second = self.block_cost(one), self.block_cost(other)
         tasks, blocks = -(-b.bm0 // a.bm0), -(-b.bn0 // a.bn0) * -(-a.bm0 // b.bm0)
         if first.workgroups < tasks * second.workgroups:
