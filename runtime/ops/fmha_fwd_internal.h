@@ -102,10 +102,9 @@ bool tessera_fmha_fwd_is_even(const struct tessera_fmha_fwd_shape *s);
 struct tessera_fmha_fwd_deal {
     int64_t blocks, behind; // of a head: blocks of bm0 rows, and strips behind them
     int64_t whole, strips;
-    double rounds;  // the time of so many tasks one after the other
-    int64_t paired; // so many of the tasks are of workgroups that share tiles of keys and values in pairs
-    int64_t
-        blocks_behind; // of a head: 1, its first block has no neighbour, and comes behind those of all heads that have
+    double rounds;         // the time of so many tasks one after the other
+    int64_t paired;        // so many of the tasks are of workgroups that share tiles of keys and values in pairs
+    int64_t blocks_behind; // of a head: 1 where its first block has no neighbour, and comes behind those that have
 };
 struct tessera_fmha_fwd_deal tessera_fmha_fwd_find_deal(const tessera_fmha_fwd_instance *row,
                                                         const struct tessera_fmha_fwd_shape *s, int64_t units);

@@ -152,13 +152,14 @@ Suite many_readers_suite(const Place &on) {
 }
 
 // Calls whose workgroups share tiles in pairs, if there are at most 132 of them: by whole tasks or strips, of one head
-// or of two, with a task of each head that has no neighbour and strips behind, by v that is transposed first, where keys
-// or queries are no whole tiles. All have as few queries as do.
+// or of two, by v that is transposed first, where keys or queries are no whole tiles. All have as few queries as do.
+Axis instances_with_pairs(const Place &on) {
+    return instances_that(on, [](const tessera_fmha_fwd_instance &row) { return row.paired > 0; });
+}
 Suite pairs_suite(const Place &on) {
-    const Axis all = instances_that(on, [](const tessera_fmha_fwd_instance &row) { return row.paired > 0; });
     return {"Pairs",
-            {all, {"-b=2 -h=80 -h_k=2 -s=50 -s_k=4000", "-b=4 -h=44 -h_k=22 -s=20 -s_k=3073", "-b=1 -h=80 -h_k=2 -s=100 -s_k=3073",
-              "-b=2 -h=33 -h_k=33 -s=200 -s_k=3200", "-b=1 -h=44 -s=386 -s_k=4000"}},
+            {instances_with_pairs(on), {"-b=2 -h=80 -h_k=2 -s=50 -s_k=4000", "-b=4 -h=44 -h_k=22 -s=20 -s_k=3073", "-b=1 -h=80 -h_k=2 -s=100 -s_k=3073",
+              "-b=2 -h=33 -h_k=33 -s=200 -s_k=3200"}},
             {{"-lse=1 -init=nf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-init_sink=0", "-init_sink=1"}}};
 }
 
@@ -190,6 +191,13 @@ Suite large_suite(const Place &on) {
              {"-b=4 -h=16 -s=4096", "-b=1 -h=8 -h_k=2 -s=8192 -mask=t", "-b=16 -h=32 -h_k=8 -s=1 -s_k=8192",
               "-mode=1 -b=6 -h=16 -s=100,7000,1,3000,2048,515 -mask=b", "-b=2 -h=8 -s=3328 -mask=b:1000,0 -lse=1"}},
             {{"-init=nf"}}};
+}
+
+// A task of each head has no neighbour, and behind all there are strips.
+Suite large_pairs_suite(const Place &on) {
+    return {"PairsLarge",
+            {instances_with_pairs(on), {"-b=1 -h=44 -s=386 -s_k=4000"}},
+            {{"-lse=1 -init=nf"}, {"-iperm=1 -operm=1", "-iperm=0 -operm=0"}, {"-init_sink=0", "-init_sink=1"}}};
 }
 
 void expect_sample_valid(const std::string &arguments) {
@@ -234,6 +242,7 @@ int main(int argc, char **argv) {
     register_suite(refused, {"Refused", {usual, {"-b=1 -h=2 -s=64 -d=64"}, refusals}, {}});
     large.run = expect_sample_valid;
     if (real_gpu()) register_suite(large, large_suite(large));
+    if (real_gpu()) register_suite(large, large_pairs_suite(large));
     const int status = RUN_ALL_TESTS();
     print_refused();
     return status;
