@@ -163,23 +163,28 @@ TEST_F(PagedAttention, Refuses) {
 // The instance of fmha_fwd that is named attends, or the call is refused by its name.
 TEST_F(PagedAttention, NamesWhatAttends) {
     const tessera_table *const table = tessera_fmha_fwd_get_table();
-    int served = 0, refused = 0;
+    const uint32_t targets = tessera_device_get_facts(device)->targets;
+    int served = 0;
     for (uint32_t i = 0; i < table->row_count; i++) {
+        const tessera_instance *const row = tessera_row(table, i);
+        bool of_bf16 = false;
+        for (uint32_t n = 0; n < row->served_count; n++)
+            of_bf16 |= tessera_set_of(&row->served[n], &table->schema->traits[0]) >> TESSERA_FMHA_BF16 & 1;
         Call call;
-        call.args.attends = reinterpret_cast<const tessera_fmha_fwd_instance *>(tessera_row(table, i));
+        call.args.attends = reinterpret_cast<const tessera_fmha_fwd_instance *>(row);
         const std::vector<unsigned char> before = call.memory;
-        if (call.run(device) == TESSERA_SUCCESS) {
-            EXPECT_NE(call.memory, before);
+        if (of_bf16 && (targets >> row->target & 1)) {
+            EXPECT_EQ(call.run(device), TESSERA_SUCCESS) << row->name << ": " << tessera_last_error();
+            EXPECT_NE(call.memory, before) << row->name;
             served++;
         } else {
-            const std::string says = std::string(tessera_row(table, i)->name) + " does not serve this call: ";
+            const std::string says = std::string(row->name) + " does not serve this call: ";
+            EXPECT_NE(call.run(device), TESSERA_SUCCESS) << row->name;
             EXPECT_EQ(std::string(tessera_last_error()).compare(0, says.size(), says), 0) << tessera_last_error();
-            EXPECT_EQ(call.memory, before);
-            refused++;
+            EXPECT_EQ(call.memory, before) << row->name;
         }
     }
     EXPECT_GT(served, 0);
-    EXPECT_GT(refused, 0);
 }
 
 TEST_F(PagedAttention, Name) {
