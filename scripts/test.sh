@@ -281,7 +281,7 @@ same_bytes() {
 other_compiler() {
     case $("$c_compiler" --version) in *clang*) cannot "the build itself is clang's" ;; esac
     command -v clang >/dev/null || cannot "no clang"
-    local targets=cpu some=(portable x86-64-v2 x86-64-v4 x86-64-v4-bf16 x86-64-v4-fp16 x86-64-v4-amx)
+    local targets=cpu some=(portable x86-64-v2 x86-64-v4 x86-64-v4-bf16 x86-64-v4-vp2intersect x86-64-v4-fp16 x86-64-v4-amx)
     # Templates are the same for all targets: their words are what the day's has of its own.
     [ -n "$all" ] || [ "$(uname -m)" != x86_64 ] || targets=x86-64-v3,${some[$((day % ${#some[@]}))]}
     cmake -S "$root" -B "$build/test/clang" -G Ninja "-DTESSERA_PYTHON=$python" "-DTESSERA_TARGETS=$targets" -DTESSERA_RECEIPT=ci -DTESSERA_SIM_VARIANTS=OFF -DCMAKE_C_COMPILER=clang -DCMAKE_COMPILE_WARNING_AS_ERROR=ON

@@ -136,6 +136,7 @@ PRODUCTS = {
     "x86_64_v3": "fma_avx2",
     "x86_64_v4": "fma_avx512",
     "x86_64_v4_bf16": "dot_bf16",
+    "x86_64_v4_vp2intersect": "dot_bf16",
     "x86_64_v4_amx": "tile_bf16",
     "x86_64_v4_fp16": "fma_avx512",
 }

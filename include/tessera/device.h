@@ -25,6 +25,7 @@ typedef enum tessera_target {
     TESSERA_TARGET_SM_90A = 9,
     TESSERA_TARGET_X86_64_V4_AMX = 10,
     TESSERA_TARGET_X86_64_V4_FP16 = 11,
+    TESSERA_TARGET_X86_64_V4_VP2INTERSECT = 12,
     TESSERA_TARGET_COUNT
 } tessera_target;
 

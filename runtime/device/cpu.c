@@ -89,6 +89,9 @@ uint32_t tessera_cpu_targets(void) {
     if (seven.a < 1 || !all(cpuid(7, 1).a, BIT(5)) || !all(seven.c, BIT(1) | BIT(11))) return targets;
     targets |= BIT(TESSERA_TARGET_X86_64_V4_BF16);
 
+    // AVX-512 VP2INTERSECT
+    if (all(seven.d, BIT(8))) targets |= BIT(TESSERA_TARGET_X86_64_V4_VP2INTERSECT);
+
     // AVX-512 FP16
     if (HALVES_ARE_EMULATED || all(seven.d, BIT(23))) targets |= BIT(TESSERA_TARGET_X86_64_V4_FP16);
 

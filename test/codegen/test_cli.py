@@ -115,7 +115,12 @@ def test_the_default_targets_are_those_of_this_machine() -> None:
     machine = platform.machine()
     if machine == "x86_64":
         levels = {f"x86-64-v{level}" for level in (2, 3, 4)}
-        assert targets == levels | {"x86-64-v4-bf16", "x86-64-v4-amx", "x86-64-v4-fp16"}
+        assert targets == levels | {
+            "x86-64-v4-bf16",
+            "x86-64-v4-vp2intersect",
+            "x86-64-v4-amx",
+            "x86-64-v4-fp16",
+        }
     else:
         assert targets == ({"armv8-a"} if machine == "aarch64" else {"portable"})
     assert run("--table").out == run("--table", "--targets", "cpu").out

@@ -61,7 +61,7 @@ static void open_devices(void) {
     static const char *const names[] = {
         "cpu",           "cpu:portable",       "cpu:x86-64-v2",     "cpu:x86-64-v3",
         "cpu:x86-64-v4", "cpu:x86-64-v4-bf16", "cpu:x86-64-v4-amx", "cpu:x86-64-v4-fp16",
-        "cpu:armv8-a"};
+        "cpu:armv8-a",   "cpu:x86-64-v4-vp2intersect"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++)
         device_count += tessera_device_open(names[n], &devices[device_count]) == TESSERA_SUCCESS;
 }

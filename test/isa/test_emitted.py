@@ -112,7 +112,7 @@ def objects(tmp_path_factory: pytest.TempPathFactory) -> list[Object]:
     generate = (sys.executable, ROOT / "generate.py", "--targets", "x86-64")
     table = json.loads(output(*generate, "--table", "--format", "json"))
     rows = list({(row["target"], row["pipeline"], row["compute"]): row for row in table}.values())
-    names = "x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4-bf16 x86-64-v4-amx x86-64-v4-fp16"
+    names = "x86-64-v2 x86-64-v3 x86-64-v4 x86-64-v4-bf16 x86-64-v4-vp2intersect x86-64-v4-amx x86-64-v4-fp16"
     assert {row["target"] for row in rows} >= set(names.split())
     output(*generate, "-o", folder)
     # One of decoding: these take compilers as long as all others, and the first test passes them over.
@@ -161,11 +161,14 @@ def test_only_entries_are_visible(objects: list[Object]) -> None:
 def test_instructions_are_those_of_the_target(objects: list[Object]) -> None:
     """No AVX for x86-64-v2, no AVX-512 for x86-64-v3, no AMX but for one, and what each is for is used."""
     forbidden = {"x86-64-v2": AVX, "x86-64-v3": AVX512}
-    forbidden |= dict.fromkeys(("x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-fp16"), AMX)
+    forbidden |= dict.fromkeys(
+        ("x86-64-v4", "x86-64-v4-bf16", "x86-64-v4-vp2intersect", "x86-64-v4-fp16"), AMX
+    )
     expected = {
         "x86-64-v3": "vfmadd",
         "x86-64-v4": "%zmm",
         "x86-64-v4-bf16": "vdpbf16ps",
+        "x86-64-v4-vp2intersect": "vdpbf16ps",
         "x86-64-v4-amx": "tdpbf16ps",
         "x86-64-v4-fp16": "vfmadd231ph",
     }

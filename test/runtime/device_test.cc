@@ -209,6 +209,8 @@ TEST(CpuTargets, AgreeWithTheKernel) {
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_BF16 & 1, bf16);
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_FP16 & 1,
               bf16 && has(flags, {"avx512_vnni"}) && (halves_are_emulated || has(flags, {"avx512_fp16"})));
+    EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_VP2INTERSECT & 1,
+              bf16 && has(flags, {"avx512_vnni", "avx512_vp2intersect"}));
     EXPECT_EQ(targets >> TESSERA_TARGET_X86_64_V4_AMX & 1, bf16 && may_use_tiles(flags));
     EXPECT_EQ(targets >> TESSERA_TARGET_ARMV8_A & 1, 0u);
 }

@@ -151,7 +151,8 @@ TEST(Kinds, Words) {
         {"fp32", "fp16", "bf16", "e4m3", "e2m1", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0", "int8", "int4", "int32"},
         tessera_type_from_string, tessera_type_string);
     expect_words<tessera_target>({"portable", "x86-64-v2", "x86-64-v3", "x86-64-v4", "x86-64-v4-bf16", "armv8-a",
-                                  "gfx90a", "gfx942", "gfx950", "sm_90a", "x86-64-v4-amx", "x86-64-v4-fp16"},
+                                  "gfx90a", "gfx942", "gfx950", "sm_90a", "x86-64-v4-amx", "x86-64-v4-fp16",
+                                  "x86-64-v4-vp2intersect"},
                                  tessera_target_from_string, tessera_target_string);
 }
 

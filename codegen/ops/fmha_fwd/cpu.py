@@ -111,7 +111,7 @@ class CpuTile(BlockTile):
     nv: int
     efficiency: float  # measured share of the target's peak in the main loop
     why: str  # the reason that the row is there
-    ahead: int = 1  # decode: the cache that K and V of the next block are prefetched to
+    ahead: int = 1  # decode: the cache that K and V of the next block are prefetched to; 3: L1, side by side
     efficiency_fp16: float = 0  # the same where x86-64-v4-fp16 runs, too, of that page's peak; 0: no other
     heads: int = 1  # decode: so many times bm0 rows are a task, where they are those of several key heads
     load: float = 0  # cycles of a number of K or V, once for all rows that it is multiplied with
@@ -238,12 +238,14 @@ class CpuTile(BlockTile):
         """Why the tile does not fit the target, if it does not."""
         if found := self.type_complaint(target):
             return found
-        if self.ahead not in (1, 2) or (self.ahead == 2 and self.pipeline != "decode"):
-            return f"ahead = {self.ahead} is none of 1 and, in pipeline 'decode', 2"
+        if self.ahead not in (1, 2, 3) or (self.ahead > 1 and self.pipeline != "decode"):
+            return f"ahead = {self.ahead} is none of 1 and, in pipeline 'decode', 2 and 3"
+        if self.ahead == 3 and self.compute != "bf16":
+            return f"ahead = 3 is for products of bf16, not of {self.compute}"
         if found := self.cost_complaint(target):
             return found
-        if self.heads < 1 or (self.heads > 1 and self.ahead != 2):
-            return f"heads = {self.heads}: more than 1 go with ahead = 2, and there is 1 at least"
+        if self.heads < 1 or (self.heads > 1 and self.ahead == 1):
+            return f"heads = {self.heads}: more than 1 go with ahead = 2 or 3, and there is 1 at least"
         rows = self.register_tile(target)["m"]
         if self.bm0 % rows:
             return f"bm0 = {self.bm0} is no multiple of the {rows} rows of the register tile"
