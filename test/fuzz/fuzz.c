@@ -54,14 +54,20 @@ int64_t odd_stride(void) {
     return chance(2) ? odd_int() : (int64_t)(chance(2) ? INT64_MAX : INT64_MIN) / between(1, 9);
 }
 
-static tessera_device *devices[8];
+static tessera_device *devices[10];
 static int device_count;
 
 static void open_devices(void) {
-    static const char *const names[] = {
-        "cpu",           "cpu:portable",       "cpu:x86-64-v2",     "cpu:x86-64-v3",
-        "cpu:x86-64-v4", "cpu:x86-64-v4-bf16", "cpu:x86-64-v4-amx", "cpu:x86-64-v4-fp16",
-        "cpu:armv8-a",   "cpu:x86-64-v4-vp2intersect"};
+    static const char *const names[] = {"cpu",
+                                        "cpu:portable",
+                                        "cpu:x86-64-v2",
+                                        "cpu:x86-64-v3",
+                                        "cpu:x86-64-v4",
+                                        "cpu:x86-64-v4-bf16",
+                                        "cpu:x86-64-v4-amx",
+                                        "cpu:x86-64-v4-fp16",
+                                        "cpu:armv8-a",
+                                        "cpu:x86-64-v4-vp2intersect"};
     for (size_t n = 0; n < sizeof names / sizeof *names; n++)
         device_count += tessera_device_open(names[n], &devices[device_count]) == TESSERA_SUCCESS;
 }

@@ -1061,6 +1061,11 @@ static void test_products_of_words(void) {
         }
         const parts dot = of_parts(v_dot_words(v_set1_i(round), v_load_i(&a), v_load_i(&b)));
         check("v_dot_words", same_bits, &dot.lanes, &want.lanes, 1, &a.lanes);
+#ifdef __AVX512BF16__
+        const vf acc = v_as_f(v_set1_i(round)), x = v_as_f(v_load_i(&a)), y = v_as_f(v_load_i(&b));
+        const parts as_f = of_parts(v_as_i(v_dot_words_as_f(acc, x, y)));
+        check("v_dot_words_as_f", same_bits, &as_f.lanes, &want.lanes, 1, &a.lanes);
+#endif
     }
 }
 #endif

@@ -159,6 +159,13 @@ INLINE vi v_dot_words(vi acc, vi a, vi b) { // with intrinsics gcc 12 copies and
     return acc;
 }
 
+// The same of words in vectors of floats: where a register tile may be one of floats, too, gcc 12 copies sums whose
+// type is another, and stores some of them.
+INLINE vf v_dot_words_as_f(vf acc, vf a, vf b) {
+    __asm__("vpdpwssd %2, %1, %0" : "+v"(acc) : "v"(a), "v"(b));
+    return acc;
+}
+
 // One of the two bf16 of each word.
 INLINE vf v_floats_of_bf16(vi words, int which) {
     const __m512i upper = which ? _mm512_and_si512(words, _mm512_set1_epi32((int32_t)0xffff0000)) : v_shl_i(words, 16);
