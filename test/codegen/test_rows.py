@@ -53,6 +53,11 @@ def write(folder: Path, text: str) -> tuple[str, ...]:
         ("bm0 = 128", "bm0 = true", "bm0 = True is not of type int"),
         ("bm0 = 128", "bm0 = 0", "bm0, bn0, mr, nv must be positive"),
         ("bm0 = 128", "bm0 = 128\nahead = 2", "ahead = 2 is none of 1 and, in pipeline 'decode', 2 and 3"),
+        (
+            'pipeline = "qr"',
+            'pipeline = "decode"\nepilogue = "store"\ncompute = "f32"\nmr = 4\nnv = 4\nahead = 3',
+            "ahead = 3 is for products of bf16, not of f32",
+        ),
         ("bm0 = 128", "bm0 = 128\nheads = 2", "heads = 2: more than 1 go with ahead = 2 or 3"),
         ("bm0 = 128", "bm0 = 128\nload = -1", "loads -1, and of caches (0, 0, 0), are 0 at least"),
         ("bm0 = 128", "bm0 = 128\nload_int8 = 0.1", "and these of pipeline 'decode'"),
