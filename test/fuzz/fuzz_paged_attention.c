@@ -9,6 +9,7 @@
 #include "elements.h"
 #include "fuzz.h"
 #include "paged_attention_reference.h"
+#include "tessera/kernel/paged_attention.h"
 
 const char fuzz_name[] = "fuzz_paged_attention";
 
@@ -72,11 +73,13 @@ static void choose_traits(traits_t *t) {
     t->kv_memory_layout =
         t->kv_cache_dtype == TESSERA_KV_TURBO4 ? TESSERA_KV_LINEAR : (tessera_kv_layout)below(TESSERA_KV_LAYOUT_COUNT);
     // Pieces of pages have 16 bytes, a byte of turbo4 two numbers.
-    const int32_t piece = 16 / cache_bytes(t), most = shape == WIDE ? 512 : 64;
-    const int32_t unit = t->kv_cache_dtype == TESSERA_KV_TURBO4 ? 2 : 1;
-    const int32_t of_q = t->kv_memory_layout == TESSERA_KV_LINEAR ? unit : piece,
-                  of_v = t->kv_memory_layout == TESSERA_KV_VECTORIZED ? piece : unit;
+    const int32_t piece = 16 / cache_bytes(t), most = shape == USUAL ? 64 : on.is_gpu ? 256 : 512;
+    const int32_t on_gpu = t->kv_cache_dtype == TESSERA_KV_AUTO ? 8 : 16;
+    const int32_t unit = on.is_gpu ? on_gpu : t->kv_cache_dtype == TESSERA_KV_TURBO4 ? 2 : 1;
+    const int32_t of_q = t->kv_memory_layout == TESSERA_KV_LINEAR || unit > piece ? unit : piece,
+                  of_v = t->kv_memory_layout != TESSERA_KV_VECTORIZED || unit > piece ? unit : piece;
     t->hdim_q = of_q * between(1, most / of_q), t->hdim_v = of_v * between(1, most / of_v);
+    if (on.is_gpu && t->kv_cache_dtype == TESSERA_KV_TURBO4) t->hdim_v = t->hdim_q;
     t->is_group_mode = (int32_t)below(2);
     t->has_logits_soft_cap = chance(3);
     t->bias_type = chance(3) ? TESSERA_BIAS_ALIBI : TESSERA_BIAS_NONE;
@@ -90,7 +93,6 @@ static void choose_pages(const traits_t *t, const args_t *a, int32_t numbers, in
     if (t->kv_memory_layout == TESSERA_KV_LINEAR) {
         // A norm of two bytes is behind the numbers of turbo4.
         choose_strides(a->nhead_k, a->page_block_size, is_turbo4 ? numbers / 2 + 2 : numbers, page, head, row);
-
         return;
     }
     *row = odd_stride(); // which nobody reads
@@ -109,7 +111,9 @@ static void choose_scales(const args_t *a, int is_norm, int64_t *page, int64_t *
 static void choose_cache(const traits_t *t, args_t *a) {
     const int is_turbo4 = t->kv_cache_dtype == TESSERA_KV_TURBO4;
     const int rows = shape == WIDE ? 16 : 128; // that the rooms hold
-    const int32_t piece = t->kv_memory_layout == TESSERA_KV_VECTORIZED ? 16 / cache_bytes(t) : 1;
+    const int32_t piece = t->kv_memory_layout == TESSERA_KV_VECTORIZED          ? 16 / cache_bytes(t)
+                          : t->kv_memory_layout == TESSERA_KV_VLLM && on.is_gpu ? 8
+                                                                                : 1;
     do a->page_block_size = 1 << between(0, 5);
     while (a->page_block_size > rows || a->page_block_size < piece);
     a->num_total_pages = between(1, rows / a->page_block_size);
@@ -151,8 +155,10 @@ static void choose_args(const traits_t *t, args_t *a) {
     choose_strides(a->nhead_q, tokens, t->hdim_q, &a->batch_stride_q, &a->nhead_stride_q, &a->stride_q);
     choose_strides(a->nhead_q, tokens, t->hdim_v, &a->batch_stride_o, &a->nhead_stride_o, &a->stride_o);
     choose_strides(a->nhead_q, 1, tokens, &a->batch_stride_lse, &a->nhead_stride_lse, &unused);
-    a->q_ptr = room(Q), a->k_ptr = room(K), a->v_ptr = room(V), a->o_ptr = room(O), a->lse_ptr = room(LSE);
-    a->alibi_slopes_ptr = room(SLOPES_), a->sink_ptr = room(SINK);
+    const int bytes = bytes_of(t);
+    a->q_ptr = odd_room(Q, bytes), a->o_ptr = odd_room(O, bytes), a->lse_ptr = odd_room(LSE, 4);
+    a->k_ptr = odd_room(K, cache_bytes(t)), a->v_ptr = odd_room(V, cache_bytes(t));
+    a->alibi_slopes_ptr = odd_room(SLOPES_, 4), a->sink_ptr = odd_room(SINK, 4);
     a->sliding_window = chance(3) ? between(1, 90) : 0;
     a->num_splits = chance(2) ? between(1, 128) : 0;
     a->scale_s = (float)(uniform(-1, 1) / sqrt(t->hdim_q) / (t->kv_cache_dtype == TESSERA_KV_INT8 ? 64 : 1));
@@ -162,15 +168,13 @@ static void choose_args(const traits_t *t, args_t *a) {
 // ---- inputs
 
 // Norms of turbo4 behind the numbers of rows: 0.25 to 1.
-static void write_norms(const traits_t *t, const args_t *a, int number, int32_t numbers, int64_t page, int64_t head,
-                        int64_t row) {
+static void write_norms(const args_t *a, const void *slots, int32_t numbers, int64_t page, int64_t head, int64_t row) {
     for (int32_t p = 0; p < a->num_total_pages; p++)
         for (int32_t h = 0; h < a->nhead_k; h++)
             for (int32_t r = 0; r < a->page_block_size; r++) {
                 const uint16_t norm = element_encode_fp16(0.25 + 0.75 / (1 + (p + h + r) % 5));
-                memcpy((char *)room(number) + p * page + h * head + r * row + numbers / 2, &norm, sizeof norm);
+                memcpy((char *)(uintptr_t)slots + p * page + h * head + r * row + numbers / 2, &norm, sizeof norm);
             }
-    (void)t;
 }
 
 static void fill_inputs(const traits_t *t, const args_t *a) {
@@ -187,44 +191,56 @@ static void fill_inputs(const traits_t *t, const args_t *a) {
     fill_room(K_SCALE, is_turbo4 ? FP16 : FP32), fill_room(V_SCALE, is_turbo4 ? FP16 : FP32);
     fill_room(CENTROIDS, FP32), fill_room(SLOPES_, SLOPES), fill_room(SINK, FP32);
     if (!is_turbo4 || a->k_scale_ptr) return;
-    write_norms(t, a, K, t->hdim_q, a->batch_stride_k, a->nhead_stride_k, a->stride_k);
-    write_norms(t, a, V, t->hdim_v, a->batch_stride_v, a->nhead_stride_v, a->stride_v);
+    write_norms(a, a->k_ptr, t->hdim_q, a->batch_stride_k, a->nhead_stride_k, a->stride_k);
+    write_norms(a, a->v_ptr, t->hdim_v, a->batch_stride_v, a->nhead_stride_v, a->stride_v);
 }
 
 // ---- nonsense
 
 static void spoil_traits(traits_t *t) {
-    int32_t *const fields = &t->hdim_q; // enums and int32 alike, to the end
-    const uint32_t count = (uint32_t)((offsetof(traits_t, has_sink) - offsetof(traits_t, hdim_q)) / 4 + 1);
-    fields[below(count)] = chance(2) ? odd_int() : between(0, 9);
+    static const struct run run = RUN(INTS, traits_t, hdim_q, has_sink); // enums and int32 alike
+    spoil_run(t, &run);
 }
 
 static void spoil_args(args_t *a) {
-    switch (below(6)) {
-    case 0: { // sizes, which lie side by side
-        const uint32_t count = (uint32_t)((offsetof(args_t, sliding_window) - offsetof(args_t, batch)) / 4 + 1);
-        (&a->batch)[below(count)] = chance(2) ? odd_int() : between(-1, 200);
-        break;
-    }
-    case 1:
-        *(chance(2) ? &a->scale_s : &a->logits_soft_cap) = odd_float();
-        break;
-    case 2: { // as do strides
-        const uint32_t count =
-            (uint32_t)((offsetof(args_t, workspace_ptr) - offsetof(args_t, batch_stride_block_table)) / 8);
-        (&a->batch_stride_block_table)[below(count)] = odd_stride();
-        break;
-    }
-    case 3:
+    static const struct run runs[] = {
+        RUN(INTS, args_t, batch, sliding_window),
+        RUN(FLOATS, args_t, scale_s, logits_soft_cap),
+        RUN(STRIDES, args_t, batch_stride_block_table, batch_stride_v_scale),
+        RUN(INTS, args_t, num_splits, num_splits),
+    };
+    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
+    if (kind < kinds)
+        spoil_run(a, &runs[kind]);
+    else if (kind == kinds)
         *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-        break;
-    case 4:
-        a->num_splits = odd_int();
-        break;
-    default:
+    else
         ((int32_t *)room(between(SEQSTART_Q, BLOCK_TABLE)))[below(LENGTHS)] = odd_int();
-    }
 }
+
+static const struct wrong wrongs[] = {
+    WRONG(0, args_t, batch, -1),
+    WRONG(0, args_t, hdim_q, 513),
+    WRONG(0, args_t, hdim_v, 0),
+    WRONG(0, args_t, nhead_k, 0),
+    WRONG(0, args_t, nhead_k, 7),
+    WRONG(0, args_t, max_seqlen_q, -1),
+    WRONG(0, args_t, max_seqlen_k, -1),
+    WRONG(0, args_t, num_total_pages, -1),
+    WRONG(0, args_t, page_block_size, 0),
+    WRONG(0, args_t, page_block_size, 24),
+    WRONG(0, args_t, page_block_size, 131072),
+    WRONG(0, args_t, sliding_window, -1),
+    WRONG(0, args_t, num_splits, 129),
+    WRONG(0, args_t, num_splits, -1),
+    WRONG(1, traits_t, hdim_q, -8),
+    WRONG(1, traits_t, hdim_v, 513),
+    WRONG(1, traits_t, data_type, TESSERA_FMHA_FP8),
+    WRONG(1, traits_t, kv_cache_dtype, TESSERA_KV_CACHE_DTYPE_COUNT),
+    WRONG(1, traits_t, kv_memory_layout, -1),
+    WRONG(1, traits_t, is_group_mode, 2),
+    WRONG(1, traits_t, bias_type, TESSERA_BIAS_ELEMENTWISE),
+};
 
 // ---- what the call may touch
 
@@ -238,13 +254,14 @@ static double last_of_pages(const traits_t *t, const args_t *a, int32_t numbers,
 }
 
 // Whether the arrays of lengths and pages, which the check reads, lie in the rooms where it can come to read them.
-static int arrays_fit(const args_t *a) {
+static int arrays_fit(const traits_t *t, const args_t *a) {
     int unused;
+    (void)t;
     if (a->batch < 1 || a->page_block_size < 1) return 1;
     const double columns = ceil((double)a->max_seqlen_k / a->page_block_size);
     return (!a->seqlen_k_ptr || fits(a->seqlen_k_ptr, a->batch - 1, 32, &unused)) &&
            (!a->seqstart_q_ptr || fits(a->seqstart_q_ptr, a->batch, 32, &unused)) &&
-           (!a->block_table_ptr || a->batch_stride_block_table < 0 ||
+           (!a->block_table_ptr || (a->batch > 1 && a->batch_stride_block_table < 0) ||
             fits(a->block_table_ptr, last_of(a->batch, 1, 1, columns, a->batch_stride_block_table, 0, 0), 32, &unused));
 }
 
@@ -308,7 +325,7 @@ struct compared {
 
 static void check_row(void *user, int64_t number, const fmha_fwd_row *row, const fmha_fwd_reference_row *want) {
     const struct compared *const c = user;
-    const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(c->traits->data_type, "cpu");
+    const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(c->traits->data_type, on.name);
     const tessera_type type = fmha_fwd_input_element(c->traits->data_type, TESSERA_FP8_NONE);
     double error = 0;
     (void)number;
@@ -321,44 +338,11 @@ static void check_row(void *user, int64_t number, const fmha_fwd_row *row, const
     counts.rows++;
 }
 
+static void compare(const traits_t *t, const args_t *a) {
+    struct compared compared = {t, a};
+    if (paged_attention_reference(t, a, check_row, &compared) < 0) fail("the reference ran out of memory");
+}
+
 // ---- one iteration
 
-FUZZ_DEFINE(paged_attention)
-
-// Runs a call that the check allows. Returns whether it ran.
-static int run(const tessera_device *device, int sensible, size_t bytes) {
-    traits_t traits = tessera_paged_attention_traits_init();
-    args_t args = tessera_paged_attention_args_init();
-    struct compared compared = {&traits, &args};
-    int comparable = sensible;
-    read_struct(&traits, &call.traits, sizeof traits);
-    read_struct(&args, &call.args, sizeof args);
-    if (call.args.struct_size != sizeof args || bytes >= 1 << 28 || !all_fits(&traits, &args, &comparable)) return 0;
-    const tessera_status status = launch(device, bytes);
-    if (status != TESSERA_SUCCESS && status != TESSERA_ERROR_WORKSPACE) fail("check said success, the call did not");
-    if (status != TESSERA_SUCCESS) return 0;
-    counts.launches++;
-    allow_outputs(&traits, &args);
-    if (comparable && paged_attention_reference(&traits, &args, check_row, &compared) < 0)
-        fail("the reference ran out of memory");
-    return 1;
-}
-
-void fuzz_iterate(void) {
-    memset(&call, 0, sizeof call);
-    choose_traits(&call.traits);
-    choose_args(&call.traits, &call.args);
-    fill_inputs(&call.traits, &call.args);
-    const int sensible = !chance(3);
-    if (!sensible) spoil();
-    if (!arrays_fit(&call.args)) return;
-    begin_call();
-    call_before = call;
-
-    const tessera_device *const device = some_device();
-    tessera_set_num_threads(between(1, 4));
-    size_t bytes = 0;
-    const int succeeded = ask_all(device, sensible, &bytes) && run(device, sensible, bytes);
-    if (memcmp(&call, &call_before, sizeof call) != 0) fail("traits or args were written");
-    end_call(succeeded);
-}
+FUZZ_PROGRAM(paged_attention)
