@@ -33,6 +33,9 @@
 // and head, else one of each token and head. The same of v. Scales of keys are applied to scores before anything else
 // is, those of values to probabilities that have been summed: no number is rounded but the probabilities.
 //
+// Where q has an infinity, or several values that a query sees have infinite scales, quantised caches may give NaN in
+// place of the infinity, or with a soft cap the number, that the equations have: CPUs multiply with integers there.
+//
 // Slots of TURBO4 are those of tessera/turbo4.h: strides count bytes, a row has hdim / 2 of numbers, its fp16 norm
 // behind them, and any number of others. Where k_scale_ptr and v_scale_ptr are given, norms lie there instead, found by
 // the strides of scales. Number n stands for centroids_ptr[n], rounded to q's type; norms are applied as scales are.

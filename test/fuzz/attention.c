@@ -77,6 +77,20 @@ void choose_rows(const attention_traits *t, attention_args *a, int32_t columns) 
     if (chance(4)) a->nhead_stride_bias = a->batch_stride_bias = 0;
 }
 
+void choose_special(const attention_traits *t, const void *q, const void *k, const void *v, const int rooms[3]) {
+    const enum pattern pattern = element_pattern(t->data_type);
+    const int32_t rows = between(1, 12);
+    if (!chance(8)) return;
+    if (chance(2)) {
+        sprinkle(rooms[0], q, pattern, rows * t->hdim_q);
+        if (chance(2)) sprinkle(rooms[1], k, pattern, rows * t->hdim_q);
+    } else if (chance(2)) {
+        sprinkle(rooms[1], k, pattern, rows * t->hdim_q);
+    } else if (t->mask_type == TESSERA_MASK_NONE) {
+        sprinkle(rooms[2], v, pattern, rows * t->hdim_v);
+    }
+}
+
 // ---- what the call may touch
 
 int rows_fit(const attention_traits *t, const attention_args *a, double columns, int *comparable) {
@@ -161,9 +175,9 @@ static void check_row(void *user, int64_t index, const fmha_fwd_row *row, const 
     const fmha_fwd_tolerance tolerance = fmha_fwd_tolerance_of(dtype, on.name);
     double error = 0;
     (void)index;
-    const double of_o =
-        fmha_fwd_compare_row(fmha_fwd_output_element(dtype, on.fp8), fmha_fwd_o_row(c->traits, c->args, *row), want,
-                             c->args->hdim_v, &tolerance, &error);
+    const tessera_type type = fmha_fwd_output_element(dtype, on.fp8);
+    const void *const o = with_infinities(type, fmha_fwd_o_row(c->traits, c->args, *row), want->o, c->args->hdim_v);
+    const double of_o = fmha_fwd_compare_row(type, o, want, c->args->hdim_v, &tolerance, &error);
     if (!(of_o <= 1)) fail_at(row, of_o, "o differs from the reference");
     const double of_lse =
         c->traits->has_lse ? fmha_fwd_compare_lse(*fmha_fwd_lse_of(c->traits, c->args, *row), want, &tolerance, &error)

@@ -28,6 +28,9 @@ void choose_queries(const attention_traits *t, attention_args *a, enum shape sha
 // Strides of what has a row for each query; elementwise bias has so many columns.
 void choose_rows(const attention_traits *t, attention_args *a, int32_t columns);
 
+// Sometimes NaN and infinities: in q, in k, and in v where every query sees every key. In rooms of these numbers.
+void choose_special(const attention_traits *t, const void *q, const void *k, const void *v, const int rooms[3]);
+
 int64_t tokens_of(const attention_traits *t, const attention_args *a); // of q
 // Whether what belongs to queries lies in the rooms; sequences have up to so many keys.
 int rows_fit(const attention_traits *t, const attention_args *a, double columns, int *comparable);

@@ -194,12 +194,29 @@ static const uint8_t *pattern_of(enum pattern pattern) {
     return patterns[pattern];
 }
 
+static int filled[ROOMS]; // pattern + 1
+
+void forget_room(int number) { filled[number] = 0; }
+
 // A room holds its section of the pattern. It is filled unless it holds that already.
 void fill_room(int number, enum pattern pattern) {
-    static int filled[ROOMS]; // pattern + 1
     if (filled[number] == (int)pattern + 1) return;
     memcpy(memory.bytes[number], pattern_of(pattern) + 1024 * number, ROOM);
     filled[number] = (int)pattern + 1;
+}
+
+static void put_special(enum pattern pattern, uint8_t *tensor, int32_t n) {
+    static const float numbers[] = {NAN, INFINITY, -INFINITY};
+    const uint32_t which = below(3);
+    if (pattern == E4M3) tensor[n] = which == 0 ? 0xff : 0x7f;
+    if (pattern == E4M3FNUZ) tensor[n] = 0x80;
+    if (pattern <= BF16) encode(pattern, (double)numbers[which], n, tensor);
+}
+
+void sprinkle(int number, const void *tensor, enum pattern pattern, int32_t numbers) {
+    for (int32_t n = between(1, 3); n > 0; n--)
+        put_special(pattern, (uint8_t *)(uintptr_t)tensor, (int32_t)below((uint32_t)numbers));
+    forget_room(number);
 }
 
 void spoil_run(void *all, const struct run *run) {
@@ -414,6 +431,15 @@ void fail(const char *what) {
 void __asan_on_error(void);
 void __asan_on_error(void) { describe("AddressSanitizer"); }
 #endif
+
+const void *with_infinities(tessera_type type, const void *o, const double *want, int32_t count) {
+    static float copy[512];
+    for (int32_t d = 0; d < count; d++) {
+        const double got = element_load(type, o, d);
+        element_store(type, copy, d, isnan(got) && isinf(want[d]) ? want[d] : got);
+    }
+    return copy;
+}
 
 void check_refusal(tessera_status checked) {
     counts.calls++;

@@ -68,6 +68,10 @@ void *odd_room(int number, int bytes);
 // 4 and 10.
 enum pattern { FP32, FP16, BF16, E4M3, E4M3FNUZ, E2M1, E8M0, SLOPES, LOGS_4, LOGS_10, PATTERNS };
 void fill_room(int number, enum pattern pattern);
+// Puts NaN or infinities among so many numbers of a tensor in this room. What has a pattern of any bytes stays as it
+// is.
+void sprinkle(int number, const void *tensor, enum pattern pattern, int32_t numbers);
+void forget_room(int number); // the caller has written to it
 
 static inline void **pointer_at(const void *args, size_t offset) {
     return (void **)(uintptr_t)((const char *)args + offset);
@@ -110,6 +114,9 @@ void read_struct(void *whole, const void *given, size_t right);
 
 extern struct fuzz_counts { uint64_t calls, launches, rows, refusals, unserved; } counts;
 _Noreturn void fail(const char *what);
+// A row of results, with the infinities that it should have in place of NaN: a weight that fp32 takes for 0 makes NaN
+// of an infinite value.
+const void *with_infinities(tessera_type type, const void *o, const double *want, int32_t count);
 void check_refusal(tessera_status checked); // says a status, and why
 
 // Makes a field wrong in a run of those that lie side by side in a struct.

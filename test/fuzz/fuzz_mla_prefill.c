@@ -116,7 +116,9 @@ static void choose_args(const traits_t *t, args_t *a) {
 static void fill_inputs(const traits_t *t, const args_t *a) {
     for (int n = Q; n <= V; n++) fill_room(n, element_pattern(t->data_type));
     for (int n = Q_DESCALE; n <= V_DESCALE; n++) fill_room(n, FP32);
-    (void)a;
+    attention_traits f;
+    (void)attention_of(t, a, &f);
+    choose_special(&f, a->q_ptr, a->k_ptr, a->v_ptr, (const int[]){Q, K, V});
 }
 
 // ---- nonsense

@@ -325,7 +325,7 @@ static double decode_keys(const job *job, int32_t b, int32_t g, const fmha_fwd_s
             block[d * KEYS + n] = value;
             square += value * value;
         }
-        longest = fmax(longest, sqrt(square));
+        if (isfinite(square)) longest = fmax(longest, sqrt(square)); // the scores of others are exact
     }
     return longest;
 }

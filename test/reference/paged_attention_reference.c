@@ -89,20 +89,19 @@ static double norm_of(const side *s, int64_t first, int64_t scale_at) {
     return element_load(TESSERA_TYPE_FP16, &half, 0);
 }
 
-static void decode_turbo4(const traits_t *t, const args_t *a, const side *s, int64_t first, int64_t scale_at,
-                          double *out) {
+static void decode_turbo4(const traits_t *t, const args_t *a, const side *s, int64_t first, double *out) {
     const uint8_t *const row = (const uint8_t *)s->base + first;
-    const double norm = norm_of(s, first, scale_at);
     for (int32_t d = 0; d < s->hdim; d++) {
         unsigned char rounded[sizeof(double)];
         const float centroid = ((const float *)a->centroids_ptr)[row[d / 2] >> d % 2 * 4 & 15];
         element_store(type_of(t), rounded, 0, (double)centroid);
-        out[d] = element_load(type_of(t), rounded, 0) * norm;
+        out[d] = element_load(type_of(t), rounded, 0);
     }
 }
 
-// Decodes key j's row, for one head.
-static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b, int32_t g, int64_t j, double *out) {
+// Key j's row, for one head, as elements or centroids. Returns its scale, which the caller applies where the header
+// says.
+static double decode(const traits_t *t, const args_t *a, const side *s, int32_t b, int32_t g, int64_t j, double *out) {
     static const tessera_type types[TESSERA_KV_CACHE_DTYPE_COUNT] = {
         [TESSERA_KV_FP8_E4M3] = TESSERA_TYPE_E4M3,
         [TESSERA_KV_INT8] = TESSERA_TYPE_INT8,
@@ -114,13 +113,12 @@ static void decode(const traits_t *t, const args_t *a, const side *s, int32_t b,
     const int64_t first = page * s->page + g * s->head;
     const int64_t scale_at = page * s->scale_page + g * s->scale_head + r * s->scale_row;
     if (t->kv_cache_dtype == TESSERA_KV_TURBO4) {
-        decode_turbo4(t, a, s, first + r * s->row, scale_at, out);
-        return;
+        decode_turbo4(t, a, s, first + r * s->row, out);
+        return norm_of(s, first + r * s->row, scale_at);
     }
-    const double scale = s->scale ? (double)((const float *)s->scale)[scale_at] : 1;
     const int64_t x = 128 / element_bits(type);
-    for (int32_t d = 0; d < s->hdim; d++)
-        out[d] = scale * element_load(type, s->base, first + within_page(t, a, s, x, r, d));
+    for (int32_t d = 0; d < s->hdim; d++) out[d] = element_load(type, s->base, first + within_page(t, a, s, x, r, d));
+    return s->scale ? (double)((const float *)s->scale)[scale_at] : 1;
 }
 
 // ---- rows
@@ -130,6 +128,7 @@ enum { KEYS = 32 }; // keys whose scores are computed at once
 typedef struct bench {
     double *k, *v;      // of one sequence and head: [blocks][hdim_q][KEYS], [seqlen_k][hdim_v]
     double *k_size;     // [seqlen_k]: lengths
+    double *k_scale;    // [seqlen_k]
     double *p;          // [blocks][KEYS]
     double *o, *o_size; // [hdim_v]
     double *q;          // [hdim_q]
@@ -182,10 +181,11 @@ static fmha_fwd_reference_row attend(const traits_t *t, const args_t *a, bench *
     for (int32_t d = 0; d < a->hdim_q; d++) x->q[d] = element_load(type_of(t), a->q_ptr, from + d);
     for (int64_t j = 0; j < keys; j++) {
         if (j % KEYS == 0) dots(x->q, x->k + j * a->hdim_q, a->hdim_q, x->p + j);
-        x->p[j] = sees(a, position, j) ? score(t, a, row->head, position, j, x->p[j]) : -INFINITY;
+        x->p[j] = sees(a, position, j) ? score(t, a, row->head, position, j, x->p[j] * x->k_scale[j]) : -INFINITY;
         next = fmax(next, fmin(x->p[j], greatest));
         greatest = fmax(greatest, x->p[j]);
-        if (sees(a, position, j)) longest = fmax(longest, x->k_size[j]);
+        // Of a key that is not finite no rounding changes the score.
+        if (sees(a, position, j) && isfinite(x->k_size[j])) longest = fmax(longest, x->k_size[j]);
     }
     for (int64_t j = 0; j < keys; j++) sum += x->p[j] = x->p[j] == -INFINITY ? 0 : exp(x->p[j] - greatest);
     if (sink > -INFINITY) sum += exp(sink - greatest);
@@ -209,9 +209,10 @@ static void decode_head(const traits_t *t, const args_t *a, bench *x, int32_t b,
     x->value_size = 0;
     for (int64_t j = 0; j < ((const int32_t *)a->seqlen_k_ptr)[b]; j++) {
         double *const value = x->v + j * a->hdim_v;
-        decode(t, a, &k, b, g, j, x->row);
-        decode(t, a, &v, b, g, j, value);
-        x->k_size[j] = length_of(x->row, a->hdim_q);
+        x->k_scale[j] = decode(t, a, &k, b, g, j, x->row);
+        const double v_scale = decode(t, a, &v, b, g, j, value);
+        for (int32_t d = 0; d < a->hdim_v; d++) value[d] *= v_scale;
+        x->k_size[j] = fabs(x->k_scale[j]) * length_of(x->row, a->hdim_q);
         for (int32_t d = 0; d < a->hdim_q; d++) x->k[(j / KEYS * a->hdim_q + d) * KEYS + j % KEYS] = x->row[d];
         for (int32_t d = 0; d < a->hdim_v; d++) x->value_size = fmax(x->value_size, fabs(value[d]));
     }
@@ -234,11 +235,12 @@ static int64_t visit_head(const traits_t *t, const args_t *a, bench *x, int32_t 
 int64_t paged_attention_reference(const traits_t *t, const args_t *a, fmha_fwd_visit visit, void *user) {
     const size_t hdim_q = (size_t)a->hdim_q, hdim_v = (size_t)a->hdim_v;
     const size_t keys = ((size_t)a->max_seqlen_k / KEYS + 1) * KEYS; // rows of k behind the last one are computed with
-    double *const all = calloc(keys * (hdim_q + hdim_v + 2) + 2 * hdim_v + 2 * hdim_q, sizeof *all);
+    double *const all = calloc(keys * (hdim_q + hdim_v + 3) + 2 * hdim_v + 2 * hdim_q, sizeof *all);
     if (!all) return -1;
     bench x = {.k = all, .v = all + keys * hdim_q};
     x.k_size = x.v + keys * hdim_v;
-    x.p = x.k_size + keys;
+    x.k_scale = x.k_size + keys;
+    x.p = x.k_scale + keys;
     x.o = x.p + keys;
     x.o_size = x.o + hdim_v;
     x.q = x.o_size + hdim_v;
