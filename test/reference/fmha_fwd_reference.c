@@ -415,7 +415,7 @@ static double softmax(const job *job, const fmha_fwd_row *row, int32_t seqlen_k,
                     (uint32_t)row->query, seqlen_k, randval);
     }
     for (int32_t j = 0; j < seqlen_k; j++)
-        scores[j] = job->traits->has_dropout && randval[j] > keep_below ? 0 : scores[j] * weight;
+        scores[j] *= job->traits->has_dropout && randval[j] > keep_below ? 0 * weight : weight; // NaN stays
     return greatest + log(sum);
 }
 
