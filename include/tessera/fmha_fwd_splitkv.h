@@ -62,7 +62,7 @@ typedef struct tessera_fmha_fwd_splitkv_traits {
 //   seqlen_k_ptr     [batch] int32, or NULL
 //   seqstart_q_ptr   [batch + 1] int32, group mode
 //   seqstart_k_ptr   [batch + 1] int32, group mode without pages, or with pages where seqlen_k_ptr is NULL; with
-//                    is_gappy [batch]: where in its first page a sequence begins
+//                    is_gappy, which needs seqlen_k_ptr, [batch]: where in its first page a sequence begins
 //   block_table_ptr  [batch, pages of a sequence] int32, stride batch_stride_block_table: the pages of seqlen_k keys,
 //                    with is_gappy those of page_block_size - 1 more
 //   cache_batch_idx  [batch] int32

@@ -13,6 +13,7 @@ void tessera_over_cache_begin(struct tessera_over_cache *x) {
     x->attention.leaves_longer = false;
     x->attention.hdim_rope = 0;
     x->wanted = NULL;
+    x->lacks_starts = false;
 }
 
 tessera_status tessera_over_cache_check_traits(const tessera_fmha_fwd_traits *t) {
@@ -86,6 +87,7 @@ tessera_status tessera_over_cache_place(struct tessera_over_cache *x, const stru
         return TESSERA_SUCCESS;
     }
     x->cache = cache_of(attention, at);
+    x->lacks_starts = attention->traits.is_group_mode && (at->is_gappy || !at->seqlen_k_ptr) && !at->seqstart_k_ptr;
     set_rows(&x->cache.pages, &attention->traits, TESSERA_KV_AUTO, false);
     attention->cache = &x->cache;
     return TESSERA_SUCCESS;
@@ -141,6 +143,8 @@ tessera_status tessera_over_cache_set_pages(struct tessera_over_cache *x, const 
 tessera_status tessera_over_cache_check_memory(const struct tessera_over_cache *x, bool on_gpu,
                                                struct tessera_tensors *all) {
     const struct tessera_attention_cache *const cache = x->attention.cache;
+    GUARD(!x->lacks_starts,
+          "seqstart_k_ptr is NULL: in group mode pages need it with is_gappy, or without seqlen_k_ptr");
     GUARD(!cache || !cache->pages.offset || cache->seqlen_k, "seqlen_k_ptr is NULL: is_gappy needs it");
     return tessera_fmha_fwd_check_memory(&x->attention, on_gpu, all);
 }

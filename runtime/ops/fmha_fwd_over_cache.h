@@ -11,6 +11,7 @@ struct tessera_over_cache {
     struct tessera_fmha_fwd_call attention;
     const tessera_instance *wanted;  // of fmha_fwd, that must attend; NULL: that of least cost
     const tessera_instance *attends; // of fmha_fwd
+    bool lacks_starts;               // seqstart_k_ptr, by which keys are counted or found, is NULL
 };
 
 // Where CK's arguments say that keys lie. See tessera/fmha_fwd_splitkv.h.
