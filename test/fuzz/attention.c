@@ -6,10 +6,13 @@
 
 // ---- choices
 
-enum shape choose_shape(void) { return chance(8) ? WIDE : chance(8) ? LONG : USUAL; }
+enum shape choose_shape(void) { return chance(8) ? WIDE : chance(8) ? LONG : chance(8) ? TALL : USUAL; }
 
-int32_t most_queries(enum shape shape) { return shape == USUAL ? 32 : 5; }
-int32_t most_keys(enum shape shape) { return shape == USUAL ? 60 : shape == WIDE ? 10 : on.is_gpu ? 400 : 1000; }
+int32_t most_queries(enum shape shape) { return shape == USUAL ? 32 : shape == TALL ? 280 : 5; }
+int32_t most_keys(enum shape shape) {
+    static const int32_t keys[] = {[USUAL] = 60, [WIDE] = 10, [LONG] = 1000, [TALL] = 40};
+    return shape == LONG && on.is_gpu ? 400 : keys[shape];
+}
 
 int element_bits_of(tessera_fmha_dtype dtype) { return element_bits(fmha_fwd_input_element(dtype, on.fp8)); }
 
@@ -25,7 +28,7 @@ enum pattern bias_pattern(const attention_traits *t) {
 }
 
 void choose_attention(attention_traits *t, enum shape shape) {
-    const int32_t most = shape == WIDE ? (on.is_gpu ? 256 : 512) : shape == LONG ? 24 : 48;
+    const int32_t most = shape == WIDE ? (on.is_gpu ? 256 : 512) : shape == USUAL ? 48 : 24;
     const int bits = element_bits_of(t->data_type);
     t->hdim_q = choose_hdim(most, bits), t->hdim_v = choose_hdim(most, bits);
     t->is_group_mode = (int32_t)below(2), t->is_v_rowmajor = 1;
@@ -38,8 +41,9 @@ void choose_attention(attention_traits *t, enum shape shape) {
 
 void choose_numbers(const attention_traits *t, attention_args *a, enum shape shape) {
     a->hdim_q = t->hdim_q, a->hdim_v = t->hdim_v, a->mask_type = t->mask_type;
-    a->batch = shape == LONG ? 1 : between(1, LENGTHS - 1), a->nhead_k = shape == LONG ? 1 : between(1, 2);
-    a->nhead_q = a->nhead_k * between(1, 3);
+    const int is_one = shape == LONG || shape == TALL;
+    a->batch = is_one ? 1 : between(1, LENGTHS - 1), a->nhead_k = is_one ? 1 : between(1, 2);
+    a->nhead_q = a->nhead_k * between(1, shape == TALL ? 2 : 3);
     a->scale_s = (float)uniform(-1, 1) / sqrtf((float)t->hdim_q);
     a->logits_soft_cap = (float)uniform(0.5, 50);
     a->window_size_left = between(-1, 90), a->window_size_right = between(-1, 90);

@@ -10,8 +10,9 @@
 typedef tessera_fmha_fwd_args attention_args;
 typedef tessera_fmha_fwd_traits attention_traits;
 
-// The shape of calls: a bit of everything, few rows of wide heads, or few rows and keys that are cut into parts.
-enum shape { USUAL, WIDE, LONG };
+// The shape of calls: a bit of everything, few rows of wide heads, few rows and keys that are cut into parts, or more
+// rows than a tile has.
+enum shape { USUAL, WIDE, LONG, TALL };
 enum shape choose_shape(void);
 int32_t most_queries(enum shape shape), most_keys(enum shape shape);
 
