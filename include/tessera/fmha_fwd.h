@@ -16,9 +16,9 @@
 //
 // A query that sees no key has o = 0 and lse = -inf (or sink[h]). Products accumulate in fp32, and scores are fp32: if
 // a score exceeds 2.3e38 (FLT_MAX / log2 e), which takes |q k| of 2^63 or more, its query's o and lse may be NaN.
-// exp(s[i,j] - max s) is rounded to the type that products with v have: GPUs take fp16 for fp16, bf16 for bf16, and e4m3
-// for types of 8 bits and fewer; CPUs that multiply bf16 take that for all but fp32 and fp16. So an element of o may be
-// off by 2^-11, 2^-8 or 2^-4 of the sum of the magnitudes of its terms, beside the rounding to its own type.
+// exp(s[i,j] - max s) is rounded to the type that products with v have: GPUs take fp16 for fp16, bf16 for bf16, and
+// e4m3 for types of 8 bits and fewer; CPUs that multiply bf16 take that for all but fp32 and fp16. So an element of o
+// may be off by 2^-11, 2^-8 or 2^-4 of the sum of the magnitudes of its terms, beside the rounding to its own type.
 //
 // NaN and infinity in q, k, v and bias go through these equations as IEEE arithmetic has them, so that a query that
 // sees a score of NaN or +inf has NaN as lse and o, and a key whose score is -inf weighs 0; where the mask hides a key,
