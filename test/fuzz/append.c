@@ -57,25 +57,42 @@ static int64_t find_row(const append_args *a, int32_t b, int32_t j, int32_t *row
     return ((const int32_t *)a->block_table_ptr)[b * a->batch_stride_block_table + position / a->page_block_size];
 }
 
-void allow_append(const append_traits *t, const append_args *a) {
+// Whether a GPU leaves a key out; the CPU refuses such calls.
+static int is_left_out(const append_traits *t, const append_args *a, int32_t b, int32_t j) {
+    int32_t row;
+    const int32_t position = ((const int32_t *)a->seqlen_k_ptr)[b] + j;
+    if (position >= a->max_seqlen_k || (t->rope_type != TESSERA_ROPE_NONE && position >= a->rotary_rows)) return 1;
+    const int64_t block = find_row(a, b, j, &row);
+    return block < 0 || block >= a->cache_blocks;
+}
+
+static void allow_key(const append_traits *t, const append_args *a, int32_t b, int32_t j) {
     const int64_t bytes = bits_of(t) / 8;
+    int32_t row;
+    const int64_t block = find_row(a, b, j, &row);
+    for (int32_t g = 0; g < a->nhead_k; g++) {
+        allow((char *)a->k_ptr + bytes * (block * a->batch_stride_k + g * a->nhead_stride_k + row * a->stride_k),
+              bytes * a->hdim_q);
+        allow((char *)a->v_ptr + bytes * (block * a->batch_stride_v + g * a->nhead_stride_v + row * a->stride_v),
+              bytes * a->hdim_v);
+    }
+}
+
+static void allow_query(const append_traits *t, const append_args *a, int32_t b, int32_t i) {
+    const int64_t bytes = bits_of(t) / 8;
+    const int32_t position = ((const int32_t *)a->seqlen_k_ptr)[b] + (a->has_mask ? i : 0);
+    for (int32_t h = 0; h < a->nhead_q && position < a->rotary_rows; h++)
+        allow((char *)a->q_rotated_ptr +
+                  bytes * (b * a->batch_stride_q_rotated + h * a->nhead_stride_q_rotated + i * a->stride_q_rotated),
+              bytes * a->hdim_q);
+}
+
+void allow_append(const append_traits *t, const append_args *a) {
+    const int rotates = t->rope_type != TESSERA_ROPE_NONE && a->q_rotated_ptr;
     for (int32_t b = 0; b < a->batch; b++) {
         for (int32_t j = 0; j < a->seqlen_knew; j++)
-            for (int32_t g = 0; g < a->nhead_k; g++) {
-                int32_t row;
-                const int64_t block = find_row(a, b, j, &row);
-                allow((char *)a->k_ptr +
-                          bytes * (block * a->batch_stride_k + g * a->nhead_stride_k + row * a->stride_k),
-                      bytes * a->hdim_q);
-                allow((char *)a->v_ptr +
-                          bytes * (block * a->batch_stride_v + g * a->nhead_stride_v + row * a->stride_v),
-                      bytes * a->hdim_v);
-            }
-        for (int32_t i = 0; i < a->seqlen_q && t->rope_type != TESSERA_ROPE_NONE && a->q_rotated_ptr; i++)
-            for (int32_t h = 0; h < a->nhead_q; h++)
-                allow((char *)a->q_rotated_ptr + bytes * (b * a->batch_stride_q_rotated +
-                                                          h * a->nhead_stride_q_rotated + i * a->stride_q_rotated),
-                      bytes * a->hdim_q);
+            if (!is_left_out(t, a, b, j)) allow_key(t, a, b, j);
+        for (int32_t i = 0; i < a->seqlen_q && rotates; i++) allow_query(t, a, b, i);
     }
 }
 
@@ -103,6 +120,9 @@ static appendkv_call call_of(const append_traits *t, const append_args *a) {
         .vnew = {a->vnew_ptr, a->batch_stride_vnew, a->nhead_stride_vnew, a->stride_vnew, a->hdim_v},
         .cos = a->rotary_cos_ptr,
         .sin = a->rotary_sin_ptr,
+        .positions = a->max_seqlen_k,
+        .blocks = a->cache_blocks,
+        .angles = a->rotary_rows,
     };
 }
 

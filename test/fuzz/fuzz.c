@@ -64,6 +64,7 @@ int64_t odd_stride(void) {
 static struct fuzz_device devices[12];
 static uint32_t device_count;
 struct fuzz_device on;
+int contents_are_wrong;
 
 enum { NOT_RUN = 77 }; // status of a test that is skipped
 

@@ -76,6 +76,24 @@ static void choose_places(args_t *a) {
     a->cache_batch_idx = index;
 }
 
+// What a GPU leaves out: positions without a row in the cache or in the tables of angles, and caches that there are
+// not.
+static void choose_left_out(const traits_t *t, args_t *a) {
+    const int32_t b = between(0, a->batch - 1);
+    int32_t *const table = room(BLOCK_TABLE), *const index = room(CACHE_BATCH_IDX), *const before = room(SEQLEN_K);
+    const int32_t id = chance(2) ? INT32_MIN + between(0, 9) : a->cache_blocks + between(0, 9);
+    const uint32_t which = below(3);
+    if (which == 0) before[b] = a->max_seqlen_k - a->seqlen_knew + between(1, 12);
+    for (int32_t n = 0; which == 0 && a->block_table_ptr && n * a->page_block_size < a->max_seqlen_k; n++)
+        table[b * a->batch_stride_block_table + n] = a->batch * n + b;
+    if (which == 1 && t->rope_type != TESSERA_ROPE_NONE) a->rotary_rows = between(1, a->rotary_rows);
+    if (which == 2 && a->cache_batch_idx) index[b] = id;
+    if (which == 2 && a->block_table_ptr)
+        for (int32_t n = 0; n < a->batch_stride_block_table; n++)
+            if (chance(2)) table[b * a->batch_stride_block_table + n] = id;
+    contents_are_wrong = 1;
+}
+
 static void choose_args(const traits_t *t, args_t *a) {
     int32_t *const before = room(SEQLEN_K);
     *a = tessera_fmha_fwd_appendkv_args_init();
@@ -98,6 +116,7 @@ static void choose_args(const traits_t *t, args_t *a) {
     a->k_ptr = odd_room(K, bytes), a->v_ptr = odd_room(V, bytes);
     a->knew_ptr = odd_room(KNEW, bytes), a->vnew_ptr = odd_room(VNEW, bytes);
     a->rotary_cos_ptr = odd_room(COS, bytes), a->rotary_sin_ptr = odd_room(SIN, bytes);
+    if (on.is_gpu && chance(4)) choose_left_out(t, a);
     if (!chance(3)) return;
     a->q_rotated_ptr = (void *)(uintptr_t)a->q_ptr; // in place
     a->stride_q_rotated = a->stride_q, a->nhead_stride_q_rotated = a->nhead_stride_q;

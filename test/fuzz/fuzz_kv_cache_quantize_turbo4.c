@@ -60,6 +60,8 @@ static void choose_slots(const args_t *a, int64_t bytes, int64_t *page, int64_t 
     *page = bytes * a->nhead_k * a->page_block_size + (chance(3) ? between(0, 20) : 0);
 }
 
+static int64_t slots_of(const args_t *a) { return (int64_t)a->num_total_pages * a->page_block_size; }
+
 // Each token has a slot of its own, in no order, or is left out.
 static void choose_mapping(args_t *a) {
     int64_t *const mapping = room(SLOT_MAPPING);
@@ -87,6 +89,9 @@ static void choose_args(const traits_t *t, args_t *a) {
     if (are_apart) a->k_norm_ptr = odd_room(K_NORM, 2), a->v_norm_ptr = odd_room(V_NORM, 2);
     a->centroids_ptr = room(CENTROIDS), a->slot_mapping_ptr = room(SLOT_MAPPING);
     if (a->tokens > 0) choose_mapping(a);
+    if (!on.is_gpu || a->tokens == 0 || !chance(4)) return;
+    ((int64_t *)room(SLOT_MAPPING))[below((uint32_t)a->tokens)] = slots_of(a) + (chance(2) ? 0 : INT64_MAX / 4);
+    contents_are_wrong = 1;
 }
 
 // Centroids of the usual codebook, or any that ascend.
@@ -210,7 +215,7 @@ static void allow_outputs(const traits_t *t, const args_t *a) {
             for (int32_t g = 0; g < a->nhead_k; g++) {
                 uint8_t *norm;
                 const int64_t slot = ((const int64_t *)a->slot_mapping_ptr)[token];
-                if (slot < 0) continue;
+                if (slot < 0 || slot >= slots_of(a)) continue;
                 allow(slot_of(a, &s, slot, g, &norm), s.hdim / 2);
                 allow(norm, 2);
             }
@@ -234,9 +239,10 @@ static void check_row(const traits_t *t, const args_t *a, const struct half_of_c
 static void compare(const traits_t *t, const args_t *a) {
     for (int is_v = 0; is_v < 2; is_v++) {
         const struct half_of_cache s = side_of(t, a, is_v);
-        for (int32_t token = between(0, 2); token < a->tokens; token += 3)
-            for (int32_t g = 0; g < a->nhead_k; g++)
-                if (((const int64_t *)a->slot_mapping_ptr)[token] >= 0) check_row(t, a, &s, token, g);
+        for (int32_t token = between(0, 2); token < a->tokens; token += 3) {
+            const int64_t slot = ((const int64_t *)a->slot_mapping_ptr)[token];
+            for (int32_t g = 0; g < a->nhead_k && slot >= 0 && slot < slots_of(a); g++) check_row(t, a, &s, token, g);
+        }
     }
 }
 

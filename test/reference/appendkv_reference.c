@@ -100,10 +100,16 @@ static int32_t find_block(const appendkv_call *c, int32_t b, int32_t *row) {
     return *page;
 }
 
+static int is_rotated(const appendkv_call *c, int32_t position) {
+    return c->rope == TESSERA_ROPE_NONE || c->angles == 0 || position < c->angles;
+}
+
 static void check_keys(const appendkv_call *c, int32_t b, int32_t j, appendkv_verdict *verdict) {
     const int32_t position = c->keys_before[b] + j;
     int32_t row = position;
+    if ((c->positions && position >= c->positions) || !is_rotated(c, position)) return;
     const int32_t block = find_block(c, b, &row);
+    if (c->blocks && (block < 0 || block >= c->blocks)) return;
     for (int32_t g = 0; g < c->heads_k; g++) {
         const struct way of_k = {
             &c->knew, &c->k, begin_of(&c->knew, b, g, j), begin_of(&c->k.now, block, g, row), position, c->rotary_dim};
@@ -115,6 +121,7 @@ static void check_keys(const appendkv_call *c, int32_t b, int32_t j, appendkv_ve
 }
 
 static void check_queries(const appendkv_call *c, int32_t b, int32_t i, appendkv_verdict *verdict) {
+    if (!is_rotated(c, c->keys_before[b] + (c->positions_differ ? i : 0))) return;
     for (int32_t h = 0; h < c->heads_q; h++) {
         const struct way way = {&c->q,
                                 &c->q_rotated,

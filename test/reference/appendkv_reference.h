@@ -37,6 +37,9 @@ typedef struct appendkv_call {
     appendkv_tensor q, knew, vnew;
     appendkv_output q_rotated, k, v;
     const void *cos, *sin;
+    // Where not 0: a GPU leaves out keys at positions, and in sequences or pages, that are not below these, and where
+    // it rotates rows at positions that are not below `angles`.
+    int32_t positions, blocks, angles;
 } appendkv_call;
 
 typedef struct appendkv_verdict {
