@@ -252,11 +252,11 @@ static int extent_count;
 int fits(const void *pointer, double last, double bits, int *comparable) {
     if (last < 0) return 1;
     uint8_t *const begin = (uint8_t *)(uintptr_t)pointer, *const all = (uint8_t *)&memory;
-    if (begin < all || begin >= all + sizeof memory) return 0;
+    if (begin < all || begin >= all + used) return 0;
     const size_t offset = (size_t)(begin - all), in_room = offset % ROOM;
     const double end = ceil((last + 1) * bits / 8);
     *comparable &= in_room >= BEFORE && in_room <= BEFORE + SHIFTS && (double)in_room + end + 8 < ROOM;
-    if ((double)offset + end + 8 >= (double)sizeof memory || extent_count == 2 * ROOMS) return 0;
+    if ((double)offset + end + 8 >= (double)used || extent_count == 2 * ROOMS) return 0;
     extents[extent_count++] = (struct extent){begin, begin + (size_t)end, NULL};
     return 1;
 }

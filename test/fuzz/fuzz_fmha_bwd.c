@@ -219,7 +219,9 @@ static const struct wrong wrongs[] = {
 // Whether the arrays of lengths, which the check reads, lie in the rooms.
 static int arrays_fit(const traits_t *t, const args_t *a) {
     int unused;
-    (void)t;
+    if (t->batch > 0 && ((t->seqstart_qs && !fits(t->seqstart_qs, t->batch, 32, &unused)) ||
+                         (t->seqstart_ks && !fits(t->seqstart_ks, t->batch, 32, &unused))))
+        return 0;
     for (int n = SEQSTART_Q; n <= CU_SEQLEN_K && a->batch > 0; n++) {
         const void *const list = *pointer_at(a, pointers[n]);
         const int is_of_each = n == SEQLEN_Q || n == SEQLEN_K;
