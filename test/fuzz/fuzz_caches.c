@@ -339,12 +339,11 @@ static int all_fits(const traits_t *t, const args_t *a, int *comparable) {
     attention_traits ft;
     const attention_args f = attention_of(t, a, &ft);
     const int bits = element_bits_of(t->data_type), is_list = t->is_group_mode && !a->block_table_ptr;
-    double columns = 0, tokens = 0;
+    const double tokens = is_list ? ((const int32_t *)a->seqstart_k_ptr)[a->batch] : 0;
+    double columns = t->is_group_mode ? 0 : a->seqlen_k; // there are as many, however long sequences are
     for (int32_t b = 0; b < a->batch; b++) {
         const int32_t keys = keys_of(t, a, b);
         columns = keys > columns ? keys : columns;
-        if (is_list && ((const int32_t *)a->seqstart_k_ptr)[b] + keys > tokens)
-            tokens = ((const int32_t *)a->seqstart_k_ptr)[b] + keys;
     }
     const double rows = is_list ? tokens : a->block_table_ptr ? a->page_block_size : a->seqlen_k;
     const double blocks = is_list ? 1 : a->cache_blocks;

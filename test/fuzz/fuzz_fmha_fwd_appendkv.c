@@ -98,7 +98,7 @@ static void choose_args(const traits_t *t, args_t *a) {
     int32_t *const before = room(SEQLEN_K);
     *a = tessera_fmha_fwd_appendkv_args_init();
     a->batch = between(1, 3), a->nhead_k = between(1, 2), a->nhead_q = a->nhead_k * between(1, 3);
-    a->seqlen_q = chance(4) ? 0 : between(1, 9), a->seqlen_knew = chance(6) ? 0 : between(1, 9);
+    a->seqlen_q = chance(4) ? 0 : between(1, is_wide ? 5 : 9), a->seqlen_knew = chance(6) ? 0 : between(1, 9);
     a->max_seqlen_k = a->seqlen_knew + between(0, is_wide ? 6 : 30);
     a->has_mask = (int32_t)below(2);
     for (int32_t b = 0; b < a->batch; b++) before[b] = chance(6) ? 0 : between(0, a->max_seqlen_k - a->seqlen_knew);
