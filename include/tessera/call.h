@@ -32,7 +32,8 @@ typedef enum tessera_explain { TESSERA_EXPLAIN_REASONS = 1, TESSERA_EXPLAIN_INST
 // whatever the device. _check_on(device, ...) validates as that device does, including the choice of an instance.
 //
 // _select(facts, traits, args, &instance) chooses the instance of least estimated cost, or args->instance if that
-// serves the call. It is pure: it reads only traits, facts and the sizes in args, and does no I/O.
+// serves the call; where a further step of the call has none, it fails, as the call would. It is pure: it reads only
+// traits, facts and the sizes in args, and does no I/O.
 //
 // _explain(facts, traits, args, how, text, size) lists the instances that serve the call with their costs, best first,
 // the chosen one behind a `*`, and the reasons why others do not. Where none serves, it says what would have to change.

@@ -172,35 +172,50 @@ tessera_status tessera_call_prepare(const tessera_op *op, void *call, const tess
 
 static tessera_status read_request(const tessera_op *op, void *call, const tessera_table *table,
                                    const tessera_device_facts *caller, const void *traits, const void *args,
-                                   struct tessera_request *r) {
-    tessera_device_facts facts;
-    TRY(tessera_read_facts(table, caller, &facts));
+                                   tessera_device_facts *facts, struct tessera_request *r) {
+    TRY(tessera_read_facts(table, caller, facts));
     TRY(tessera_read_call(op, call, traits, args));
-    ask(op, call, table, &facts, r);
+    ask(op, call, table, facts, r);
     return TESSERA_SUCCESS;
 }
 
+// Chooses the instance, and sees whether those of the call's other steps are there, too.
+static tessera_status choose_all(const tessera_op *op, void *call, const tessera_device_facts *facts,
+                                 const struct tessera_request *r, struct tessera_choice *out) {
+    struct tessera_plan plan;
+    TRY(tessera_choose(r, out));
+    if (r->table != op->kernels.get_table()) return TESSERA_SUCCESS; // steps are known of the library's own rows
+    return plan_chosen(op, call, out, facts, 1, &plan);
+}
+
 tessera_status tessera_call_select(const tessera_op *op, void *call, const tessera_table *table,
-                                   const tessera_device_facts *facts, const void *traits, const void *args, void *out) {
+                                   const tessera_device_facts *caller, const void *traits, const void *args,
+                                   void *out) {
+    tessera_device_facts facts;
     struct tessera_request r;
     struct tessera_choice chosen;
     GUARD(out, "out is NULL");
-    TRY(read_request(op, call, table, facts, traits, args, &r));
-    TRY(tessera_choose(&r, &chosen));
+    TRY(read_request(op, call, table, caller, traits, args, &facts, &r));
+    TRY(choose_all(op, call, &facts, &r, &chosen));
     memcpy(out, &chosen.row, sizeof chosen.row); // *out is a pointer to the operation's own instance type
     return TESSERA_SUCCESS;
 }
 
 size_t tessera_call_explain(const tessera_op *op, void *call, const tessera_table *table,
-                            const tessera_device_facts *facts, const void *traits, const void *args,
+                            const tessera_device_facts *caller, const void *traits, const void *args,
                             tessera_explain how, char *text, size_t size) {
+    tessera_device_facts facts;
     struct tessera_request r;
+    struct tessera_choice chosen;
     struct tessera_text out = {text, size, 0};
     tessera_text_add(&out, "%s", "");
-    if (read_request(op, call, table, facts, traits, args, &r) == TESSERA_SUCCESS)
-        tessera_add_explanation(&out, &r, how == TESSERA_EXPLAIN_INSTANCES);
-    else
+    if (read_request(op, call, table, caller, traits, args, &facts, &r) != TESSERA_SUCCESS) {
         tessera_text_add(&out, "%s\n", tessera_last_error());
+        return out.used + 1;
+    }
+    tessera_add_explanation(&out, &r, how == TESSERA_EXPLAIN_INSTANCES);
+    if (tessera_choose(&r, &chosen) == TESSERA_SUCCESS && choose_all(op, call, &facts, &r, &chosen) != TESSERA_SUCCESS)
+        tessera_text_add(&out, "but a step has none: %s\n", tessera_last_error());
     return out.used + 1;
 }
 

@@ -307,6 +307,27 @@ TEST_F(Splitkv, AsManySplitsAsCkTakes) {
     EXPECT_EQ(bytes, same) << units;
 }
 
+// There is an instance, but on a GPU none that attends by rows that begin anywhere: what is asked beforehand says so.
+TEST_F(Splitkv, SelectionIsOfAllSteps) {
+    Call call;
+    tessera_device_facts facts = *tessera_device_get_facts(device);
+    facts.targets = 1u << TESSERA_TARGET_GFX942;
+    facts.compute_units = 304;
+    const tessera_fmha_fwd_splitkv_instance *instance = nullptr;
+    if (tessera_fmha_fwd_splitkv_select(&facts, &call.traits, &call.args, &instance) != TESSERA_SUCCESS)
+        GTEST_SKIP() << tessera_last_error();
+    instance = nullptr;
+    call.args.stride_q = 33;
+    EXPECT_EQ(tessera_fmha_fwd_splitkv_select(&facts, &call.traits, &call.args, &instance), TESSERA_ERROR_NO_INSTANCE);
+    EXPECT_EQ(instance, nullptr);
+    const std::string why = tessera_last_error();
+    std::string text(4096, '\0');
+    text.resize(tessera_fmha_fwd_splitkv_explain(&facts, &call.traits, &call.args, TESSERA_EXPLAIN_REASONS, text.data(),
+                                                 text.size()) -
+                1);
+    EXPECT_NE(text.find("but a step has none: " + why), std::string::npos) << text;
+}
+
 TEST_F(Splitkv, NameOfCk) {
     Call call;
     const tessera_fmha_fwd_splitkv_instance *instance = nullptr;
