@@ -179,13 +179,12 @@ static tessera_status read_request(const tessera_op *op, void *call, const tesse
     return TESSERA_SUCCESS;
 }
 
-// Chooses the instance, and sees whether those of the call's other steps are there, too.
-static tessera_status choose_all(const tessera_op *op, void *call, const tessera_device_facts *facts,
-                                 const struct tessera_request *r, struct tessera_choice *out) {
+// Whether the instances of the call's other steps are there, too.
+static tessera_status check_steps(const tessera_op *op, void *call, const struct tessera_choice *chosen,
+                                  const tessera_device_facts *facts, const tessera_table *table) {
     struct tessera_plan plan;
-    TRY(tessera_choose(r, out));
-    if (r->table != op->kernels.get_table()) return TESSERA_SUCCESS; // steps are known of the library's own rows
-    return plan_chosen(op, call, out, facts, 1, &plan);
+    if (table != op->kernels.get_table()) return TESSERA_SUCCESS; // steps are known of the library's own rows
+    return plan_chosen(op, call, chosen, facts, 1, &plan);
 }
 
 tessera_status tessera_call_select(const tessera_op *op, void *call, const tessera_table *table,
@@ -196,7 +195,8 @@ tessera_status tessera_call_select(const tessera_op *op, void *call, const tesse
     struct tessera_choice chosen;
     GUARD(out, "out is NULL");
     TRY(read_request(op, call, table, caller, traits, args, &facts, &r));
-    TRY(choose_all(op, call, &facts, &r, &chosen));
+    TRY(tessera_choose(&r, &chosen));
+    TRY(check_steps(op, call, &chosen, &facts, table));
     memcpy(out, &chosen.row, sizeof chosen.row); // *out is a pointer to the operation's own instance type
     return TESSERA_SUCCESS;
 }
@@ -214,7 +214,8 @@ size_t tessera_call_explain(const tessera_op *op, void *call, const tessera_tabl
         return out.used + 1;
     }
     tessera_add_explanation(&out, &r, how == TESSERA_EXPLAIN_INSTANCES);
-    if (tessera_choose(&r, &chosen) == TESSERA_SUCCESS && choose_all(op, call, &facts, &r, &chosen) != TESSERA_SUCCESS)
+    if (tessera_choose(&r, &chosen) == TESSERA_SUCCESS &&
+        check_steps(op, call, &chosen, &facts, table) != TESSERA_SUCCESS)
         tessera_text_add(&out, "but a step has none: %s\n", tessera_last_error());
     return out.used + 1;
 }
