@@ -14,6 +14,11 @@ int32_t most_keys(enum shape shape) {
     return shape == LONG && on.is_gpu ? 400 : keys[shape];
 }
 
+int32_t most_rows(int32_t hdim_q, int32_t hdim_v, int32_t heads) {
+    const int32_t widest = hdim_q > hdim_v ? hdim_q : hdim_v;
+    return 60000 / (heads * ((widest + 15) / 16 * 16 + 32));
+}
+
 int element_bits_of(tessera_fmha_dtype dtype) { return element_bits(fmha_fwd_input_element(dtype, on.fp8)); }
 
 enum pattern element_pattern(tessera_fmha_dtype dtype) {
@@ -48,6 +53,13 @@ void choose_numbers(const attention_traits *t, attention_args *a, enum shape sha
     a->logits_soft_cap = (float)uniform(0.5, 50);
     a->window_size_left = between(-1, 90), a->window_size_right = between(-1, 90);
     a->sink_size = chance(2) ? between(0, 90) : 0;
+}
+
+void choose_dropout(attention_args *a, int seed, int offset) {
+    a->p_drop = (float)uniform(0, 0.9);
+    a->s_randval = (int32_t)below(2), a->drop_prefs = (int32_t)below(2);
+    a->drop_seed = below(1u << 31), a->drop_offset = below(1u << 31);
+    a->drop_seed_ptr = room(seed), a->drop_offset_ptr = room(offset);
 }
 
 void choose_queries(const attention_traits *t, attention_args *a, enum shape shape, int32_t *starts) {

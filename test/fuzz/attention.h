@@ -16,6 +16,8 @@ enum shape { USUAL, WIDE, LONG, TALL };
 enum shape choose_shape(void);
 int32_t most_queries(enum shape shape), most_keys(enum shape shape);
 
+int32_t most_rows(int32_t hdim_q, int32_t hdim_v, int32_t heads); // that a cache's room holds, with gaps between them
+
 int element_bits_of(tessera_fmha_dtype dtype); // of q, k and v
 enum pattern element_pattern(tessera_fmha_dtype dtype);
 enum pattern bias_pattern(const attention_traits *t);
@@ -24,6 +26,8 @@ enum pattern bias_pattern(const attention_traits *t);
 void choose_attention(attention_traits *t, enum shape shape);
 // Heads, and numbers that are no sizes.
 void choose_numbers(const attention_traits *t, attention_args *a, enum shape shape);
+// Numbers of dropout, whose seed and offset lie in these rooms, too.
+void choose_dropout(attention_args *a, int seed, int offset);
 // Lengths of queries, in group mode by seqstart_q alone.
 void choose_queries(const attention_traits *t, attention_args *a, enum shape shape, int32_t *starts);
 // Strides of what has a row for each query; elementwise bias has so many columns.
@@ -67,6 +71,14 @@ void compare_rows(const attention_traits *t, const attention_args *a);
         (to)->nhead_stride_lse = (from)->nhead_stride_lse;                                                             \
         (to)->window_size_left = (from)->window_size_left, (to)->window_size_right = (from)->window_size_right;        \
         (to)->sink_size = (from)->sink_size, (to)->mask_type = (from)->mask_type;                                      \
+    } while (0)
+#define COPY_DROPOUT_ARGS(to, from)                                                                                    \
+    do {                                                                                                               \
+        (to)->p_drop = (from)->p_drop, (to)->s_randval = (from)->s_randval, (to)->drop_prefs = (from)->drop_prefs;     \
+        (to)->drop_seed = (from)->drop_seed, (to)->drop_offset = (from)->drop_offset;                                  \
+        (to)->drop_seed_ptr = (from)->drop_seed_ptr, (to)->drop_offset_ptr = (from)->drop_offset_ptr;                  \
+        (to)->rand_val_ptr = (from)->rand_val_ptr;                                                                     \
+        (to)->stride_randval = (from)->stride_randval, (to)->nhead_stride_randval = (from)->nhead_stride_randval;      \
     } while (0)
 
 #endif

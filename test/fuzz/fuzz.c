@@ -235,6 +235,13 @@ void spoil_run(void *all, const struct run *run) {
            size);
 }
 
+int spoil_one(void *args, const struct run *runs, size_t run_count, const size_t *pointers, uint32_t pointer_count) {
+    const uint32_t kinds = (uint32_t)run_count, kind = below(kinds + 2);
+    if (kind < kinds) spoil_run(args, &runs[kind]);
+    if (kind == kinds) *pointer_at(args, pointers[below(pointer_count)]) = odd_pointer();
+    return kind <= kinds;
+}
+
 void *odd_pointer(void) { return chance(2) ? NULL : (char *)room((int)below((uint32_t)(used / ROOM))) + below(64); }
 
 double last_of(double batches, double heads, double rows, double inner, int64_t batch, int64_t head, int64_t row) {

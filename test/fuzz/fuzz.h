@@ -132,6 +132,8 @@ struct run {
 #define RUN(kind, type, first, last)                                                                                   \
     { kind, offsetof(type, first), offsetof(type, last) }
 void spoil_run(void *all, const struct run *run);
+// Makes a field of one of the runs wrong, or one of the pointers, or nothing: returns whether it did.
+int spoil_one(void *args, const struct run *runs, size_t run_count, const size_t *pointers, uint32_t pointer_count);
 
 // A number that no call may have.
 struct wrong {
@@ -141,6 +143,15 @@ struct wrong {
 };
 #define WRONG(of_traits, type, field, value)                                                                           \
     { of_traits, offsetof(type, field), value }
+
+// The call of a program, and as it was before: structs may be said to be longer than they are.
+#define FUZZ_CALL                                                                                                      \
+    static struct {                                                                                                    \
+        traits_t traits;                                                                                               \
+        uint8_t traits_tail[64];                                                                                       \
+        args_t args;                                                                                                   \
+        uint8_t args_tail[64];                                                                                         \
+    } call, call_before
 
 // ---- what is done alike with every operation, whose program has `call`, `call_before`, `pointers`, `wrongs`,
 // spoil_traits(), spoil_args(); the operation's kernel header declares its table

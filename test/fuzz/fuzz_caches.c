@@ -67,12 +67,7 @@ static const size_t pointers[POINTERS] = {
     [LSE] = offsetof(args_t, lse_ptr),
 };
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 // ---- a sensible call
 
@@ -99,14 +94,8 @@ static enum layout choose_layout(const traits_t *t) {
     return t->is_group_mode && chance(3) ? GAPPY : PAGES;
 }
 
-// As many rows as a cache's room holds, with gaps between them.
-static int32_t most_rows(const traits_t *t, const args_t *a) {
-    const int32_t widest = t->hdim_q > t->hdim_v ? t->hdim_q : t->hdim_v;
-    return 60000 / (a->nhead_k * ((widest + 15) / 16 * 16 + 32));
-}
-
 static void choose_pages(const traits_t *t, args_t *a, int is_gappy) {
-    const int32_t rows = most_rows(t, a);
+    const int32_t rows = most_rows(t->hdim_q, t->hdim_v, a->nhead_k);
     int32_t *const table = room(BLOCK_TABLE), *const offsets = room(SEQSTART_K), *const lengths = room(SEQLEN_K);
     a->page_block_size = chance(3) ? 1 << between(0, 4) : between(1, shape == USUAL ? 40 : 12);
     const int32_t size = a->page_block_size, columns = (a->seqlen_k + (is_gappy ? size - 1 : 0) + size - 1) / size;
@@ -137,7 +126,7 @@ static void choose_sequences(const traits_t *t, args_t *a) {
         a->seqstart_k_ptr = starts;
         return;
     }
-    const int32_t most = most_rows(t, a) / (a->seqlen_k > 0 ? a->seqlen_k : 1) - a->batch;
+    const int32_t most = most_rows(t->hdim_q, t->hdim_v, a->nhead_k) / (a->seqlen_k > 0 ? a->seqlen_k : 1) - a->batch;
     a->cache_blocks = a->batch + between(0, most < 2 ? (most > 0 ? most : 0) : 2);
     if (chance(2)) return;
     // Of those that are written to each has one of its own.
@@ -257,12 +246,7 @@ static void spoil_args(args_t *a) {
         RUN(INTS, args_t, num_splits, num_splits),
 #endif
     };
-    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
-    if (kind < kinds)
-        spoil_run(a, &runs[kind]);
-    else if (kind == kinds)
-        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-    else
+    if (!spoil_one(a, runs, sizeof runs / sizeof *runs, pointers, POINTERS))
         ((int32_t *)room(between(SEQSTART_Q, BLOCK_TABLE)))[below(LENGTHS)] = odd_int();
 }
 

@@ -58,12 +58,7 @@ static const size_t pointers[POINTERS] = {
     [RAND_VAL] = offsetof(args_t, rand_val_ptr),
 };
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 // ---- a sensible call
 
@@ -134,8 +129,7 @@ static void choose_strides_of_pages(const traits_t *t, const args_t *a, int32_t 
 }
 
 static void choose_pages(const traits_t *t, args_t *a) {
-    const int32_t widest = t->hdim_q > t->hdim_v ? t->hdim_q : t->hdim_v,
-                  rows = 60000 / (a->nhead_k * ((widest + 15) / 16 * 16 + 32));
+    const int32_t rows = most_rows(t->hdim_q, t->hdim_v, a->nhead_k);
     const int32_t piece = t->kv_memory_layout == TESSERA_KV_VECTORIZED          ? piece_of(t->data_type)
                           : t->kv_memory_layout == TESSERA_KV_VLLM && on.is_gpu ? 8
                                                                                 : 1;
@@ -154,20 +148,10 @@ static void choose_pages(const traits_t *t, args_t *a) {
     a->nblock_stride_kv_block_descale = a->nhead_k * a->nhead_stride_kv_block_descale + between(0, 2);
 }
 
-static void choose_dropout(args_t *a, const attention_args *f) {
-    int64_t unused;
-    a->p_drop = (float)uniform(0, 0.9);
-    a->s_randval = (int32_t)below(2), a->drop_prefs = (int32_t)below(2);
-    a->drop_seed = below(1u << 31), a->drop_offset = below(1u << 31);
-    a->drop_seed_ptr = room(DROP_SEED), a->drop_offset_ptr = room(DROP_OFFSET);
-    choose_strides(a->nhead_q, ((const int32_t *)f->seqstart_q_ptr)[a->batch], a->max_seqlen_k, &unused,
-                   &a->nhead_stride_randval, &a->stride_randval);
-    a->rand_val_ptr = odd_room(RAND_VAL, 1);
-}
-
 static void choose_args(const traits_t *t, args_t *a) {
     attention_traits ft = TESSERA_FMHA_FWD_TRAITS_INIT;
     attention_args f = tessera_fmha_fwd_args_init();
+    int64_t unused;
     *a = tessera_fmha_batch_prefill_args_init();
     COPY_ATTENTION_TRAITS(&ft, t);
     choose_numbers(&ft, &f, shape);
@@ -182,7 +166,11 @@ static void choose_args(const traits_t *t, args_t *a) {
     a->q_descale_ptr = room(Q_DESCALE), a->k_descale_ptr = room(K_DESCALE), a->v_descale_ptr = room(V_DESCALE);
     a->o_ptr = odd_room(O, 4), a->lse_ptr = odd_room(LSE, 4);
     a->min_seqlen_q = between(0, 30);
-    choose_dropout(a, &f);
+    choose_dropout(&f, DROP_SEED, DROP_OFFSET);
+    choose_strides(a->nhead_q, tokens_of(&ft, &f), a->max_seqlen_k, &unused, &f.nhead_stride_randval,
+                   &f.stride_randval);
+    f.rand_val_ptr = odd_room(RAND_VAL, 1);
+    COPY_DROPOUT_ARGS(a, &f);
 }
 
 static void fill_inputs(const traits_t *t, const args_t *a) {
@@ -211,12 +199,7 @@ static void spoil_args(args_t *a) {
         RUN(FLOATS, args_t, p_drop, p_drop),
         RUN(INTS, args_t, s_randval, drop_prefs),
     };
-    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
-    if (kind < kinds)
-        spoil_run(a, &runs[kind]);
-    else if (kind == kinds)
-        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-    else
+    if (!spoil_one(a, runs, sizeof runs / sizeof *runs, pointers, POINTERS))
         ((int32_t *)room(between(SEQSTART_Q, SEQLEN_K)))[below(LENGTHS)] = odd_int();
 }
 
@@ -281,11 +264,8 @@ static attention_args attention_of(const traits_t *t, const args_t *a, attention
     COPY_ATTENTION_TRAITS(ft, t);
     COPY_ATTENTION_ARGS(&f, a);
     ft->skip_min_seqlen_q = t->skip_min_seqlen_q, f.min_seqlen_q = a->min_seqlen_q;
-    ft->has_dropout = t->has_dropout, f.p_drop = a->p_drop;
-    f.s_randval = a->s_randval, f.rand_val_ptr = a->rand_val_ptr;
-    f.stride_randval = a->stride_randval, f.nhead_stride_randval = a->nhead_stride_randval;
-    f.drop_prefs = a->drop_prefs, f.drop_seed = a->drop_seed, f.drop_offset = a->drop_offset;
-    f.drop_seed_ptr = a->drop_seed_ptr, f.drop_offset_ptr = a->drop_offset_ptr;
+    ft->has_dropout = t->has_dropout;
+    COPY_DROPOUT_ARGS(&f, a);
     return f;
 }
 

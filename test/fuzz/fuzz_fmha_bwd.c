@@ -70,12 +70,7 @@ static const size_t pointers[POINTERS] = {
 
 // ---- a sensible call
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 // The shape of calls: few rows of wide heads, more rows than a tile has, or a bit of everything.
 static enum { USUAL, WIDE, LONG } shape;
@@ -191,12 +186,7 @@ static void spoil_args(args_t *a) {
         RUN(INTS, args_t, drop_prefs, drop_prefs),
         RUN(INTS, args_t, is_workspace_prepared, is_workspace_prepared),
     };
-    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
-    if (kind < kinds)
-        spoil_run(a, &runs[kind]);
-    else if (kind == kinds)
-        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-    else
+    if (!spoil_one(a, runs, sizeof runs / sizeof *runs, pointers, POINTERS))
         ((int32_t *)room(between(SEQSTART_Q, CU_SEQLEN_K)))[below(LENGTHS)] = odd_int();
 }
 

@@ -65,12 +65,7 @@ static const size_t pointers[POINTERS] = {
 
 // ---- a sensible call
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 static enum shape shape;
 
@@ -126,13 +121,6 @@ static void choose_scales(const traits_t *t, args_t *a, int64_t tokens_q, int64_
     }
 }
 
-static void choose_dropout(args_t *a) {
-    a->p_drop = (float)uniform(0, 0.9);
-    a->s_randval = (int32_t)below(2), a->drop_prefs = (int32_t)below(2);
-    a->drop_seed = below(1u << 31), a->drop_offset = below(1u << 31);
-    a->drop_seed_ptr = room(DROP_SEED), a->drop_offset_ptr = room(DROP_OFFSET);
-}
-
 static void choose_args(const traits_t *t, args_t *a) {
     *a = tessera_fmha_fwd_args_init();
     choose_numbers(t, a, shape);
@@ -158,7 +146,7 @@ static void choose_args(const traits_t *t, args_t *a) {
     a->o_ptr = odd_room(O, 4), a->lse_ptr = odd_room(LSE, 4), a->rand_val_ptr = odd_room(RAND_VAL, 1);
     a->min_seqlen_q = between(0, 30);
     a->num_splits = on.is_gpu && chance(2) ? 0 : (int32_t)below(2);
-    choose_dropout(a);
+    choose_dropout(a, DROP_SEED, DROP_OFFSET);
     choose_scales(t, a, tokens_q, tokens_k);
 }
 
@@ -191,12 +179,7 @@ static void spoil_args(args_t *a) {
         RUN(INTS, args_t, block_scale_size_q, block_scale_size_kv),
         RUN(INTS, args_t, num_splits, num_splits),
     };
-    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
-    if (kind < kinds)
-        spoil_run(a, &runs[kind]);
-    else if (kind == kinds)
-        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-    else
+    if (!spoil_one(a, runs, sizeof runs / sizeof *runs, pointers, POINTERS))
         ((int32_t *)room(between(SEQSTART_Q, SEQSTART_V_SCALE)))[below(LENGTHS)] = odd_int();
 }
 

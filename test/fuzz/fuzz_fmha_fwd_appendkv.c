@@ -29,12 +29,7 @@ static const size_t pointers[POINTERS] = {
     [CACHE_BATCH_IDX] = offsetof(args_t, cache_batch_idx),
 };
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 // ---- a sensible call
 
@@ -141,12 +136,7 @@ static void spoil_args(args_t *a) {
         RUN(INTS, args_t, seqlen_q, page_block_size),
         RUN(STRIDES, args_t, batch_stride_block_table, batch_stride_vnew),
     };
-    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
-    if (kind < kinds)
-        spoil_run(a, &runs[kind]);
-    else if (kind == kinds)
-        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-    else
+    if (!spoil_one(a, runs, sizeof runs / sizeof *runs, pointers, POINTERS))
         ((int32_t *)room(between(SEQLEN_K, CACHE_BATCH_IDX)))[below(3)] = odd_int();
 }
 

@@ -18,12 +18,7 @@ typedef tessera_hadamard_rotate_traits traits_t;
 enum { X, Y, POINTERS };
 static const size_t pointers[POINTERS] = {[X] = offsetof(args_t, x_ptr), [Y] = offsetof(args_t, y_ptr)};
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 // ---- a sensible call
 

@@ -29,12 +29,7 @@ static const size_t pointers[POINTERS] = {
     [SLOT_MAPPING] = offsetof(args_t, slot_mapping_ptr),
 };
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 // ---- a sensible call
 

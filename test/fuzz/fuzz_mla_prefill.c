@@ -30,12 +30,7 @@ static const size_t pointers[POINTERS] = {
     [LSE] = offsetof(args_t, lse_ptr),
 };
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 // ---- a sensible call
 
@@ -134,12 +129,7 @@ static void spoil_args(args_t *a) {
         RUN(FLOATS, args_t, scale_s, scale_s),
         RUN(STRIDES, args_t, stride_q, batch_stride_lse),
     };
-    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
-    if (kind < kinds)
-        spoil_run(a, &runs[kind]);
-    else if (kind == kinds)
-        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-    else
+    if (!spoil_one(a, runs, sizeof runs / sizeof *runs, pointers, POINTERS))
         ((int32_t *)room(between(SEQSTART_Q, SEQSTART_K)))[below(LENGTHS)] = odd_int();
 }
 

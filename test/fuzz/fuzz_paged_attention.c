@@ -51,12 +51,7 @@ static const size_t pointers[POINTERS] = {
 
 // ---- a sensible call
 
-static struct {
-    traits_t traits;
-    uint8_t traits_tail[64];
-    args_t args;
-    uint8_t args_tail[64];
-} call, call_before;
+FUZZ_CALL;
 
 static int bytes_of(const traits_t *t) { return t->data_type == TESSERA_FMHA_FP32 ? 4 : 2; }
 // Of an element of the cache.
@@ -227,12 +222,7 @@ static void spoil_args(args_t *a) {
         RUN(STRIDES, args_t, batch_stride_block_table, batch_stride_v_scale),
         RUN(INTS, args_t, num_splits, num_splits),
     };
-    const uint32_t kinds = sizeof runs / sizeof *runs, kind = below(kinds + 2);
-    if (kind < kinds)
-        spoil_run(a, &runs[kind]);
-    else if (kind == kinds)
-        *pointer_at(a, pointers[below(POINTERS)]) = odd_pointer();
-    else
+    if (!spoil_one(a, runs, sizeof runs / sizeof *runs, pointers, POINTERS))
         ((int32_t *)room(between(SEQSTART_Q, BLOCK_TABLE)))[below(LENGTHS)] = odd_int();
 }
 
