@@ -46,7 +46,7 @@ ALIGNMENT = 64
 
 
 def interface() -> int:
-    """A hash of the headers that say what the library passes to kernels, and how these begin.
+    """A hash of the headers that say what the library passes to kernels.
 
     A pack of other headers would read other arguments than those that it is given.
     """

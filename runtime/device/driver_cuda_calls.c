@@ -82,18 +82,26 @@ static void unload(const struct tessera_chip *chip, const struct tessera_module 
 
 static bool has_clusters(const struct tessera_chip *chip) { return tessera_cuda_of(chip)->cuLaunchKernelEx != NULL; }
 
+enum { ATTRIBUTES = 2 }; // of a launch, at most
+
+static uint32_t attributes_of(const struct tessera_chip *chip, const struct tessera_launch *how,
+                              struct tessera_cuda_launch_attribute out[ATTRIBUTES]) {
+    uint32_t count = 0;
+    if (how->cluster)
+        out[count++] = (struct tessera_cuda_launch_attribute){.id = CUDA_LAUNCH_CLUSTER, .value = {how->cluster, 1, 1}};
+    if (how->overlaps && tessera_cuda_of(chip)->overlaps)
+        out[count++] = (struct tessera_cuda_launch_attribute){.id = CUDA_LAUNCH_OVERLAPS, .value = {1}};
+    return count;
+}
+
 static tessera_status launch_with_attributes(const struct tessera_chip *chip, const struct tessera_module *module,
-                                             const struct tessera_launch *how, void **params, void *stream) {
-    struct tessera_cuda_launch_attribute attributes[2];
-    struct tessera_cuda_launch launch = {.shared_bytes = how->lds_bytes, .stream = stream, .attributes = attributes};
+                                             const struct tessera_launch *how,
+                                             struct tessera_cuda_launch_attribute *attributes, uint32_t count,
+                                             void **params, void *stream) {
+    struct tessera_cuda_launch launch = {
+        .shared_bytes = how->lds_bytes, .stream = stream, .attributes = attributes, .attribute_count = count};
     memcpy(launch.grid, how->grid, sizeof launch.grid);
     memcpy(launch.block, how->block, sizeof launch.block);
-    if (how->cluster)
-        attributes[launch.attribute_count++] =
-            (struct tessera_cuda_launch_attribute){.id = CUDA_LAUNCH_CLUSTER, .value = {how->cluster, 1, 1}};
-    if (how->overlaps && tessera_cuda_of(chip)->overlaps)
-        attributes[launch.attribute_count++] =
-            (struct tessera_cuda_launch_attribute){.id = CUDA_LAUNCH_OVERLAPS, .value = {1}};
     CUDA_NEED(chip, cuLaunchKernelEx);
     return CUDA_CALL(chip, cuLaunchKernelEx, &launch, module->function, params, NULL);
 }
@@ -104,9 +112,10 @@ static tessera_status launch(const struct tessera_chip *chip, const struct tesse
     // of them, as the images of ptxas 12.9 and 13.0 say, and the driver knows.
     void *params[] = {(void *)(uintptr_t)argument};
     const uint32_t *const grid = how->grid, *const block = how->block;
+    struct tessera_cuda_launch_attribute attributes[ATTRIBUTES];
+    const uint32_t attribute_count = attributes_of(chip, how, attributes);
     (void)bytes; // the image says how many there are
-    if (how->cluster || (how->overlaps && tessera_cuda_of(chip)->overlaps))
-        return launch_with_attributes(chip, module, how, params, stream);
+    if (attribute_count) return launch_with_attributes(chip, module, how, attributes, attribute_count, params, stream);
     return CUDA_CALL(chip, cuLaunchKernel, module->function, grid[0], grid[1], grid[2], block[0], block[1], block[2],
                      how->lds_bytes, stream, params, NULL);
 }
